@@ -1,0 +1,1 @@
+"""When and how it runs: every side effect lives here."""

@@ -1,0 +1,57 @@
+"""The settings in force, as plain frozen data; config.py makes and validates them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Mode = Literal["auto", "always", "never", "inventory"]
+
+DEFAULT_ADDRESS = "127.0.0.1:19400"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What goes to standard error, and how."""
+
+    level: str = "info"
+    format: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """Where the metrics are served; `config_file` is the exporter-toolkit's web configuration."""
+
+    listen_address: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    config_file: str = ""
+    telemetry_path: str = "/metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """How one source is polled; None leaves the parser's own figure."""
+
+    mode: Mode = "auto"
+    path: str = ""
+    interval: float | None = None
+    deadline: float | None = None
+    wake_suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of a running daemon or command."""
+
+    log: LogSettings = field(default_factory=LogSettings)
+    web: WebSettings = field(default_factory=WebSettings)
+    sources: tuple[tuple[str, SourceSettings], ...] = ()
+    plugin_paths: tuple[str, ...] = ()
+    expected_devices: tuple[tuple[str, int], ...] = ()
+    state_directory: str = "/var/lib/telemetry"
+    runtime_directory: str = "/run/telemetry"
+    textfile_path: str = ""
+    textfile_interval: float = 15.0
+
+    def source(self, name: str) -> SourceSettings:
+        """The settings of a source, the defaults for one that is not named."""
+        return dict(self.sources).get(name, SourceSettings())

@@ -1,0 +1,1 @@
+"""HTTP serving: connections, TLS, authentication, routes."""

@@ -1,0 +1,30 @@
+"""A request and a response, as they pass between the connection code and the site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A GET or HEAD whose head was read whole; header names are lower case."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A ready answer; the body may be given in parts, so that cached bytes are never copied."""
+
+    status: int
+    body: tuple[bytes, ...]
+    content_type: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+# The site: it answers at once and never waits for a tool.
+Handler = Callable[[Request], Response]

@@ -1,0 +1,1 @@
+"""How readings are shared: pure functions from a snapshot to text."""

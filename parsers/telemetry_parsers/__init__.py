@@ -1,0 +1,1 @@
+"""What the vendors say: pure functions from text or data to readings."""

@@ -1,0 +1,74 @@
+"""The Parser protocol: what every source of readings, built in or third-party, must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from telemetry_parsers.model import Capture, Metric, Poll, Report
+
+CONTRACT_VERSION = 1
+
+
+@runtime_checkable
+class Parser(Protocol):
+    """One source. The law of `parse`:
+
+    * pure: no clock, no files, no environment, no state kept from call to call;
+    * total: no input makes it raise;
+    * linear in its input: 1 MiB in under a second, no regular expression that backtracks;
+    * no number that was not read, nothing derived, no unit guessed;
+    * absence is an `Absent` with its reason, never 0, -1 or NaN;
+    * unsupported is quiet, unrecognised is loud: it becomes a problem or an unknown field;
+    * columns are found by their headings, never by offsets;
+    * the shape (JSON, CSV, which table, text, error text) is recognised by content.
+    """
+
+    @property
+    def contract_version(self) -> int:
+        """The version of this protocol that the parser was written for."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The source's name, that of its tool: `[a-z0-9-]+`."""
+        ...
+
+    @property
+    def vendor(self) -> str:
+        """Whose devices it reads; empty for the host."""
+        ...
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """Keys of the metrics that it can give."""
+        ...
+
+    @property
+    def polls(self) -> tuple[Poll, ...]:
+        """What to ask, and how often."""
+        ...
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Metrics of its own, named accelerator_<vendor>_…; usually none."""
+        ...
+
+    @property
+    def parse(self) -> Callable[[Capture], Report]:
+        """The function from a capture to a report."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceParser:
+    """A parser as plain data with one function; the usual way to write one."""
+
+    name: str
+    vendor: str
+    gives: tuple[str, ...]
+    polls: tuple[Poll, ...]
+    parse: Callable[[Capture], Report]
+    metrics: tuple[Metric, ...] = ()
+    contract_version: int = CONTRACT_VERSION

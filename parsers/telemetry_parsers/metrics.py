@@ -1,0 +1,243 @@
+"""THE metric catalogue: the only place that knows a metric's name, kind, unit, label, help and plausible range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from types import MappingProxyType
+
+from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Reading, Value
+
+SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
+DOMAINS = ("graphics", "sm", "memory", "video", "soc", "fabric")
+ENGINES = (
+    "encoder",
+    "decoder",
+    "jpeg",
+    "optical_flow",
+    "copy",
+    "aicore",
+    "aicpu",
+    "ctrlcpu",
+    "vector",
+    "cube",
+)
+HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
+RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset")
+PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
+# "The temperature" of a device is the maximum over the sensors that are none of these (nor hbm0, hbm1 …).
+OTHER_SENSORS = ("memory", "board")
+
+_PETABYTE = 1e15
+_CENTURY_SECONDS = 4e9
+
+
+def _device(
+    name: str,
+    unit: str,
+    help: str,
+    low: float = 0.0,
+    high: float = math.inf,
+    label: str = "",
+    words: tuple[str, ...] = (),
+    *,
+    core: bool = False,
+    card_level: bool = False,
+) -> Metric:
+    return Metric("accelerator_" + name, "gauge", unit, help, low, high, label, words, "device", core, card_level)
+
+
+def _counter(
+    name: str, unit: str, help: str, label: str = "", high: float = math.inf, *, card_level: bool = False
+) -> Metric:
+    return Metric("accelerator_" + name, "counter", unit, help, 0.0, high, label, card_level=card_level)
+
+
+def _own(
+    name: str, unit: str, help: str, kind: Kind = "gauge", high: float = math.inf, words: tuple[str, ...] = ()
+) -> Metric:
+    return Metric("telemetry_" + name, kind, unit, help, 0.0, high, words=words, scope="daemon")
+
+
+def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
+    return Metric("telemetry_host_" + name, "gauge", unit, help, 0.0, high, scope="host")
+
+
+# fmt: off
+_CORE = (
+    Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
+    _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series when nobody knows.", 0, 1, core=True),
+    _device("temperature_celsius", "celsius", "Temperature at a sensor.", -40, 200, "sensor", SENSORS, core=True),
+    _device("power_watts", "watts", "Power drawn, the vendor's main figure; accelerator_info says which kind it is.", 0, 20_000, core=True, card_level=True),
+    _device("power_cap_watts", "watts", "Power limit in force.", 0, 20_000, core=True, card_level=True),
+    _device("memory_used_bytes", "bytes", "Device memory in use.", 0, _PETABYTE, core=True),
+    _device("memory_total_bytes", "bytes", "Device memory in all.", 1, _PETABYTE, core=True),
+    _device("memory_used_ratio", "ratio", "Device memory in use as a share of all (0-1).", 0, 1, core=True),
+    _device("utilization_ratio", "ratio", "Share of time in which the device was computing (0-1), as the vendor counts it.", 0, 1, core=True),
+)
+_POWER = (
+    _device("power_average_watts", "watts", "Power averaged by the device over its own window.", 0, 20_000, card_level=True),
+    _device("power_instant_watts", "watts", "Power at one moment.", 0, 20_000, card_level=True),
+    _device("power_cap_default_watts", "watts", "Power limit that the device starts with.", 0, 20_000, card_level=True),
+    _device("power_cap_min_watts", "watts", "Lowest power limit that can be set.", 0, 20_000, card_level=True),
+    _device("power_cap_max_watts", "watts", "Highest power limit that can be set.", 0, 20_000, card_level=True),
+    _counter("energy_joules_total", "joules", "Energy drawn by the card's own counter.", card_level=True),
+    _counter("energy_estimated_joules_total", "joules", "Energy since the daemon started, integrated by it from the power readings.", card_level=True),
+    _counter("busy_seconds_total", "seconds", "Seconds of full utilization since the daemon started, integrated by it; its rate is a true average."),
+)
+_TEMPERATURE = (
+    _device("temperature_slowdown_celsius", "celsius", "Temperature at which the device slows down.", 1, 250, "sensor", SENSORS),
+    _device("temperature_shutdown_celsius", "celsius", "Temperature at which the device switches off.", 1, 250, "sensor", SENSORS),
+    _device("temperature_critical_celsius", "celsius", "Temperature that the vendor calls critical.", 1, 250, "sensor", SENSORS),
+    _device("temperature_margin_celsius", "celsius", "Degrees left before the device slows down.", -200, 200),
+    _device("fan_ratio", "ratio", "Fan speed as a share of its maximum (0-1); some fans may run above 1.", 0, 2, card_level=True),
+)
+_MEMORY = (
+    _device("memory_free_bytes", "bytes", "Device memory not in use.", 0, _PETABYTE),
+    _device("memory_reserved_bytes", "bytes", "Device memory that the driver and firmware keep.", 0, _PETABYTE),
+    _device("memory_activity_ratio", "ratio", "Share of time in which device memory was read or written (0-1).", 0, 1),
+    _device("memory_bandwidth_ratio", "ratio", "Memory bandwidth in use as a share of the maximum (0-1).", 0, 1),
+)
+_ACTIVITY = (
+    _device("engine_utilization_ratio", "ratio", "Utilization of an engine (0-1); the maximum where there are several of a kind.", 0, 1, "engine", ENGINES),
+    _device("sm_active_ratio", "ratio", "Share of time and multiprocessors with at least one warp (0-1).", 0, 1),
+    _device("sm_occupancy_ratio", "ratio", "Resident warps as a share of the maximum (0-1).", 0, 1),
+    _device("tensor_active_ratio", "ratio", "Share of time in which the tensor units worked (0-1).", 0, 1),
+)
+_CLOCKS = (
+    _device("clock_hertz", "hertz", "Clock of a domain.", 0, 1e11, "domain", DOMAINS),
+    _device("clock_max_hertz", "hertz", "Highest clock of a domain.", 1, 1e11, "domain", DOMAINS),
+    _device("throttled", "", "1 while the clocks are held down for this reason.", 0, 1, "reason"),
+    _counter("throttled_seconds_total", "seconds", "Seconds for which the clocks were held down, by the device's own count.", "reason", _CENTURY_SECONDS),
+    _device("performance_state", "", "Performance state (P-number), 0 is the fastest.", 0, 32),
+    _device("performance_level", "", "1 for the performance level that is set.", 0, 1, "level", PERFORMANCE_LEVELS),
+)
+_PCIE = (
+    _device("pcie_link_generation", "", "PCIe generation of the link as it runs.", 1, 10, card_level=True),
+    _device("pcie_link_width", "", "PCIe lanes of the link as it runs.", 1, 64, card_level=True),
+    _device("pcie_link_generation_max", "", "Highest PCIe generation of the link.", 1, 10, card_level=True),
+    _device("pcie_link_width_max", "", "Most PCIe lanes of the link.", 1, 64, card_level=True),
+    _counter("pcie_replays_total", "", "PCIe packets sent again.", card_level=True),
+    _counter("pcie_receive_bytes_total", "bytes", "Bytes received over PCIe.", card_level=True),
+    _counter("pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe.", card_level=True),
+)
+_LINKS = (
+    _device("link_up", "", "1 while the link between devices is up.", 0, 1, "link"),
+    _counter("link_receive_bytes_total", "bytes", "Bytes received over a link between devices.", "link"),
+    _counter("link_transmit_bytes_total", "bytes", "Bytes sent over a link between devices.", "link"),
+    _counter("link_crc_errors_total", "", "Checksum errors of a link between devices.", "link"),
+    _counter("link_replay_errors_total", "", "Packets sent again over a link between devices.", "link"),
+    _counter("link_recovery_errors_total", "", "Recoveries of a link between devices.", "link"),
+)
+_FAULTS = (
+    _device("ecc_enabled", "", "1 while error correction is on.", 0, 1),
+    _counter("ecc_corrected_total", "", "Corrected memory errors since the driver was loaded.", "location"),
+    _counter("ecc_uncorrected_total", "", "Uncorrected memory errors since the driver was loaded.", "location"),
+    _device("retired_pages", "", "Memory pages taken out of use.", 0, 1e9, "cause"),
+    _device("retired_pages_pending", "", "1 while a page waits for a restart to be taken out of use.", 0, 1),
+    _device("remapped_rows", "", "Memory rows replaced by spare ones.", 0, 1e9, "cause"),
+    _device("row_remap_pending", "", "1 while a row waits for a reset to be replaced.", 0, 1),
+    _device("row_remap_failed", "", "1 when a row could not be replaced.", 0, 1),
+    _counter("events_total", "", "Events of a device by code, counted since the daemon started.", "code"),
+    _device("event_last_timestamp_seconds", "seconds", "Unix time of the last event of that code.", 0, _CENTURY_SECONDS, "code"),
+    _device("health", "", "1 for the health state that the device reports.", 0, 1, "state", HEALTH_STATES),
+    _device("recovery_action", "", "1 for the action that the driver asks for.", 0, 1, "action", RECOVERY_ACTIONS),
+    _device("suspended", "", "1 while the device sleeps and is left alone.", 0, 1),
+    _device("compute_units", "", "Compute units or multiprocessors.", 1, 1e6),
+    _device("processes", "", "Processes that use the device.", 0, 1e7),
+    Metric("accelerator_rank_info", "info", "", "Rank of a device in a job's rank table; always 1.", 1, 1),
+)
+_HOST = (
+    _host("cpu_utilization_ratio", "ratio", "Share of the host's CPU time in use since the previous poll (0-1).", 1),
+    _host("memory_used_bytes", "bytes", "Host memory that is not available to new programs.", _PETABYTE),
+    _host("memory_total_bytes", "bytes", "Host memory in all.", _PETABYTE),
+    _host("load1", "", "Load average over one minute.", 1e7),
+    _host("load5", "", "Load average over five minutes.", 1e7),
+    _host("load15", "", "Load average over fifteen minutes.", 1e7),
+    _host("uptime_seconds", "seconds", "Seconds since the host was started.", _CENTURY_SECONDS),
+)
+_OWN = (
+    _own("build_info", "", "Version of the daemon and of Python; always 1.", "info"),
+    _own("source_up", "", "1 when the last attempt of each device-listing and fast poll of the source succeeded and is fresh.", high=1),
+    _own("source_poll_up", "", "1 when the last attempt of this poll succeeded and is fresh.", high=1),
+    _own("source_state", "", "1 for the state that the source is in.", high=1, words=STATES),
+    _own("source_info", "", "Version of the tool or library behind a source; always 1.", "info"),
+    _own("source_duration_seconds", "seconds", "Duration of the last attempt of a poll."),
+    _own("source_cpu_seconds_total", "seconds", "CPU time spent on a source, child processes included.", "counter"),
+    _own("source_last_success_timestamp_seconds", "seconds", "Unix time of the last success of a poll."),
+    _own("source_failures_total", "", "Failed attempts of a poll by reason.", "counter", words=REASONS),
+    _own("source_overruns_total", "", "Times a poll was still running when it was due again.", "counter"),
+    _own("source_problems", "", "Things in the source's last outputs that were not understood."),
+    _own("source_unknown_fields", "", "Fields in the source's last outputs that no table knows."),
+    _own("plugin_load_failures", "", "1 for a plugin that could not be loaded.", high=1),
+    _own("devices", "", "Whole devices that are up, by vendor and model."),
+    _own("devices_expected", "", "Devices that the configuration expects, by vendor."),
+    _own("pci_devices", "", "Accelerators on the PCI bus, by vendor."),
+    _own("config_last_reload_successful", "", "1 when the configuration was last read without an error.", high=1),
+)
+# fmt: on
+
+# The labels of each of the daemon's own metrics, in order.
+OWN_LABELS = MappingProxyType(
+    {
+        "telemetry_build_info": ("version", "python"),
+        "telemetry_source_up": ("source",),
+        "telemetry_source_poll_up": ("source", "poll"),
+        "telemetry_source_state": ("source", "state"),
+        "telemetry_source_info": ("source", "version"),
+        "telemetry_source_duration_seconds": ("source", "poll"),
+        "telemetry_source_cpu_seconds_total": ("source",),
+        "telemetry_source_last_success_timestamp_seconds": ("source", "poll"),
+        "telemetry_source_failures_total": ("source", "poll", "reason"),
+        "telemetry_source_overruns_total": ("source", "poll"),
+        "telemetry_source_problems": ("source",),
+        "telemetry_source_unknown_fields": ("source",),
+        "telemetry_plugin_load_failures": ("plugin",),
+        "telemetry_devices": ("vendor", "model"),
+        "telemetry_devices_expected": ("vendor",),
+        "telemetry_pci_devices": ("vendor",),
+        "telemetry_config_last_reload_successful": (),
+    }
+)
+
+CATALOGUE: tuple[Metric, ...] = (
+    *_CORE,
+    *_POWER,
+    *_TEMPERATURE,
+    *_MEMORY,
+    *_ACTIVITY,
+    *_CLOCKS,
+    *_PCIE,
+    *_LINKS,
+    *_FAULTS,
+    *_HOST,
+    *_OWN,
+)
+BY_NAME = MappingProxyType({metric.name: metric for metric in CATALOGUE})
+BY_KEY = MappingProxyType({metric.key: metric for metric in CATALOGUE})
+CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
+
+
+def in_range(metric: Metric, value: Value) -> Value:
+    """The value itself, or `implausible` when it is not finite or outside the metric's range."""
+    if isinstance(value, Absent):
+        return value
+    if not math.isfinite(value) or not metric.low <= value <= metric.high:
+        return Absent.IMPLAUSIBLE
+    return value + 0.0  # -0.0 becomes 0.0, an int a float
+
+
+def reading(device: int | None, key: str, value: Value, label: str = "") -> Reading:
+    """A reading of a catalogue metric with its plausible range applied."""
+    return Reading(device, key, in_range(BY_KEY[key], value), label)
+
+
+def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
+    """A 0/1 reading for each word that the device supports, 1 for the active one."""
+    words = tuple(supported) or BY_KEY[key].words
+    return tuple(reading(device, key, 1.0 if word == active else 0.0, word) for word in words)
+
+
+def is_main_temperature(sensor: str) -> bool:
+    """Whether a sensor counts for "the temperature" of a device."""
+    return sensor not in OTHER_SENSORS and not sensor.startswith("hbm")

@@ -1,0 +1,429 @@
+"""The frozen types that cross module borders: from what a reader got to what an exporter shows."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+# The JSON-compatible data that a library reader returns.
+Plain = Any
+
+Kind = Literal["gauge", "counter", "info"]
+Scope = Literal["device", "host", "daemon"]
+Tier = Literal["fast", "slow", "inventory"]
+Outcome = Literal["ok", "no_devices", "not_mine", "wrong_request", "failed"]
+Form = Literal["data", "json", "text"]
+State = Literal[
+    "ok",
+    "failed",
+    "stuck",
+    "missing",
+    "no_devices",
+    "not_mine",
+    "suspended",
+    "released",
+    "disabled",
+]
+Reason = Literal[
+    "timeout",
+    "exit_status",
+    "not_understood",
+    "driver_gone",
+    "no_permission",
+    "too_much_output",
+    "library_mismatch",
+    "killed",
+    "internal",
+]
+
+STATES: tuple[State, ...] = (
+    "ok",
+    "failed",
+    "stuck",
+    "missing",
+    "no_devices",
+    "not_mine",
+    "suspended",
+    "released",
+    "disabled",
+)
+REASONS: tuple[Reason, ...] = (
+    "timeout",
+    "exit_status",
+    "not_understood",
+    "driver_gone",
+    "no_permission",
+    "too_much_output",
+    "library_mismatch",
+    "killed",
+    "internal",
+)
+VENDORS = (
+    "nvidia",
+    "amd",
+    "hygon",
+    "moorethreads",
+    "ascend",
+    "cambricon",
+    "metax",
+    "iluvatar",
+    "enflame",
+    "intel",
+    "kunlunxin",
+)
+
+
+class Absent(enum.Enum):
+    """Why there is no number; absence is a value, never 0, -1 or NaN."""
+
+    NOT_SUPPORTED = "not_supported"
+    NOT_PERMITTED = "not_permitted"
+    NOT_REPORTED = "not_reported"
+    IMPLAUSIBLE = "implausible"
+    NOT_UNDERSTOOD = "not_understood"
+
+
+Value = float | Absent
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A row of the catalogue: all that is known of one metric."""
+
+    name: str
+    kind: Kind
+    unit: str
+    help: str
+    low: float = 0.0
+    high: float = float("inf")
+    label: str = ""
+    words: tuple[str, ...] = ()
+    scope: Scope = "device"
+    core: bool = False
+    card_level: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name in readings and JSON: the catalogue's without `accelerator_`."""
+        return self.name.removeprefix("accelerator_")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Run a tool: the alternatives are command lines tried in turn when a version does not know a flag.
+
+    `per` repeats the command with `{card}` or `{device}` filled from the inventory.
+    `folders` are the vendor's usual places, searched after PATH.
+    """
+
+    alternatives: tuple[tuple[str, ...], ...]
+    env: tuple[tuple[str, str], ...] = ()
+    on_deadline: Literal["kill", "abandon"] = "kill"
+    per: Literal["card", "device"] | None = None
+    folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Read small files: text by `globs`, link targets by `links`, bytes by `binary`.
+
+    Folders in which a file named by `skip_when` holds the given text are left out whole.
+    """
+
+    globs: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    binary: tuple[str, ...] = ()
+    skip_when: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Ask the library reader of that name for these calls."""
+
+    reader: str
+    calls: tuple[str, ...] = ()
+
+
+Request = Command | Files | Library
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """One regular question to a source; `interval` and `deadline` are seconds."""
+
+    name: str
+    request: Request
+    tier: Tier = "fast"
+    interval: float = 15.0
+    deadline: float = 10.0
+    lists_devices: bool = True
+    wakes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one run, one file or one call gave.
+
+    `name` is the command line, the path or the call; `target` the card or device it was repeated for.
+    `status` is the exit status (negative: the signal) or the errno, None when unknown.
+    """
+
+    name: str = ""
+    target: str = ""
+    text: str = ""
+    stderr: str = ""
+    status: int | None = None
+    data: Plain = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a reader has nothing to parse."""
+
+    state: State
+    reason: Reason | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a reader got for one poll; recorded and replayed as is."""
+
+    source: str
+    poll: str
+    request: Request
+    outputs: tuple[Output, ...] = ()
+    failure: Failure | None = None
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    wall_time: float = 0.0
+    monotonic_time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device as one source tells it; `parent` is a position in the same report.
+
+    `facts` go to `accelerator_info` as labels (firmware, numa_node, power_kind …).
+    """
+
+    vendor: str
+    index: int | None = None
+    model: str | None = None
+    uuid: str | None = None
+    bus_id: str | None = None
+    partition: str | None = None
+    parent: int | None = None
+    serial: str | None = None
+    driver: str | None = None
+    up: bool = True
+    simulated: bool = False
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value of one metric; `device` is a position in the report's devices, None for the host."""
+
+    device: int | None
+    metric: str
+    value: Value
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a device: an Xid, a reset, a lost link."""
+
+    device: int | None
+    code: str
+    text: str = ""
+    wall_time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that uses a device."""
+
+    device: int
+    pid: int
+    name: str
+    memory_used_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the input that was not as expected: where, and what it said."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `parse(capture)` returns. `form` ranks it: data before JSON before printed text."""
+
+    outcome: Outcome = "ok"
+    reason: Reason | None = None
+    devices: tuple[Device, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    events: tuple[Event, ...] = ()
+    processes: tuple[Process, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unknown_fields: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    index_space: str = ""
+    form: Form = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How one (source, poll) fares; told by the poller, never inferred from data.
+
+    Times of day are Unix seconds; `expires` is monotonic. `failures` counts by reason.
+    """
+
+    source: str
+    poll: str
+    tier: Tier
+    lists_devices: bool
+    state: State
+    reason: Reason | None = None
+    detail: str = ""
+    attempted: float = 0.0
+    attempted_monotonic: float = 0.0
+    expires: float = 0.0
+    seconds: float = 0.0
+    last_success: float | None = None
+    failures: tuple[tuple[str, int], ...] = ()
+    overruns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """A report with what merge must know of its origin; times are monotonic seconds."""
+
+    source: str
+    poll: str
+    vendor: str
+    gives: tuple[str, ...]
+    lists_devices: bool
+    interval: float
+    taken: float
+    expires: float
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class MergedReading:
+    """A reading of the node as a whole, with its origin; `taken` is monotonic seconds."""
+
+    metric: str
+    label: str
+    value: Value
+    source: str
+    taken: float = 0.0
+    interval: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MergedDevice:
+    """A device of the node with its final identity; `up` is None when nobody knows."""
+
+    vendor: str
+    index: int | None
+    id: str
+    device: str
+    model: str
+    uuid: str | None = None
+    bus_id: str | None = None
+    serial: str | None = None
+    driver: str | None = None
+    up: bool | None = True
+    parent: str | None = None
+    partition: str | None = None
+    simulated: bool = False
+    facts: tuple[tuple[str, str], ...] = ()
+    readings: tuple[MergedReading, ...] = ()
+    processes: tuple[Process, ...] = ()
+    current_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """A source's state over all its polls."""
+
+    source: str
+    vendor: str
+    state: State
+    reason: Reason | None = None
+    detail: str = ""
+    up: bool | None = None
+    version: str | None = None
+    problems: tuple[Problem, ...] = ()
+    unknown_fields: tuple[str, ...] = ()
+    polls: tuple[Health, ...] = ()
+    cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A value of one of the daemon's own metrics, labels in order."""
+
+    metric: str
+    value: float
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole node at one moment; immutable; the only thing an exporter sees.
+
+    `wall_time` and `monotonic_time` are when it was made, `valid_until` is monotonic.
+    """
+
+    hostname: str
+    wall_time: float
+    monotonic_time: float
+    valid_until: float
+    devices: tuple[MergedDevice, ...] = ()
+    host: tuple[MergedReading, ...] = ()
+    sources: tuple[SourceStatus, ...] = ()
+    own: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a device is called for as long as the process (and the state directory) lives.
+
+    `listed_by` are the sources that listed it last, `lost_since` the Unix time it went missing.
+    """
+
+    id: str
+    vendor: str
+    device: str
+    model: str
+    index: int | None = None
+    uuid: str | None = None
+    bus_id: str | None = None
+    partition: str | None = None
+    parent: str | None = None
+    serial: str | None = None
+    power_kind: str | None = None
+    listed_by: tuple[str, ...] = ()
+    lost_since: float | None = None
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeState:
+    """What merge remembers from one snapshot to the next.
+
+    `learnt` maps (vendor, index space, index) to a bus address; `counters` pins (id, metric, label) to a source.
+    """
+
+    identities: tuple[Identity, ...] = ()
+    learnt: Mapping[tuple[str, str, int], str] = field(default_factory=dict)
+    counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)

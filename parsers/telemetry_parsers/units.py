@@ -1,0 +1,123 @@
+"""Strict reading of printed values: "57.0 W", "16384MiB", "98%" to a number in base units; never a guess."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from telemetry_parsers.model import Absent, Value
+
+# A unit's factor as numerator and denominator, so that 57 % is 57/100 and not 57 * 0.01.
+Units = Mapping[str, tuple[int, int]]
+
+
+def _units(**names: tuple[int, int]) -> dict[str, tuple[int, int]]:
+    return dict(names)
+
+
+RATIO: Units = MappingProxyType({"%": (1, 100)})
+CELSIUS: Units = MappingProxyType({"C": (1, 1), "c": (1, 1), "°C": (1, 1), "℃": (1, 1), "mC": (1, 1000)})
+WATTS: Units = MappingProxyType(_units(W=(1, 1), w=(1, 1), mW=(1, 1000), uW=(1, 1_000_000), kW=(1000, 1)))
+JOULES: Units = MappingProxyType(_units(J=(1, 1), mJ=(1, 1000), uJ=(1, 1_000_000), kJ=(1000, 1)))
+HERTZ: Units = MappingProxyType(
+    _units(
+        Hz=(1, 1), kHz=(1000, 1), KHz=(1000, 1), MHz=(10**6, 1), Mhz=(10**6, 1), MHZ=(10**6, 1), mhz=(10**6, 1),
+        GHz=(10**9, 1), Ghz=(10**9, 1),
+    )
+)  # fmt: skip
+# Accelerator tools print MB and mean MiB, GB and mean GiB.
+BYTES: Units = MappingProxyType(
+    _units(
+        B=(1, 1), KiB=(1 << 10, 1), KB=(1 << 10, 1), kB=(1 << 10, 1), MiB=(1 << 20, 1), MB=(1 << 20, 1),
+        GiB=(1 << 30, 1), GB=(1 << 30, 1), TiB=(1 << 40, 1), TB=(1 << 40, 1),
+    )
+)  # fmt: skip
+SECONDS: Units = MappingProxyType(_units(s=(1, 1), ms=(1, 1000), us=(1, 1_000_000), ns=(1, 1_000_000_000)))
+LANES: Units = MappingProxyType({"x": (1, 1), "": (1, 1)})
+COUNT: Units = MappingProxyType({"": (1, 1)})
+
+# Words that tools print in place of a number, in lower case and without the brackets round them.
+PLACEHOLDERS: Mapping[str, Absent] = MappingProxyType(
+    {
+        "": Absent.NOT_REPORTED,
+        "-": Absent.NOT_REPORTED,
+        "--": Absent.NOT_REPORTED,
+        "n/a": Absent.NOT_REPORTED,
+        "na": Absent.NOT_REPORTED,
+        "none": Absent.NOT_REPORTED,
+        "null": Absent.NOT_REPORTED,
+        "unknown": Absent.NOT_REPORTED,
+        "not available": Absent.NOT_REPORTED,
+        "not supported": Absent.NOT_SUPPORTED,
+        "unsupported": Absent.NOT_SUPPORTED,
+        "not applicable": Absent.NOT_SUPPORTED,
+        "no permission": Absent.NOT_PERMITTED,
+        "permission denied": Absent.NOT_PERMITTED,
+        "insufficient permissions": Absent.NOT_PERMITTED,
+    }
+)
+# All bits set, or a driver's own "blank": a value that a counter was never meant to reach.
+SENTINELS = frozenset(
+    {
+        2**32 - 1,
+        2**63 - 1,
+        2**64 - 1,
+        2**64 - 2,
+        *(0x7FFFFFF0 + n for n in range(16)),
+        *(2**63 - 16 + n for n in range(16)),
+    }
+)
+
+_NUMBER = re.compile(r"([+-]?)([0-9]{1,24})(\.[0-9]{1,12})?\Z")
+_QUANTITY = re.compile(r"([+-]?[0-9]{1,24}(?:\.[0-9]{1,12})?)[ \t]{0,4}([A-Za-z°℃%]{0,4})\Z")
+_WRAPPED = re.compile(r"1[67](?:\.[0-9]{1,3})?[ \t]?E(?:i?B)\Z")
+_LONGEST = 64
+
+
+def placeholder(text: str) -> Absent | None:
+    """The reason that a placeholder such as `N/A` or `[Not Supported]` stands for, None for anything else."""
+    if len(text) > _LONGEST:
+        return None
+    bare = text.strip().strip("[]<>()").strip().lower()
+    return PLACEHOLDERS.get(bare)
+
+
+def number(text: str) -> Value:
+    """A plain decimal number; exponents, hexadecimal, separators and sentinels are not numbers."""
+    text = text.strip()
+    absent = placeholder(text)
+    if absent is not None:
+        return absent
+    if _NUMBER.match(text) is None:
+        return Absent.NOT_UNDERSTOOD
+    if "." not in text and abs(int(text)) in SENTINELS:
+        return Absent.IMPLAUSIBLE
+    return float(text)
+
+
+def quantity(text: str, units: Units, unit: str | None = None) -> Value:
+    """A number with one of these units, in base units.
+
+    `unit` is what a bare number is in, where a heading or the tool's documentation says so.
+    """
+    text = text.strip()
+    absent = placeholder(text)
+    if absent is not None:
+        return absent
+    match = _QUANTITY.match(text)
+    if match is None:
+        return Absent.NOT_UNDERSTOOD
+    if _WRAPPED.match(text) is not None:
+        return Absent.IMPLAUSIBLE  # "16.0 EB" is how a wrapped 64-bit byte count prints
+    factor = units.get(match[2]) if match[2] else units.get(unit if unit is not None else "")
+    value = number(match[1])
+    if factor is None:
+        return Absent.NOT_UNDERSTOOD
+    return value if isinstance(value, Absent) else value * factor[0] / factor[1]
+
+
+def whole(text: str) -> int | None:
+    """A non-negative whole number such as an index or a pid, None for anything else."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
