@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 # The JSON-compatible data that a library reader returns.
 Plain = Any
@@ -38,28 +38,8 @@ Reason = Literal[
     "internal",
 ]
 
-STATES: tuple[State, ...] = (
-    "ok",
-    "failed",
-    "stuck",
-    "missing",
-    "no_devices",
-    "not_mine",
-    "suspended",
-    "released",
-    "disabled",
-)
-REASONS: tuple[Reason, ...] = (
-    "timeout",
-    "exit_status",
-    "not_understood",
-    "driver_gone",
-    "no_permission",
-    "too_much_output",
-    "library_mismatch",
-    "killed",
-    "internal",
-)
+STATES: tuple[State, ...] = get_args(State)
+REASONS: tuple[Reason, ...] = get_args(Reason)
 VENDORS = (
     "nvidia",
     "amd",

@@ -1,0 +1,183 @@
+"""What each device is called: chosen when it is first published, the same for as long as it is remembered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from telemetry_parsers.merge.joining import Group, canonical_uuid
+from telemetry_parsers.model import Device, Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A group of sightings with the identity it is published under."""
+
+    group: Group
+    identity: Identity
+
+
+class _Known:
+    """Remembered identities, each of which can be claimed by one group."""
+
+    def __init__(self, identities: Iterable[Identity], groups: Sequence[Group]) -> None:
+        self.identities = {identity.id: identity for identity in identities}
+        self.claimed: set[str] = set()
+        self.by_uuid: dict[tuple[str, str | None, str | None], list[Identity]] = {}
+        self.by_bus: dict[tuple[str, str | None, str | None], list[Identity]] = {}
+        for identity in self.identities.values():
+            if uuid := canonical_uuid(identity.uuid):
+                self.by_uuid.setdefault((identity.vendor, uuid, identity.partition), []).append(identity)
+            if identity.bus_id:
+                self.by_bus.setdefault((identity.vendor, identity.bus_id, identity.partition), []).append(identity)
+        self.uuid_count = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
+
+    def unique_uuid(self, group: Group) -> str | None:
+        """The group's uuid if no other device of the node has it."""
+        uuid = canonical_uuid(group.device.uuid)
+        return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
+
+    def find(self, group: Group) -> Identity | None:
+        """The identity that this device was published under before."""
+        for identity in self._candidates(group):
+            if identity.id not in self.claimed and not self._is_another(identity, group):
+                self.claimed.add(identity.id)
+                return identity
+        return None
+
+    def _candidates(self, group: Group) -> list[Identity]:
+        device = group.device
+        found: list[Identity] = []
+        if uuid := self.unique_uuid(group):
+            found += self.by_uuid.get((group.vendor, uuid, device.partition), ())
+        found += self.by_bus.get((group.vendor, device.bus_id, device.partition), ())
+        by_index = self.identities.get(f"{group.vendor}:{device.index}")
+        if by_index is not None and by_index.bus_id is None and by_index.partition == device.partition:
+            found.append(by_index)
+        return found
+
+    def _is_another(self, identity: Identity, group: Group) -> bool:
+        """Whether the slot now holds another card: both have a uuid, and it differs."""
+        old, new = canonical_uuid(identity.uuid), canonical_uuid(group.device.uuid)
+        return old is not None and new is not None and old != new
+
+
+def _new_id(group: Group, parent: Identity | None, known: _Known) -> str | None:
+    """uuid if unique, else bus address, else vendor:index; a partition without its own is <parent>/<partition>."""
+    device = group.device
+    choices = []
+    if known.unique_uuid(group) is not None and device.uuid:
+        choices.append(device.uuid.strip())
+    if device.partition is not None:
+        owner = parent.id if parent else device.bus_id or f"{group.vendor}:{device.index}"
+        choices.append(f"{owner}/{device.partition}")
+    elif device.bus_id:
+        choices.append(device.bus_id)
+    if device.index is not None and device.partition is None:
+        choices.append(f"{group.vendor}:{device.index}")
+    return next((choice for choice in choices if choice not in known.identities), None)
+
+
+def _label(group: Group, parent: Identity | None, rank: int) -> str:
+    """The `device` label: the tool's index, else the rank by bus address; `0:1` for a partition."""
+    device = group.device
+    if device.partition is not None and parent is not None:
+        return f"{parent.device}:{device.partition}"
+    index = next((s.device.index for s in reversed(group.sightings) if s.device.index is not None), None)
+    return str(rank if index is None else index)
+
+
+def _refresh(identity: Identity, device: Device, parent: Identity | None) -> Identity:
+    """The identity with what was learnt since; id, device and model stay as they were first published."""
+    facts = dict(device.facts)
+    return replace(
+        identity,
+        index=device.index if device.index is not None else identity.index,
+        uuid=identity.uuid or device.uuid,
+        bus_id=device.bus_id or identity.bus_id,
+        serial=identity.serial or device.serial,
+        parent=parent.id if parent else identity.parent,
+        power_kind=identity.power_kind or facts.get("power_kind"),
+    )
+
+
+def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Group | None:
+    for sighting in group.sightings:
+        if sighting.device.parent is not None:
+            key = (sighting.source, sighting.listing.poll, sighting.device.parent)
+            if key in groups:
+                return groups[key]
+    return None
+
+
+def _parents(groups: Sequence[Group]) -> dict[int, Group]:
+    """The parent group of each partition, by the identity of the group object."""
+    by_position = {
+        (part.source, part.poll, position): group
+        for group in groups
+        for sighting in group.sightings
+        for part, position in sighting.parts
+    }
+    found = {}
+    for group in groups:
+        parent = _parent_of(group, by_position)
+        if parent is not None and parent is not group:
+            found[id(group)] = parent
+    return found
+
+
+def _ranks(groups: Sequence[Group]) -> dict[int, int]:
+    """The rank by bus address of each whole device within its vendor."""
+    ranks: dict[int, int] = {}
+    seen: Counter[str] = Counter()
+    for group in sorted(groups, key=lambda g: (g.vendor, g.device.bus_id or "~", g.device.index or 0)):
+        if group.device.partition is None:
+            ranks[id(group)] = seen[group.vendor]
+            seen[group.vendor] += 1
+    return ranks
+
+
+def name(
+    groups: Sequence[Group], identities: Iterable[Identity], pending_vendors: Collection[str]
+) -> tuple[tuple[Named, ...], tuple[Group, ...]]:
+    """The groups with their identities, and those that no unique identity could be found for.
+
+    A new device of a pending vendor is left out of both until its vendor's first inventory is over.
+    """
+    known = _Known(identities, groups)
+    parents, ranks = _parents(groups), _ranks(groups)
+    named: dict[int, Named] = {}
+    nameless = []
+    whole_first = sorted(groups, key=lambda group: id(group) in parents)
+    found = {id(group): known.find(group) for group in whole_first}
+    for group in whole_first:
+        owner = parents.get(id(group))
+        parent = named[id(owner)].identity if owner is not None and id(owner) in named else None
+        identity = found[id(group)]
+        if identity is None:
+            if group.vendor in pending_vendors:
+                continue
+            identity = _create(group, parent, known, ranks.get(id(group), 0))
+            if identity is None:
+                nameless.append(group)
+                continue
+        identity = _refresh(identity, group.device, parent)
+        known.identities[identity.id] = identity
+        named[id(group)] = Named(group, identity)
+    return tuple(named[id(group)] for group in groups if id(group) in named), tuple(nameless)
+
+
+def _create(group: Group, parent: Identity | None, known: _Known, rank: int) -> Identity | None:
+    chosen = _new_id(group, parent, known)
+    if chosen is None:
+        return None
+    device = group.device
+    return Identity(
+        id=chosen,
+        vendor=group.vendor,
+        device=_label(group, parent, rank),
+        model=device.model or "",
+        partition=device.partition,
+        simulated=device.simulated,
+    )

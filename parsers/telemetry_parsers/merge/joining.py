@@ -1,0 +1,247 @@
+"""One device however many sources and polls see it: reports in, groups of sightings out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from telemetry_parsers.model import Device, Problem, SourceReport
+
+FORM_RANK = {"data": 0, "json": 1, "text": 2}
+_PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A device as one source tells it, over all the source's fresh polls.
+
+    `parts` are the reports that speak of it, each with the device's position in it.
+    """
+
+    source: str
+    rank: tuple[int, str]
+    device: Device
+    parts: tuple[tuple[SourceReport, int], ...]
+    listing: SourceReport
+    index_space: str
+
+    @property
+    def address(self) -> tuple[str | None, str | None]:
+        """Bus address and partition, which together name one device of a node."""
+        return self.device.bus_id, self.device.partition
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """The sightings that are one device; the most preferred source comes first."""
+
+    vendor: str
+    sightings: list[Sighting] = field(default_factory=list)
+    device: Device = field(default_factory=lambda: Device(""))
+
+    def add(self, sighting: Sighting) -> None:
+        """Take one more source's sighting in; it fills what is still unknown."""
+        self.device = combine(self.device, sighting.device) if self.sightings else sighting.device
+        self.sightings.append(sighting)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """All devices of the node, and what could not be joined."""
+
+    groups: tuple[Group, ...]
+    problems: tuple[tuple[str, Problem], ...]
+
+
+def canonical_uuid(text: str | None) -> str | None:
+    """A uuid in the form in which sources can be compared, None for a placeholder."""
+    if text is None:
+        return None
+    bare = text.strip().lower().removeprefix("gpu-").removeprefix("0x")
+    if set(bare) <= _PLACEHOLDER_CHARACTERS or len(bare) < 4:
+        return None
+    return bare
+
+
+def combine(first: Device, second: Device) -> Device:
+    """The first device with what only the second knows filled in."""
+    known = dict(second.facts)
+    known.update(first.facts)
+    bus_id = first.bus_id
+    if bus_id is None or (second.bus_id is not None and second.bus_id.endswith(bus_id)):
+        bus_id = second.bus_id or bus_id
+    return replace(
+        first,
+        index=second.index if first.index is None else first.index,
+        model=first.model or second.model,
+        uuid=first.uuid or second.uuid,
+        bus_id=bus_id,
+        partition=second.partition if first.partition is None else first.partition,
+        serial=first.serial or second.serial,
+        driver=first.driver or second.driver,
+        up=first.up or second.up,
+        simulated=first.simulated or second.simulated,
+        facts=tuple(sorted(known.items())),
+    )
+
+
+def _slot(device: Device) -> tuple[int | None, str | None]:
+    return device.index, device.partition
+
+
+def _find_in(report: SourceReport, device: Device, *, by_index: bool) -> int | None:
+    """The position of the device in another report of the same source."""
+    for position, other in enumerate(report.report.devices):
+        if device.vendor != other.vendor:
+            continue
+        if device.bus_id and other.bus_id:
+            if (device.bus_id, device.partition) == (other.bus_id, other.partition):
+                return position
+        elif by_index and device.index is not None and _slot(device) == _slot(other):
+            return position
+    return None
+
+
+def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
+    """What one source sees: the newest list decides which devices there are."""
+    listings = [report for report in reports if report.lists_devices]
+    if not listings:
+        return []
+    newest = max(listings, key=lambda report: report.taken)
+    slots = {_slot(device) for device in newest.report.devices}
+    # A lost card makes some tools number the rest anew: an index says something across two polls
+    # only while both list the same indices.
+    comparable = {id(report): {_slot(device) for device in report.report.devices} == slots for report in reports}
+    by_time = sorted(reports, key=lambda report: -report.taken)
+    found = []
+    for position, listed in enumerate(newest.report.devices):
+        device = listed
+        parts = [(newest, position)]
+        for report in by_time:
+            if report is newest:
+                continue
+            elsewhere = _find_in(report, device, by_index=comparable[id(report)])
+            if elsewhere is not None:
+                parts.append((report, elsewhere))
+                device = combine(device, report.report.devices[elsewhere])
+        rank = (FORM_RANK[newest.report.form], newest.source)
+        found.append(Sighting(newest.source, rank, device, tuple(parts), newest, newest.report.index_space))
+    return found
+
+
+def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
+    """All sightings, the most preferred sources first."""
+    by_source: dict[str, list[SourceReport]] = {}
+    for report in reports:
+        by_source.setdefault(report.source, []).append(report)
+    found = [sighting for of_source in by_source.values() for sighting in _sightings_of(of_source)]
+    return sorted(found, key=lambda sighting: sighting.rank)
+
+
+class _Joiner:
+    """Groups found so far, by the keys under which the next sighting may belong to one."""
+
+    def __init__(self, found: Sequence[Sighting], learnt: Mapping[tuple[str, str, int], str]) -> None:
+        self.groups: list[Group] = []
+        self.problems: list[tuple[str, Problem]] = []
+        self._learnt = learnt
+        self._by_key: dict[tuple[str | None, ...], list[Group]] = {}
+        self._uuid_count = Counter(
+            (sighting.source, sighting.device.vendor, canonical_uuid(sighting.device.uuid)) for sighting in found
+        )
+
+    def take(self, sighting: Sighting) -> None:
+        candidates = self._candidates(sighting)
+        if len(candidates) == 1:
+            group = candidates[0]
+        else:
+            if candidates:
+                self.problems.append((sighting.source, Problem(_name(sighting.device), _ambiguous(candidates))))
+            group = Group(sighting.device.vendor)
+            self.groups.append(group)
+        group.add(sighting)
+        for key in (self._bus_key(group.device.bus_id, group.device), self._uuid_key(sighting)):
+            if key is not None and group not in self._by_key.setdefault(key, []):
+                self._by_key[key].append(group)
+
+    def _candidates(self, sighting: Sighting) -> list[Group]:
+        """The groups that the sighting may belong to, by the first rule that finds any."""
+        device = sighting.device
+        if device.bus_id:
+            by_bus = [
+                group
+                for group in self._open(sighting, self._bus_key(device.bus_id, device))
+                if _same_bus(group.device.bus_id or "", device.bus_id)
+            ]
+            if by_bus:
+                return by_bus
+        by_uuid = [
+            group
+            for group in self._open(sighting, self._uuid_key(sighting))
+            if not (group.device.bus_id and device.bus_id)
+        ]
+        return by_uuid or self._by_learnt_index(sighting)
+
+    def _by_learnt_index(self, sighting: Sighting) -> list[Group]:
+        device = sighting.device
+        if device.bus_id or device.index is None or not sighting.index_space:
+            return []
+        bus_id = self._learnt.get((device.vendor, sighting.index_space, device.index))
+        found = self._open(sighting, self._bus_key(bus_id, device))
+        return [group for group in found if group.device.bus_id == bus_id]
+
+    def _open(self, sighting: Sighting, key: tuple[str | None, ...] | None) -> list[Group]:
+        """The groups under a key that have no sighting of this source yet."""
+        if key is None:
+            return []
+        return [
+            group
+            for group in self._by_key.get(key, ())
+            if all(other.source != sighting.source for other in group.sightings)
+        ]
+
+    def _bus_key(self, bus_id: str | None, device: Device) -> tuple[str | None, ...] | None:
+        """Vendor, bus:device.function without the domain, and partition."""
+        return None if not bus_id else ("bus", device.vendor, ":".join(bus_id.split(":")[-2:]), device.partition)
+
+    def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
+        """Vendor, uuid and partition; None unless the source has the uuid only once."""
+        device = sighting.device
+        uuid = canonical_uuid(device.uuid)
+        if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
+            return None
+        return ("uuid", device.vendor, uuid, device.partition)
+
+
+def _same_bus(first: str, second: str) -> bool:
+    """Whether two addresses can be one; a tool that prints no PCI domain gives `bb:dd.f` only."""
+    return first == second or first.endswith(":" + second) or second.endswith(":" + first)
+
+
+def _name(device: Device) -> str:
+    return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
+
+
+def _ambiguous(candidates: Sequence[Group]) -> str:
+    names = ", ".join(_name(group.device) for group in candidates)
+    return f"could be any of {names}, so it is shown as a device of its own"
+
+
+def join(found: Sequence[Sighting], learnt: Mapping[tuple[str, str, int], str]) -> Joined:
+    """The sightings grouped into devices: by bus address, else unique uuid, else a learnt index; never by serial."""
+    joiner = _Joiner(found, learnt)
+    for sighting in found:
+        joiner.take(sighting)
+    return Joined(tuple(joiner.groups), tuple(joiner.problems))
+
+
+def learn(groups: Iterable[Group]) -> dict[tuple[str, str, int], str]:
+    """Which bus address each index of each index space stands for, as far as the groups tell."""
+    pairs = {}
+    for group in groups:
+        for sighting in group.sightings:
+            index = sighting.device.index
+            if group.device.bus_id and index is not None and sighting.index_space and group.device.partition is None:
+                pairs[(group.vendor, sighting.index_space, index)] = group.device.bus_id
+    return pairs

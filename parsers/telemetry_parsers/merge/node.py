@@ -1,0 +1,216 @@
+"""Reports of all sources to one picture of the node: pure, the state goes in and comes out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from telemetry_parsers.merge import identity, joining, precedence, presence
+from telemetry_parsers.merge.identity import Named
+from telemetry_parsers.merge.precedence import ReadingKey
+from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.metrics import BY_KEY, in_range
+from telemetry_parsers.model import (
+    Absent,
+    Device,
+    Identity,
+    MergedDevice,
+    MergedReading,
+    MergeState,
+    Metric,
+    Problem,
+    Process,
+    SourceReport,
+)
+
+_NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The node's devices and host readings, what to remember, and what was noticed on the way.
+
+    `positions` gives the id of each device of each (source, poll), None where it has none.
+    """
+
+    devices: tuple[MergedDevice, ...]
+    host: tuple[MergedReading, ...]
+    state: MergeState
+    valid_until: float
+    problems: tuple[tuple[str, Problem], ...] = ()
+    events: tuple[DeviceEvent, ...] = ()
+    positions: Mapping[tuple[str, str], tuple[str | None, ...]] = field(default_factory=dict)
+
+
+def merge(
+    reports: Iterable[SourceReport],
+    state: MergeState,
+    *,
+    now: float,
+    wall: float,
+    pending_vendors: Collection[str] = (),
+    extra_metrics: Mapping[str, Metric] = _NO_METRICS,
+) -> Merged:
+    """One picture of the node from every report that has not expired at `now` (monotonic)."""
+    fresh = tuple(report for report in reports if report.expires > now)
+    found = joining.sightings(fresh)
+    joined = joining.join(found, state.learnt)
+    named, nameless = identity.name(joined.groups, state.identities, pending_vendors)
+    listing_sources = {report.source for report in fresh if report.lists_devices}
+    there = presence.update(state.identities, named, listing_sources, wall)
+    counters = dict(state.counters)
+    live, derived_problems = _live_devices(named, fresh, counters, extra_metrics)
+    remembered = {known.id for known in there.identities}
+    return Merged(
+        devices=tuple(sorted((*live, *(_lost_device(gone) for gone in there.lost)), key=_display_order)),
+        host=_host_readings(fresh),
+        state=MergeState(
+            identities=there.identities,
+            learnt={**state.learnt, **joining.learn(joined.groups)},
+            counters={pin: source for pin, source in counters.items() if pin[0] in remembered},
+        ),
+        valid_until=min((report.expires for report in fresh), default=math.inf),
+        problems=(*joined.problems, *derived_problems, *(_nameless_problem(group) for group in nameless)),
+        events=there.events,
+        positions=_positions(fresh, named),
+    )
+
+
+def _live_devices(
+    named: tuple[Named, ...],
+    fresh: tuple[SourceReport, ...],
+    counters: dict[tuple[str, str, str], str],
+    extra_metrics: Mapping[str, Metric],
+) -> tuple[list[MergedDevice], list[tuple[str, Problem]]]:
+    readings = precedence.by_position(fresh)
+    chosen: dict[str, dict[ReadingKey, MergedReading]] = {}
+    problems: list[tuple[str, Problem]] = []
+    for item in named:
+        values = precedence.choose(item, readings, counters, extra_metrics)
+        problem = _derive_memory_ratio(values)
+        if problem is not None:
+            problems.append((problem[0], Problem(f"{item.identity.vendor} {item.identity.device}", problem[1])))
+        for absent in precedence.not_reported(item, values):
+            values[(absent.metric, absent.label)] = absent
+        chosen[item.identity.id] = values
+    for item in named:
+        _drop_card_level(chosen[item.identity.id], chosen.get(item.identity.parent or ""))
+    return [_device(item, chosen[item.identity.id]) for item in named], problems
+
+
+def _derive_memory_ratio(values: dict[ReadingKey, MergedReading]) -> tuple[str, str] | None:
+    """Sets the ratio from used and total of one capture; tells of a used amount above the total."""
+    used, total = values.get(("memory_used_bytes", "")), values.get(("memory_total_bytes", ""))
+    if used is None or total is None or (used.source, used.taken) != (total.source, total.taken):
+        return None
+    if isinstance(used.value, Absent) or isinstance(total.value, Absent) or total.value <= 0:
+        return None
+    ratio = replace(used, metric="memory_used_ratio", value=Absent.IMPLAUSIBLE)
+    if used.value <= total.value:
+        values[("memory_used_ratio", "")] = replace(ratio, value=used.value / total.value)
+        return None
+    values[("memory_used_ratio", "")] = ratio
+    return used.source, f"memory used ({used.value:.0f} B) is above the total ({total.value:.0f} B)"
+
+
+def _drop_card_level(
+    values: dict[ReadingKey, MergedReading], parent: Mapping[ReadingKey, MergedReading] | None
+) -> None:
+    """What belongs to the whole card is told once, by the parent."""
+    if parent is None:
+        return
+    told = {metric for (metric, _), reading in parent.items() if not isinstance(reading.value, Absent)}
+    for key in [key for key in values if key[0] in told and key[0] in BY_KEY and BY_KEY[key[0]].card_level]:
+        del values[key]
+
+
+def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDevice:
+    known, device = item.identity, item.group.device
+    facts = dict(device.facts)
+    if known.power_kind is not None:
+        facts["power_kind"] = known.power_kind
+    shown = _bare(known, device.index if device.index is not None else known.index)
+    return replace(
+        shown,
+        driver=device.driver,
+        up=device.up,
+        simulated=device.simulated,
+        facts=tuple(sorted(facts.items())),
+        readings=tuple(values.values()) if device.up else (),
+        processes=_processes(item),
+        current_model=device.model,
+    )
+
+
+def _bare(known: Identity, index: int | None) -> MergedDevice:
+    return MergedDevice(
+        vendor=known.vendor,
+        index=index,
+        id=known.id,
+        device=known.device,
+        model=known.model,
+        uuid=known.uuid,
+        bus_id=known.bus_id,
+        serial=known.serial,
+        parent=known.parent,
+        partition=known.partition,
+        simulated=known.simulated,
+    )
+
+
+def _lost_device(known: Identity) -> MergedDevice:
+    return replace(_bare(known, known.index), up=False, current_model=known.model or None)
+
+
+def _processes(item: Named) -> tuple[Process, ...]:
+    """The process list of the most preferred source that has one."""
+    for sighting in item.group.sightings:
+        for report, position in sighting.parts:
+            found = tuple(process for process in report.report.processes if process.device == position)
+            if found:
+                return found
+    return ()
+
+
+def _host_readings(fresh: tuple[SourceReport, ...]) -> tuple[MergedReading, ...]:
+    values: dict[ReadingKey, MergedReading] = {}
+    for report in sorted(fresh, key=lambda report: report.taken):
+        for reading in report.report.readings:
+            metric = BY_KEY.get(reading.metric)
+            if reading.device is None and metric is not None and metric.scope == "host":
+                values[(reading.metric, reading.label)] = MergedReading(
+                    reading.metric,
+                    reading.label,
+                    in_range(metric, reading.value),
+                    report.source,
+                    report.taken,
+                    report.interval,
+                )
+    return tuple(values.values())
+
+
+def _positions(
+    fresh: tuple[SourceReport, ...], named: tuple[Named, ...]
+) -> dict[tuple[str, str], tuple[str | None, ...]]:
+    found: dict[tuple[str, str], list[str | None]] = {
+        (report.source, report.poll): [None] * len(report.report.devices) for report in fresh
+    }
+    for item in named:
+        for sighting in item.group.sightings:
+            for report, position in sighting.parts:
+                found[(report.source, report.poll)][position] = item.identity.id
+    return {key: tuple(ids) for key, ids in found.items()}
+
+
+def _nameless_problem(group: joining.Group) -> tuple[str, Problem]:
+    device: Device = group.device
+    where = f"{device.vendor} {device.bus_id or device.uuid or device.index}"
+    return group.sightings[0].source, Problem(where, "no identity of its own: another device has the same; left out")
+
+
+def _display_order(device: MergedDevice) -> tuple[str, tuple[tuple[int, str], ...], str]:
+    """By vendor, then by device label with its numbers read as numbers, then by id."""
+    parts = tuple((int(part), "") if part.isdigit() else (-1, part) for part in device.device.split(":"))
+    return device.vendor, parts, device.id

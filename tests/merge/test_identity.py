@@ -1,0 +1,103 @@
+"""A device's id, device label and model: chosen once, kept for good."""
+
+from __future__ import annotations
+
+import pytest
+from merge_kit import Node, card, told
+
+from telemetry_parsers.model import MergeState
+
+BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
+UUID0, UUID1 = "GPU-399282a8-ba01", "GPU-5ebdeb63-ba7a"
+
+
+def ids(merged):
+    return [device.id for device in merged.devices]
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        pytest.param([card(0, uuid=UUID0, bus_id=BUS0)], [UUID0], id="the uuid"),
+        pytest.param([card(0, uuid="0", bus_id=BUS0)], [BUS0], id="a placeholder uuid"),
+        pytest.param(
+            [card(0, uuid=UUID0, bus_id=BUS0), card(1, uuid=UUID0, bus_id=BUS1)], [BUS0, BUS1], id="two dies, one uuid"
+        ),
+        pytest.param([card(0), card(1)], ["nvidia:0", "nvidia:1"], id="nothing but an index"),
+        pytest.param(
+            [card(0, uuid=UUID0, bus_id=BUS0), card(1, uuid=UUID0, bus_id=BUS0, partition="1", parent=0)],
+            [BUS0, f"{BUS0}/1"],
+            id="a partition that shares the uuid",
+        ),
+        pytest.param(
+            [card(0, uuid=UUID0, bus_id=BUS0), card(None, uuid="MIG-1234-5678", bus_id=BUS0, partition="1", parent=0)],
+            [UUID0, "MIG-1234-5678"],
+            id="a partition with a uuid of its own",
+        ),
+    ],
+)
+def test_id(devices, expected):
+    """uuid if unique, else bus address, else vendor:index; partitions under their parent."""
+    assert ids(Node().see(told("nvml", [(device, {}) for device in devices]))) == expected
+
+
+def test_partition_labels_and_parent():
+    """A partition is `0:1` of device 0 and names its parent's id."""
+    devices = [card(0, uuid=UUID0, bus_id=BUS0), card(5, bus_id=BUS0, partition="1", parent=0)]
+    merged = Node().see(told("nvml", [(device, {}) for device in devices]))
+    assert [(d.device, d.parent) for d in merged.devices] == [("0", None), ("0:1", UUID0)]
+
+
+def test_identity_learnt_late():
+    """A uuid and model that are told later are shown, but id, device and model labels stay."""
+    node = Node()
+    node.see(told("tool", [(card(0, bus_id=BUS0), {})]))
+    merged = node.see(told("tool", [(card(0, bus_id=BUS0, uuid=UUID0, model="X100"), {})], taken=1.0), now=1.0)
+    device = merged.devices[0]
+    assert (device.id, device.model, device.uuid, device.current_model) == (BUS0, "", UUID0, "X100")
+
+
+def test_bus_address_learnt_late():
+    """A device first known by its index keeps that id when a bus address appears."""
+    node = Node()
+    node.see(told("tool", [(card(0), {})]))
+    assert ids(node.see(told("tool", [(card(0, bus_id=BUS0), {})]))) == ["nvidia:0"]
+
+
+def test_nothing_new_is_named_while_its_vendor_is_pending():
+    """New devices wait for their vendor's first inventory; known ones do not."""
+    node = Node()
+    report = told("tool", [(card(0, bus_id=BUS0), {})])
+    assert ids(node.see(report, pending=["nvidia"])) == []
+    assert ids(node.see(report)) == [BUS0]
+    assert ids(node.see(report, pending=["nvidia"])) == [BUS0]
+
+
+def test_identity_survives_a_restart():
+    """What was remembered is used again: same id and labels, though the indices have changed."""
+    node = Node()
+    before = node.see(told("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})]))
+    restarted = Node(MergeState(identities=node.state.identities))
+    after = restarted.see(told("tool", [(card(0, uuid=UUID1), {}), (card(1, uuid=UUID0), {})]))
+    assert [(d.id, d.device) for d in after.devices] == [(d.id, d.device) for d in before.devices]
+
+
+def test_another_card_in_the_same_slot_is_another_device():
+    """A card with another uuid at a known bus address gets an id of its own; the old one is lost."""
+    node = Node()
+    node.see(told("tool", [(card(0, uuid=UUID0, bus_id=BUS0), {})]))
+    merged = node.see(told("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=1.0))
+    assert {device.id: device.up for device in merged.devices} == {UUID0: False, UUID1: True}
+
+
+def test_no_identity_of_its_own():
+    """A second device that cannot be told from the first is left out and reported."""
+    merged = Node().see(told("tool", [(card(0), {}), (card(0), {})]))
+    assert ids(merged) == ["nvidia:0"]
+    assert [source for source, _ in merged.problems] == ["tool"]
+
+
+def test_device_is_the_rank_by_bus_address_where_no_source_has_an_index():
+    """Without any tool's index the devices are numbered by bus address."""
+    merged = Node().see(told("sysfs", [(card(None, bus_id=BUS1), {}), (card(None, bus_id=BUS0), {})]))
+    assert [(d.device, d.bus_id) for d in merged.devices] == [("0", BUS0), ("1", BUS1)]

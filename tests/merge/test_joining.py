@@ -1,0 +1,107 @@
+"""One device is one device, however many sources see it."""
+
+from __future__ import annotations
+
+import pytest
+from merge_kit import Node, card, numbers, told
+
+BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
+UUID0, UUID1 = "GPU-399282a8-ba01-1475-893c-2eeca9e302f5", "GPU-5ebdeb63-ba7a-5904-4f16-495b3e1de6c8"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "devices"),
+    [
+        pytest.param(card(0, bus_id=BUS0), card(7, bus_id=BUS0), 1, id="one bus address, other indices"),
+        pytest.param(card(0, bus_id=BUS0), card(0, bus_id=BUS1), 2, id="same index, two bus addresses"),
+        pytest.param(card(0, uuid=UUID0), card(3, uuid=UUID0.lower()), 1, id="one uuid, other spelling"),
+        pytest.param(card(0, uuid=UUID0, bus_id=BUS0), card(0, uuid=UUID0), 1, id="uuid where one has no bus"),
+        pytest.param(card(0, uuid=UUID0, bus_id=BUS0), card(0, uuid=UUID0, bus_id=BUS1), 2, id="bus before uuid"),
+        pytest.param(card(0, bus_id=BUS0), card(0, vendor="amd", bus_id=BUS0), 2, id="never across vendors"),
+        pytest.param(card(0, bus_id=BUS0), card(0, bus_id="33:00.0"), 1, id="no domain, one candidate"),
+        pytest.param(
+            card(0, bus_id=BUS0, partition="0"), card(0, bus_id=BUS0, partition="1"), 2, id="two partitions of a card"
+        ),
+    ],
+)
+def test_two_sources_of_one_device(first, second, devices):
+    """Two sources' devices are joined by what names a device of the node, and by nothing else."""
+    merged = Node().see(told("a", [(first, {})], space="a"), told("b", [(second, {})], space="b"))
+    assert len(merged.devices) == devices
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(card(0, uuid="GPU-XX"), card(0, uuid="GPU-XX"), id="a placeholder is no uuid"),
+        pytest.param(card(0, serial="S1"), card(0, serial="S1"), id="never by serial"),
+        pytest.param(card(0), card(0), id="never by the indices of two tools"),
+    ],
+)
+def test_what_cannot_be_joined_and_not_told_apart(first, second):
+    """Two sources whose devices nothing joins, and nothing tells apart: one is shown, the other is a problem."""
+    merged = Node().see(
+        told("a", [(first, {"power_watts": 1.0})], space="a"), told("b", [(second, {"fan_ratio": 0.5})], space="b")
+    )
+    assert [numbers(device) for device in merged.devices] == [{"power_watts": 1.0}]
+    assert [source for source, _ in merged.problems] == ["b"]
+
+
+def test_index_joins_once_its_space_was_learnt():
+    """A tool that prints only indices joins after another one told which index is which bus address."""
+    node = Node()
+    sysfs = told("sysfs", [(card(None, bus_id=BUS0), {}), (card(None, bus_id=BUS1), {})], form="data")
+    listing = told("tool", [(card(0, bus_id=BUS1), {}), (card(1, bus_id=BUS0), {})], space="tool")
+    node.see(sysfs, listing)
+    table = told("tool", [(card(0), {"power_watts": 50.0}), (card(1), {"power_watts": 60.0})], space="tool")
+    merged = node.see(sysfs, table)
+    assert {device.bus_id: numbers(device)["power_watts"] for device in merged.devices} == {BUS1: 50.0, BUS0: 60.0}
+
+
+def test_no_domain_with_two_candidates_is_told_and_not_joined():
+    """The same bus:device.function in two domains is ambiguous: no join, a problem."""
+    sysfs = told(
+        "sysfs", [(card(None, bus_id="0000:33:00.0"), {}), (card(None, bus_id="0001:33:00.0"), {})], form="data"
+    )
+    merged = Node().see(sysfs, told("tool", [(card(0, bus_id="33:00.0"), {})], form="text"))
+    assert len(merged.devices) == 3
+    assert [(source, "could be any of" in problem.text) for source, problem in merged.problems] == [("tool", True)]
+
+
+def test_inventory_fills_what_the_fast_poll_does_not_say():
+    """Facts of an older list of the same source stay with the devices of the newer one."""
+    inventory = told(
+        "tool", [(card(0, uuid=UUID0, model="X"), {}), (card(1, uuid=UUID1, model="X"), {})], poll="inventory", life=900
+    )
+    fast = told("tool", [(card(0), {"power_watts": 50.0}), (card(1), {"power_watts": 60.0})], taken=5.0)
+    merged = Node().see(inventory, fast, now=6.0)
+    assert [(d.uuid, d.model, numbers(d)["power_watts"]) for d in merged.devices] == [
+        (UUID0, "X", 50.0),
+        (UUID1, "X", 60.0),
+    ]
+
+
+def test_indices_that_shifted_are_not_matched():
+    """After a card is lost the tool may number the rest anew: its old inventory then says nothing of index 0."""
+    inventory = told("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})], poll="inventory", life=900)
+    fast = told("tool", [(card(0), {"power_watts": 60.0})], taken=5.0)
+    merged = Node().see(inventory, fast, now=6.0)
+    assert [device.uuid for device in merged.devices if device.up] == [None]
+
+
+def test_readings_of_a_device_that_the_newest_list_lacks_are_dropped():
+    """What a slower poll once read of a card that is gone now is not shown."""
+    slow = told(
+        "tool",
+        [(card(0, bus_id=BUS0), {"fan_ratio": 0.5}), (card(1, bus_id=BUS1), {"fan_ratio": 0.6})],
+        poll="slow",
+        life=180,
+    )
+    fast = told("tool", [(card(0, bus_id=BUS0), {"power_watts": 50.0})], taken=5.0)
+    node = Node()
+    node.see(slow)
+    merged = node.see(slow, fast, now=6.0)
+    assert [(d.bus_id, d.up, numbers(d)) for d in merged.devices] == [
+        (BUS0, True, {"power_watts": 50.0, "fan_ratio": 0.5}),
+        (BUS1, False, {}),
+    ]

@@ -1,0 +1,166 @@
+"""Which reading counts when several sources or polls have one, and what is derived from them."""
+
+from __future__ import annotations
+
+import pytest
+from merge_kit import Node, card, numbers, told, values
+
+from telemetry_parsers.model import Absent, Process
+
+BUS0 = "0000:33:00.0"
+GIB = float(1 << 30)
+
+
+def one(source, readings, **more):
+    facts = more.pop("facts", ())
+    return told(source, [(card(0, bus_id=BUS0, facts=facts), readings)], **more)
+
+
+def only(merged):
+    assert len(merged.devices) == 1
+    return merged.devices[0]
+
+
+@pytest.mark.parametrize(
+    ("reports", "expected"),
+    [
+        pytest.param(
+            [one("tool", {"power_watts": 50.0}, form="text"), one("sysfs", {"power_watts": 51.0}, form="data")],
+            (51.0, "sysfs"),
+            id="data before text",
+        ),
+        pytest.param(
+            [one("table", {"power_watts": 50.0}, form="text"), one("json", {"power_watts": 51.0}, form="json")],
+            (51.0, "json"),
+            id="JSON before text",
+        ),
+        pytest.param(
+            [
+                one("tool", {"power_watts": 50.0}, form="text"),
+                one("sysfs", {"power_watts": Absent.NOT_PERMITTED}, form="data"),
+            ],
+            (50.0, "tool"),
+            id="a number before an absence",
+        ),
+        pytest.param(
+            [one("a", {"power_watts": Absent.NOT_REPORTED}), one("b", {"power_watts": Absent.NOT_PERMITTED})],
+            (Absent.NOT_PERMITTED, "b"),
+            id="the most telling absence",
+        ),
+        pytest.param(
+            [one("a", {"power_watts": 50.0}, poll="slow"), one("a", {"power_watts": 51.0}, taken=1.0)],
+            (51.0, "a"),
+            id="the newer of two polls",
+        ),
+        pytest.param(
+            [one("a", {"power_watts": 0.0}, form="data"), one("b", {"power_watts": 7.0}, form="text")],
+            (0.0, "a"),
+            id="zero is a number",
+        ),
+    ],
+)
+def test_choice(reports, expected):
+    """The cheap door first, a number before an absence."""
+    reading = next(r for r in only(Node().see(*reports)).readings if r.metric == "power_watts")
+    assert (reading.value, reading.source) == expected
+
+
+def test_the_next_source_takes_over_when_the_better_one_expires():
+    """At any moment the best of what is fresh counts."""
+    sysfs = one("sysfs", {"power_watts": 51.0}, form="data", life=10.0)
+    tool = one("tool", {"power_watts": 50.0}, form="text", life=45.0)
+    node = Node()
+    assert numbers(only(node.see(sysfs, tool, now=9.0)))["power_watts"] == 51.0
+    assert numbers(only(node.see(sysfs, tool, now=10.0)))["power_watts"] == 50.0
+
+
+def test_average_and_instantaneous_power_never_replace_one_another():
+    """The kind of power_watts is fixed per device; a source of the other kind does not step in."""
+    node = Node()
+    average = one("sysfs", {"power_watts": 51.0}, form="data", facts=(("power_kind", "average"),))
+    instant = one("tool", {"power_watts": 90.0}, form="text", facts=(("power_kind", "instant"),))
+    assert numbers(only(node.see(average, instant)))["power_watts"] == 51.0
+    merged = only(node.see(instant))
+    assert "power_watts" not in numbers(merged)
+    assert dict(merged.facts)["power_kind"] == "average"
+
+
+def test_a_counter_keeps_its_source():
+    """Two sources count from different starts: the first chosen one stays, the other never fills in."""
+    node = Node()
+    cheap = one("sysfs", {"energy_joules_total": 1000.0}, form="data")
+    tool = one("tool", {"energy_joules_total": 5.0}, form="text")
+    assert numbers(only(node.see(tool)))["energy_joules_total"] == 5.0
+    assert numbers(only(node.see(cheap, tool)))["energy_joules_total"] == 5.0
+    assert "energy_joules_total" not in numbers(only(node.see(cheap)))
+
+
+@pytest.mark.parametrize(
+    ("used", "total", "ratio", "problems"),
+    [
+        (GIB, 4 * GIB, 0.25, 0),
+        (0.0, 4 * GIB, 0.0, 0),
+        (4 * GIB, 4 * GIB, 1.0, 0),
+        (5 * GIB, 4 * GIB, Absent.IMPLAUSIBLE, 1),
+    ],
+)
+def test_memory_ratio(used, total, ratio, problems):
+    """Derived from used and total of one capture; an impossible pair stands as printed, with a problem."""
+    merged = Node().see(one("tool", {"memory_used_bytes": used, "memory_total_bytes": total}))
+    found = values(only(merged))
+    assert (found["memory_used_bytes"], found["memory_total_bytes"], found["memory_used_ratio"]) == (used, total, ratio)
+    assert len(merged.problems) == problems
+
+
+def test_memory_ratio_never_mixes_captures():
+    """Used and total of two captures give no ratio."""
+    used = one("tool", {"memory_used_bytes": GIB}, taken=1.0)
+    total = one("tool", {"memory_total_bytes": 2 * GIB}, poll="slow")
+    assert "memory_used_ratio" not in values(only(Node().see(used, total)))
+
+
+def test_a_printed_ratio_stands_where_none_can_be_derived():
+    """A tool that prints only the percentage is believed."""
+    assert numbers(only(Node().see(one("tool", {"memory_used_ratio": 0.5}))))["memory_used_ratio"] == 0.5
+
+
+def test_card_level_readings_are_counted_once():
+    """Power, cap, energy and fan of a partition are dropped when its parent has them; the rest stays."""
+    whole, part = card(0, bus_id=BUS0), card(None, bus_id=BUS0, partition="1", parent=0)
+    report = told(
+        "sysfs",
+        [
+            (whole, {"power_watts": 500.0, "utilization_ratio": 0.5}),
+            (part, {"power_watts": 500.0, "power_cap_watts": 750.0, "utilization_ratio": 0.25}),
+        ],
+    )
+    found = [numbers(device) for device in Node().see(report).devices]
+    assert found == [
+        {"power_watts": 500.0, "utilization_ratio": 0.5},
+        {"power_cap_watts": 750.0, "utilization_ratio": 0.25},
+    ]
+
+
+def test_what_a_source_could_give_and_did_not_is_absent():
+    """Each metric that a listing source gives is there, as a number or with a reason."""
+    found = values(only(Node().see(one("tool", {"power_watts": 5.0}, gives=("power_watts", "fan_ratio")))))
+    assert found == {"power_watts": 5.0, "fan_ratio": Absent.NOT_REPORTED}
+
+
+def test_out_of_range_is_implausible_whoever_says_it():
+    """Merge believes no number outside the catalogue's range, and no metric that it does not know."""
+    found = values(only(Node().see(one("plugin", {"utilization_ratio": 42.0, "invented": 1.0}))))
+    assert found == {"utilization_ratio": Absent.IMPLAUSIBLE}
+
+
+def test_processes_come_from_one_source():
+    """The process list is that of the most preferred source, not the sum."""
+    first = told("a", [(card(0, bus_id=BUS0), {})], form="data", processes=(Process(0, 1, "x"),))
+    second = told("b", [(card(0, bus_id=BUS0), {})], form="text", processes=(Process(0, 1, "x"), Process(0, 2, "y")))
+    assert only(Node().see(first, second)).processes == (Process(0, 1, "x"),)
+
+
+def test_positions_tell_where_each_reported_device_went():
+    """Each (source, poll) maps its positions to ids, so that events find their device."""
+    merged = Node().see(told("a", [(card(0, bus_id=BUS0), {})]), told("b", [(card(4, bus_id=BUS0), {})]))
+    assert merged.positions == {("a", "readings"): (BUS0,), ("b", "readings"): (BUS0,)}

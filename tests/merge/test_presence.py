@@ -1,0 +1,112 @@
+"""Whether a device is there, lost, or unknown."""
+
+from __future__ import annotations
+
+from merge_kit import Node, card, told
+
+from telemetry_parsers.model import MergeState
+
+BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
+DAY = 24 * 3600.0
+
+
+def both(**more):
+    return told(
+        "tool", [(card(0, bus_id=BUS0), {"power_watts": 5.0}), (card(1, bus_id=BUS1), {"power_watts": 6.0})], **more
+    )
+
+
+def first_only(**more):
+    return told("tool", [(card(0, bus_id=BUS0), {"power_watts": 5.0})], **more)
+
+
+def ups(merged):
+    return {device.bus_id: device.up for device in merged.devices}
+
+
+def test_lost_and_back():
+    """Up 0 when the source that listed it succeeds without it, 1 when it is back; an event for each."""
+    node = Node()
+    node.see(both())
+    lost = node.see(first_only(taken=2.0), now=2.0)
+    assert ups(lost) == {BUS0: True, BUS1: False}
+    assert [(event.id, event.what) for event in lost.events] == [(BUS1, "lost")]
+    assert lost.devices[1].readings == ()
+    again = node.see(first_only(taken=4.0), now=4.0)
+    assert (ups(again), again.events) == ({BUS0: True, BUS1: False}, ())
+    back = node.see(both(taken=6.0), now=6.0)
+    assert ups(back) == {BUS0: True, BUS1: True}
+    assert [(event.id, event.what) for event in back.events] == [(BUS1, "returned")]
+
+
+def test_nobody_knows():
+    """A source that failed takes its devices' series away; it does not make them lost."""
+    node = Node()
+    node.see(both())
+    assert ups(node.see(now=2.0)) == {}
+    assert ups(node.see(both(taken=4.0), now=4.0)) == {BUS0: True, BUS1: True}
+
+
+def test_expired_reports_are_gone():
+    """Past its expiry a report gives neither readings nor presence."""
+    node = Node()
+    assert ups(node.see(both(life=10.0), now=9.9)) == {BUS0: True, BUS1: True}
+    assert ups(node.see(both(life=10.0), now=10.0)) == {}
+
+
+def test_another_source_that_never_listed_it_says_nothing_of_it():
+    """Only a source that once listed the device can make it lost."""
+    node = Node()
+    node.see(told("a", [(card(0, bus_id=BUS0), {})]), told("b", [(card(0, bus_id=BUS1), {})]))
+    assert ups(node.see(told("b", [(card(0, bus_id=BUS1), {})], taken=1.0))) == {BUS1: True}
+
+
+def test_still_listed_by_one_of_two_sources():
+    """A device that one source lists is up, whatever the other lacks."""
+    node = Node()
+    device = card(0, bus_id=BUS0)
+    node.see(told("a", [(device, {})]), told("b", [(device, {})]))
+    assert ups(node.see(told("a", []), told("b", [(device, {})]))) == {BUS0: True}
+
+
+def test_no_devices_at_all_is_a_list_too():
+    """A tool that works and lists nothing makes all that it listed lost."""
+    node = Node()
+    node.see(both())
+    assert ups(node.see(told("tool", [], taken=2.0), now=2.0)) == {BUS0: False, BUS1: False}
+
+
+def test_lost_over_a_restart_and_forgotten_after_a_week():
+    """A lost device stays at 0 over a restart, also while its source fails, and for seven days."""
+    node = Node()
+    node.see(both())
+    node.see(first_only(taken=2.0), now=2.0, wall=0.0)
+    restarted = Node(MergeState(identities=node.state.identities))
+    assert ups(restarted.see(wall=1.0)) == {BUS1: False}
+    assert ups(restarted.see(first_only(), wall=7 * DAY - 1)) == {BUS0: True, BUS1: False}
+    assert ups(restarted.see(first_only(), wall=7 * DAY)) == {BUS0: True}
+
+
+def test_gone_while_the_daemon_was_down():
+    """A device that was remembered is lost when its source lists the rest after a restart."""
+    node = Node()
+    node.see(both())
+    restarted = Node(MergeState(identities=node.state.identities))
+    assert ups(restarted.see(first_only())) == {BUS0: True, BUS1: False}
+
+
+def test_a_partition_that_goes_while_its_parent_stays_is_removed():
+    """Repartitioning is no loss: the series end at once, with an event."""
+    node = Node()
+    whole = card(0, uuid="GPU-aaaa-1111", bus_id=BUS0)
+    part = card(None, uuid="MIG-bbbb-2222", bus_id=BUS0, partition="1", parent=0)
+    node.see(told("nvml", [(whole, {}), (part, {})]))
+    merged = node.see(told("nvml", [(whole, {})], taken=1.0))
+    assert [device.id for device in merged.devices] == ["GPU-aaaa-1111"]
+    assert [(event.id, event.what) for event in merged.events] == [("MIG-bbbb-2222", "removed")]
+
+
+def test_a_card_that_shows_nothing_is_down():
+    """A listed card whose tool says that it does not answer is up 0, without readings."""
+    merged = Node().see(told("tool", [(card(0, bus_id=BUS0, up=False), {"power_watts": 5.0})]))
+    assert [(device.up, device.readings) for device in merged.devices] == [(False, ())]
