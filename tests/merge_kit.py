@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers.merge.node import Merged, merge
+from telemetry_parsers.merge.precedence import offered
 from telemetry_parsers.model import (
     Absent,
     Device,
@@ -74,7 +75,7 @@ class Node:
         self, *reports: SourceReport, now: float = 0.0, wall: float = 1000.0, pending: Sequence[str] = ()
     ) -> Merged:
         """The node after these reports, which are all that there are."""
-        self.merged = merge(reports, self.state, now=now, wall=wall, pending_vendors=pending)
+        self.merged = merge(map(offered, reports), self.state, now=now, wall=wall, pending_vendors=pending)
         self.state = self.merged.state
         return self.merged
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 Mode = Literal["auto", "always", "never", "inventory"]
@@ -55,3 +57,15 @@ class Settings:
     def source(self, name: str) -> SourceSettings:
         """The settings of a source, the defaults for one that is not named."""
         return dict(self.sources).get(name, SourceSettings())
+
+
+# The flags of the command line that change one setting, by the setting's path.
+FLAGS: Mapping[str, str] = MappingProxyType(
+    {
+        "log.level": "--log.level",
+        "log.format": "--log.format",
+        "web.listen_address": "--web.listen-address",
+        "web.config_file": "--web.config.file",
+        "web.telemetry_path": "--web.telemetry-path",
+    }
+)

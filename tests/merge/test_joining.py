@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from merge_kit import Node, card, numbers, told
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"

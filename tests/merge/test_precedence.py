@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from merge_kit import Node, card, numbers, told, values
 
+from merge_kit import Node, card, numbers, told, values
 from telemetry_parsers.model import Absent, Process
 
 BUS0 = "0000:33:00.0"

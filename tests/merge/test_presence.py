@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from merge_kit import Node, card, told
-
 from telemetry_parsers.model import MergeState
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from telemetry_parsers.merge import identity, joining, precedence, presence
 from telemetry_parsers.merge.identity import Named
-from telemetry_parsers.merge.precedence import ReadingKey
+from telemetry_parsers.merge.precedence import Offered, ReadingKey
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.metrics import BY_KEY, in_range
+from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import (
     Absent,
     Device,
@@ -19,13 +18,10 @@ from telemetry_parsers.model import (
     MergedDevice,
     MergedReading,
     MergeState,
-    Metric,
     Problem,
     Process,
     SourceReport,
 )
-
-_NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +41,27 @@ class Merged:
 
 
 def merge(
-    reports: Iterable[SourceReport],
+    reports: Iterable[Offered],
     state: MergeState,
     *,
     now: float,
     wall: float,
     pending_vendors: Collection[str] = (),
-    extra_metrics: Mapping[str, Metric] = _NO_METRICS,
 ) -> Merged:
     """One picture of the node from every report that has not expired at `now` (monotonic)."""
-    fresh = tuple(report for report in reports if report.expires > now)
+    by_report = {(o.report.source, o.report.poll): o for o in reports if o.report.expires > now}
+    fresh = tuple(known.report for known in by_report.values())
     found = joining.sightings(fresh)
     joined = joining.join(found, state.learnt)
     named, nameless = identity.name(joined.groups, state.identities, pending_vendors)
     listing_sources = {report.source for report in fresh if report.lists_devices}
     there = presence.update(state.identities, named, listing_sources, wall)
     counters = dict(state.counters)
-    live, derived_problems = _live_devices(named, fresh, counters, extra_metrics)
+    live, derived_problems = _live_devices(named, by_report, counters)
     remembered = {known.id for known in there.identities}
     return Merged(
         devices=tuple(sorted((*live, *(_lost_device(gone) for gone in there.lost)), key=_display_order)),
-        host=_host_readings(fresh),
+        host=_host_readings(by_report.values()),
         state=MergeState(
             identities=there.identities,
             learnt={**state.learnt, **joining.learn(joined.groups)},
@@ -80,15 +76,13 @@ def merge(
 
 def _live_devices(
     named: tuple[Named, ...],
-    fresh: tuple[SourceReport, ...],
+    by_report: Mapping[tuple[str, str], Offered],
     counters: dict[tuple[str, str, str], str],
-    extra_metrics: Mapping[str, Metric],
 ) -> tuple[list[MergedDevice], list[tuple[str, Problem]]]:
-    readings = precedence.by_position(fresh)
     chosen: dict[str, dict[ReadingKey, MergedReading]] = {}
     problems: list[tuple[str, Problem]] = []
     for item in named:
-        values = precedence.choose(item, readings, counters, extra_metrics)
+        values = precedence.choose(item, by_report, counters)
         problem = _derive_memory_ratio(values)
         if problem is not None:
             problems.append((problem[0], Problem(f"{item.identity.vendor} {item.identity.device}", problem[1])))
@@ -174,20 +168,13 @@ def _processes(item: Named) -> tuple[Process, ...]:
     return ()
 
 
-def _host_readings(fresh: tuple[SourceReport, ...]) -> tuple[MergedReading, ...]:
+def _host_readings(reports: Iterable[Offered]) -> tuple[MergedReading, ...]:
+    """The newest reading of each metric of the host."""
     values: dict[ReadingKey, MergedReading] = {}
-    for report in sorted(fresh, key=lambda report: report.taken):
-        for reading in report.report.readings:
-            metric = BY_KEY.get(reading.metric)
-            if reading.device is None and metric is not None and metric.scope == "host":
-                values[(reading.metric, reading.label)] = MergedReading(
-                    reading.metric,
-                    reading.label,
-                    in_range(metric, reading.value),
-                    report.source,
-                    report.taken,
-                    report.interval,
-                )
+    for known in sorted(reports, key=lambda known: known.report.taken):
+        for offer in known.offers.get(None, ()):
+            if BY_KEY[offer.key[0]].scope == "host":
+                values[offer.key] = offer.reading
     return tuple(values.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.joining import FORM_RANK
@@ -20,26 +21,48 @@ _TELLING = {
 }
 # Presence and identity are decided by merge itself, never by a reading.
 _DECIDED_ELSEWHERE = frozenset({"info", "up"})
+_POWER = "power_watts"
+_NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 
 ReadingKey = tuple[str, str]
-ByPosition = Mapping[tuple[str, str], Mapping[int | None, tuple[Reading, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Offer:
+class Offer:
+    """A reading that a report offers; of several for one key the lowest rank wins."""
+
+    key: ReadingKey
     rank: tuple[int, int, float, str]
     reading: MergedReading
+    pinned: bool
 
 
-def by_position(reports: tuple[SourceReport, ...]) -> dict[tuple[str, str], dict[int | None, tuple[Reading, ...]]]:
-    """Each report's readings by the position of their device."""
-    found: dict[tuple[str, str], dict[int | None, tuple[Reading, ...]]] = {}
-    for report in reports:
-        lists: dict[int | None, list[Reading]] = {}
-        for reading in report.report.readings:
-            lists.setdefault(reading.device, []).append(reading)
-        found[(report.source, report.poll)] = {position: tuple(group) for position, group in lists.items()}
-    return found
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A report with its readings checked against the catalogue, by the position of their device.
+
+    It is made once for each report, since a report takes part in many merges.
+    """
+
+    report: SourceReport
+    offers: Mapping[int | None, tuple[Offer, ...]]
+
+
+def offered(report: SourceReport, extra: Mapping[str, Metric] = _NO_METRICS) -> Offered:
+    """What a report offers; `extra` are metrics that plugins declare."""
+    lists: dict[int | None, list[Offer]] = {}
+    for reading in report.report.readings:
+        metric = BY_KEY.get(reading.metric) or extra.get(reading.metric)
+        if metric is not None and reading.metric not in _DECIDED_ELSEWHERE:
+            lists.setdefault(reading.device, []).append(_offer(report, reading, metric))
+    return Offered(report, {position: tuple(offers) for position, offers in lists.items()})
+
+
+def _offer(report: SourceReport, reading: Reading, metric: Metric) -> Offer:
+    value = in_range(metric, reading.value)
+    merged = MergedReading(reading.metric, reading.label, value, report.source, report.taken, report.interval)
+    pinned = metric.kind == "counter" and not isinstance(value, Absent)
+    return Offer((reading.metric, reading.label), _rank(value, report), merged, pinned)
 
 
 def _rank(value: Value, report: SourceReport) -> tuple[int, int, float, str]:
@@ -47,62 +70,47 @@ def _rank(value: Value, report: SourceReport) -> tuple[int, int, float, str]:
     return telling, FORM_RANK[report.report.form], -report.taken, report.source
 
 
-def _offers(named: Named, readings: ByPosition) -> Iterator[tuple[SourceReport, Reading]]:
+def _offers(named: Named, by_report: Mapping[tuple[str, str], Offered]) -> Iterator[tuple[SourceReport, int, Offer]]:
     for sighting in named.group.sightings:
         for report, position in sighting.parts:
-            for reading in readings[(report.source, report.poll)].get(position, ()):
-                yield report, reading
+            for offer in by_report[(report.source, report.poll)].offers.get(position, ()):
+                yield report, position, offer
 
 
-def _power_kind(report: SourceReport, named: Named) -> str | None:
-    """Which kind of power the report's `power_watts` of this device is, as its source tells it."""
-    for sighting in named.group.sightings:
-        for part, position in sighting.parts:
-            if part is report:
-                return dict(part.report.devices[position].facts).get("power_kind")
-    return None
-
-
-def _is_other_power(metric: str, report: SourceReport, named: Named) -> bool:
+def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
     """Average and instantaneous power never replace one another."""
-    if metric != "power_watts" or named.identity.power_kind is None:
-        return False
-    return (_power_kind(report, named) or named.identity.power_kind) != named.identity.power_kind
+    fixed = named.identity.power_kind
+    kind = dict(report.report.devices[position].facts).get("power_kind")
+    return fixed is not None and kind is not None and kind != fixed
 
 
 def choose(
     named: Named,
-    readings: ByPosition,
+    by_report: Mapping[tuple[str, str], Offered],
     counters: MutableMapping[tuple[str, str, str], str],
-    extra: Mapping[str, Metric],
 ) -> dict[ReadingKey, MergedReading]:
     """The one reading of each metric and label of a device; `counters` pins each counter to its first source."""
-    best: dict[ReadingKey, _Offer] = {}
-    for report, reading in _offers(named, readings):
-        metric = BY_KEY.get(reading.metric) or extra.get(reading.metric)
-        if metric is None or reading.metric in _DECIDED_ELSEWHERE or _is_other_power(reading.metric, report, named):
+    best: dict[ReadingKey, Offer] = {}
+    for report, position, offer in _offers(named, by_report):
+        known = best.get(offer.key)
+        if known is not None and known.rank <= offer.rank:
             continue
-        value = in_range(metric, reading.value)
-        if metric.kind == "counter" and isinstance(value, float):
-            pin = (named.identity.id, reading.metric, reading.label)
-            if counters.setdefault(pin, report.source) != report.source:
-                continue
-        key = (reading.metric, reading.label)
-        offer_rank = _rank(value, report)
-        if key not in best or offer_rank < best[key].rank:
-            merged = MergedReading(reading.metric, reading.label, value, report.source, report.taken, report.interval)
-            best[key] = _Offer(offer_rank, merged)
+        if offer.pinned and counters.setdefault((named.identity.id, *offer.key), report.source) != report.source:
+            continue
+        if offer.key[0] == _POWER and _is_other_power(report, position, named):
+            continue
+        best[offer.key] = offer
     return {key: offer.reading for key, offer in best.items()}
 
 
 def not_reported(named: Named, chosen: Mapping[ReadingKey, MergedReading]) -> list[MergedReading]:
     """An absence for each metric that some source of the device could give and did not speak of."""
-    spoken = {metric for metric, _ in chosen}
+    spoken = {metric for metric, _ in chosen} | _DECIDED_ELSEWHERE
     missing: dict[str, MergedReading] = {}
     for sighting in named.group.sightings:
         listing = sighting.listing
         for metric in listing.gives:
-            if metric not in spoken and metric not in missing and metric not in _DECIDED_ELSEWHERE:
+            if metric not in spoken and metric not in missing:
                 missing[metric] = MergedReading(
                     metric, "", Absent.NOT_REPORTED, listing.source, listing.taken, listing.interval
                 )

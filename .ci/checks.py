@@ -1,0 +1,128 @@
+"""The project's own rules that no other tool checks; prints one line for each place that breaks one."""  # noqa: INP001  # a script
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LONGEST_MODULE_LINES = 400
+LONGEST_FUNCTION_LINES = 60
+FOLDERS = frozenset({".ci", "benchmarks", "daemon", "deploy", "docs", "exporters", "grafana", "parsers", "tests"})
+ROOTS = ("daemon", "exporters", "parsers")
+
+_HOSTS = re.compile(
+    r"pypi\.org|pythonhosted\.org|registry\.npmjs\.org|deb\.debian\.org|proxy\.golang\.org|static\.crates\.io"
+)
+_MACHINE_PATHS = re.compile(r"(?:^|[^A-Za-z0-9_.])(/(?:work|farm|root)/[^\s\"']*)")
+_BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?)\s*$")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the project: its name below the checkout, and its text or None for bytes."""
+
+    name: str
+    text: str | None
+
+    @property
+    def is_python(self) -> bool:
+        """Whether it is a module or script of Python."""
+        return self.name.endswith(".py") and self.text is not None
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """The lines with their numbers."""
+        return enumerate((self.text or "").splitlines(), start=1)
+
+
+def long_modules(file: File) -> Iterator[str]:
+    """A module is one sentence long enough."""
+    count = sum(1 for _ in file.lines())
+    if file.is_python and count > LONGEST_MODULE_LINES:
+        yield f"{file.name}:1: {count} lines, at most {LONGEST_MODULE_LINES}: is it one thing?"
+
+
+def long_functions(file: File) -> Iterator[str]:
+    """A function fits a screen; tests are tables and may be longer."""
+    if not file.is_python or file.name.startswith("tests/"):
+        return
+    for node in ast.walk(ast.parse(file.text or "")):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > LONGEST_FUNCTION_LINES:
+                yield f"{file.name}:{node.lineno}: {node.name} has {length} lines, at most {LONGEST_FUNCTION_LINES}"
+
+
+def stray_packages(file: File) -> Iterator[str]:
+    """The three source roots hold packages and are none: `daemon` is an import name of somebody else."""
+    if file.name in {f"{root}/__init__.py" for root in ROOTS}:
+        yield f"{file.name}:1: a source root must not be a package; remove the file"
+
+
+def stray_folders(file: File) -> Iterator[str]:
+    """The top-level folders are fixed."""
+    folder, slash, _ = file.name.partition("/")
+    if slash and folder not in FOLDERS:
+        yield f"{file.name}:1: {folder}/ is none of the top-level folders"
+
+
+def foreign_places(file: File) -> Iterator[str]:
+    """No address of a package registry and no path of one machine stands in the project."""
+    for number, line in file.lines():
+        for found in (*_HOSTS.findall(line), *_MACHINE_PATHS.findall(line)):
+            yield f"{file.name}:{number}: {found} is a place of one machine or registry; take it out"
+
+
+def bare_excuses(file: File) -> Iterator[str]:
+    """What is switched off has its reason beside it."""
+    for number, line in file.lines():
+        if file.is_python and _BARE_EXCUSE.search(line):
+            yield f"{file.name}:{number}: say behind it why the check does not hold here"
+
+
+CHECKS: tuple[Callable[[File], Iterator[str]], ...] = (
+    long_modules,
+    long_functions,
+    stray_packages,
+    stray_folders,
+    foreign_places,
+    bare_excuses,
+)
+
+
+def project_files(checkout: Path) -> Iterator[File]:
+    """Every file that is in git or would be added; every file there is where git does not answer."""
+    for name in _names(checkout):
+        path = checkout / name
+        if path.is_file() and not path.is_symlink():
+            content = path.read_bytes()
+            yield File(name, None if b"\0" in content else content.decode("utf-8", "replace"))
+
+
+def _names(checkout: Path) -> list[str]:
+    # The checkout may belong to somebody else, which git refuses unless told otherwise.
+    told = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    command = ("git", "-C", str(checkout), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    try:
+        listed = subprocess.run(command, env=os.environ | told, capture_output=True, check=True, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return sorted(str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_file())
+    return sorted(set(listed.stdout.split("\0")) - {""})
+
+
+def main(arguments: list[str]) -> int:
+    """Check one checkout, the script's own by default; 1 when a rule is broken."""
+    checkout = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    files = list(project_files(checkout))
+    complaints = [line for file in files for check in CHECKS for line in check(file)]
+    sys.stdout.write("".join(f"{line}\n" for line in complaints) or f"{len(files)} files keep the project's rules\n")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

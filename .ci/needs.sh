@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Gets the tools that tests use besides Python, from Debian's packages where the machine lets us.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+wanted=(
+    "cc gcc libc6-dev"
+    "curl curl"
+    "openssl openssl"
+    "prometheus prometheus"
+    "promtool prometheus"
+)
+
+missing() {
+    for each in "${wanted[@]}"; do
+        command -v "${each%% *}" >/dev/null || echo "$each"
+    done
+}
+
+packages=$(missing | cut -d ' ' -f 2- | tr ' ' '\n' | sort -u)
+if [ -n "$packages" ]; then
+    mapfile -t packages <<<"$packages"
+    .ci/apt-install.sh "${packages[@]}"
+fi
+missing | while read -r tool needed; do
+    echo "still missing: $tool (Debian: apt-get install $needed)"
+done

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Builds sdist and wheel, installs the wheel in an environment of its own, and tests what was installed there:
+# a checkout always works, whatever the wheel lacks.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+checkout=$PWD
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+export PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
+
+echo "== building (sdist, and the wheel from the sdist)"
+.venv/bin/python -m build --no-isolation --outdir "$place/dist" . >"$place/build.log" || { cat "$place/build.log"; exit 1; }
+.venv/bin/python .ci/wheel_contents.py "$place"/dist/*.whl
+
+echo "== installing the wheel elsewhere"
+.venv/bin/python -m venv "$place/venv"
+"$place/venv/bin/python" -m pip install --quiet "$place"/dist/*.whl
+"$place/venv/bin/python" -m pip check
+cd "$place"
+venv/bin/telemetry version
+venv/bin/telemetry metrics >metrics.txt
+venv/bin/telemetry config default >telemetry.toml
+venv/bin/telemetry config check --config telemetry.toml
+
+echo "== testing what was installed"
+cd "$checkout"
+"$place/venv/bin/python" -m pip install --quiet hypothesis jsonschema pytest pytest-timeout
+# The empty pythonpath keeps the checkout's packages out; the tests' own helper modules stay.
+TELEMETRY_TEST_INSTALLED=$place/venv "$place/venv/bin/python" -I -m pytest -q -o "pythonpath=tests" -p no:cacheprovider \
+    tests/packaging tests/config tests/exporters tests/parsers tests/e2e "$@"

@@ -1,0 +1,34 @@
+"""Says what a wheel lacks of the three packages, and what it has that it should not have."""  # noqa: INP001  # a script
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+ROOTS = ("daemon", "exporters", "parsers")
+
+
+def expected(checkout: Path) -> set[str]:
+    """The names that the packages' files have in a wheel."""
+    return {
+        str(file.relative_to(checkout / root))
+        for root in ROOTS
+        for file in (checkout / root).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Compare one wheel with the checkout that the script lies in."""
+    wanted = expected(Path(__file__).resolve().parent.parent)
+    with zipfile.ZipFile(arguments[0]) as wheel:
+        found = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    complaints = [f"the wheel lacks {name}" for name in sorted(wanted - found)]
+    complaints += [f"the wheel has {name}, which is no file of the packages" for name in sorted(found - wanted)]
+    sys.stdout.write("".join(f"{line}\n" for line in complaints) or f"the wheel has all {len(found)} files\n")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""The `telemetry` command: reads the arguments, runs one command, turns errors into one line and a status."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn, Protocol
+
+from telemetry_daemon import exits
+from telemetry_daemon.exits import CommandError
+
+# A command's module is imported only when it runs: `telemetry version` must not pay for the daemon.
+_COMMANDS = (
+    ("serve", "run the daemon"),
+    ("snapshot", "read everything once and show it"),
+    ("parse", "run one parser on saved output of its tool"),
+    ("record", "keep everything that the readers get"),
+    ("doctor", "tell of each source what it is and how it fares"),
+    ("metrics", "list the metrics"),
+    ("config", "check, show or print the configuration"),
+    ("forget", "forget a lost device"),
+    ("version", "print the version"),
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with the exit status of sysexits(3)."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and end with 64."""
+        command = self.prog
+        sys.stderr.write(f"{command}: {message}; see '{command} --help'\n")
+        sys.exit(exits.USAGE)
+
+
+def _overview() -> str:
+    width = max(len(name) for name, _ in _COMMANDS)
+    return "\n".join(f"  {name:<{width}}  {text}" for name, text in _COMMANDS)
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser of one command, or of all of them without their arguments."""
+    if command is None:
+        parser = _Parser(
+            prog="telemetry",
+            description="Metrics of every accelerator of a node, whoever made it.",
+            epilog=f"commands:\n{_overview()}\n\n'telemetry COMMAND --help' tells more of each.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            usage="telemetry COMMAND …",
+        )
+        parser.add_argument("--version", action="store_true", help="print the version")
+        return parser
+    text = dict(_COMMANDS)[command]
+    parser = _Parser(prog=f"telemetry {command}", description=text[0].upper() + text[1:] + ".")
+    _module(command).configure(parser)
+    return parser
+
+
+class _Command(Protocol):
+    """What each module of `commands` has."""
+
+    def configure(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments."""
+        ...
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Run; returns the exit status."""
+        ...
+
+
+def _module(command: str) -> _Command:
+    module: _Command = importlib.import_module(f"telemetry_daemon.commands.{command}")
+    return module
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _dispatch(arguments)
+        sys.stdout.flush()
+    except CommandError as error:
+        sys.stderr.write(f"telemetry: {error}\n")
+        return error.status
+    except BrokenPipeError:
+        # The reader of our output went away, as `| head` does; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001  # the last resort: a bug is told in one line, whole on request
+        if os.environ.get("TELEMETRY_DEBUG"):
+            traceback.print_exc()
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        sys.stderr.write(
+            f"telemetry: a bug of ours: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
+            " set TELEMETRY_DEBUG=1 for the traceback and report it\n"
+        )
+        return exits.BUG
+    return status
+
+
+def _dispatch(arguments: list[str]) -> int:
+    names = [name for name, _ in _COMMANDS]
+    if arguments and arguments[0] in names:
+        command = arguments[0]
+        parsed = build_parser(command).parse_args(arguments[1:])
+        return _module(command).run(parsed)
+    if arguments and not arguments[0].startswith("-"):
+        raise CommandError(f"unknown command '{arguments[0]}'; the commands are {', '.join(names)}")
+    parsed = build_parser(None).parse_args(arguments)
+    if parsed.version:
+        return _dispatch(["version"])
+    build_parser(None).print_help(sys.stderr)
+    return exits.USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""`telemetry config check|show|default`: the configuration checked, in force, or as a commented file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from telemetry_daemon import exits
+from telemetry_daemon.commands import options
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to do."""
+    parser.add_argument(
+        "what", choices=("check", "show", "default"), help="check it, show what is in force, print the default file"
+    )
+    options.add_config(parser)
+    options.add_flags(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the answer; 78 for a configuration that cannot be used."""
+    from telemetry_daemon import config, config_names, config_text, plugins
+
+    if arguments.what == "default":
+        sys.stdout.write(config_text.default_toml())
+        return exits.OK
+    loaded = config.load_with_origins(options.inputs(arguments))
+    with plugins.load(loaded.settings.plugin_paths) as found:
+        config_names.check_source_names(loaded.settings, [item.parser.name for item in found.parsers])
+    if arguments.what == "show":
+        sys.stdout.write(config_text.show_toml(loaded.settings, loaded.origins))
+    else:
+        print("the configuration is good")
+    return exits.OK

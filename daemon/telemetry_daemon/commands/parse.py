@@ -1,0 +1,123 @@
+"""`telemetry parse`: one parser on saved output of its tool."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from telemetry_daemon import exits, plugins
+from telemetry_daemon.commands import forms
+from telemetry_daemon.exits import CommandError
+from telemetry_daemon.health import judge
+from telemetry_daemon.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_exporters.table import Detail
+from telemetry_parsers.codec import CodecError, capture_from_plain, decode_line
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
+
+_LIFE_SECONDS = 3600.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The source, the files, the form."""
+    parser.add_argument("source", metavar="SOURCE", help="whose output it is, such as mthreads-gmi")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="saved output, or a recording; - is standard input")
+    parser.add_argument("--format", choices=("json", "table", "prometheus"), default="json", help="default: json")
+    parser.add_argument("--parsers.paths", dest="paths", action="append", default=[], help="folder of parser plugins")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print one document of what the outputs say; 2 when they hold a problem."""
+    with plugins.load(arguments.paths) as loaded:
+        parser = find_parser(arguments.source, {item.parser.name: item.parser for item in loaded.parsers})
+        captures = [capture for name in arguments.files for capture in _captures(parser, name)]
+        snapshot = read_captures(parser, captures)
+        sys.stdout.write(forms.render(snapshot, arguments.format, loaded.metrics, Detail.EVERYTHING))
+    status = snapshot.sources[0]
+    return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
+
+
+def find_parser(name: str, known: Mapping[str, Parser]) -> Parser:
+    """The parser of that name; an unknown one is told with those that there are."""
+    if name in known:
+        return known[name]
+    nearest = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{nearest[0]}'? " if nearest else ""
+    raise CommandError(f"unknown source '{name}'; {hint}the sources are {', '.join(sorted(known))}")
+
+
+def _captures(parser: Parser, name: str) -> list[Capture]:
+    text = _read(name)
+    if text.lstrip().startswith('{"schema"') and '"telemetry.capture/' in text[:200]:
+        return _recorded(parser, name, text)
+    poll = parser.polls[0]
+    return [Capture(source=parser.name, poll=name, request=poll.request, outputs=(Output(name=name, text=text),))]
+
+
+def _read(name: str) -> str:
+    try:
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise CommandError(f"cannot read '{name}': {error.strerror}; give a file that you may read") from None
+    return content.decode("utf-8", errors="replace")
+
+
+def _recorded(parser: Parser, name: str, text: str) -> list[Capture]:
+    """The source's captures of a recording: the newest of each poll."""
+    newest: dict[str, Capture] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            capture = capture_from_plain(decode_line(line))
+        except CodecError as error:
+            raise CommandError(f"'{name}' line {number} is not a recorded capture: {error}") from None
+        if capture.source == parser.name:
+            newest[capture.poll] = capture
+    if not newest:
+        raise CommandError(f"'{name}' is a recording without any capture of '{parser.name}'")
+    return list(newest.values())
+
+
+def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
+    """One snapshot of what the parser makes of all captures together."""
+    reports = [_report(parser, capture, many=len(captures) > 1) for capture in captures]
+    report = combine_reports(reports)
+    now, wall = time.monotonic(), time.time()
+    store = Store("", Clock(lambda: now, lambda: wall))
+    store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
+    poll = Poll("outputs", parser.polls[0].request)
+    capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
+    store.put(parser.name, poll, capture, report, judge(capture, report, 0), _LIFE_SECONDS)
+    return _with_failed_problems(store.snapshot(), report)
+
+
+def _report(parser: Parser, capture: Capture, *, many: bool) -> Report:
+    if capture.failure is not None:
+        problem = Problem(capture.poll, capture.failure.text)
+        return Report(outcome="failed", reason=capture.failure.reason, problems=(problem,))
+    report = parser.parse(capture)
+    if not many:
+        return report
+    return replace(
+        report, problems=tuple(Problem(f"{capture.poll} {p.where}".strip(), p.text) for p in report.problems)
+    )
+
+
+def _with_failed_problems(snapshot: Snapshot, report: Report) -> Snapshot:
+    """The snapshot with the problems of a report that was not good enough to keep."""
+    status = snapshot.sources[0]
+    if status.state in ("ok", "no_devices"):
+        return snapshot
+    problems = report.problems or (Problem("output", status.detail or "nothing in it was understood"),)
+    return replace(
+        snapshot,
+        sources=(replace(status, problems=problems, unknown_fields=report.unknown_fields),),
+    )

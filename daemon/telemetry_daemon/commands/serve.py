@@ -1,0 +1,74 @@
+"""`telemetry serve`: the daemon."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from telemetry_daemon import exits, log, plugins
+from telemetry_daemon.commands import options
+from telemetry_daemon.config_child import load_in_child
+from telemetry_daemon.config_names import check_source_names
+from telemetry_daemon.exits import CommandError
+from telemetry_daemon.node import Node, RealNode
+from telemetry_daemon.plugins import Loaded
+from telemetry_daemon.service import Service, Start, leave
+from telemetry_daemon.settings import Settings
+from telemetry_daemon.times import Clock
+from telemetry_daemon.web.errors import WebError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The settings, and what to serve in place of this machine."""
+    options.add_config(parser)
+    options.add_flags(parser)
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--demo",
+        nargs="?",
+        const="",
+        metavar="NODE",
+        help="serve a simulated node, such as 8xnvidia,4xhygon, in place of this machine",
+    )
+    instead.add_argument("--replay", type=Path, metavar="FILE", help="serve a recording in place of this machine")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until told to stop; does not return when it served."""
+    inputs = options.inputs(arguments)
+
+    def settings_for(loaded: Loaded) -> Callable[[], Settings]:
+        def read() -> Settings:
+            settings = load_in_child(inputs)
+            check_source_names(settings, [item.parser.name for item in loaded.parsers])
+            return settings
+
+        return read
+
+    settings = load_in_child(inputs)
+    log.setup(settings.log.level, settings.log.format)
+    loaded = plugins.load(settings.plugin_paths)
+    check_source_names(settings, [item.parser.name for item in loaded.parsers])
+    clock = Clock()
+    node = _node(arguments, loaded, clock)
+    start = Start(settings, settings_for(loaded), remembers_devices=isinstance(node, RealNode))
+    try:
+        asyncio.run(Service(start, node, clock).run())
+    except WebError as error:
+        raise CommandError(str(error), exits.CONFIGURATION) from None
+    leave(exits.OK)
+    return exits.OK
+
+
+def _node(arguments: argparse.Namespace, loaded: Loaded, clock: Clock) -> Node:
+    if arguments.demo is not None:
+        from telemetry_daemon.simulate.node import DemoNode
+
+        return DemoNode(arguments.demo, clock)
+    if arguments.replay is not None:
+        from telemetry_daemon.replay_node import ReplayNode
+
+        return ReplayNode(arguments.replay, loaded, clock)
+    return RealNode(loaded, clock)

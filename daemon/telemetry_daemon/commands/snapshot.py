@@ -1,0 +1,130 @@
+"""`telemetry snapshot`: one reading of everything."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from telemetry_daemon import control, exits, log, plugins
+from telemetry_daemon.commands import forms, options
+from telemetry_daemon.commands.parse import find_parser
+from telemetry_daemon.control import ControlError
+from telemetry_daemon.exits import CommandError
+from telemetry_daemon.health import judge
+from telemetry_daemon.node import RealNode
+from telemetry_daemon.oneshot import OneShot, Substitute
+from telemetry_daemon.readers import toollock
+from telemetry_daemon.remote import NoSuchPartError, report_of
+from telemetry_daemon.settings import Settings
+from telemetry_daemon.source import Answer, Source
+from telemetry_daemon.times import Clock
+from telemetry_exporters.table import Detail
+from telemetry_parsers.model import VENDORS, MergedDevice, Metric, Snapshot, Tier
+
+# psutil tells the CPU's load between two calls.
+_HOST_GAP_SECONDS = 0.2
+_CLEAR_SCREEN = "\x1b[H\x1b[2J"
+_BAD_STATES = frozenset({"failed", "stuck"})
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to read, what of it to show, and how."""
+    parser.add_argument("--format", choices=forms.FORMS, default="table", help="default: table")
+    parser.add_argument(
+        "--source", action="append", default=[], metavar="S", help="only this source; may be given several times"
+    )
+    parser.add_argument("--vendor", metavar="V", help="only this vendor's devices")
+    parser.add_argument("--device", metavar="N", help="only the devices with this index, device label or id")
+    parser.add_argument("--all", action="store_true", help="slow polls too, and every reading of each device")
+    parser.add_argument("--watch", nargs="?", type=seconds, const=2.0, metavar="S", help="again every S seconds (2)")
+    parser.add_argument(
+        "--timeout", type=seconds, default=20.0, metavar="S", help="seconds for all sources together (20)"
+    )
+    options.add_config(parser)
+
+
+def seconds(text: str) -> float:
+    """An argument that is a number of seconds."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 86400:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0.1 to 86400")
+    return seconds
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print one document; 2 when a source failed, 3 when there is nothing."""
+    log.setup("error", "text")
+    settings = options.settings(arguments)
+    with plugins.load(settings.plugin_paths) as loaded:
+        known = {item.parser.name: item.parser for item in loaded.parsers}
+        for name in arguments.source:
+            find_parser(name, known)
+        vendors = {*VENDORS, *(parser.vendor for parser in known.values() if parser.vendor)}
+        if arguments.vendor is not None and arguments.vendor not in vendors:
+            raise CommandError(f"unknown vendor '{arguments.vendor}'; the vendors are {', '.join(sorted(vendors))}")
+        node = RealNode(loaded, Clock())
+        shot = OneShot(platform.node(), node.sources(settings, arguments.source), Clock(), _from_daemon(settings))
+        try:
+            return _show(shot, arguments, loaded.metrics)
+        finally:
+            shot.close()
+
+
+def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric]) -> int:
+    tiers: Sequence[Tier] = ("inventory", "fast", "slow") if arguments.all else ("inventory", "fast")
+    detail = Detail.EVERYTHING if arguments.all else Detail.BRIEF
+    prime_host(shot)
+    while True:
+        snapshot = _filtered(shot.read(tiers, arguments.timeout), arguments)
+        clear = _CLEAR_SCREEN if arguments.watch and sys.stdout.isatty() else ""
+        sys.stdout.write(clear + forms.render(snapshot, arguments.format, metrics, detail))
+        sys.stdout.flush()
+        if arguments.watch is None:
+            return _status(snapshot)
+        time.sleep(arguments.watch)
+
+
+def prime_host(shot: OneShot) -> None:
+    """Have the host's CPU counted from here on, so that the snapshot has its load."""
+    shot.prime("host")
+    time.sleep(_HOST_GAP_SECONDS)
+
+
+def _from_daemon(settings: Settings) -> Substitute:
+    """Takes the running daemon's readings of a tool that it keeps busy."""
+
+    def substitute(source: Source, answer: Answer) -> Answer:
+        if not toollock.is_busy(answer.capture.failure):
+            return answer
+        try:
+            document = control.ask(control.path_in(settings.runtime_directory), "snapshot")
+            report = report_of(document, source.name)
+        except (ControlError, NoSuchPartError) as error:
+            logging.getLogger(__name__).info("a busy tool", extra={"source": source.name, "error": error})
+            return answer
+        capture = replace(answer.capture, failure=None)
+        return Answer(capture, report, judge(capture, report, 0))
+
+    return substitute
+
+
+def _filtered(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
+    def wanted(device: MergedDevice) -> bool:
+        names = (str(device.index), device.device, device.id)
+        return (arguments.vendor in (None, device.vendor)) and (arguments.device is None or arguments.device in names)
+
+    return replace(snapshot, devices=tuple(filter(wanted, snapshot.devices)))
+
+
+def _status(snapshot: Snapshot) -> int:
+    if any(status.state in _BAD_STATES for status in snapshot.sources):
+        return exits.PROBLEMS
+    return exits.OK if snapshot.devices else exits.NOTHING_FOUND

@@ -1,0 +1,131 @@
+"""Reads the configuration: finds the file, lays environment and flags over it, validates, hands over plain settings."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from telemetry_daemon.config_errors import dotted, explained, unknown_names
+from telemetry_daemon.config_inputs import FILE_VARIABLE, ConfigError, ConfigInputs
+from telemetry_daemon.config_layers import Document, merged, unknown_variables
+from telemetry_daemon.config_models import ConfigFile
+from telemetry_daemon.settings import Settings
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_LARGEST_FILE_BYTES = 1 << 20
+_POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings with where they came from: the file, and the variable or flag of each path that one of these set."""
+
+    settings: Settings
+    file: str | None
+    origins: Mapping[str, str]
+
+
+def load(inputs: ConfigInputs) -> Settings:
+    """The settings in force; a ConfigError names everything that is wrong."""
+    return load_with_origins(inputs).settings
+
+
+def load_with_origins(inputs: ConfigInputs) -> Loaded:
+    """The settings in force and where they came from; a ConfigError names everything that is wrong."""
+    document = merged(_document(inputs), inputs)
+    problems = unknown_variables(inputs)
+    try:
+        settings = ConfigFile.model_validate(document.data).to_settings()
+    except ValidationError as error:
+        raise ConfigError(*problems, *explained(error, document)) from None
+    problems += unknown_names(document, inputs, settings.plugin_paths)
+    if problems:
+        raise ConfigError(*problems)
+    return Loaded(settings, document.file, {dotted(path): origin for path, origin in document.origins.items()})
+
+
+def _document(inputs: ConfigInputs) -> Document:
+    """The file that was asked for, or the default one if it is there, or an empty document."""
+    asked = inputs.path or inputs.variables().get(FILE_VARIABLE)
+    path = asked or inputs.default_path
+    try:
+        content = _content(path)
+    except FileNotFoundError:
+        if asked is None:
+            return Document({})
+        remedy = "`telemetry config default` prints one to start from"
+        raise ConfigError(f"{_printable(path)}: there is no such file; {remedy}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{_printable(path)}: cannot be read: {_reason(error)}") from error
+    text = _text(_printable(path), content)
+    return Document(_parsed(_printable(path), text), _printable(path), text)
+
+
+def _content(path: str) -> bytes:
+    """The bytes of a regular file; neither a pipe nor a device is waited for."""
+    file = Path(path)
+    mode = file.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder; name the file in it")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    with file.open("rb") as opened:
+        content = opened.read(_LARGEST_FILE_BYTES + 1)
+    if len(content) > _LARGEST_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST_FILE_BYTES} bytes")
+    return content
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, PermissionError):
+        return f"permission denied for user id {os.geteuid()}; make the file readable for it"
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def _text(path: str, content: bytes) -> str:
+    """The file as text with plain line ends."""
+    if b"\0" in content:
+        raise ConfigError(f"{path}: is binary or UTF-16, not a TOML file; save it as UTF-8 text")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: is not valid UTF-8; save the file as UTF-8 text") from None
+    if text.startswith("\ufeff"):
+        raise ConfigError(f"{path}:1: begins with a byte order mark; save the file as UTF-8 without one")
+    return text.replace("\r\n", "\n")
+
+
+def _parsed(path: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise ConfigError(_syntax_error(path, str(error))) from None
+    except RecursionError:
+        raise ConfigError(f"{path}: is not valid TOML: it is nested too deeply") from None
+
+
+def _syntax_error(path: str, message: str) -> str:
+    position = _POSITION.search(message)
+    if position is None:
+        return f"{path}: is not valid TOML: {message}"
+    return f"{path}:{position[1]}: is not valid TOML at column {position[2]}: {message[: position.start()]}"
+
+
+def _printable(path: str) -> str:
+    """The path on one line and in valid text."""
+    text = path.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isprintable() else ascii(text)

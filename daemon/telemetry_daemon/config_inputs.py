@@ -1,0 +1,42 @@
+"""What a configuration is made from, and the error that says what is wrong with it; no pydantic here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from telemetry_daemon import exits
+from telemetry_daemon.exits import CommandError
+from telemetry_parsers.model import VENDORS
+
+DEFAULT_FILE = "/etc/telemetry/telemetry.toml"
+FILE_VARIABLE = "TELEMETRY_CONFIG"
+VARIABLE_PREFIX = "TELEMETRY_"
+
+
+class ConfigError(CommandError):
+    """The configuration cannot be used; `lines` say where, what and what to do, one line for each error."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines), exits.CONFIGURATION)
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigInputs:
+    """All that settings come from; a later field beats an earlier one: the file, the environment, the flags.
+
+    `path` is what `--config` named. `overrides` maps dotted paths such as `log.level` to what their flags said.
+    `known_sources` None means that any well-formed name may be a source.
+    """
+
+    path: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    known_sources: tuple[str, ...] | None = None
+    known_vendors: tuple[str, ...] = VENDORS
+    default_path: str = DEFAULT_FILE
+
+    def variables(self) -> dict[str, str]:
+        """The environment's variables that may be ours; one that is empty counts as not set."""
+        return {name: text for name, text in self.environment.items() if name.startswith(VARIABLE_PREFIX) and text}

@@ -1,0 +1,139 @@
+"""File, environment and flags put together into one document that remembers where each value came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from telemetry_daemon.config_inputs import FILE_VARIABLE, VARIABLE_PREFIX, ConfigInputs
+from telemetry_daemon.config_names import meant, nearest
+from telemetry_daemon.config_table import NAME, KeyPath, SettingRow, general_path, settings_rows
+from telemetry_daemon.settings import FLAGS
+
+# Variables that begin like ours and are no settings: the file's path, tracebacks of the command, what tests use.
+RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_SHARED")
+RESERVED_PREFIX = "TELEMETRY_TEST_"
+
+_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The document to validate. `origins` names the variable or flag of each value that is not the file's."""
+
+    data: dict[str, Any]
+    file: str | None = None
+    text: str = ""
+    file_data: Mapping[str, Any] = field(default_factory=dict)
+    origins: Mapping[KeyPath, str] = field(default_factory=dict)
+
+    def file_has(self, path: KeyPath) -> bool:
+        """Whether the file itself says something at the path."""
+        inner: Any = self.file_data
+        for part in path:
+            if not isinstance(inner, dict) or part not in inner:
+                return False
+            inner = inner[part]
+        return True
+
+
+def merged(document: Document, inputs: ConfigInputs) -> Document:
+    """The file's document with the environment and the flags laid over it."""
+    data = document.data
+    origins: dict[KeyPath, str] = {}
+    for path, origin, value in (*_from_environment(inputs), *_from_flags(inputs)):
+        data = _with(data, path, value)
+        origins[path] = origin
+    return replace(document, data=data, file_data=document.data, origins=origins)
+
+
+def unknown_variables(inputs: ConfigInputs) -> list[str]:
+    """One line for each variable that begins like a setting's and is none."""
+    known = {row.variable.removeprefix(VARIABLE_PREFIX): row.variable for row in settings_rows()}
+    lines = []
+    for variable in sorted(inputs.variables()):
+        if _is_reserved(variable) or _setting_of(variable) is not None:
+            continue
+        near = nearest(variable.removeprefix(VARIABLE_PREFIX), known)
+        remedy = meant(known[name] for name in near) or "; unset it for this program"
+        lines.append(f"environment variable {variable}: no such setting{remedy}")
+    return lines
+
+
+def _from_environment(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
+    for variable, text in sorted(inputs.variables().items()):
+        setting = None if _is_reserved(variable) else _setting_of(variable)
+        if setting is not None:
+            row, path = setting
+            yield path, f"environment variable {variable}", _read(row, text)
+
+
+def _is_reserved(variable: str) -> bool:
+    return variable in RESERVED_VARIABLES or variable.startswith(RESERVED_PREFIX)
+
+
+def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
+    """The setting that a variable is for, None when there is none."""
+    for row in settings_rows():
+        if NAME not in row.path:
+            if row.variable == variable:
+                return row, row.path
+            continue
+        before, after = row.variable.split(NAME)
+        middle = variable[len(before) : -len(after)]
+        if variable == before + middle + after and middle:
+            return row, (row.path[0], middle.lower().replace("_", "-"), *row.path[2:])
+    return None
+
+
+def _from_flags(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
+    rows = {row.path: row for row in settings_rows()}
+    for dotted, value in inputs.overrides.items():
+        path = tuple(dotted.split("."))
+        row = rows.get(general_path(path))
+        yield path, f"flag {FLAGS.get(dotted, dotted)}", value if row is None else _read_flag(row, value)
+
+
+def _read_flag(row: SettingRow, value: object) -> object:
+    """A flag's value; a relative path is meant from where the user stands."""
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, tuple) else value
+    return str(Path.cwd() / value) if row.kind == "path" and value else _read(row, value)
+
+
+def _read(row: SettingRow, text: str) -> object:
+    """What a variable's or a flag's text means; a text that cannot be read stays one, for the model to refuse."""
+    if row.kind == "number":
+        return _number(text)
+    if row.kind == "switch":
+        return {"true": True, "false": False}.get(text.strip().lower(), text)
+    if row.kind == "list":
+        return _items(text)
+    if row.kind == "counts":
+        pairs = (item.partition("=") for item in _items(text))
+        return {name.strip(): _whole(count.strip()) for name, _, count in pairs}
+    return text
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _number(text: str) -> float | str:
+    return float(text) if _DECIMAL.match(text.strip()) else text
+
+
+def _whole(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _with(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
+    """The document with one value replaced; a section that is no table stays, for the model to refuse."""
+    head, *rest = path
+    if not rest:
+        return {**data, head: value}
+    inner = data.get(head, {})
+    return {**data, head: _with(inner, tuple(rest), value) if isinstance(inner, dict) else inner}

@@ -1,0 +1,207 @@
+"""The configuration file's sections as pydantic models: every setting with its default, its limits and what it does."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from telemetry_daemon import config_rules as rules
+from telemetry_daemon.settings import (
+    DEFAULT_ADDRESS,
+    LogSettings,
+    Mode,
+    Settings,
+    SourceSettings,
+    WebSettings,
+)
+
+_DEFAULTS = Settings()
+
+AbsolutePath = Annotated[str, AfterValidator(rules.absolute_path)]
+OptionalPath = Annotated[str, AfterValidator(rules.absolute_path_or_none)]
+SourceName = Annotated[str, AfterValidator(rules.source_name)]
+ListenAddress = Annotated[str, AfterValidator(rules.listen_address)]
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class Section(BaseModel):
+    """A section that refuses what it does not know and converts nothing."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class LogSection(Section):
+    """What is written to standard error, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least severe messages that are written."
+    )
+    format: Literal["text", "json"] = Field(
+        default="text", description="`text` for people and the journal, `json` (one object a line) for log collectors."
+    )
+
+
+class WebSection(Section):
+    """Where the metrics are served, and to whom."""
+
+    listen_address: Annotated[
+        list[ListenAddress], BeforeValidator(_as_list), AfterValidator(rules.all_different), Field(min_length=1)
+    ] = Field(
+        default=[DEFAULT_ADDRESS],
+        description=(
+            "Where to listen: one text or a list of them. `host:port`, `[IPv6 address]:port`, `:port` for every "
+            "interface, or `unix:/path`. The default is reached from this machine only; to let Prometheus in from "
+            "elsewhere, write `:19400` and set up `config_file` or a firewall."
+        ),
+        examples=[[":19400"]],
+    )
+    config_file: OptionalPath = Field(
+        default="",
+        description=(
+            "A web configuration file as all exporters read it (exporter-toolkit): TLS, client certificates, passwords. "
+            "Empty: plain HTTP, open to all who reach the address."
+        ),
+        examples=["/etc/telemetry/web.yml"],
+    )
+    telemetry_path: Annotated[str, AfterValidator(rules.route)] = Field(
+        default="/metrics", description="The path of the metrics page."
+    )
+
+
+class SourceSection(Section):
+    """How one source is polled. NAME is the source's name as `telemetry doctor` lists it, for example `mthreads-gmi`."""
+
+    mode: Mode = Field(
+        default="auto",
+        description=(
+            "`auto`: used when it is found, looked for again every minute, and asked less often while a cheaper source "
+            "gives the same. `always`: asked at its full pace whatever other sources give. `inventory`: asked only at "
+            "the start and at the slow pace of inventories. `never`: not used."
+        ),
+    )
+    path: OptionalPath = Field(
+        default="",
+        description="The tool, library or folder to use. Empty: it is looked for where its vendor installs it.",
+        examples=["/opt/vendor/bin/tool"],
+    )
+    interval: float | None = Field(
+        default=None, ge=0.2, le=86_400, description="Seconds from one fast poll to the next.", examples=[30.0]
+    )
+    deadline: float | None = Field(
+        default=None, ge=0.1, le=300, description="Seconds after which a poll is given up.", examples=[5.0]
+    )
+    wake_suspended: bool = Field(
+        default=False, description="Poll also while every card of the vendor sleeps; this keeps the cards awake."
+    )
+
+
+class ParsersSection(Section):
+    """Parsers that are not part of the distribution."""
+
+    paths: Annotated[list[AbsolutePath], AfterValidator(rules.all_different)] = Field(
+        default=[],
+        description=(
+            "Folders with parser modules. They must belong to root or to the service's user and be writable by nobody else."
+        ),
+        examples=[["/etc/telemetry/parsers"]],
+    )
+
+
+class ExpectSection(Section):
+    """What this node should have."""
+
+    devices: dict[str, Annotated[int, Field(ge=0, le=4096)]] = Field(
+        default={},
+        description=(
+            "How many devices of each vendor the node should have. Exported as `telemetry_devices_expected`, so that an "
+            "alert notices a device that was missing from the start."
+        ),
+        examples=[{"nvidia": 8}],
+    )
+
+
+class StateSection(Section):
+    """Where files are kept."""
+
+    directory: AbsolutePath = Field(
+        default=_DEFAULTS.state_directory, description="What must outlive a restart: the devices' identities."
+    )
+    runtime_directory: AbsolutePath = Field(
+        default=_DEFAULTS.runtime_directory,
+        description="What a restart of the machine may wipe: lock files and the socket that `telemetry snapshot` asks.",
+    )
+
+
+class TextfileSection(Section):
+    """The metrics as a file for the textfile collector of the Prometheus node exporter."""
+
+    path: Annotated[str, AfterValidator(rules.textfile_path)] = Field(
+        default="",
+        description="The file that is replaced at every interval. Empty: none is written.",
+        examples=["/var/lib/prometheus/node-exporter/telemetry.prom"],
+    )
+    interval: float = Field(
+        default=_DEFAULTS.textfile_interval, ge=1, le=86_400, description="Seconds from one writing to the next."
+    )
+
+
+class ExportSection(Section):
+    """Ways to share the readings other than being scraped."""
+
+    textfile: TextfileSection = Field(default_factory=TextfileSection)
+
+
+class ConfigFile(Section):
+    """The whole file."""
+
+    log: LogSection = Field(default_factory=LogSection)
+    web: WebSection = Field(default_factory=WebSection)
+    sources: dict[SourceName, SourceSection] = Field(default_factory=dict)
+    parsers: ParsersSection = Field(default_factory=ParsersSection)
+    expect: ExpectSection = Field(default_factory=ExpectSection)
+    state: StateSection = Field(default_factory=StateSection)
+    export: ExportSection = Field(default_factory=ExportSection)
+
+    def to_settings(self) -> Settings:
+        """The plain settings; a source section that changes nothing is left out."""
+        sources = ((name, SourceSettings(**section.model_dump())) for name, section in sorted(self.sources.items()))
+        return Settings(
+            log=LogSettings(level=self.log.level, format=self.log.format),
+            web=WebSettings(
+                listen_address=tuple(self.web.listen_address),
+                config_file=self.web.config_file,
+                telemetry_path=self.web.telemetry_path,
+            ),
+            sources=tuple((name, source) for name, source in sources if source != SourceSettings()),
+            plugin_paths=tuple(self.parsers.paths),
+            expected_devices=tuple(sorted(self.expect.devices.items())),
+            state_directory=self.state.directory,
+            runtime_directory=self.state.runtime_directory,
+            textfile_path=self.export.textfile.path,
+            textfile_interval=self.export.textfile.interval,
+        )
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> ConfigFile:
+        """The file that gives these settings."""
+        web = settings.web
+        return cls.model_validate(
+            {
+                "log": {"level": settings.log.level, "format": settings.log.format},
+                "web": {
+                    "listen_address": list(web.listen_address),
+                    "config_file": web.config_file,
+                    "telemetry_path": web.telemetry_path,
+                },
+                "sources": {name: asdict(source) for name, source in settings.sources},
+                "parsers": {"paths": list(settings.plugin_paths)},
+                "expect": {"devices": dict(settings.expected_devices)},
+                "state": {"directory": settings.state_directory, "runtime_directory": settings.runtime_directory},
+                "export": {"textfile": {"path": settings.textfile_path, "interval": settings.textfile_interval}},
+            }
+        )

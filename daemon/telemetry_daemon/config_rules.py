@@ -1,0 +1,94 @@
+"""What single texts of the configuration must look like; each rule returns its text or says what is wrong with it."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+
+from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.listeners import TcpAddress, parse_address
+
+# Routes that the web site answers itself; see web/.
+RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
+
+_SHOWN_CHARACTERS = 60
+
+_SOURCE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?)*\Z")
+_ROUTE = re.compile(r"(/[A-Za-z0-9._~-]+)+\Z|/\Z")
+_LIKE_IPV4 = re.compile(r"[0-9.]+\Z")
+
+
+def shown(value: object) -> str:
+    """The value as it would stand in the file, on one line and cut to a readable length."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def source_name(text: str) -> str:
+    """The name of a source: small letters, digits and single hyphens."""
+    if _SOURCE_NAME.match(text) is None:
+        raise ValueError("the name of a source consists of small letters, digits and hyphens, as in mthreads-gmi")
+    return text
+
+
+def absolute_path(text: str) -> str:
+    """An absolute path."""
+    if not text.startswith("/"):
+        raise ValueError(f"must be an absolute path, one that starts with /, not {shown(text)}")
+    if not text.isprintable():
+        raise ValueError(f"must be a path without control characters, not {shown(text)}")
+    return text
+
+
+def absolute_path_or_none(text: str) -> str:
+    """An absolute path, or the empty text for none."""
+    return absolute_path(text) if text else text
+
+
+def textfile_path(text: str) -> str:
+    """An absolute path of a file that the textfile collector would read, or the empty text for none."""
+    if text and not text.endswith(".prom"):
+        raise ValueError(f"must end in .prom, since the collector reads no other files, not {shown(text)}")
+    return absolute_path_or_none(text)
+
+
+def route(text: str) -> str:
+    """The path under which the metrics are served, one that is not taken by another page."""
+    if _ROUTE.match(text) is None:
+        raise ValueError(f"must start with / and consist of letters, digits and . _ ~ - / not {shown(text)}")
+    if text in RESERVED_ROUTES or text.startswith("/api/"):
+        raise ValueError(f"{text} is taken by another page; choose a path such as /metrics")
+    return text
+
+
+def listen_address(text: str) -> str:
+    """An address to listen on that is well formed; whether it exists shows when the socket is opened."""
+    if not text.isprintable():
+        raise ValueError(f"must be an address without control characters, not {shown(text)}")
+    try:
+        address = parse_address(text)
+    except WebError as error:
+        raise ValueError(str(error)) from error
+    if isinstance(address, TcpAddress):
+        _check_host(address.host, text)
+    return text
+
+
+def _check_host(host: str, text: str) -> None:
+    if ":" in host or _LIKE_IPV4.match(host) is not None:
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            raise ValueError(f"{shown(text)} has a wrong IP address") from None
+    elif host and _HOST_NAME.match(host) is None:
+        raise ValueError(f"{shown(text)} has a host that is neither a name nor an IP address")
+
+
+def all_different(texts: list[str]) -> list[str]:
+    """A list that names nothing twice."""
+    repeated = [text for position, text in enumerate(texts) if text in texts[:position]]
+    if repeated:
+        raise ValueError(f"names {shown(repeated[0])} twice")
+    return texts

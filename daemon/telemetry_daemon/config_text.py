@@ -1,0 +1,117 @@
+"""The configuration as text, made from the models: the default file, the settings in force, the reference."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from telemetry_daemon.config_errors import dotted
+from telemetry_daemon.config_models import ConfigFile
+from telemetry_daemon.config_table import NAME, KeyPath, SectionRow, SettingRow, sections
+from telemetry_daemon.settings import Settings
+
+_WIDTH = 110
+_EXAMPLE_SOURCE = "mthreads-gmi"
+_HEAD = """\
+## Configuration of the telemetry daemon; made by `telemetry config default`.
+##
+## Every setting is here with its default. Lines with one # are settings: take the # away and change the value.
+## `telemetry config check` says what is wrong with a file; a reload of the service (SIGHUP) applies a changed one.
+"""
+
+
+def default_toml() -> str:
+    """The full commented file: every setting with what it does and its default, as `# key = value`."""
+    blocks = [_HEAD]
+    for section in sections():
+        path = tuple(_EXAMPLE_SOURCE if part == NAME else part for part in section.path)
+        heading = f"# [{dotted(path)}]" if NAME in section.path else f"[{dotted(path)}]"
+        blocks.append("\n".join((*_comment(section.description), heading)) + "\n")
+        blocks += ["\n".join(_setting_lines(row)) + "\n" for row in section.settings]
+    return "\n".join(blocks)
+
+
+def _setting_lines(row: SettingRow) -> Iterator[str]:
+    yield from _comment(f"{row.description} {_limits(row)}".strip())
+    if row.example is not None:
+        yield from _comment(f"Example: {row.path[-1]} = {toml_value(row.example)}")
+    if row.default is None:
+        yield from _comment("Default: the parser's own for each poll.")
+    else:
+        yield f"# {row.path[-1]} = {toml_value(row.default)}"
+
+
+def _limits(row: SettingRow) -> str:
+    if not all(f"`{word}`" in row.description for word in row.words):
+        return f"One of: {', '.join(row.words)}."
+    if row.low is not None and row.high is not None:
+        return f"From {row.low:g} to {row.high:,.0f}."
+    return ""
+
+
+def _comment(text: str) -> list[str]:
+    return ["## " + line for line in textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)]
+
+
+def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> str:
+    """The settings in force as a file that gives them again; `origins` says which were not set by the file."""
+    lines: list[str] = []
+    for heading, values in _tables(settings):
+        lines += ["", f"[{dotted(heading)}]"] if lines else [f"[{dotted(heading)}]"]
+        for name, value in values.items():
+            origin = (origins or {}).get(dotted((*heading, name)))
+            lines.append(f"{name} = {toml_value(value)}" + (f"  # {origin}" if origin else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+    """The tables of the file with their values; what TOML cannot say (None) is left out."""
+    document = ConfigFile.from_settings(settings).model_dump(exclude_none=True)
+    for section in sections():
+        if NAME in section.path:
+            kind = section.path[0]
+            yield from (((kind, name), values) for name, values in document[kind].items())
+        else:
+            yield section.path, _table_at(document, section.path)
+
+
+def _table_at(document: dict[str, Any], path: KeyPath) -> dict[str, Any]:
+    table = document
+    for part in path:
+        table = table[part]
+    return table
+
+
+def reference_markdown() -> str:
+    """Every section as a table of its settings, for docs/configuration.md."""
+    return "\n".join(_section_markdown(section) for section in sections())
+
+
+def _section_markdown(section: SectionRow) -> str:
+    lines = [f"### `[{dotted(section.path)}]`", "", section.description, ""]
+    lines += ["| setting | default | what it does |", "| --- | --- | --- |"]
+    lines += [_row_markdown(row) for row in section.settings]
+    return "\n".join(lines) + "\n"
+
+
+def _row_markdown(row: SettingRow) -> str:
+    default = "the parser's own" if row.default is None else f"`{toml_value(row.default)}`"
+    ways = f"Variable `{row.variable}`" + (f", flag `{row.flag}`." if row.flag else ".")
+    example = f"Example: `{toml_value(row.example)}`." if row.example is not None else ""
+    text = " ".join(filter(None, (row.description, _limits(row), example, ways)))
+    return f"| `{row.path[-1]}` | {default} | {text} |"
+
+
+def toml_value(value: object) -> str:
+    """A value as TOML writes it, on one line."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(toml_value(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        pairs = (f"{dotted((str(name),))} = {toml_value(item)}" for name, item in value.items())
+        inside = ", ".join(pairs)
+        return f"{{ {inside} }}" if inside else "{}"
+    return json.dumps(value)

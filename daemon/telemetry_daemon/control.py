@@ -1,0 +1,122 @@
+"""The running daemon's control socket: one JSON line in, one out, for its own user and root only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from telemetry_parsers.model import Plain
+from telemetry_parsers.plain import CodecError, decode_line
+
+log = logging.getLogger(__name__)
+
+_LINE_LIMIT_BYTES = 1 << 16
+_ANSWER_LIMIT_BYTES = 16 << 20
+_TIMEOUT_SECONDS = 5.0
+
+# A verb gets the request and gives the answer.
+Verb = Callable[[Mapping[str, Plain]], Mapping[str, Plain]]
+
+
+class ControlError(Exception):
+    """The daemon cannot be reached, or refused."""
+
+
+def path_in(runtime_directory: str) -> Path:
+    """Where the socket lies."""
+    return Path(runtime_directory) / "control.sock"
+
+
+class ControlServer:
+    """Serves the verbs on a Unix socket with mode 0600."""
+
+    def __init__(self, path: Path, verbs: Mapping[str, Verb]) -> None:
+        self._path = path
+        self._verbs = verbs
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen; a socket left by a daemon that is gone is replaced. Raises OSError."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if self._path.exists() and await _answers(self._path):
+            raise OSError(f"another daemon listens on {self._path}")
+        self._path.unlink(missing_ok=True)
+        before = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, str(self._path), limit=_LINE_LIMIT_BYTES)
+        finally:
+            os.umask(before)
+
+    async def close(self) -> None:
+        """Stop listening and remove the socket."""
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if not _is_own_user(writer.get_extra_info("socket")):
+                return
+            line = await asyncio.wait_for(reader.readline(), _TIMEOUT_SECONDS)
+            writer.write(json.dumps(self._answer(line)).encode() + b"\n")
+            await asyncio.wait_for(writer.drain(), _TIMEOUT_SECONDS)
+        except (OSError, ValueError, asyncio.TimeoutError) as error:
+            log.debug("control connection ended", extra={"error": error})
+        finally:
+            writer.close()
+
+    def _answer(self, line: bytes) -> Mapping[str, Plain]:
+        try:
+            request = decode_line(line)
+        except CodecError as error:
+            return {"error": str(error)}
+        verb = self._verbs.get(request.get("verb", "")) if isinstance(request, dict) else None
+        if verb is None:
+            return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
+        return verb(request)
+
+
+def _is_own_user(connection: socket.socket) -> bool:
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, uid, _ = struct.unpack("3i", credentials)
+    return uid in (0, os.geteuid())
+
+
+async def _answers(path: Path) -> bool:
+    try:
+        _, writer = await asyncio.open_unix_connection(str(path))
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
+    """The running daemon's answer. Raises ControlError."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_TIMEOUT_SECONDS)
+            connection.connect(str(path))
+            connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
+            answer = _read_all(connection)
+        plain = decode_line(answer)
+    except (OSError, CodecError) as error:
+        raise ControlError(f"no daemon answers on {path}: {error}") from None
+    if not isinstance(plain, dict) or "error" in plain:
+        raise ControlError(str(plain.get("error")) if isinstance(plain, dict) else "the daemon's answer is no object")
+    return plain
+
+
+def _read_all(connection: socket.socket) -> bytes:
+    received = bytearray()
+    while chunk := connection.recv(1 << 16):
+        received += chunk
+        if len(received) > _ANSWER_LIMIT_BYTES:
+            raise OSError("the answer is too long")
+    return bytes(received)

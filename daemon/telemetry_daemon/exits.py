@@ -1,0 +1,19 @@
+"""Exit statuses and the error that carries one to the command line."""
+
+from __future__ import annotations
+
+OK = 0
+PROBLEMS = 2
+NOTHING_FOUND = 3
+USAGE = 64
+BUG = 70
+UNAVAILABLE = 69
+CONFIGURATION = 78
+
+
+class CommandError(Exception):
+    """A failure that the user can mend: one line that names the thing and the remedy, and an exit status."""
+
+    def __init__(self, text: str, status: int = USAGE) -> None:
+        super().__init__(text)
+        self.status = status

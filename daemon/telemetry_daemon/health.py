@@ -1,0 +1,137 @@
+"""How each poll and each source fares: pure rules from captures and reports to states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from telemetry_parsers.model import Capture, Health, Poll, Problem, Reason, Report, SourceReport, SourceStatus, State
+
+SHORTEST_LIFE_SECONDS = 10.0
+LIFE_IN_INTERVALS = 3.0
+# These say something of the source as a whole, so they end all of its reports and not only the poll's own.
+ENDS_SOURCE = frozenset({"driver_gone", "no_permission", "library_mismatch"})
+# What a source's state is when its polls disagree: the first of these that any of them is in.
+_WORST_FIRST: tuple[State, ...] = (
+    "stuck",
+    "failed",
+    "missing",
+    "not_mine",
+    "disabled",
+    "released",
+    "suspended",
+    "no_devices",
+    "ok",
+)
+_UP: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "released"})
+_UNKNOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one attempt."""
+
+    state: State
+    reason: Reason | None = None
+    detail: str = ""
+
+
+def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> Verdict:
+    """The verdict on a capture and what its parser made of it."""
+    if capture.failure is not None:
+        return Verdict(capture.failure.state, capture.failure.reason, capture.failure.text)
+    if report is None:
+        return Verdict("failed", "internal", "the parser gave no report")
+    detail = report.problems[0].text if report.problems else ""
+    if report.outcome == "ok":
+        return Verdict("ok")
+    if report.outcome == "no_devices":
+        if on_pci_bus:
+            return Verdict("failed", "driver_gone", f"lists no device although {on_pci_bus} are on the PCI bus")
+        return Verdict("no_devices", None, detail)
+    if report.outcome == "not_mine":
+        return Verdict("not_mine", None, detail)
+    if report.outcome == "wrong_request":
+        return Verdict("failed", "not_understood", detail or "no known command line works with this version")
+    return Verdict("failed", report.reason or "not_understood", detail)
+
+
+def expiry(started: float, interval: float, seconds: float) -> float:
+    """When what was read at `started` is too old to show."""
+    return started + max(SHORTEST_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
+
+
+def attempt(
+    source: str, poll: Poll, capture: Capture, verdict: Verdict, interval: float, previous: Health | None
+) -> Health:
+    """The health of a poll after one more attempt."""
+    failures = dict(previous.failures) if previous else {}
+    reason = verdict.reason or ("timeout" if verdict.state == "stuck" else None)
+    if verdict.state in ("failed", "stuck") and reason is not None:
+        failures[reason] = failures.get(reason, 0) + 1
+    succeeded = verdict.state in ("ok", "no_devices")
+    last_success = capture.wall_time if succeeded else previous.last_success if previous else None
+    return Health(
+        source=source,
+        poll=poll.name,
+        tier=poll.tier,
+        lists_devices=poll.lists_devices,
+        state=verdict.state,
+        reason=verdict.reason,
+        detail=verdict.detail,
+        attempted=capture.wall_time,
+        attempted_monotonic=capture.monotonic_time,
+        expires=expiry(capture.monotonic_time, interval, capture.seconds),
+        seconds=capture.seconds,
+        last_success=last_success,
+        failures=tuple(sorted(failures.items())),
+        overruns=previous.overruns if previous else 0,
+    )
+
+
+def overrun(health: Health) -> Health:
+    """The health after a poll was due while it was still running."""
+    return replace(health, overruns=health.overruns + 1)
+
+
+def is_up(health: Health, now: float) -> bool:
+    """Whether the last attempt succeeded and is fresh."""
+    return health.state in _UP and now < health.expires
+
+
+def status(
+    source: str,
+    vendor: str,
+    healths: Sequence[Health],
+    reports: Iterable[SourceReport],
+    merge_problems: Iterable[Problem],
+    *,
+    cpu_seconds: float,
+    now: float,
+) -> SourceStatus:
+    """A source's state over its polls that were attempted, which must be one at least."""
+    deciding = [health for health in healths if health.lists_devices or health.tier == "fast"] or list(healths)
+    worst = min(deciding, key=lambda health: _WORST_FIRST.index(health.state))
+    up = None if worst.state in _UNKNOWN else all(is_up(health, now) for health in deciding)
+    known = [report.report for report in sorted(reports, key=lambda item: item.poll)]
+    facts: Mapping[str, str] = {key: value for report in known for key, value in report.facts}
+    return SourceStatus(
+        source=source,
+        vendor=vendor,
+        state=worst.state,
+        reason=worst.reason,
+        detail=worst.detail,
+        up=up,
+        version=facts.get("tool_version"),
+        problems=(*_failure_problem(worst), *(p for report in known for p in report.problems), *merge_problems),
+        unknown_fields=tuple(sorted({field for report in known for field in report.unknown_fields})),
+        polls=tuple(healths),
+        cpu_seconds=cpu_seconds,
+    )
+
+
+def _failure_problem(health: Health) -> tuple[Problem, ...]:
+    """What the source said when it failed; a missing tool is no problem."""
+    if health.state in ("failed", "stuck") and health.detail:
+        return (Problem(health.poll, health.detail),)
+    return ()

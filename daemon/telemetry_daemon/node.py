@@ -1,0 +1,118 @@
+"""The sources of this node: each parser with the readers that its polls need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from telemetry_daemon.pci_bus import PciBus
+from telemetry_daemon.plugins import Loaded, LoadedParser
+from telemetry_daemon.readers.base import Reader
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.host import HostReader
+from telemetry_daemon.readers.worker import Worker, WorkerReader
+from telemetry_daemon.settings import Settings
+from telemetry_daemon.source import Source
+from telemetry_daemon.times import Clock
+from telemetry_parsers.model import Capture, Command, Library, Poll
+
+SYS_PCI = Path("/sys/bus/pci/devices")
+# psutil reads /proc, which neither hangs nor crashes: a worker for it would only cost memory.
+_IN_PROCESS = "host"
+
+
+class Node(Protocol):
+    """Where the service gets its sources from: this machine, the simulator or a recording."""
+
+    def sources(self, settings: Settings) -> list[Source]:
+        """All sources with these settings."""
+        ...
+
+    def source(self, name: str, settings: Settings) -> Source:
+        """One source anew, with readers of its own."""
+        ...
+
+    def failures(self) -> tuple[str, ...]:
+        """The plugins that could not be loaded."""
+        ...
+
+    def pci_counts(self) -> dict[str, int]:
+        """Accelerators on the PCI bus by vendor."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the sources share."""
+        ...
+
+
+def no_capture(_capture: Capture) -> None:
+    """Keeps nothing."""
+
+
+class RealNode:
+    """This machine, read by all parsers that are installed."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        clock: Clock,
+        on_capture: Callable[[Capture], None] = no_capture,
+        pci_root: Path = SYS_PCI,
+    ) -> None:
+        self._loaded = loaded
+        self._clock = clock
+        self._on_capture = on_capture
+        self._bus = PciBus(pci_root, clock.monotonic)
+        self._by_name = {item.parser.name: item for item in loaded.parsers}
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all sources."""
+        return tuple(self._by_name)
+
+    def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
+        """All sources with these settings, or those that are named."""
+        return [self.source(name, settings) for name in only or self._by_name]
+
+    def source(self, name: str, settings: Settings) -> Source:
+        """One source anew, with readers of its own."""
+        item = self._by_name[name]
+        of_source = settings.source(name)
+        made: dict[type, Reader] = {}
+
+        def reader(poll: Poll) -> Reader:
+            kind = _kind(poll)
+            if kind not in made:
+                made[kind] = self._make(kind, item, of_source.path, settings)
+            return made[kind]
+
+        readers = {poll.name: reader(poll) for poll in item.parser.polls}
+        return Source(item.parser, readers, of_source, self._bus.view, self._clock, self._on_capture)
+
+    def failures(self) -> tuple[str, ...]:
+        """The plugins that could not be loaded."""
+        return tuple(failure.plugin for failure in self._loaded.failures)
+
+    def pci_counts(self) -> dict[str, int]:
+        """Accelerators on the PCI bus by vendor."""
+        return self._bus.counts()
+
+    def close(self) -> None:
+        """End the workers of plugins."""
+        self._loaded.close()
+
+    def _make(self, kind: type, item: LoadedParser, path: str, settings: Settings) -> Reader:
+        name = item.parser.name
+        if kind is CommandReader:
+            return CommandReader(name, Path(settings.runtime_directory) / "locks", path)
+        if kind is HostReader:
+            return HostReader()
+        return WorkerReader(name, item.worker or Worker(name, self._loaded.readers))
+
+
+def _kind(poll: Poll) -> type:
+    if isinstance(poll.request, Command):
+        return CommandReader
+    if isinstance(poll.request, Library) and poll.request.reader == _IN_PROCESS:
+        return HostReader
+    return WorkerReader

@@ -1,0 +1,87 @@
+"""Everything read once: all sources in parallel under one deadline, into one snapshot."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from telemetry_daemon import schedule
+from telemetry_daemon.health import Verdict
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.source import Answer, Source
+from telemetry_daemon.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_parsers.model import Capture, Failure, Poll, Snapshot, Tier
+
+# What is read once is shown as it was read, however long the slowest source took.
+_LIFE_SECONDS = 3600.0
+_TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
+
+# What to put in place of an answer, such as the running daemon's own.
+Substitute = Callable[[Source, Answer], Answer]
+
+
+def keep(_source: Source, answer: Answer) -> Answer:
+    """The answer as it is."""
+    return answer
+
+
+class OneShot:
+    """Sources that are read when asked, together."""
+
+    def __init__(self, hostname: str, sources: Sequence[Source], clock: Clock, substitute: Substitute = keep) -> None:
+        self._hostname = hostname
+        self._sources = sources
+        self._clock = clock
+        self._substitute = substitute
+
+    def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
+        """One snapshot of all sources; what is not there in time has failed by timeout."""
+        store = Store(self._hostname, self._clock)
+        wanted = [tier for tier in _TIER_ORDER if tier in set(tiers)]
+        until = self._clock.monotonic() + timeout_seconds
+        threads = []
+        for source in self._sources:
+            parser = source.parser
+            store.add_source(SourceFacts(source.name, parser.vendor, parser.gives), parser.metrics)
+            polls = sorted(
+                (poll for poll in parser.polls if poll.tier in wanted), key=lambda poll: wanted.index(poll.tier)
+            )
+            thread = threading.Thread(target=self._read_source, args=(store, source, polls, until), daemon=True)
+            thread.start()
+            threads.append((thread, source, polls))
+        for thread, source, polls in threads:
+            thread.join(max(0.0, until - self._clock.monotonic()))
+            if thread.is_alive():
+                self._give_up(store, source, polls, timeout_seconds)
+        return store.snapshot()
+
+    def prime(self, name: str) -> None:
+        """Ask one source and forget the answer: some figures are counted between two readings."""
+        for source in self._sources:
+            if source.name == name:
+                for poll in source.parser.polls:
+                    source.ask(poll, Targets())
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        for source in self._sources:
+            source.close()
+
+    def _read_source(self, store: Store, source: Source, polls: Sequence[Poll], until: float) -> None:
+        for poll in polls:
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return
+            answer = source.ask(schedule.within(poll, left), store.targets(source.name))
+            answer = self._substitute(source, answer)
+            if self._clock.monotonic() < until:
+                store.put(source.name, poll, answer.capture, answer.report, answer.verdict, _LIFE_SECONDS)
+
+    def _give_up(self, store: Store, source: Source, polls: Sequence[Poll], seconds: float) -> None:
+        failure = Failure("failed", "timeout", f"no answer within {seconds:g} s")
+        for poll in polls:
+            if store.health_of((source.name, poll.name)) is None:
+                capture = Capture(source.name, poll.name, poll.request, failure=failure, wall_time=self._clock.wall())
+                verdict = Verdict(failure.state, failure.reason, failure.text)
+                store.put(source.name, poll, capture, None, verdict, _LIFE_SECONDS)

@@ -1,0 +1,187 @@
+"""Where plugins come from: entry points of installed distributions, and folders of modules that only we can write."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import Distribution, EntryPoint
+from pathlib import Path
+
+OWN_DISTRIBUTION = "device-telemetry"
+PARSERS_GROUP = "telemetry.parsers"
+READERS_GROUP = "telemetry.readers"
+# What a module of a plugin folder calls its parser and, if it has one, its library reader.
+MODULE_PARSER = "PARSER"
+MODULE_READER = "READER"
+
+_ROOT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFailure:
+    """A plugin that is left out; the text is one line with what to do about it."""
+
+    plugin: str
+    origin: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A parser before it is loaded. `remedy` says how to get rid of it."""
+
+    plugin: str
+    origin: str
+    target: str
+    remedy: str
+    built_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All parsers in the order in which they may take a name, and the library readers: name -> target."""
+
+    parsers: tuple[Candidate, ...] = ()
+    readers: Mapping[str, str] = field(default_factory=dict)
+    failures: tuple[PluginFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Installed:
+    """An entry point of an installed distribution."""
+
+    distribution: str
+    version: str
+    group: str
+    name: str
+    target: str
+
+    @property
+    def built_in(self) -> bool:
+        return self.distribution == OWN_DISTRIBUTION
+
+    @property
+    def origin(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+    @property
+    def plugin(self) -> str:
+        return self.name if self.built_in else f"{self.distribution}:{self.name}"
+
+    @property
+    def remedy(self) -> str:
+        return f"update or uninstall {self.distribution}"
+
+
+def find(paths: Sequence[str], distributions: Callable[[], Iterable[Distribution]]) -> Found:
+    """Everything that may be a plugin; nothing is imported."""
+    failures: list[PluginFailure] = []
+    installed = _installed(distributions(), failures)
+    readers = _readers(installed, failures)
+    parsers = [
+        Candidate(item.plugin, item.origin, item.target, item.remedy, item.built_in)
+        for item in installed
+        if item.group == PARSERS_GROUP
+    ]
+    for file in _module_files(paths, failures):
+        target = f"{file}:{MODULE_PARSER}"
+        parsers.append(Candidate(str(file), str(file), target, f"mend or remove {file}"))
+    return Found(tuple(parsers), readers, tuple(failures))
+
+
+def module_reader(candidate: Candidate) -> str:
+    """The target of the library reader that a module of a plugin folder may hold; empty for other parsers."""
+    if not candidate.target.startswith("/"):
+        return ""
+    return f"{candidate.origin}:{MODULE_READER}"
+
+
+def _readers(installed: Iterable[_Installed], failures: list[PluginFailure]) -> Mapping[str, str]:
+    readers: dict[str, _Installed] = {}
+    for item in installed:
+        if item.group != READERS_GROUP:
+            continue
+        first = readers.setdefault(item.name, item)
+        if first is not item:
+            text = f"the library reader {item.name} is that of {first.origin}: {item.remedy}"
+            failures.append(PluginFailure(item.plugin, item.origin, text))
+    return {name: item.target for name, item in readers.items()}
+
+
+def _installed(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_Installed]:
+    """The entry points of both groups, our own first, then by distribution; a shadowed distribution is left out."""
+    found: dict[str, list[_Installed]] = {}
+    for distribution in distributions:
+        try:
+            entries = [entry for entry in distribution.entry_points if entry.group in (PARSERS_GROUP, READERS_GROUP)]
+            name = _normal(distribution.metadata["Name"]) if entries else ""
+            version = distribution.version if entries else ""
+        except Exception as error:  # noqa: BLE001  (the metadata of somebody else's package may be broken in any way)
+            place = str(getattr(distribution, "_path", "unknown"))
+            text = f"its metadata cannot be read ({type(error).__name__}: {error}): reinstall or remove it"
+            failures.append(PluginFailure(Path(place).name, place, text))
+            continue
+        if entries and name not in found:
+            found[name] = [item for entry in entries if (item := _item(name, version, entry, failures)) is not None]
+    everything = (item for items in found.values() for item in items)
+    return sorted(everything, key=lambda item: (not item.built_in, item.distribution, item.name))
+
+
+def _item(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _Installed | None:
+    module, _, attribute = entry.value.partition("[")[0].partition(":")
+    if module.strip() and attribute.strip():
+        target = f"{module.strip()}:{attribute.strip()}"
+        return _Installed(distribution, version, entry.group, entry.name, target)
+    text = f"its entry point {entry.name} = {entry.value!r} is not module:object: update or uninstall {distribution}"
+    failures.append(PluginFailure(f"{distribution}:{entry.name}", f"{distribution} {version}", text))
+    return None
+
+
+def _normal(name: str) -> str:
+    """A distribution's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _module_files(paths: Iterable[str], failures: list[PluginFailure]) -> Iterator[Path]:
+    """The modules in these folders, in the order of their names, as far as nobody else can change them."""
+    for given in paths:
+        try:
+            folder = Path(given).resolve(strict=True)
+            files = sorted(file for file in folder.iterdir() if _is_module(file))
+        except OSError as error:
+            text = f"cannot be read ({error.strerror}): create the folder, or take it out of parsers.paths"
+            failures.append(PluginFailure(given, given, text))
+            continue
+        for file in files:
+            unsafe = _unsafe(file)
+            if unsafe is None:
+                yield file.resolve()
+            else:
+                failures.append(PluginFailure(str(file), str(file), unsafe))
+
+
+def _is_module(file: Path) -> bool:
+    return file.suffix == ".py" and not file.name.startswith(("_", "."))
+
+
+def _unsafe(file: Path) -> str | None:
+    """Who else could change what the daemon would run, with the remedy; None when nobody could."""
+    try:
+        real = file.resolve(strict=True)
+        return next((text for place in (real, *real.parents) if (text := _writer(place, real)) is not None), None)
+    except OSError as error:
+        return f"cannot be read ({error.strerror}): mend or remove {file}"
+
+
+def _writer(place: Path, file: Path) -> str | None:
+    status = place.stat()
+    if status.st_uid not in (_ROOT, os.geteuid()):
+        return f"{place} belongs to user {status.st_uid}, who could change what runs here: chown root {place}"
+    # In a sticky folder further up, such as /tmp, nobody can replace what belongs to another.
+    sticky = bool(status.st_mode & stat.S_ISVTX) and place not in (file, file.parent)
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky:
+        return f"{place} can be written by others, who could change what runs here: chmod go-w {place}"
+    return None

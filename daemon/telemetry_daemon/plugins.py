@@ -1,0 +1,175 @@
+"""Loads every parser: our own in this process, all others described by a worker of their own, in which they run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import metadata
+from types import TracebackType
+from typing import final
+
+from telemetry_daemon import plugin_sources
+from telemetry_daemon.plugin_sources import Candidate, PluginFailure
+from telemetry_daemon.plugin_worker import describe, isolated
+from telemetry_daemon.readers.targets import load as load_target
+from telemetry_daemon.readers.targets import told
+from telemetry_daemon.readers.worker import Worker, WorkerError, WorkerTimeout
+from telemetry_daemon.readers.worker_shape import shape_violations
+from telemetry_parsers.codec import CodecError, described_parser_from_plain, parser_to_plain
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.declaration import violations
+from telemetry_parsers.model import Library, Metric
+
+DESCRIBE_SECONDS = 10.0
+# So many plugins are described at once: one that hangs at import must not keep the others waiting.
+_AT_ONCE = 4
+
+WorkerFactory = Callable[[str, Mapping[str, str]], Worker]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedParser:
+    """A parser that may be used. `worker` is where it or its library reader runs, None if neither needs one."""
+
+    parser: Parser
+    origin: str
+    isolated: bool
+    worker: Worker | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What there is: parsers, plugins left out, library readers (name -> target), and how long the loading took.
+
+    As a context manager it closes its workers at the end.
+    """
+
+    parsers: tuple[LoadedParser, ...] = ()
+    failures: tuple[PluginFailure, ...] = ()
+    readers: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The plugins' own metrics, each once."""
+        return tuple({metric.name: metric for item in self.parsers for metric in item.parser.metrics}.values())
+
+    def close(self) -> None:
+        """Close every worker; each takes at most a second, one that is well a few milliseconds."""
+        for item in self.parsers:
+            if item.worker is not None:
+                item.worker.close()
+
+    def __enter__(self) -> Loaded:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A candidate that described itself, or why it did not."""
+
+    candidate: Candidate
+    loaded: LoadedParser | None
+    trouble: str = ""
+
+
+def load(
+    paths: Sequence[str] = (),
+    worker_factory: WorkerFactory = Worker,
+    distributions: Callable[[], Iterable[metadata.Distribution]] = metadata.distributions,
+    describe_seconds: float = DESCRIBE_SECONDS,
+) -> Loaded:
+    """All parsers that keep the protocol; never raises for one that does not.
+
+    A name belongs to the built-in parser, else to the first distribution by name, else to the first module file.
+    """
+    started = time.monotonic()
+    found = plugin_sources.find(paths, distributions)
+    attempts = [_load_built_in(item, found.readers, worker_factory) for item in found.parsers if item.built_in]
+    others = [item for item in found.parsers if not item.built_in]
+    if others:
+        with ThreadPoolExecutor(min(_AT_ONCE, len(others)), thread_name_prefix="plugins") as pool:
+            attempts += pool.map(
+                lambda item: _load_isolated(item, found.readers, worker_factory, describe_seconds), others
+            )
+    parsers, failures = _sorted_out(attempts)
+    return Loaded(parsers, (*found.failures, *failures), found.readers, time.monotonic() - started)
+
+
+def _load_built_in(candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory) -> _Attempt:
+    try:
+        parser = load_target(candidate.target)
+        broken = shape_violations(parser) or violations(described_parser_from_plain(parser_to_plain(parser)))
+    except Exception as error:  # noqa: BLE001  (one source that cannot be imported must not keep the others from starting)
+        return _Attempt(candidate, None, f"cannot be loaded: {told(error)}")
+    if broken:
+        return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(broken)}")
+    asked = {poll.request.reader for poll in parser.polls if isinstance(poll.request, Library)}
+    worker = worker_factory(parser.name, readers) if asked.intersection(readers) else None
+    return _Attempt(candidate, LoadedParser(parser, candidate.origin, isolated=False, worker=worker))
+
+
+def _load_isolated(
+    candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, describe_seconds: float
+) -> _Attempt:
+    """Described by a first worker that is closed again: one for a tool that is not there would only cost memory."""
+    first = worker_factory(candidate.plugin, {})
+    try:
+        parser = describe(first, candidate.target, describe_seconds)
+        broken = violations(parser)
+    except WorkerTimeout:
+        return _Attempt(candidate, None, f"cannot be loaded: its import did not end within {describe_seconds:g} s")
+    except (WorkerError, CodecError) as error:
+        return _Attempt(candidate, None, f"cannot be loaded: {str(error).removeprefix(f'{candidate.plugin}: ')}")
+    finally:
+        first.close()
+    if broken:
+        return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(broken)}")
+    own_reader = plugin_sources.module_reader(candidate)
+    worker = worker_factory(parser.name, {**readers, parser.name: own_reader} if own_reader else readers)
+    proxy = isolated(parser, worker, candidate.target)
+    return _Attempt(candidate, LoadedParser(proxy, candidate.origin, isolated=True, worker=worker))
+
+
+def _sorted_out(attempts: Sequence[_Attempt]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
+    """Names and metrics given to the first that asks; our own names are kept for us even if we failed to load."""
+    names = {attempt.candidate.plugin: attempt for attempt in attempts if attempt.candidate.built_in}
+    metrics: dict[str, tuple[Metric, str]] = {}
+    parsers: list[LoadedParser] = []
+    failures: list[PluginFailure] = []
+    for attempt in attempts:
+        loaded = attempt.loaded
+        trouble = attempt.trouble or (_taken(attempt, loaded, names, metrics) if loaded is not None else "")
+        if loaded is None or trouble:
+            candidate = attempt.candidate
+            failures.append(PluginFailure(candidate.plugin, candidate.origin, f"{trouble}: {candidate.remedy}"))
+            continue
+        names[loaded.parser.name] = attempt
+        metrics.update({metric.name: (metric, loaded.origin) for metric in loaded.parser.metrics})
+        parsers.append(loaded)
+    return tuple(parsers), tuple(failures)
+
+
+def _taken(
+    attempt: _Attempt,
+    loaded: LoadedParser,
+    names: Mapping[str, _Attempt],
+    metrics: Mapping[str, tuple[Metric, str]],
+) -> str:
+    """What it wants that another has already; empty when nothing."""
+    holder = names.get(loaded.parser.name, attempt)
+    if holder is not attempt:
+        return f"the name {loaded.parser.name} is taken by {holder.candidate.origin}"
+    for metric in loaded.parser.metrics:
+        first, origin = metrics.get(metric.name, (metric, ""))
+        if first != metric:
+            return f"its metric {metric.name} is declared otherwise by {origin}"
+    return ""

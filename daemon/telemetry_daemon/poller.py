@@ -1,0 +1,197 @@
+"""Each poll as a job of its own: asked when due, its answer put into the store, each change of state logged once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from telemetry_daemon import schedule
+from telemetry_daemon.log import ChangeLog
+from telemetry_daemon.schedule import Need
+from telemetry_daemon.source import Answer, Source
+from telemetry_daemon.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_daemon.trigger import SteadyTrigger, respread, spread
+from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.model import Poll
+
+log = logging.getLogger(__name__)
+
+
+class Poller:
+    """Runs the polls of all sources and keeps the store up to date."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sources: dict[str, Source] = {}
+        self._started: dict[tuple[str, str], float] = {}
+        self._needs: dict[str, Need] = {}
+        self._changes = ChangeLog()
+        self._scheduler = BackgroundScheduler(
+            timezone=timezone.utc,
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+        )
+        self._scheduler.add_listener(self._on_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
+        self.finished_polls = 0
+
+    def start(self, sources: Iterable[Source]) -> None:
+        """Begin to poll."""
+        sources = list(sources)
+        self._store.await_first(
+            {
+                (source.name, poll.name): source.parser.vendor
+                for source in sources
+                for poll in source.parser.polls
+                if poll.lists_devices and source.settings.mode != "never"
+            }
+        )
+        for source in sources:
+            self.add(source)
+        self._scheduler.start()
+
+    def add(self, source: Source) -> None:
+        """Begin to poll one more source."""
+        parser = source.parser
+        self._store.add_source(SourceFacts(source.name, parser.vendor, parser.gives), parser.metrics)
+        with self._lock:
+            self._sources[source.name] = source
+        self._scheduler.add_executor(ThreadPoolExecutor(1), alias=source.name)
+        for poll in parser.polls:
+            self._scheduler.add_job(
+                self._run,
+                args=(source, poll),
+                trigger=self._trigger(source, poll),
+                id=_job_id(source.name, poll.name),
+                executor=source.name,
+                next_run_time=datetime.now(timezone.utc),
+            )
+
+    def remove(self, name: str) -> None:
+        """Stop to poll a source, end what it runs and drop what it told."""
+        with self._lock:
+            source = self._sources.pop(name, None)
+        if source is None:
+            return
+        for poll in source.parser.polls:
+            self._scheduler.remove_job(_job_id(name, poll.name))
+            self._started.pop((name, poll.name), None)
+        source.close()
+        self._scheduler.remove_executor(name, shutdown=False)
+        self._store.remove_source(name)
+
+    def every(self, name: str, seconds: float, chore: Callable[[], None]) -> None:
+        """Do something that is no poll at this interval, on a thread of its own."""
+        self._scheduler.add_executor(ThreadPoolExecutor(1), alias=name)
+        self._scheduler.add_job(
+            chore, trigger=SteadyTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=name
+        )
+
+    def is_alive(self) -> bool:
+        """Whether the scheduler's thread lives."""
+        return any(thread.name == "APScheduler" and thread.is_alive() for thread in threading.enumerate())
+
+    def sources(self) -> dict[str, Source]:
+        """The sources that are polled now, by name."""
+        with self._lock:
+            return dict(self._sources)
+
+    def spread_again(self) -> None:
+        """Put all polls back on their beat, after the wall clock was set."""
+        respread(self._scheduler)
+
+    def stop(self) -> None:
+        """End everything that runs; returns within about a second."""
+        self._scheduler.shutdown(wait=False)
+        threads = [threading.Thread(target=source.close, daemon=True) for source in self.sources().values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=1.5)
+
+    def _trigger(self, source: Source, poll: Poll) -> SteadyTrigger:
+        interval = schedule.base_interval(poll, source.settings)
+        return SteadyTrigger(interval, spread(source.name, poll.name, interval), self._clock.monotonic)
+
+    def _run(self, source: Source, poll: Poll) -> None:
+        """One job: ask if it is due, and take the answer in."""
+        key = (source.name, poll.name)
+        health = self._store.health_of(key)
+        need = self._needs.get(source.name, Need())
+        interval = schedule.interval_now(poll, source.settings, health.state if health else None, need)
+        now = self._clock.monotonic()
+        if not self._is_due(key, interval, schedule.base_interval(poll, source.settings), now):
+            return
+        self._started[key] = now
+        answer = source.ask(poll, self._store.targets(source.name))
+        if self.sources().get(source.name) is not source:
+            return  # removed while it was asked
+        interval = schedule.interval_now(poll, source.settings, answer.verdict.state, need)
+        events = self._store.put(source.name, poll, answer.capture, answer.report, answer.verdict, interval)
+        self.finished_polls += 1
+        self._log(source, poll, answer, events)
+        self._reconsider(source)
+        if events:
+            self._look_closer(source, poll)
+
+    def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
+        """Whether a poll that is asked more rarely than its job comes is due at this beat."""
+        last = self._started.get(key)
+        return last is None or interval <= beat or now - last >= interval - beat / 2
+
+    def _reconsider(self, source: Source) -> None:
+        """Slow an expensive tool down while cheaper sources give all core readings, and up again when not."""
+        if not schedule.is_expensive(source.parser.polls):
+            return
+        need = self._needs.get(source.name, Need())
+        gives_core = schedule.gives_core_readings(self._store.snapshot(), source.name)
+        now = self._clock.monotonic()
+        changed = schedule.reconsider(need, source.settings.mode, gives_core=gives_core, now=now)
+        self._needs[source.name] = changed
+        if changed.needed != need.needed:
+            text = (
+                "polled at its own interval"
+                if changed.needed
+                else "polled rarely: a cheaper source gives its core readings"
+            )
+            log.info(text, extra={"source": source.name})
+
+    def _look_closer(self, source: Source, poll: Poll) -> None:
+        """Run the source's rarer polls now: its devices have changed."""
+        for other in source.parser.polls:
+            if other.tier != "fast" and other.name != poll.name:
+                self._started.pop((source.name, other.name), None)
+                self._scheduler.modify_job(_job_id(source.name, other.name), next_run_time=datetime.now(timezone.utc))
+
+    def _log(self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent]) -> None:
+        verdict = answer.verdict
+        facts = {"source": source.name, "poll": poll.name, "state": verdict.state}
+        if self._changes.changed((source.name, poll.name), (verdict.state, verdict.reason)):
+            bad = verdict.state in ("failed", "stuck")
+            level = logging.WARNING if bad else logging.INFO
+            log.log(level, "source changed state", extra={**facts, "reason": verdict.reason, "detail": verdict.detail})
+        for event in events:
+            level = logging.WARNING if event.what == "lost" else logging.INFO
+            log.log(level, "device %s", event.what, extra={"source": source.name, "id": event.id})
+        problems = answer.report.problems if answer.report and verdict.state == "ok" else ()
+        for problem in problems:
+            if self._changes.changed((source.name, poll.name, problem.where, problem.text), "told"):
+                log.warning("not understood", extra={**facts, "where": problem.where, "text": problem.text})
+
+    def _on_event(self, event: JobEvent) -> None:
+        source, _, poll = event.job_id.partition("/")
+        if event.code == EVENT_JOB_MAX_INSTANCES:
+            self._store.count_overrun((source, poll))
+        elif event.code == EVENT_JOB_ERROR:
+            log.error("a poll broke", extra={"source": source, "poll": poll}, exc_info=event.exception)
+
+
+def _job_id(source: str, poll: str) -> str:
+    return f"{source}/{poll}"

@@ -1,0 +1,57 @@
+"""Which of a request's command lines a version of the tool understands, remembered until the tool's file changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from telemetry_daemon.readers.tools import Tool
+from telemetry_parsers.model import Command
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A command line to run, and its tool."""
+
+    line: tuple[str, ...]
+    tool: Tool
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is known of one request: each line's tool, the first line not rejected, the line used last."""
+
+    tools: tuple[Tool | None, ...]
+    first: int = 0
+    used: int = 0
+
+
+class Alternatives:
+    """The choice for each request of one source."""
+
+    def __init__(self) -> None:
+        self._memories: dict[Command, _Memory] = {}
+
+    def choose(self, request: Command, find: Callable[[str], Tool | None]) -> Choice | None:
+        """The first line that was not rejected and whose tool is there, None if there is none."""
+        names = dict.fromkeys(line[0] for line in request.alternatives)
+        found = {name: find(name) for name in names}
+        tools = tuple(found[line[0]] for line in request.alternatives)
+        memory = self._memories.get(request)
+        if memory is None or memory.tools != tools:
+            memory = self._memories[request] = _Memory(tools)
+        for position in range(memory.first, len(tools)):
+            tool = tools[position]
+            if tool is not None:
+                memory.used = position
+                return Choice(request.alternatives[position], tool)
+        return None
+
+    def reject(self, request: Command) -> bool:
+        """Pass over the line used last; False if none is left, and the next choice is the first one again."""
+        memory = self._memories.get(request)
+        if memory is None:
+            return False
+        left = any(tool is not None for tool in memory.tools[memory.used + 1 :])
+        memory.first = memory.used + 1 if left else 0
+        return left

@@ -1,0 +1,288 @@
+"""Reads a source by running its tool: one process at a time, within the deadline, whatever the tool does."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from telemetry_daemon.readers.alternatives import Alternatives, Choice
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.pipes import Pipes
+from telemetry_daemon.readers.process import Launch, Launcher, Process, launch
+from telemetry_daemon.readers.supervise import Limits, Run, settle, supervise
+from telemetry_daemon.readers.toollock import HeldLock, ToolBusyError, ToolLocks
+from telemetry_daemon.readers.tools import Whereabouts
+from telemetry_daemon.readers.verdict import (
+    failed,
+    failure_of,
+    launch_failure,
+    lost_output,
+    output_of,
+    remains_of,
+    stuck,
+)
+from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
+
+# What systemd tells the daemon is not for its tools: one that answers NOTIFY_SOCKET would speak for us.
+_NOT_FOR_TOOLS = frozenset(
+    {
+        "NOTIFY_SOCKET",
+        "WATCHDOG_PID",
+        "WATCHDOG_USEC",
+        "LISTEN_PID",
+        "LISTEN_FDS",
+        "LISTEN_FDNAMES",
+        "JOURNAL_STREAM",
+    }
+)
+_LOCALE = {"LC_ALL": "C", "LANG": "C"}
+# `close` may take a second in all: SIGTERM's grace and the wait after SIGKILL (see Limits) fit into it.
+_CLOSE_SECONDS = 0.9
+# Failures that need not be those of the next target.
+_OF_ONE_TARGET = ("killed", "too_much_output")
+
+
+class _NoAnswerError(Exception):
+    """The poll is over: there is nothing to parse, and this is why."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What one poll has gathered so far; `lost` are the targets whose run failed, with what is left of it."""
+
+    deadline: float
+    until: float
+    outputs: list[Output] = field(default_factory=list)
+    lost: list[tuple[Failure, Output]] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One run to do: the line as asked for, the target it is for, what to start, and the lock that it holds."""
+
+    line: str
+    target: str
+    launch: Launch
+    lock: HeldLock
+
+
+@dataclass(frozen=True, slots=True)
+class _Leftover:
+    """A run of which something lives on; its lock stays held."""
+
+    task: _Task
+    process: Process
+    since: float
+    counted: bool
+
+    def failure(self) -> Failure:
+        """What a poll gets while it lives."""
+        return stuck(self.task.line, self.process.pid, time.monotonic() - self.since)
+
+
+class CommandReader:
+    """Runs the tool of one source.
+
+    `path` is the configured tool; if empty, it is searched on PATH and in the request's folders. PATH and all that the
+    tool gets to see are of `environment`, if given, else our own as it is now.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        lock_directory: Path,
+        path: str = "",
+        *,
+        environment: Mapping[str, str] | None = None,
+        launcher: Launcher = launch,
+        limits: Limits | None = None,
+    ) -> None:
+        self._source = source
+        self._path = path
+        self._environment = _for_tools(os.environ if environment is None else environment)
+        self._launch = launcher
+        self._limits = limits or Limits()
+        self._locks = ToolLocks(lock_directory)
+        self._alternatives = Alternatives()
+        self._turn = threading.Lock()
+        self._closing = threading.Event()
+        self._leftover: _Leftover | None = None
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:
+        """What the tool printed, run by run, or the failure that kept it from printing."""
+        wall, start = time.time(), time.monotonic()
+        attempt = _Attempt(poll.deadline, start + poll.deadline)
+        failure: Failure | None = None
+        try:
+            self._answer_in_turn(poll, targets, attempt)
+        except _NoAnswerError as none:
+            failure = none.failure
+        return Capture(
+            source=self._source,
+            poll=poll.name,
+            request=poll.request,
+            outputs=tuple(attempt.outputs),
+            failure=failure,
+            seconds=time.monotonic() - start,
+            cpu_seconds=attempt.cpu_seconds,
+            wall_time=wall,
+            monotonic_time=start,
+        )
+
+    def reject(self, capture: Capture) -> bool:
+        """Say that this version of the tool did not know the capture's command line: True if another is left to try.
+
+        The choice is remembered until the tool's file changes. After the last line the first is tried again.
+        """
+        return isinstance(capture.request, Command) and self._alternatives.reject(capture.request)
+
+    def close(self) -> None:
+        """End what runs, except what must not be killed; within a second, from any thread, as often as you like."""
+        self._closing.set()
+        if not self._turn.acquire(timeout=_CLOSE_SECONDS):
+            return
+        try:
+            if self._leftover is not None:
+                settle(self._leftover.process, 0.0)
+                self._leftover.process.close()
+                self._leftover.task.lock.leave()
+                self._leftover = None
+        finally:
+            self._turn.release()
+
+    def _answer_in_turn(self, poll: Poll, targets: Targets, attempt: _Attempt) -> None:
+        request = poll.request
+        if not isinstance(request, Command):
+            raise _NoAnswerError(
+                failed("internal", f"{self._source}: a tool cannot answer a {type(request).__name__} request")
+            )
+        if not self._turn.acquire(timeout=max(0.0, poll.deadline)):
+            raise _NoAnswerError(
+                Failure("stuck", None, f"{self._source}: an earlier poll of this source has not ended")
+            )
+        try:
+            self._answer(request, targets, attempt)
+        finally:
+            self._turn.release()
+
+    def _answer(self, request: Command, targets: Targets, attempt: _Attempt) -> None:
+        if self._closing.is_set():
+            raise _NoAnswerError(Failure("disabled", None, f"{self._source}: the reader is closed"))
+        self._settle_leftover(attempt)
+        choice = self._choose(request)
+        lines = _lines(request, choice, targets)
+        lock = self._take_lock(choice, attempt)
+        try:
+            for target, line in lines:
+                self._run(self._task(request, choice, target, line, lock), request, attempt)
+        finally:
+            if self._leftover is None:
+                lock.release()
+        if len(attempt.lost) == len(lines):
+            attempt.outputs = [remains for _, remains in attempt.lost]
+            raise _NoAnswerError(attempt.lost[0][0])
+
+    def _settle_leftover(self, attempt: _Attempt) -> None:
+        """Go on only once nothing of the run before lives; its CPU time belongs to the poll that sees its end."""
+        left = self._leftover
+        if left is None:
+            return
+        Pipes(left.process.stdout, left.process.stderr, 0).read(0)  # so that one left alone does not wait for a reader
+        if not settle(left.process, 0.0):
+            raise _NoAnswerError(left.failure())
+        if not left.counted:
+            attempt.cpu_seconds += left.process.reap().cpu_seconds
+        left.process.close()
+        left.task.lock.release()
+        self._leftover = None
+
+    def _choose(self, request: Command) -> Choice:
+        if not request.alternatives or not all(request.alternatives):
+            raise _NoAnswerError(failed("internal", f"{self._source}: the poll names no command"))
+        search_path = self._environment.get("PATH", os.defpath)
+        whereabouts = Whereabouts(self._source, self._path, search_path, request.folders)
+        choice = self._alternatives.choose(request, whereabouts.find)
+        if choice is None:
+            raise _NoAnswerError(Failure("missing", None, whereabouts.missing(request.alternatives[0][0])))
+        return choice
+
+    def _take_lock(self, choice: Choice, attempt: _Attempt) -> HeldLock:
+        try:
+            return self._locks.take(choice.tool.name, attempt.until, self._closing)
+        except ToolBusyError as busy:
+            raise _NoAnswerError(Failure("stuck", None, str(busy))) from busy
+        except OSError as error:
+            raise _NoAnswerError(failed("internal", f"{choice.tool.name}: no lock could be taken: {error}")) from error
+
+    def _task(self, request: Command, choice: Choice, target: str, line: tuple[str, ...], lock: HeldLock) -> _Task:
+        inherited = () if lock.descriptor is None else (lock.descriptor,)
+        what = Launch(choice.tool.path, line[1:], self._environment | dict(request.env), inherited)
+        return _Task(shlex.join(line), target, what, lock)
+
+    def _run(self, task: _Task, request: Command, attempt: _Attempt) -> None:
+        """Do one run and keep what it gave; raise if the runs after it would fare no better."""
+        self._may_start(task, attempt)
+        process = self._start(task)
+        since = time.monotonic()
+        run = supervise(process, attempt.until, self._closing, self._limits, request.on_deadline)
+        attempt.cpu_seconds += run.ended.cpu_seconds if run.ended else 0.0
+        left = None if run.over else _Leftover(task, process, since, run.ended is not None)
+        self._leftover = left
+        if left is None:
+            process.close()
+        failure = failure_of(run, task.line, attempt.deadline, self._limits)
+        if failure is None:
+            attempt.outputs.append(output_of(run, task.line, task.target))
+        elif left is None and failure.reason in _OF_ONE_TARGET:
+            attempt.outputs.append(lost_output(run, task.line, task.target, failure))
+            attempt.lost.append((failure, remains_of(run, task.line, task.target)))
+        else:
+            attempt.outputs.append(remains_of(run, task.line, task.target))
+            raise _NoAnswerError(failure if left is None or _was_spared(run, request) else left.failure())
+
+    def _may_start(self, task: _Task, attempt: _Attempt) -> None:
+        if self._leftover is not None:
+            raise _NoAnswerError(self._leftover.failure())
+        if time.monotonic() >= attempt.until:
+            raise _NoAnswerError(
+                failed("timeout", f"{task.line}: the {attempt.deadline:g} s were over before it could start")
+            )
+
+    def _start(self, task: _Task) -> Process:
+        try:
+            return self._launch(task.launch)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            there = Path(task.launch.executable).exists()
+            raise _NoAnswerError(launch_failure(error, task.launch.executable, there=there)) from error
+
+
+def _was_spared(run: Run, request: Command) -> bool:
+    return request.on_deadline == "abandon" and run.cause in ("timeout", "closed")
+
+
+def _lines(request: Command, choice: Choice, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
+    """Each target with its command line; a request that is not repeated has one target without a name."""
+    if request.per is None:
+        return [("", choice.line)]
+    names = targets.cards if request.per == "card" else targets.devices
+    if not names:
+        raise _NoAnswerError(
+            Failure("no_devices", None, f"{choice.tool.name}: the inventory lists no {request.per} to ask for")
+        )
+    placeholder = "{" + request.per + "}"
+    return [(name, tuple(part.replace(placeholder, name) for part in choice.line)) for name in names]
+
+
+def _for_tools(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in _NOT_FOR_TOOLS} | _LOCALE

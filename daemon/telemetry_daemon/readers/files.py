@@ -1,0 +1,134 @@
+"""Reads small files, link targets and bytes by pattern; runs in a worker, since a file of a wedged driver may block."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import glob
+import os
+import stat
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+
+from telemetry_parsers.model import Files, Output
+
+FILE_LIMIT_BYTES = 64 << 10
+# More than the largest node has; a pattern that matches more is a mistake.
+MATCH_LIMIT = 16_384
+
+_CHUNK_BYTES = 16 << 10
+
+_Read = Callable[[str, Path], Output]
+
+
+def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
+    """One output per matching path, sorted by name; what could not be read has its errno as status and no text.
+
+    Names are paths below `root`. Where a link points to is an output's text; bytes are base64 in its data.
+    Links in the folders of a pattern are followed, `**` is not recursive.
+    """
+    skipped = _Skipped(root, request.skip_when)
+    kinds: tuple[tuple[tuple[str, ...], _Read], ...] = (
+        (request.globs, _text),
+        (request.links, _target),
+        (request.binary, _bytes),
+    )
+    outputs = [output for patterns, read in kinds for output in _read_all(root, patterns, read, skipped)]
+    return tuple(sorted(outputs, key=lambda output: output.name))
+
+
+def _read_all(root: Path, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Output]:
+    names: set[str] = set()
+    for pattern in patterns:
+        matches = glob.iglob(pattern.lstrip("/"), root_dir=root)  # noqa: PTH207  # Path.glob takes ** for recursive
+        found = list(islice(matches, MATCH_LIMIT + 1))
+        if not found:
+            yield from _why_nothing(root, pattern)
+        elif len(found) > MATCH_LIMIT:
+            yield Output(pattern, status=errno.E2BIG)
+        else:
+            names.update(found)
+    for name in names:
+        path = root / name
+        if not skipped.covers(path):
+            yield _attempt(read, "/" + name, path)
+
+
+def _attempt(read: _Read, name: str, path: Path) -> Output:
+    try:
+        return read(name, path)
+    except OSError as error:
+        return Output(name, status=error.errno or errno.EIO)
+
+
+def _text(name: str, path: Path) -> Output:
+    return Output(name, text=_content(path).decode("utf-8", errors="replace"), status=0)
+
+
+def _target(name: str, path: Path) -> Output:
+    return Output(name, text=str(path.readlink()), status=0)
+
+
+def _bytes(name: str, path: Path) -> Output:
+    return Output(name, status=0, data={"base64": base64.b64encode(_content(path)).decode("ascii")})
+
+
+def _content(path: Path) -> bytes:
+    """The whole of a plain file; a device or a pipe is not even opened, half a file is none."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        content = bytearray()
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            content += chunk
+            if len(content) > FILE_LIMIT_BYTES:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        return bytes(content)
+    finally:
+        os.close(descriptor)
+
+
+def _why_nothing(root: Path, pattern: str) -> Iterable[Output]:
+    """Nothing if there is nothing; an error if the folder where the pattern begins may not be looked into."""
+    parts = Path(pattern.lstrip("/")).parts
+    fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    try:
+        with os.scandir(root.joinpath(*parts[:fixed])):
+            return
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        yield Output(pattern, status=error.errno or errno.EIO)
+
+
+class _Skipped:
+    """The folders that say that they are to be left alone, each asked once."""
+
+    def __init__(self, root: Path, skip_when: tuple[tuple[str, str], ...]) -> None:
+        self._root = root
+        self._skip_when = skip_when
+        self._known: dict[Path, bool] = {root: False}
+
+    def covers(self, path: Path) -> bool:
+        """Whether a folder above the path is to be left out."""
+        return bool(self._skip_when) and self._is_left_out(path.parent)
+
+    def _is_left_out(self, folder: Path) -> bool:
+        if folder not in self._known:
+            self._known[folder] = self._is_left_out(folder.parent) or self._says_so(folder)
+        return self._known[folder]
+
+    def _says_so(self, folder: Path) -> bool:
+        return any(_says(folder / name, text) for name, text in self._skip_when)
+
+
+def _says(path: Path, text: str) -> bool:
+    try:
+        return _content(path).decode("utf-8", errors="replace").strip() == text.strip()
+    except OSError:
+        return False  # a folder without such a file says nothing

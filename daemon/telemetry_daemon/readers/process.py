@@ -1,0 +1,202 @@
+"""One tool's process: started in a session of its own, signalled as a group, reaped with its CPU time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start: a file, its arguments, the whole environment, and descriptors that it inherits."""
+
+    executable: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    inherited: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a process ended: exit status (negative: the signal; None: unknown) and CPU seconds, reaped children included."""
+
+    status: int | None
+    cpu_seconds: float
+
+
+class Process(Protocol):
+    """A started tool; the seam at which tests put one that cannot be killed."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is also that of its group and session."""
+        ...
+
+    @property
+    def stdout(self) -> int:
+        """The descriptor that reads its standard output; it never blocks."""
+        ...
+
+    @property
+    def stderr(self) -> int:
+        """The descriptor that reads its standard error; it never blocks."""
+        ...
+
+    def exited(self) -> bool:
+        """Whether the tool itself has ended, be it reaped or not."""
+        ...
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the whole group, as long as the group is surely ours."""
+        ...
+
+    def reap(self) -> Ended:
+        """How it ended; only once `exited` said so."""
+        ...
+
+    def gone(self) -> bool:
+        """Whether, after reaping, nothing of its group lives on."""
+        ...
+
+    def close(self) -> None:
+        """Close our ends of its pipes."""
+        ...
+
+
+Launcher = Callable[[Launch], Process]
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A process of a group, told apart from a later one of the same pid by its start time."""
+
+    pid: int
+    start_ticks: int
+
+
+class ToolProcess:
+    """A real process. Its group is signalled only before it is reaped: until then its number cannot be reused."""
+
+    def __init__(self, pid: int, stdout: int, stderr: int) -> None:
+        self.pid = pid
+        self.stdout = stdout
+        self.stderr = stderr
+        self._ended: Ended | None = None
+        self._left: frozenset[_Member] | None = None
+        self._closed = False
+
+    def exited(self) -> bool:
+        """Whether it has ended; it stays a zombie, so that its group's number stays ours."""
+        if self._ended is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            self._ended = Ended(None, 0.0)  # reaped by somebody else: its number may be anybody's by now
+            return True
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the group; whether it helped is for `exited` and `gone` to tell."""
+        if self._ended is not None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def reap(self) -> Ended:
+        """Its exit status and CPU time; the status is None if somebody else reaped it."""
+        if self._ended is None:
+            _, wait_status, usage = os.wait4(self.pid, 0)
+            self._ended = Ended(os.waitstatus_to_exitcode(wait_status), usage.ru_utime + usage.ru_stime)
+        return self._ended
+
+    def gone(self) -> bool:
+        """Whether no member of its group lives on; zombies that nobody reaps don't count."""
+        if self._left is None:
+            self._left = _members(self.pid) if _group_exists(self.pid) else frozenset()
+        else:
+            self._left = frozenset(member for member in self._left if _lives(member))
+        return not self._left
+
+    def close(self) -> None:
+        """Close our ends of the pipes, once."""
+        if not self._closed:
+            self._closed = True
+            os.close(self.stdout)
+            os.close(self.stderr)
+
+
+def launch(what: Launch) -> ToolProcess:
+    """Start a tool with closed stdin and two pipes; OSError or ValueError says why it could not be started."""
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+        stdout, its_stdout = _pipe(ours, theirs)
+        stderr, its_stderr = _pipe(ours, theirs)
+        started = subprocess.Popen(
+            [what.executable, *what.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=its_stdout,
+            stderr=its_stderr,
+            cwd="/",
+            env=dict(what.environment),
+            close_fds=True,
+            pass_fds=what.inherited,
+            start_new_session=True,
+        )
+        # We reap it ourselves with wait4; for Popen it is over, so that it neither waits nor warns.
+        started.returncode = 0
+        ours.pop_all()
+    return ToolProcess(started.pid, stdout, stderr)
+
+
+def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    ours.callback(os.close, reading)
+    theirs.callback(os.close, writing)
+    os.set_blocking(reading, False)
+    return reading, writing
+
+
+def _group_exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _members(group: int) -> frozenset[_Member]:
+    pids = (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
+    found = ((pid, _stat(pid)) for pid in pids)
+    return frozenset(
+        _Member(pid, stat.start_ticks) for pid, stat in found if stat is not None and stat.group == group and stat.lives
+    )
+
+
+def _lives(member: _Member) -> bool:
+    stat = _stat(member.pid)
+    return stat is not None and stat.lives and stat.start_ticks == member.start_ticks
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    lives: bool
+    group: int
+    start_ticks: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    """What /proc/PID/stat says (proc_pid_stat(5)); the name in brackets may hold anything, so count from its end."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    fields = text.rpartition(b")")[2].split()
+    return _Stat(fields[0] not in (b"Z", b"X"), int(fields[2]), int(fields[19]))

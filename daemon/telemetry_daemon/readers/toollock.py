@@ -1,0 +1,199 @@
+"""One process per tool on this node: a lock file per tool that a running child keeps held, whoever started it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import stat
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from telemetry_parsers.model import Failure
+
+# The words by which a failure tells that the tool runs elsewhere: see `is_busy`.
+BUSY = "another process runs it"
+
+_PAUSE_SECONDS = 0.05
+# Errors that say "not in this folder"; any other (no descriptors, no memory) is no reason to run without a lock.
+_UNUSABLE = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.ENOLCK,
+        errno.EOPNOTSUPP,
+    }
+)
+
+_log = logging.getLogger(__name__)
+
+
+class ToolBusyError(Exception):
+    """The tool is being run by somebody else, and was until our time was over."""
+
+
+class HeldLock:
+    """A lock that is held; `descriptor` is for the child to inherit, None where no folder could be used."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self.descriptor = descriptor
+
+    def release(self) -> None:
+        """Give the lock back, also for a child that left a copy of the descriptor behind."""
+        if self.descriptor is not None:
+            with contextlib.suppress(OSError):  # a lock that cannot be undone ends with its descriptor
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        self.leave()
+
+    def leave(self) -> None:
+        """Forget the lock: it stays held for as long as the child lives."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+class ToolLocks:
+    """The locks of all tools in one folder, or in the user's own where that folder is not ours to write."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folders = (folder, own_folder())
+        self._warned = False
+
+    def take(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
+        """The tool's lock, waited for up to the monotonic time `until`; ToolBusyError if somebody else keeps it."""
+        while True:
+            try:
+                return self._try(tool)
+            except BlockingIOError:
+                left = until - time.monotonic()
+            if left <= 0 or closing.wait(min(_PAUSE_SECONDS, left)):
+                raise ToolBusyError(
+                    f"{tool}: {BUSY}, and has not ended: {self._folders[0] / _file_name(tool)} is locked"
+                )
+
+    def _try(self, tool: str) -> HeldLock:
+        held = (self._try_in(folder, tool) for folder in self._folders)
+        return next((lock for lock in held if lock is not None), HeldLock(None))
+
+    def _try_in(self, folder: Path, tool: str) -> HeldLock | None:
+        try:
+            return _lock(folder, tool)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            if error.errno not in _UNUSABLE:
+                raise
+            self._warn(folder, error)
+            return None
+
+    def _warn(self, folder: Path, error: OSError) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "cannot keep tool locks in %s (%s): other programs of this kind may run a tool at the same time",
+                folder,
+                error.strerror,
+            )
+
+
+def own_folder() -> Path:
+    """Where a user without access to the daemon's folder keeps locks."""
+    return Path(tempfile.gettempdir()) / f"telemetry-{os.geteuid()}"
+
+
+def is_held(folder: Path, tool: str) -> bool:
+    """Whether somebody runs the tool right now, as far as this user may know."""
+    for place in (folder, own_folder()):
+        try:
+            descriptor = os.open(place / _file_name(tool), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def is_busy(failure: Failure | None) -> bool:
+    """Whether a read failed only because somebody else runs the tool: the daemon then has its readings."""
+    return failure is not None and failure.state == "stuck" and BUSY in failure.text
+
+
+def _file_name(tool: str) -> str:
+    return Path(tool).name + ".lock"
+
+
+def _lock(folder: Path, tool: str) -> HeldLock:
+    """The lock, or BlockingIOError; repeated if the file was removed between opening and locking it."""
+    _make_private(folder)
+    path = folder / _file_name(tool)
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(path, descriptor):
+                return HeldLock(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _make_private(folder: Path) -> None:
+    """Make the folder for its owner alone; one in which others can write is not used: they could hold the lock."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    if found.st_mode & 0o022 or not _is_ours(folder, found.st_uid):
+        raise PermissionError(errno.EACCES, "it belongs to, or can be written by, somebody else", str(folder))
+
+
+def _is_ours(folder: Path, owner: int) -> bool:
+    """Our own, or for root a service user's folder at a place that only root could have given to that user."""
+    if owner == os.geteuid():
+        return True
+    if os.geteuid() != 0:
+        return False
+    above = (parent.stat() for parent in folder.absolute().parents)
+    given_by = next((found for found in above if found.st_uid != owner), None)
+    return given_by is not None and given_by.st_uid == 0 and not given_by.st_mode & 0o022
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(path, flags)
+    owner = path.parent.stat()
+    if owner.st_uid != os.geteuid():
+        # Root made a file in the service user's folder: the daemon must be able to open it, too.
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    return descriptor
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    ours = os.fstat(descriptor)
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

@@ -1,0 +1,60 @@
+"""Where a tool is: the configured path, or PATH and then the vendor's usual folders; and whether it has changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool's file as it was found; equal as long as the file is the same."""
+
+    name: str
+    path: str
+    device: int = 0
+    inode: int = 0
+    modified_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Where the tools of a source are looked for: the configured path alone, if there is one."""
+
+    source: str
+    configured: str
+    search_path: str
+    folders: tuple[str, ...]
+
+    def find(self, name: str) -> Tool | None:
+        """The tool's file; one that we may not execute is found all the same: running it tells why."""
+        found = [tool for tool in (_tool(name, place) for place in self._places(name)) if tool is not None]
+        return next((tool for tool in found if os.access(tool.path, os.X_OK)), found[0] if found else None)
+
+    def missing(self, name: str) -> str:
+        """Where the tool was looked for in vain, and what to do."""
+        if self.configured:
+            return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
+        where = " nor in ".join(("on PATH", *self.folders))
+        return f"{name} was not found {where}; install it, or set sources.{self.source}.path"
+
+    def _places(self, name: str) -> list[Path]:
+        if self.configured:
+            return [Path(self.configured).absolute()]
+        if "/" in name:
+            return [Path(name)]
+        # Absolute folders only: a relative one would mean whatever folder we happen to be in.
+        folders = (*self.search_path.split(os.pathsep), *self.folders)
+        return [Path(folder) / name for folder in folders if folder.startswith("/")]
+
+
+def _tool(name: str, path: Path) -> Tool | None:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return Tool(name, str(path), found.st_dev, found.st_ino, found.st_mtime_ns)

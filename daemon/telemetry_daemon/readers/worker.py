@@ -1,0 +1,312 @@
+"""A worker process as the daemon sees it: started when asked, ended when late, never two while one is stuck."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.process import Launcher, launch
+from telemetry_daemon.readers.worker_link import GoneError, LateError, Link, OverflowingError
+from telemetry_parsers.codec import (
+    CodecError,
+    decode_line,
+    encode_line,
+    failure_from_plain,
+    output_from_plain,
+    request_to_plain,
+)
+from telemetry_parsers.model import REASONS, Capture, Failure, Library, Output, Plain, Poll, Reason, State
+from telemetry_parsers.plain import Fields
+
+_LONGEST_BACK_OFF_SECONDS = 60.0
+# A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
+_RENEWAL_SECONDS = 30.0
+_ANSWER = frozenset({"id", "cpu_seconds", "error", "result"})
+_ERROR = frozenset({"reason", "text"})
+_READ = frozenset({"outputs", "failure"})
+# What systemd tells the daemon is not for its workers.
+_NOT_FOR_WORKERS = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
+
+class WorkerError(Exception):
+    """A call that gave no result; `failure` is what it means for the source."""
+
+    state: State = "failed"
+    reason: Reason | None = "internal"
+
+    @property
+    def failure(self) -> Failure:
+        """The source's state and reason, with the error's own words."""
+        return Failure(self.state, self.reason, str(self))
+
+
+class WorkerTimeout(WorkerError):  # noqa: N818  (named for what happened)
+    """No answer before the deadline; the worker was ended."""
+
+    reason: Reason | None = "timeout"
+
+
+class WorkerStuck(WorkerError):  # noqa: N818
+    """A worker does not end even when killed; no other is started before it has."""
+
+    state: State = "stuck"
+    reason: Reason | None = None
+
+
+class WorkerDied(WorkerError):  # noqa: N818
+    """The worker ended during the call, could not be started, or waits before it is started again."""
+
+    reason: Reason | None = "killed"
+
+
+class WorkerOverflow(WorkerError):  # noqa: N818
+    """The answer was longer than the limit."""
+
+    reason: Reason | None = "too_much_output"
+
+
+class WorkerFault(WorkerError):  # noqa: N818
+    """The worker is well, but what it ran raised; the text says what."""
+
+
+class Worker:
+    """At most one process that runs somebody's code. Safe to use from several threads; calls take turns.
+
+    `readers` are the library readers that it can be asked for: name -> target.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        readers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        launcher: Launcher = launch,
+        environment: Mapping[str, str] = os.environ,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.label = label
+        self.readers = readers
+        self._launcher = launcher
+        self._environment = environment
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._closing = threading.Event()
+        self._link: Link | None = None
+        self._stuck: Link | None = None
+        self._serial = 0
+        self._crashes = 0
+        self._started = self._not_before = clock()
+        self._trouble = ""
+        self._cpu_seconds = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the running worker."""
+        link = self._link
+        return None if link is None else link.pid
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of all its processes so far; of a running one as of its last answer. Never goes back."""
+        return self._cpu_seconds
+
+    @property
+    def running_seconds(self) -> float:
+        """How long the running process has lived, 0 when there is none."""
+        return 0.0 if self._link is None else self._clock() - self._started
+
+    def call(self, operation: str, payload: Plain, deadline_seconds: float) -> Plain:
+        """The result of an operation, or one of the WorkerErrors."""
+        until = time.monotonic() + deadline_seconds
+        if not self._turn.acquire(timeout=max(0.0, deadline_seconds)):
+            raise WorkerTimeout(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
+        try:
+            return self._ask(self._running(), operation, payload, until)
+        finally:
+            self._turn.release()
+
+    def release(self) -> None:
+        """End the process, with all that it holds; the next call starts a new one."""
+        with self._turn:
+            self._dismiss()
+
+    def close(self) -> None:
+        """End the process for good, within a second, also while a call waits for it."""
+        self._closing.set()
+        if self._turn.acquire(timeout=1.0):
+            try:
+                self._dismiss()
+            finally:
+                self._turn.release()
+
+    def _running(self) -> Link:
+        if self._closing.is_set():
+            raise WorkerDied(f"{self.label}: the worker is closed")
+        self._look_after_the_stuck()
+        if self._link is None:
+            self._link = self._start()
+            self._started = self._clock()
+        return self._link
+
+    def _look_after_the_stuck(self) -> None:
+        stuck = self._stuck
+        if stuck is None:
+            return
+        if not stuck.over():
+            raise WorkerStuck(f"{self.label}: worker {stuck.pid} does not end, its library or driver holds it")
+        self._count_end(stuck)
+        self._stuck = None
+
+    def _start(self) -> Link:
+        wait_seconds = self._not_before - self._clock()
+        if wait_seconds > 0:
+            raise WorkerDied(f"{self.label}: {self._trouble}; started again in {wait_seconds:.0f} s")
+        environment = {name: text for name, text in self._environment.items() if name not in _NOT_FOR_WORKERS}
+        try:
+            return Link(self.label, self._launcher, environment, self._closing)
+        except (OSError, ValueError) as error:
+            self._back_off(f"the worker could not be started: {error}")
+            raise WorkerDied(f"{self.label}: {self._trouble}") from None
+
+    def _ask(self, link: Link, operation: str, payload: Plain, until: float) -> Plain:
+        self._serial += 1
+        seconds = max(0.0, until - time.monotonic())
+        request = {"id": self._serial, "operation": operation, "payload": payload, "seconds": seconds}
+        try:
+            line = encode_line(request).encode("ascii") + b"\n"
+        except CodecError as error:
+            raise WorkerFault(f"{self.label}: the question cannot be asked: {error}") from None
+        try:
+            answer = self._understood(link.exchange(line, until))
+        except LateError:
+            raise self._ended(link, WorkerTimeout, "the worker did not answer before the deadline") from None
+        except OverflowingError:
+            raise self._ended(link, WorkerOverflow, "the worker answered more than the limit") from None
+        except CodecError as error:
+            raise self._ended(link, WorkerDied, f"the worker answered what no worker should: {error}") from None
+        except GoneError:
+            raise self._ended(link, WorkerDied, "the worker is closed" if self._closing.is_set() else "") from None
+        self._crashes = 0
+        self._count_cpu(link, answer.number("cpu_seconds"))
+        return _result(self.label, answer)
+
+    def _understood(self, line: bytes) -> Fields:
+        """The answer, once it is sure that it is one, and the one to the question just asked."""
+        answer = Fields(decode_line(line), "", _ANSWER)
+        if answer.whole("id") != self._serial:
+            raise CodecError("id", f"expected {self._serial}, found {answer.whole('id')}")
+        answer.number("cpu_seconds")
+        if answer.any("error") is not None:
+            error = Fields(answer.any("error"), "error", _ERROR)
+            error.word("reason", REASONS)
+            error.text("text")
+        return answer
+
+    def _ended(self, link: Link, error: type[WorkerError], trouble: str) -> WorkerError:
+        """End a worker that failed; the error to raise, which is another one when it does not end."""
+        over = self._retire(link, link.end())
+        self._back_off(trouble or link.fate())
+        if over:
+            return error(f"{self.label}: {self._trouble}")
+        return WorkerStuck(f"{self.label}: {self._trouble}, and worker {link.pid} does not end even when killed")
+
+    def _dismiss(self) -> None:
+        if self._link is not None:
+            self._retire(self._link, self._link.dismiss())
+
+    def _retire(self, link: Link, over: bool) -> bool:  # noqa: FBT001  (passes on what ending it said)
+        self._link = None
+        if over:
+            self._count_end(link)
+        else:
+            self._stuck = link
+        return over
+
+    def _back_off(self, trouble: str) -> None:
+        """1, 2, 4 … 60 s: a plugin that fails at once must not be started in a loop."""
+        self._trouble = trouble
+        self._not_before = self._clock() + min(2.0**self._crashes, _LONGEST_BACK_OFF_SECONDS)
+        self._crashes = min(self._crashes + 1, 10)
+
+    def _count_end(self, link: Link) -> None:
+        if link.ended is not None:
+            self._count_cpu(link, link.ended.cpu_seconds)
+
+    def _count_cpu(self, link: Link, cpu_seconds: float) -> None:
+        more = max(0.0, cpu_seconds - link.counted_cpu_seconds)
+        self._cpu_seconds += more
+        link.counted_cpu_seconds += more
+
+
+class WorkerReader:
+    """Reads a source's files or library in a worker process, so that a wedged driver costs that process only."""
+
+    def __init__(self, source: str, worker: Worker) -> None:
+        self._source = source
+        self._worker = worker
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  (a library knows its devices)
+        """What the library or the files said, or the failure that kept them from saying it."""
+        wall_time, monotonic_time = time.time(), time.monotonic()
+        cpu_seconds = self._worker.cpu_seconds
+        outputs, failure = self._answer(poll)
+        return Capture(
+            source=self._source,
+            poll=poll.name,
+            request=poll.request,
+            outputs=outputs,
+            failure=failure,
+            seconds=time.monotonic() - monotonic_time,
+            cpu_seconds=self._worker.cpu_seconds - cpu_seconds,
+            wall_time=wall_time,
+            monotonic_time=monotonic_time,
+        )
+
+    def close(self) -> None:
+        """End the worker, within a second."""
+        self._worker.close()
+
+    def _answer(self, poll: Poll) -> tuple[tuple[Output, ...], Failure | None]:
+        target = ""
+        if isinstance(poll.request, Library):
+            target = self._worker.readers.get(poll.request.reader, "")
+            if not target:
+                text = f"no library reader named {poll.request.reader!r} is installed"
+                return (), Failure("missing", None, text)
+        payload = {"request": request_to_plain(poll.request), "reader": target}
+        try:
+            outputs, failure = _read_result(self._worker.call("read", payload, poll.deadline))
+        except WorkerError as error:
+            return (), error.failure
+        except CodecError as error:
+            return (), Failure("failed", "internal", f"{self._source}: what was read is no output: {error}")
+        if failure is not None:
+            self._renew(failure)
+        return outputs, failure
+
+    def _renew(self, failure: Failure) -> None:
+        """A fresh process sees a library that has come, or come back."""
+        missing = failure.state == "missing"
+        lost = failure.reason in ("library_mismatch", "driver_gone")
+        if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
+            self._worker.release()
+
+
+def _result(label: str, answer: Fields) -> Plain:
+    if answer.any("error") is None:
+        return answer.any("result")
+    error = Fields(answer.any("error"), "error", _ERROR)
+    kind = WorkerOverflow if error.text("reason") == "too_much_output" else WorkerFault
+    raise kind(f"{label}: {error.text('text')}")
+
+
+def _read_result(result: Plain) -> tuple[tuple[Output, ...], Failure | None]:
+    fields = Fields(result, "", _READ)
+    failure = fields.any("failure")
+    return fields.items("outputs", output_from_plain), None if failure is None else failure_from_plain(
+        failure, "failure"
+    )

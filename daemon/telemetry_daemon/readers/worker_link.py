@@ -1,0 +1,183 @@
+"""One worker process and the conversation with it: a line goes out, a line comes back, or it is told why not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+
+from telemetry_daemon.readers.process import Ended, Launch, Launcher
+from telemetry_daemon.readers.supervise import Limits, end, settle, wait_for
+
+ANSWER_LIMIT_BYTES = 8 << 20
+
+_LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.4)
+_FAREWELL_SECONDS = 0.2
+_CHUNK_BYTES = 1 << 16
+_LAST_WORDS_BYTES = 2048
+# How often a waiting call looks whether it is to end: often enough to close within a second.
+_LOOK_SECONDS = 0.05
+
+
+class LateError(Exception):
+    """No answer before the deadline."""
+
+
+class GoneError(Exception):
+    """The process ended, or the conversation was closed."""
+
+
+class OverflowingError(Exception):
+    """The answer is longer than the limit."""
+
+
+class Link:
+    """A started worker. One thread uses it; setting `closing` from another one ends its conversation."""
+
+    def __init__(
+        self, label: str, launcher: Launcher, environment: Mapping[str, str], closing: threading.Event
+    ) -> None:
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        arguments = ("-m", "telemetry_daemon.readers.worker_main", label, str(reading))
+        with contextlib.ExitStack() as unless_started:
+            unless_started.callback(os.close, writing)
+            try:
+                self._process = launcher(Launch(sys.executable, arguments, environment, (reading,)))
+            finally:
+                os.close(reading)
+            unless_started.pop_all()
+        os.set_blocking(writing, False)
+        self._requests = writing
+        self._hung_up = False
+        self._closing = closing
+        self._received = bytearray()
+        self._last_words = bytearray()
+        self._ended_by_itself = False
+        self.counted_cpu_seconds = 0.0
+
+    @property
+    def pid(self) -> int:
+        """The worker's process id."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> Ended | None:
+        """How the process itself ended, None while it lives."""
+        return self._process.reap() if self._process.exited() else None
+
+    def fate(self) -> str:
+        """How it ended, once it was made to: in its own way, and with the last line it printed on standard error."""
+        lines = self._last_words.decode("utf-8", "replace").split("\n")
+        last_line = next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
+        return f"the worker {_told(self.ended) if self._ended_by_itself else 'closed its pipe'}{last_line}"
+
+    def exchange(self, line: bytes, until: float) -> bytes:
+        """The answer to a line, if it comes before the monotonic time `until`."""
+        unsent = memoryview(line)
+        wanted = select.poll()
+        wanted.register(self._requests, select.POLLOUT)
+        wanted.register(self._process.stdout, select.POLLIN)
+        wanted.register(self._process.stderr, select.POLLIN)
+        while True:
+            ready = self._wait(wanted, until)
+            if self._requests in ready:
+                unsent = self._send(unsent)
+                if not unsent:
+                    wanted.unregister(self._requests)
+            if self._process.stderr in ready and not self._listen():
+                wanted.unregister(self._process.stderr)
+            if self._process.stdout in ready:
+                answer = self._receive()
+                if answer is not None:
+                    return answer
+
+    def dismiss(self) -> bool:
+        """Let it end by itself, then make it end; True once nothing of it lives on."""
+        self._hang_up()
+        wait_for(self._process.exited, _FAREWELL_SECONDS)
+        return self.end()
+
+    def end(self) -> bool:
+        """Make it and its whole group end, within a second; True once nothing of them lives on."""
+        self._ended_by_itself = self._process.exited()
+        self._hang_up()
+        end(self._process, _LIMITS)
+        over = settle(self._process, _LIMITS.kill_seconds)
+        self._listen_to_the_end()
+        self._process.close()
+        return over
+
+    def over(self) -> bool:
+        """Whether, by now, nothing of it lives on; asked of one that could not be ended at once."""
+        return settle(self._process, 0)
+
+    def _wait(self, wanted: select.poll, until: float) -> frozenset[int]:
+        left = until - time.monotonic()
+        if self._closing.is_set():
+            raise GoneError
+        if left <= 0:
+            raise LateError
+        ready = frozenset(descriptor for descriptor, _ in wanted.poll(1000 * min(left, _LOOK_SECONDS)))
+        # A process that it started may hold the pipe open after its own end.
+        if not ready and self._process.exited():
+            raise GoneError
+        return ready
+
+    def _send(self, unsent: memoryview) -> memoryview:
+        try:
+            return unsent[os.write(self._requests, unsent) :]
+        except BlockingIOError:
+            return unsent
+        except BrokenPipeError:
+            raise self._gone() from None
+
+    def _gone(self) -> GoneError:
+        """Its pipes end a little before the process has ended."""
+        wait_for(self._process.exited, _FAREWELL_SECONDS)
+        return GoneError()
+
+    def _receive(self) -> bytes | None:
+        """The whole answer once its end has come."""
+        chunk = os.read(self._process.stdout, _CHUNK_BYTES)
+        if not chunk:
+            raise self._gone()
+        self._received += chunk
+        if len(self._received) > ANSWER_LIMIT_BYTES:
+            raise OverflowingError
+        if b"\n" not in chunk:
+            return None
+        answer, _, rest = bytes(self._received).partition(b"\n")
+        self._received = bytearray(rest)
+        return answer
+
+    def _listen(self) -> bool:
+        """Keep the end of what it prints on standard error; False once nothing more can come."""
+        chunk = os.read(self._process.stderr, _CHUNK_BYTES)
+        self._last_words = (self._last_words + chunk)[-_LAST_WORDS_BYTES:]
+        return bool(chunk)
+
+    def _listen_to_the_end(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._listen():
+                pass
+
+    def _hang_up(self) -> None:
+        if not self._hung_up:
+            self._hung_up = True
+            os.close(self._requests)
+
+
+def _told(ended: Ended | None) -> str:
+    if ended is None or ended.status is None:
+        return "ended"
+    if ended.status >= 0:
+        return f"exited with status {ended.status}"
+    try:
+        return f"was ended by {signal.Signals(-ended.status).name}"
+    except ValueError:
+        return f"was ended by signal {-ended.status}"

@@ -1,0 +1,135 @@
+"""Plays a recording: readers that answer polls with its captures, at their recorded pace, over and over."""
+
+from __future__ import annotations
+
+import bisect
+import statistics
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.times import Clock
+from telemetry_parsers.codec import CodecError, capture_from_plain, decode_line
+from telemetry_parsers.model import Capture, Failure, Poll
+
+_Key = tuple[str, str]
+
+
+class RecordingError(ValueError):
+    """A recording that cannot be used; names the file, and the line where there is one."""
+
+
+def read_recording(path: Path) -> Iterator[Capture]:
+    """The captures of a file, one at a time; RecordingError at the first line that is none."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield _capture(path, number, line)
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror}; name a file that `telemetry record` wrote") from error
+
+
+def _capture(path: Path, number: int, line: bytes) -> Capture:
+    try:
+        return capture_from_plain(decode_line(line))
+    except CodecError as error:
+        raise RecordingError(f"{path}: line {number} is not a recorded capture: {error}") from error
+
+
+class Replay:
+    """A whole recording in memory, whose sources are played in step: the first read of any of them starts it."""
+
+    def __init__(self, captures: Iterable[Capture], clock: Clock) -> None:
+        in_order = sorted(captures, key=lambda capture: capture.monotonic_time)
+        first = in_order[0].monotonic_time if in_order else 0.0
+        series: defaultdict[_Key, list[Capture]] = defaultdict(list)
+        for capture in in_order:
+            moved = replace(capture, monotonic_time=capture.monotonic_time - first)
+            series[capture.source, capture.poll].append(moved)
+        self._series: Mapping[_Key, Sequence[Capture]] = series
+        self._loop = _Loop(_period(series.values()), clock)
+
+    @classmethod
+    def of_file(cls, path: Path, clock: Clock) -> Replay:
+        """The recording in a file; RecordingError if it cannot be used."""
+        captures = tuple(read_recording(path))
+        if not captures:
+            raise RecordingError(f"{path}: there is no capture in it; name a file that `telemetry record` wrote")
+        return cls(captures, clock)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the sources that were recorded."""
+        return tuple(sorted({source for source, _ in self._series}))
+
+    def polls(self, source: str) -> tuple[str, ...]:
+        """The names of a source's polls that were recorded."""
+        return tuple(sorted(poll for name, poll in self._series if name == source))
+
+    def reader(self, source: str) -> ReplayReader:
+        """A reader that answers the polls of one source."""
+        series = {poll: captures for (name, poll), captures in self._series.items() if name == source}
+        return ReplayReader(source, series, self._loop)
+
+
+class ReplayReader:
+    """Answers polls of one source with what was recorded about as long after the start of the recording."""
+
+    def __init__(self, source: str, series: Mapping[str, Sequence[Capture]], loop: _Loop) -> None:
+        self._source = source
+        self._series = series
+        self._loop = loop
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the recording has its own targets
+        """The recorded capture, as if it had been taken now; `disabled` for a poll that was not recorded."""
+        clock = self._loop.clock
+        now, wall = clock.monotonic(), clock.wall()
+        series = self._series.get(poll.name)
+        if series is None:
+            failure = Failure("disabled", None, f"the recording has no {self._source}/{poll.name}")
+            return Capture(self._source, poll.name, poll.request, (), failure, wall_time=wall, monotonic_time=now)
+        return replace(self._loop.nearest(series, now), wall_time=wall, monotonic_time=now)
+
+    def close(self) -> None:
+        """Nothing runs, nothing is held."""
+
+
+class _Loop:
+    """Where in the recording we are: all sources at the same place, from the start again after each period."""
+
+    def __init__(self, period: float, clock: Clock) -> None:
+        self.clock = clock
+        self._period = period
+        self._started: float | None = None
+        self._turn = threading.Lock()
+
+    def nearest(self, series: Sequence[Capture], now: float) -> Capture:
+        """The capture whose recorded time is nearest, so that polls a little early or late get each in turn."""
+        if self._period <= 0:
+            return series[0]
+        place = self._elapsed(now) % self._period
+        after = bisect.bisect_left(series, place, key=lambda capture: capture.monotonic_time)
+        earlier, later = series[after - 1], series[after % len(series)]
+        since = (place - earlier.monotonic_time) % self._period
+        until = (later.monotonic_time - place) % self._period
+        return earlier if since < until else later
+
+    def _elapsed(self, now: float) -> float:
+        with self._turn:
+            if self._started is None:
+                self._started = now
+            return max(0.0, now - self._started)
+
+
+def _period(series: Iterable[Sequence[Capture]]) -> float:
+    """From the first capture to the last, and then the usual pause of the poll that came most often; 0 for one capture."""
+    times = [[capture.monotonic_time for capture in captures] for captures in series]
+    last = max((each[-1] for each in times), default=0.0)
+    busiest = max(times, key=len, default=[])
+    pauses = [later - earlier for earlier, later in pairwise(busiest)]
+    return last + (statistics.median(pauses) if pauses else 0.0)

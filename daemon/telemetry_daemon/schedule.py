@@ -1,0 +1,73 @@
+"""When a poll is due: pure rules from its tier, mode, state and what cheaper sources already give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from telemetry_daemon.settings import Mode, SourceSettings
+from telemetry_parsers.metrics import CORE_KEYS
+from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
+
+# What is not there, or has nothing to say, is asked once a minute: a driver may be installed later.
+LOOK_AGAIN_SECONDS = 60.0
+INVENTORY_SECONDS = 300.0
+CHANGE_MODE_AFTER_SECONDS = 300.0
+_QUIET: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Whether an expensive tool's fast polls are needed, and since when that is so."""
+
+    needed: bool = True
+    since: float = float("-inf")
+
+
+def base_interval(poll: Poll, settings: SourceSettings) -> float:
+    """The seconds between two polls when all is well; the setting is for the fast tier."""
+    if settings.interval is not None and poll.tier == "fast":
+        return settings.interval
+    return poll.interval
+
+
+def deadline(poll: Poll, settings: SourceSettings) -> float:
+    """The seconds that a poll may take."""
+    return settings.deadline if settings.deadline is not None else poll.deadline
+
+
+def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need: Need) -> float:
+    """The seconds between two polls as things stand."""
+    interval = base_interval(poll, settings)
+    # To look whether a tool has come is a few stat calls; to look for a library starts a process.
+    if state in _QUIET and not (state == "missing" and isinstance(poll.request, Command)):
+        interval = max(interval, LOOK_AGAIN_SECONDS)
+    if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.needed)):
+        interval = max(interval, INVENTORY_SECONDS)
+    return interval
+
+
+def is_expensive(polls: Iterable[Poll]) -> bool:
+    """Whether a source runs a tool, so that a cheaper door to the same numbers is to be preferred."""
+    return any(isinstance(poll.request, Command) for poll in polls)
+
+
+def gives_core_readings(snapshot: Snapshot, source: str) -> bool:
+    """Whether some device's core reading comes from this source and no cheaper one."""
+    return any(
+        reading.source == source and reading.metric in CORE_KEYS and not isinstance(reading.value, Absent)
+        for device in snapshot.devices
+        for reading in device.readings
+    )
+
+
+def reconsider(need: Need, mode: Mode, *, gives_core: bool, now: float) -> Need:
+    """The need after one more look; it changes at most every five minutes."""
+    if mode != "auto" or need.needed == gives_core or now - need.since < CHANGE_MODE_AFTER_SECONDS:
+        return need
+    return Need(gives_core, now)
+
+
+def within(poll: Poll, seconds: float) -> Poll:
+    """The poll with no more time than this."""
+    return replace(poll, deadline=min(poll.deadline, seconds))

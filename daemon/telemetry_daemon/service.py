@@ -1,0 +1,219 @@
+"""The running daemon: polls, serves, reloads, reports to systemd, and ends in time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from telemetry_daemon import control, log, state_file, systemd
+from telemetry_daemon.accumulate import Accumulator
+from telemetry_daemon.clock import ClockGuard
+from telemetry_daemon.config_inputs import ConfigError
+from telemetry_daemon.control import ControlServer
+from telemetry_daemon.node import Node
+from telemetry_daemon.poller import Poller
+from telemetry_daemon.settings import Settings
+from telemetry_daemon.store import Store
+from telemetry_daemon.textfile_job import TextfileJob
+from telemetry_daemon.times import Clock
+from telemetry_daemon.version import __version__
+from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.process_metrics import ProcessMetrics
+from telemetry_daemon.web.server import WebServer
+from telemetry_daemon.web.site import Site
+from telemetry_exporters import json
+from telemetry_parsers.model import Identity, Plain, Sample
+
+logger = logging.getLogger(__name__)
+
+HOUSEKEEPING_SECONDS = 10.0
+# With no watchdog to feed, the loop still looks at itself this often.
+HEARTBEAT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a service is started with; `reload_settings` reads the configuration anew."""
+
+    settings: Settings
+    reload_settings: Callable[[], Settings]
+    remembers_devices: bool = True
+
+
+class Service:
+    """One daemon from start to end."""
+
+    def __init__(self, start: Start, node: Node, clock: Clock) -> None:
+        self._start = start
+        self._settings = start.settings
+        self._node = node
+        identities = self._load_identities()
+        self._store = Store(platform.node(), clock, identities, Accumulator())
+        self._poller = Poller(self._store, clock)
+        self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
+        self._site = Site(
+            self._store.snapshot, self._store.ready, ProcessMetrics().render, self._settings.web.telemetry_path
+        )
+        self._web = WebServer(self._site.respond, self._settings.web.listen_address, self._settings.web.config_file)
+        self._control = ControlServer(
+            control.path_in(self._settings.runtime_directory),
+            {"forget": self._forget, "snapshot": self._snapshot},
+        )
+        self._saved = identities
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT. Raises WebError when it cannot listen."""
+        await self._web.start()
+        await self._start_control()
+        self._install_signals()
+        self._tell_own_metrics()
+        self._poller.start(self._node.sources(self._settings))
+        self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
+        textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot)
+        if textfile.wanted:
+            self._poller.every("textfile", self._settings.textfile_interval, textfile.run)
+        self._guard.start()
+        addresses = ", ".join(self._web.addresses)
+        logger.info("serving", extra={"version": __version__, "address": addresses})
+        systemd.ready(f"serving on {addresses}")
+        tasks = [asyncio.create_task(self._web.serve_forever()), asyncio.create_task(self._feed_watchdog())]
+        await self._stop.wait()
+        logger.info("stopping")
+        systemd.stopping()
+        for task in tasks:
+            task.cancel()
+        await self._control.close()
+        await self._web.close()
+        self._guard.stop()
+        self._poller.stop()
+        self._node.close()
+        self._save_identities()
+
+    def _load_identities(self) -> tuple[Identity, ...]:
+        if not self._start.remembers_devices:
+            return ()
+        return state_file.load(state_file.path_in(self._settings.state_directory))
+
+    async def _start_control(self) -> None:
+        try:
+            await self._control.start()
+        except OSError as error:
+            logger.warning("no control socket: `telemetry forget` will not reach this daemon", extra={"error": error})
+
+    def _install_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        reloads: set[asyncio.Task[None]] = set()
+
+        def reload() -> None:
+            task = loop.create_task(self._reload())
+            reloads.add(task)
+            task.add_done_callback(reloads.discard)
+
+        loop.add_signal_handler(signal.SIGHUP, reload)
+
+    def _tell_own_metrics(self) -> None:
+        version = Sample("telemetry_build_info", 1.0, (("version", __version__), ("python", platform.python_version())))
+        self._store.set_own("telemetry_build_info", (version,))
+        self._tell_reload(succeeded=1.0)
+        self._tell_expected()
+        self._store.set_own(
+            "telemetry_plugin_load_failures",
+            tuple(Sample("telemetry_plugin_load_failures", 1.0, (("plugin", name),)) for name in self._node.failures()),
+        )
+        self._tell_pci()
+
+    def _tell_expected(self) -> None:
+        expected = self._settings.expected_devices
+        self._store.set_own("telemetry_devices_expected", _by_vendor("telemetry_devices_expected", dict(expected)))
+
+    def _tell_pci(self) -> None:
+        self._store.set_own("telemetry_pci_devices", _by_vendor("telemetry_pci_devices", self._node.pci_counts()))
+
+    def _tell_reload(self, *, succeeded: float) -> None:
+        name = "telemetry_config_last_reload_successful"
+        self._store.set_own(name, (Sample(name, succeeded),))
+
+    async def _reload(self) -> None:
+        """Apply a changed configuration; a bad one leaves the running one in force."""
+        systemd.reloading()
+        try:
+            settings = await asyncio.to_thread(self._start.reload_settings)
+            await self._web.reconfigure(settings.web.listen_address, settings.web.config_file)
+            await asyncio.to_thread(self._apply, settings)
+        except (ConfigError, WebError) as error:
+            self._tell_reload(succeeded=0.0)
+            logger.error("the configuration was not reloaded; the running one stays", extra={"error": str(error)})
+            systemd.ready("the new configuration is bad; the running one stays")
+            return
+        self._tell_reload(succeeded=1.0)
+        logger.info("configuration reloaded")
+        systemd.ready("serving on " + ", ".join(self._web.addresses))
+
+    def _apply(self, settings: Settings) -> None:
+        """Change what differs: a source whose settings stay goes on undisturbed."""
+        log.setup(settings.log.level, settings.log.format)
+        before = self._settings
+        fixed = ("state_directory", "runtime_directory", "plugin_paths", "textfile_path", "textfile_interval")
+        for name in fixed:
+            if getattr(settings, name) != getattr(before, name):
+                logger.warning("a changed setting needs a restart", extra={"setting": name})
+        if settings.web.telemetry_path != before.web.telemetry_path:
+            logger.warning("a changed setting needs a restart", extra={"setting": "web.telemetry_path"})
+        self._settings = replace(settings, **{name: getattr(before, name) for name in fixed})
+        for name in list(self._poller.sources()):
+            if settings.source(name) != before.source(name):
+                self._poller.remove(name)
+                self._poller.add(self._node.source(name, self._settings))
+        self._tell_expected()
+
+    async def _feed_watchdog(self) -> None:
+        """Tell systemd that we live, while this loop, the guard's thread and the scheduler all move."""
+        wait = systemd.watchdog_interval() or HEARTBEAT_SECONDS
+        ticks = -1
+        while True:
+            if self._guard.ticks != ticks and self._poller.is_alive():
+                systemd.watchdog()
+            ticks = self._guard.ticks
+            await asyncio.sleep(wait / 2)
+
+    def _housekeeping(self) -> None:
+        """What is worth doing now and then, on a thread of its own."""
+        self._tell_pci()
+        self._save_identities()
+
+    def _save_identities(self) -> None:
+        identities = self._store.identities()
+        if not self._start.remembers_devices or identities == self._saved:
+            return
+        path = state_file.path_in(self._settings.state_directory)
+        try:
+            state_file.save(path, identities)
+        except OSError as error:
+            logger.warning("devices will not be remembered over a restart", extra={"path": str(path), "error": error})
+        self._saved = identities
+
+    def _forget(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
+        forgotten = self._store.forget(str(request.get("id", "")))
+        lost = [device.id for device in self._store.snapshot().devices if device.up is False]
+        return {"forgotten": forgotten, "lost": lost}
+
+    def _snapshot(self, _request: Mapping[str, Plain]) -> Mapping[str, Plain]:
+        return json.document(self._store.snapshot())
+
+
+def _by_vendor(metric: str, counts: Mapping[str, int]) -> tuple[Sample, ...]:
+    return tuple(Sample(metric, float(count), (("vendor", vendor),)) for vendor, count in sorted(counts.items()))
+
+
+def leave(status: int) -> None:
+    """End at once: a thread that hangs in a driver must not keep the process."""
+    logging.shutdown()
+    os._exit(status)

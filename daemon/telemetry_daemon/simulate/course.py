@@ -1,0 +1,111 @@
+"""The course of one vendor's cards, second by second: the same seed gives the same course, however it is looked at."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+
+from telemetry_daemon.simulate.cards import CardState
+from telemetry_daemon.simulate.faults import Faults
+from telemetry_daemon.simulate.makers import Maker
+from telemetry_daemon.simulate.workload import Workload
+
+# Who looks first sees a node at work, not one that was just switched on.
+WARM_UP_SECONDS = 300
+# After a longer pause the course goes on from here and leaves out what nobody saw.
+_MOST_SECONDS_AT_ONCE = 3600
+# An event that announces a loss comes this long before it, so that a poll sees it while the card is there.
+_WARNING_SECONDS = 5.0
+_MOST_EVENTS_KEPT = 100
+
+
+def course_random(*seed: object) -> Random:
+    """Random numbers that are the same for the same seed."""
+    return Random("/".join(map(str, seed)))  # noqa: S311  # a play, not a secret
+
+
+class Course:
+    """The cards and all that befalls them; `events` are (second, position, code) until someone takes them."""
+
+    def __init__(self, maker: Maker, count: int, seed: int, faults: Faults) -> None:
+        self._maker = maker
+        self._random = course_random(seed, maker.vendor, count)
+        self._workload = Workload(count, self._random)
+        self._incidents = self._possible(faults, count)
+        self._incidents_per_second = sum(rate for rate, _ in self._incidents) / 3600.0
+        self._fails_until = 0.0
+        self.now = 0.0
+        self.cards = [CardState(maker, position, power=maker.card.idle_watts) for position in range(count)]
+        self.events: deque[tuple[float, int, str]] = deque(maxlen=_MOST_EVENTS_KEPT)
+
+    def advance(self, seconds: float) -> None:
+        """Go on until this many seconds after the beginning, in whole seconds."""
+        goal = float(int(seconds)) + WARM_UP_SECONDS
+        self.now = max(self.now, goal - _MOST_SECONDS_AT_ONCE)
+        while self.now < goal:
+            self.now += 1.0
+            self._second()
+
+    def present(self) -> list[CardState]:
+        """The cards that are on the bus."""
+        return [card for card in self.cards if not card.is_lost(self.now)]
+
+    def fails(self) -> bool:
+        """Whether the source fails to answer just now."""
+        return self.now < self._fails_until
+
+    def _second(self) -> None:
+        now, random = self.now, self._random
+        if random.random() < self._incidents_per_second:
+            (incident,) = random.choices(
+                [incident for _, incident in self._incidents], weights=[rate for rate, _ in self._incidents]
+            )
+            incident(random.choice(self.cards))
+        there = [not card.is_lost(now) for card in self.cards]
+        self._workload.advance(now, there)
+        for card, job, is_there in zip(self.cards, self._workload.jobs, there, strict=True):
+            if is_there:
+                card.advance(now, job, random)
+            elif now + 1.0 >= card.lost_until:
+                card.come_back()
+
+    def _possible(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], None]]]:
+        """What may happen, with its rate per hour for all cards together."""
+        return [
+            (faults.failed_polls, self._fail_polls),
+            (faults.events * count if self._maker.events else 0.0, self._tell_event),
+            (faults.lost_cards * count if count > 1 else 0.0, self._lose),
+            (faults.hot_spells * count, self._heat),
+            (faults.links_down * count if self._maker.card.links else 0.0, self._cut_link),
+            (faults.corrected_errors * count, self._correct_error),
+            (faults.uncorrected_errors * count, self._suffer_error),
+        ]
+
+    def _fail_polls(self, _card: CardState) -> None:
+        self._fails_until = self.now + self._random.uniform(2.0, 8.0)
+
+    def _tell_event(self, card: CardState) -> None:
+        self.events.append((self.now, card.position, self._random.choice(self._maker.events)))
+
+    def _lose(self, card: CardState) -> None:
+        """One card at a time leaves the bus for some minutes."""
+        if any(self.now < other.lost_until for other in self.cards):
+            return
+        card.lost_from = self.now + _WARNING_SECONDS
+        card.lost_until = card.lost_from + self._random.uniform(45.0, 240.0)
+        if self._maker.lost_event:
+            self.events.append((self.now, card.position, self._maker.lost_event))
+
+    def _heat(self, card: CardState) -> None:
+        card.hot_until = self.now + self._random.uniform(180.0, 480.0)
+
+    def _cut_link(self, card: CardState) -> None:
+        card.links_down[self._random.randrange(card.model.links)] = self.now + self._random.uniform(60.0, 600.0)
+
+    def _correct_error(self, card: CardState) -> None:
+        card.corrected += self._random.randint(1, 3)
+        card.replays += self._random.randint(0, 1)
+
+    def _suffer_error(self, card: CardState) -> None:
+        card.uncorrected += 1

@@ -1,0 +1,58 @@
+"""What `--demo` is given: `8xnvidia,4xhygon` to a list of simulated cards, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from telemetry_parsers.model import VENDORS
+
+EXAMPLE = "8xnvidia,4xhygon"
+MOST_CARDS = 256
+_GROUP = re.compile(r"([1-9][0-9]{0,3})x([a-z]+)\Z")
+_LONGEST_QUOTE = 40
+
+
+class DemoError(ValueError):
+    """A demo node that cannot be made; the text names the part and shows an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoNode:
+    """A simulated node: how many cards of which vendor, in order."""
+
+    groups: tuple[tuple[str, int], ...]
+
+
+MIXED = DemoNode((("nvidia", 4), ("amd", 2), ("hygon", 2), ("moorethreads", 2), ("ascend", 4)))
+
+
+def parse_demo(text: str) -> DemoNode:
+    """The node that the text describes, a mixed one for a blank text; raises DemoError."""
+    if not text.strip():
+        return MIXED
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        vendor, count = _group(part.strip())
+        if vendor in counts:
+            raise _error(part, f"{vendor} is named twice")
+        counts[vendor] = count
+    if sum(counts.values()) > MOST_CARDS:
+        raise DemoError(
+            f"demo node: {sum(counts.values())} cards are more than {MOST_CARDS}; write for example {EXAMPLE}"
+        )
+    return DemoNode(tuple(counts.items()))
+
+
+def _group(part: str) -> tuple[str, int]:
+    match = _GROUP.match(part)
+    if match is None:
+        raise _error(part, "it is no number of cards, x and a vendor")
+    if match[2] not in VENDORS:
+        raise _error(part, f"the vendors are {', '.join(VENDORS)}")
+    return match[2], int(match[1])
+
+
+def _error(part: str, why: str) -> DemoError:
+    quoted = ascii(part if len(part) <= _LONGEST_QUOTE else part[:_LONGEST_QUOTE] + "…")
+    return DemoError(f"demo node: {quoted}: {why}; write for example {EXAMPLE}")

@@ -1,0 +1,118 @@
+"""The simulated sources of a node: each with the parser and the reader that the real one would have."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.course import Course
+from telemetry_daemon.simulate.demo import DemoNode
+from telemetry_daemon.simulate.faults import SOME_FAULTS, Faults
+from telemetry_daemon.simulate.makers import MAKERS, Maker
+from telemetry_daemon.simulate.parse import parse
+from telemetry_daemon.simulate.tell import Teller
+from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Failure, Library, Output, Poll
+
+READER = "simulator"
+DEFAULT_SEED = 1
+_POLLS = (
+    Poll("readings", Library(READER), "fast", interval=2.0, deadline=2.0),
+    Poll("slow", Library(READER), "slow", interval=60.0, lists_devices=False),
+    Poll("inventory", Library(READER), "inventory", interval=300.0, lists_devices=False),
+)
+
+
+class SimulatedReader:
+    """Answers the polls of one vendor's source from the course of its cards."""
+
+    def __init__(self, maker: Maker, course: Course, teller: Teller, clock: Clock) -> None:
+        self._maker = maker
+        self._course = course
+        self._teller = teller
+        self._clock = clock
+        self._begun = clock.monotonic()
+        self._lock = threading.Lock()
+        self._keys = _keys(maker)
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # cards have no targets to repeat
+        """How the cards are now; a timeout while the course lets the source fail."""
+        monotonic_time, wall_time, cpu = self._clock.monotonic(), self._clock.wall(), time.thread_time()
+        with self._lock:
+            self._course.advance(monotonic_time - self._begun)
+            fails = self._course.fails()
+            data = None if fails else self._teller.tell(self._keys[poll.name], self._course, wall_time)
+        failure = Failure("failed", "timeout", f"no answer within {poll.deadline:g} s (simulated)") if fails else None
+        return Capture(
+            source=self._maker.source,
+            poll=poll.name,
+            request=poll.request,
+            outputs=() if fails else (Output(name=poll.name, data=data),),
+            failure=failure,
+            seconds=poll.deadline if fails else self._clock.monotonic() - monotonic_time,
+            cpu_seconds=time.thread_time() - cpu,
+            wall_time=wall_time,
+            monotonic_time=monotonic_time,
+        )
+
+    def close(self) -> None:
+        """Nothing runs between two reads."""
+
+
+class SimulatedSource:
+    """One vendor's simulated cards: `parser` says what to poll, `reader` answers."""
+
+    def __init__(
+        self,
+        vendor: str,
+        count: int,
+        *,
+        seed: int = DEFAULT_SEED,
+        faults: Faults = SOME_FAULTS,
+        clock: Clock | None = None,
+        first_slot: int = 0,
+    ) -> None:
+        maker = MAKERS[vendor]
+        self.parser = parser_of(maker)
+        self.reader = SimulatedReader(
+            maker, Course(maker, count, seed, faults), Teller(maker, count, seed, first_slot), clock or Clock()
+        )
+
+
+def simulated_sources(
+    node: DemoNode, *, seed: int = DEFAULT_SEED, faults: Faults = SOME_FAULTS, clock: Clock | None = None
+) -> tuple[SimulatedSource, ...]:
+    """A source for each group of a node, with bus addresses that differ over the whole node."""
+    made, slot = [], 0
+    for vendor, count in node.groups:
+        made.append(SimulatedSource(vendor, count, seed=seed, faults=faults, clock=clock, first_slot=slot))
+        slot += count
+    return tuple(made)
+
+
+def parser_of(maker: Maker) -> SourceParser:
+    """The parser of a maker's simulated source."""
+    keys = _keys(maker)
+    return SourceParser(
+        name=maker.source,
+        vendor=maker.vendor,
+        gives=tuple(key for of_poll in keys.values() for key in of_poll),
+        polls=tuple(replace(poll, request=Library(READER, (maker.vendor,))) for poll in _POLLS if poll.name in keys),
+        parse=parse,
+    )
+
+
+def simulated_parser(capture: Capture) -> SourceParser | None:
+    """The parser for a capture that the simulator made, as in a recording of a demo; None for any other."""
+    if not isinstance(capture.request, Library) or capture.request.reader != READER:
+        return None
+    return next((parser_of(maker) for maker in MAKERS.values() if maker.source == capture.source), None)
+
+
+def _keys(maker: Maker) -> dict[str, tuple[str, ...]]:
+    """The keys of the metrics in each poll that has any."""
+    keys = {"readings": maker.fast, "slow": maker.slow, "inventory": maker.inventory}
+    return {poll: of_poll for poll, of_poll in keys.items() if of_poll}

@@ -1,0 +1,82 @@
+"""What a simulated source says of its cards, as plain data."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from telemetry_daemon.simulate.cards import CardState
+from telemetry_daemon.simulate.course import Course, course_random
+from telemetry_daemon.simulate.makers import Maker
+from telemetry_daemon.simulate.values import VALUES
+from telemetry_parsers.model import Absent
+
+_BUSES_PER_DOMAIN = 200
+
+
+class Teller:
+    """Says in plain data how one vendor's cards are; `first_slot` keeps the node's bus addresses apart."""
+
+    def __init__(self, maker: Maker, count: int, seed: int, first_slot: int) -> None:
+        self._maker = maker
+        self._identities = [_identity(maker, position, seed, first_slot + position) for position in range(count)]
+
+    def tell(self, keys: tuple[str, ...], course: Course, wall_time: float) -> dict[str, Any]:
+        """The cards that are on the bus, with the readings of these keys."""
+        present = course.present()
+        return {
+            "vendor": self._maker.vendor,
+            "form": self._maker.form,
+            "tool_version": self._maker.tool_version,
+            "devices": [self._device(card, keys) for card in present],
+            "events": self._events(course, {card.position: place for place, card in enumerate(present)}, wall_time),
+            "processes": _processes(present) if "processes" in keys else [],
+        }
+
+    def _device(self, card: CardState, keys: tuple[str, ...]) -> dict[str, Any]:
+        readings = {
+            key: Absent.NOT_SUPPORTED.value if key in self._maker.not_supported else VALUES[key](card) for key in keys
+        }
+        return {**self._identities[card.position], "readings": readings}
+
+    def _events(self, course: Course, places: Mapping[int, int], wall_time: float) -> list[dict[str, Any]]:
+        """What happened to these cards and was not told yet."""
+        told = [
+            {"device": places[position], "code": code, "wall_time": round(wall_time - (course.now - second), 3)}
+            for second, position, code in course.events
+            if position in places
+        ]
+        course.events.clear()
+        return told
+
+
+def _processes(cards: list[CardState]) -> list[dict[str, Any]]:
+    return [
+        {
+            "device": place,
+            "pid": card.job.pid,
+            "name": card.job.kind.name,
+            "memory_used_bytes": VALUES["memory_used_bytes"](card),
+        }
+        for place, card in enumerate(cards)
+        if card.job is not None
+    ]
+
+
+def _identity(maker: Maker, position: int, seed: int, slot: int) -> dict[str, Any]:
+    digits = f"{course_random(seed, maker.vendor, position, 'identity').getrandbits(160):040x}"
+    domain, bus = divmod(slot, _BUSES_PER_DOMAIN)
+    return {
+        "index": position,
+        "model": maker.card.model,
+        "uuid": maker.identity.format(
+            uuid=uuid.UUID(digits[:32]),
+            hex16=digits[:16],
+            vdie=" ".join(digits[start : start + 8].upper() for start in range(0, 40, 8)),
+        ),
+        "bus_id": f"{domain:04x}:{bus + 1:02x}:00.0",
+        "serial": f"SIM-{maker.vendor.upper()}-{position:04d}",
+        "driver": maker.driver,
+        "facts": [["power_kind", maker.power_kind], ["numa_node", str(position % 2)]],
+    }

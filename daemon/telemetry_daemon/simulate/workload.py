@@ -1,0 +1,101 @@
+"""Jobs that come, keep some cards busy in their own manner, and end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+_MEMORY_STEPS = 8
+_SECONDS_PER_MEMORY_STEP = 3.0
+_PAUSE_LOAD = 0.04
+# How long a free card waits for work on average.
+_IDLE_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A manner of work: its load, how that waves, its pauses, and the share of memory and link traffic it takes.
+
+    `intensity` is the share of the full power that it draws at full load; above 1 it runs into the power cap.
+    """
+
+    name: str
+    load: float
+    wave: float
+    period_seconds: float
+    pause_seconds: float
+    noise: float
+    memory: tuple[float, float]
+    minutes: tuple[float, float]
+    intensity: float
+    links: float
+
+
+KINDS = (
+    Kind("train.py", 0.97, 0.02, 240.0, 9.0, 0.015, (0.70, 0.95), (8.0, 45.0), 1.06, 0.5),
+    Kind("serve_llm", 0.50, 0.35, 150.0, 0.0, 0.06, (0.80, 0.92), (10.0, 60.0), 0.80, 0.1),
+    Kind("jupyter", 0.25, 0.25, 45.0, 12.0, 0.10, (0.05, 0.40), (3.0, 20.0), 0.65, 0.0),
+)
+IDLE = Kind("", 0.0, 0.0, 1.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0), 1.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job: its manner, the cards it has, and when it began and ends, in seconds of the course."""
+
+    kind: Kind
+    cards: tuple[int, ...]
+    begins: float
+    ends: float
+    memory_share: float
+    pid: int
+
+    def load(self, now: float, random: Random) -> float:
+        """The share of time in which it keeps a card busy just now."""
+        kind = self.kind
+        age = now - self.begins
+        if age % kind.period_seconds < kind.pause_seconds:
+            return _PAUSE_LOAD
+        wave = kind.wave * math.sin(2.0 * math.pi * age / kind.period_seconds)
+        return min(max(kind.load + wave + random.uniform(-kind.noise, kind.noise), 0.0), 1.0)
+
+    def memory(self, now: float) -> float:
+        """The share of a card's memory that it has taken; it takes it step by step."""
+        steps = min(int((now - self.begins) / _SECONDS_PER_MEMORY_STEP) + 1, _MEMORY_STEPS)
+        return self.memory_share * steps / _MEMORY_STEPS
+
+
+class Workload:
+    """Starts jobs on free cards, the first one at once; the same numbers in give the same jobs out."""
+
+    def __init__(self, cards: int, random: Random) -> None:
+        self._random = random
+        self._begun = False
+        self.jobs: list[Job | None] = [None] * cards
+
+    def advance(self, now: float, usable: Sequence[bool]) -> None:
+        """One second more: end what is due, and perhaps start a job on some of the usable cards that are free."""
+        for index, job in enumerate(self.jobs):
+            if job is not None and (now >= job.ends or not usable[index]):
+                self.jobs[index] = None
+        free = [index for index, job in enumerate(self.jobs) if job is None and usable[index]]
+        if free and (not self._begun or self._random.random() < len(free) / _IDLE_SECONDS):
+            self._begun = True
+            self._start(now, free)
+
+    def _start(self, now: float, free: list[int]) -> None:
+        random = self._random
+        kind = random.choices(KINDS, weights=(4, 3, 2))[0]
+        count = min(random.choice((1, 1, 2, 4, 8)), len(free))
+        job = Job(
+            kind=kind,
+            cards=tuple(sorted(random.sample(free, count))),
+            begins=now,
+            ends=now + 60.0 * random.uniform(*kind.minutes),
+            memory_share=random.uniform(*kind.memory),
+            pid=random.randrange(2_000, 4_000_000),
+        )
+        for index in job.cards:
+            self.jobs[index] = job

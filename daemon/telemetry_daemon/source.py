@@ -1,0 +1,106 @@
+"""One source at work: a poll's question asked, the answer parsed and judged."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from telemetry_daemon import schedule
+from telemetry_daemon.health import Verdict, judge
+from telemetry_daemon.readers.base import Reader, Targets
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.settings import SourceSettings
+from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Command, Failure, Poll, Report
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PciView:
+    """What the PCI bus says of one vendor's devices."""
+
+    count: int = 0
+    suspended: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One attempt at a poll."""
+
+    capture: Capture
+    report: Report | None
+    verdict: Verdict
+
+
+class Source:
+    """A parser with the readers of its polls and its settings in force."""
+
+    def __init__(
+        self,
+        parser: Parser,
+        readers: Mapping[str, Reader],
+        settings: SourceSettings,
+        pci: Callable[[str], PciView],
+        clock: Clock,
+        on_capture: Callable[[Capture], None],
+    ) -> None:
+        self.parser = parser
+        self.settings = settings
+        self._readers = readers
+        self._pci = pci
+        self._clock = clock
+        self._on_capture = on_capture
+
+    @property
+    def name(self) -> str:
+        """The source's name."""
+        return self.parser.name
+
+    def ask(self, poll: Poll, targets: Targets) -> Answer:
+        """The poll's answer; every failure is an answer too."""
+        if self.settings.mode == "never":
+            return self._not_asked(poll, Failure("disabled", None, "switched off by the configuration"))
+        poll = replace(poll, deadline=schedule.deadline(poll, self.settings))
+        pci = self._pci(self.parser.vendor)
+        if poll.wakes and pci.suspended and not self.settings.wake_suspended:
+            text = f"{pci.suspended} of {pci.count} devices sleep and are not woken"
+            return self._not_asked(poll, Failure("suspended", None, text))
+        reader = self._readers[poll.name]
+        tries = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
+        for _ in range(tries):
+            capture = reader.read(poll, targets)
+            self._on_capture(capture)
+            report = self._parse(capture)
+            if report is None or report.outcome != "wrong_request" or not isinstance(reader, CommandReader):
+                break
+            if not reader.reject(capture):
+                break
+        return Answer(capture, report, judge(capture, report, pci.count))
+
+    def close(self) -> None:
+        """End whatever runs."""
+        for reader in self._readers.values():
+            reader.close()
+
+    def _parse(self, capture: Capture) -> Report | None:
+        if capture.failure is not None:
+            return None
+        try:
+            return self.parser.parse(capture)
+        except Exception:  # a parser's bug costs its own readings and nothing else
+            log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
+            return None
+
+    def _not_asked(self, poll: Poll, failure: Failure) -> Answer:
+        capture = Capture(
+            source=self.name,
+            poll=poll.name,
+            request=poll.request,
+            failure=failure,
+            wall_time=self._clock.wall(),
+            monotonic_time=self._clock.monotonic(),
+        )
+        return Answer(capture, None, judge(capture, None, 0))

@@ -1,0 +1,71 @@
+"""The devices remembered over restarts: `devices.json` in the state directory, replaced whole."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from telemetry_parsers.model import Identity, Plain
+from telemetry_parsers.plain import CodecError, Fields, decode_line
+
+log = logging.getLogger(__name__)
+
+SCHEMA = "telemetry.devices/1"
+_KEYS = frozenset(field.name for field in fields(Identity))
+
+
+def path_in(directory: str) -> Path:
+    """Where the file lies."""
+    return Path(directory) / "devices.json"
+
+
+def load(path: Path) -> tuple[Identity, ...]:
+    """The remembered devices; none, with a warning, when the file cannot be used."""
+    try:
+        document = Fields(decode_line(path.read_bytes()), "", frozenset({"schema", "devices"}))
+        document.word("schema", (SCHEMA,))
+        found = document.items("devices", _identity)
+    except FileNotFoundError:
+        return ()
+    except (OSError, CodecError) as error:
+        log.warning("devices are not remembered: the state file is unusable", extra={"path": str(path), "error": error})
+        return ()
+    # A device that was named without a model gets its model, and the same id, when it is seen again.
+    return tuple(identity for identity in found if identity.model or identity.lost_since is not None)
+
+
+def save(path: Path, identities: Iterable[Identity]) -> None:
+    """Replace the file; simulated devices are not remembered. Raises OSError."""
+    devices = [asdict(identity) for identity in identities if not identity.simulated]
+    text = json.dumps({"schema": SCHEMA, "devices": devices}, indent=1) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _identity(plain: Plain, path: str) -> Identity:
+    device = Fields(plain, path, _KEYS)
+    return Identity(
+        id=device.text("id"),
+        vendor=device.text("vendor"),
+        device=device.text("device"),
+        model=device.text("model"),
+        index=device.whole_or_none("index"),
+        uuid=device.text_or_none("uuid"),
+        bus_id=device.text_or_none("bus_id"),
+        partition=device.text_or_none("partition"),
+        parent=device.text_or_none("parent"),
+        serial=device.text_or_none("serial"),
+        power_kind=device.text_or_none("power_kind"),
+        listed_by=device.texts("listed_by"),
+        lost_since=device.number_or("lost_since", None),
+        simulated=device.flag("simulated"),
+    )

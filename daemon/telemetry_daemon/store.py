@@ -1,0 +1,278 @@
+"""What is known now: the newest report of each poll, merged into a snapshot on every change and expiry."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from telemetry_daemon import health
+from telemetry_daemon.accumulate import Accumulator
+from telemetry_daemon.health import Verdict
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.times import Clock
+from telemetry_parsers.merge.node import Merged, merge
+from telemetry_parsers.merge.precedence import Offered, offered
+from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.model import (
+    Capture,
+    Health,
+    Identity,
+    MergeState,
+    Metric,
+    Poll,
+    Problem,
+    Report,
+    Sample,
+    Snapshot,
+    SourceReport,
+    SourceStatus,
+)
+
+FIRST_INVENTORY_SECONDS = 15.0
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What the store must know of a source besides its reports."""
+
+    source: str
+    vendor: str
+    gives: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    """Everything that changes, guarded by the store's lock."""
+
+    state: MergeState
+    reports: dict[Key, Offered] = field(default_factory=dict)
+    healths: dict[Key, Health] = field(default_factory=dict)
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    sources: dict[str, SourceFacts] = field(default_factory=dict)
+    awaited: dict[Key, str] = field(default_factory=dict)
+    awaited_until: float = -math.inf
+    own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
+    metrics: dict[str, Metric] = field(default_factory=dict)
+
+
+class Store:
+    """Takes what polls gave, hands out snapshots; safe to use from any thread.
+
+    Without an accumulator there are no counters of our own: what is read once has no past.
+    """
+
+    def __init__(
+        self,
+        hostname: str,
+        clock: Clock,
+        identities: tuple[Identity, ...] = (),
+        accumulator: Accumulator | None = None,
+    ) -> None:
+        self._hostname = hostname
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._known = _Known(MergeState(identities=identities))
+        self._accumulator = accumulator
+        self._merged: Merged | None = None
+        self._snapshot: Snapshot | None = None
+
+    def add_source(self, facts: SourceFacts, metrics: tuple[Metric, ...] = ()) -> None:
+        """Make a source known before its first report."""
+        with self._lock:
+            self._known.sources[facts.source] = facts
+            self._known.metrics.update({metric.key: metric for metric in metrics})
+
+    def remove_source(self, source: str) -> None:
+        """Drop a source with all that it told."""
+        with self._lock:
+            known = self._known
+            for key in [key for key in known.healths if key[0] == source]:
+                known.healths.pop(key)
+                known.reports.pop(key, None)
+                known.awaited.pop(key, None)
+            known.sources.pop(source, None)
+            self._merged = self._snapshot = None
+
+    def await_first(self, polls: Mapping[Key, str]) -> None:
+        """New devices of these vendors are named only when these polls have ended, or after 15 s."""
+        with self._lock:
+            self._known.awaited = dict(polls)
+            self._known.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
+
+    def set_own(self, metric: str, samples: tuple[Sample, ...]) -> None:
+        """Set all samples of one of the daemon's own metrics."""
+        with self._lock:
+            self._known.own[metric] = samples
+            self._snapshot = None
+
+    def put(
+        self, source: str, poll: Poll, capture: Capture, report: Report | None, verdict: Verdict, interval: float
+    ) -> tuple[DeviceEvent, ...]:
+        """Take in one attempt; returns what became of devices by it."""
+        key = (source, poll.name)
+        with self._lock:
+            known = self._known
+            known.healths[key] = health.attempt(source, poll, capture, verdict, interval, known.healths.get(key))
+            known.cpu_seconds[source] = known.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
+            known.awaited.pop(key, None)
+            if verdict.state == "missing" or verdict.reason in health.ENDS_SOURCE:
+                for other in [other for other in known.reports if other[0] == source]:
+                    del known.reports[other]
+            known.reports.pop(key, None)
+            if report is not None and verdict.state in ("ok", "no_devices"):
+                told = self._source_report(source, poll, capture, report, interval)
+                known.reports[key] = offered(told, known.metrics)
+            merged = self._merge(self._clock.monotonic())
+            if report is not None and self._accumulator is not None:
+                self._count_events(self._accumulator, merged, key, report, capture)
+            return merged.events
+
+    def count_overrun(self, key: Key) -> None:
+        """Note that a poll was due while it was still running."""
+        with self._lock:
+            if key in self._known.healths:
+                self._known.healths[key] = health.overrun(self._known.healths[key])
+                self._snapshot = None
+
+    def snapshot(self) -> Snapshot:
+        """The node as it is known now; the same object until something changes or expires."""
+        with self._lock:
+            now = self._clock.monotonic()
+            if self._snapshot is not None and now < self._snapshot.valid_until:
+                return self._snapshot
+            merged = self._merged
+            if merged is None or merged.valid_until <= now or self._awaited_ended(now):
+                merged = self._merge(now)
+            self._snapshot = self._assemble(merged, now)
+            return self._snapshot
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether every source ended its first poll, or had its time; and which ones are awaited."""
+        with self._lock:
+            waiting = sorted({source for source, _ in self._known.awaited})
+            if not waiting or self._clock.monotonic() >= self._known.awaited_until:
+                return True, "ready"
+            return False, "waiting for the first poll of " + ", ".join(waiting)
+
+    def targets(self, source: str) -> Targets:
+        """The cards and devices that the source's newest list shows, by its own index."""
+        with self._lock:
+            reports = [known.report for (name, _), known in self._known.reports.items() if name == source]
+        listings = [report for report in reports if report.lists_devices]
+        if not listings:
+            return Targets()
+        devices = max(listings, key=lambda listing: listing.taken).report.devices
+        indices = tuple(str(device.index) for device in devices if device.index is not None)
+        cards = tuple(dict.fromkeys(dict(d.facts).get("card", str(d.index)) for d in devices if d.index is not None))
+        return Targets(cards=cards, devices=indices)
+
+    def health_of(self, key: Key) -> Health | None:
+        """The health of one poll, None before its first attempt."""
+        with self._lock:
+            return self._known.healths.get(key)
+
+    def identities(self) -> tuple[Identity, ...]:
+        """What to remember over a restart."""
+        with self._lock:
+            return self._known.state.identities
+
+    def forget(self, device_id: str) -> bool:
+        """Forget a lost device; False when no lost device has that id."""
+        with self._lock:
+            state = self._known.state
+            kept = tuple(i for i in state.identities if i.id != device_id or i.lost_since is None)
+            if len(kept) == len(state.identities):
+                return False
+            self._known.state = replace(state, identities=kept)
+            if self._accumulator is not None:
+                self._accumulator.forget(device_id)
+            self._merged = self._snapshot = None
+            return True
+
+    def _source_report(
+        self, source: str, poll: Poll, capture: Capture, report: Report, interval: float
+    ) -> SourceReport:
+        facts = self._known.sources.get(source, SourceFacts(source, "", ()))
+        return SourceReport(
+            source=source,
+            poll=poll.name,
+            vendor=facts.vendor,
+            gives=facts.gives,
+            lists_devices=poll.lists_devices,
+            interval=interval,
+            taken=capture.monotonic_time,
+            expires=health.expiry(capture.monotonic_time, interval, capture.seconds),
+            report=report,
+        )
+
+    def _pending_vendors(self, now: float) -> frozenset[str]:
+        if now >= self._known.awaited_until:
+            return frozenset()
+        return frozenset(self._known.awaited.values())
+
+    def _awaited_ended(self, now: float) -> bool:
+        """Whether the time to wait for first inventories has just run out."""
+        if not self._known.awaited or now < self._known.awaited_until:
+            return False
+        self._known.awaited.clear()
+        return True
+
+    def _merge(self, now: float) -> Merged:
+        known = self._known
+        merged = merge(
+            known.reports.values(),
+            known.state,
+            now=now,
+            wall=self._clock.wall(),
+            pending_vendors=self._pending_vendors(now),
+        )
+        known.state = merged.state
+        self._merged, self._snapshot = merged, None
+        if self._accumulator is not None:
+            self._accumulator.advance(merged.devices)
+        return merged
+
+    def _count_events(
+        self, accumulator: Accumulator, merged: Merged, key: Key, report: Report, capture: Capture
+    ) -> None:
+        ids = merged.positions.get(key, ())
+        for event in report.events:
+            device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
+            if device_id is not None:
+                accumulator.count_event(device_id, event.code, event.wall_time or capture.wall_time)
+
+    def _assemble(self, merged: Merged, now: float) -> Snapshot:
+        known = self._known
+        ends = [merged.valid_until, *(item.expires for item in known.healths.values() if item.expires > now)]
+        if now < known.awaited_until and known.awaited:
+            ends.append(known.awaited_until)
+        return Snapshot(
+            hostname=self._hostname,
+            wall_time=self._clock.wall(),
+            monotonic_time=now,
+            valid_until=min(ends),
+            devices=self._accumulator.with_counters(merged.devices) if self._accumulator else merged.devices,
+            host=merged.host,
+            sources=tuple(self._status(source, merged, now) for source in sorted(self._polled_sources())),
+            own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
+        )
+
+    def _polled_sources(self) -> set[str]:
+        return {source for source, _ in self._known.healths}
+
+    def _status(self, source: str, merged: Merged, now: float) -> SourceStatus:
+        known = self._known
+        problems: tuple[Problem, ...] = tuple(problem for name, problem in merged.problems if name == source)
+        facts = known.sources.get(source, SourceFacts(source, "", ()))
+        return health.status(
+            source,
+            facts.vendor,
+            [item for key, item in sorted(known.healths.items()) if key[0] == source],
+            [item.report for key, item in known.reports.items() if key[0] == source and item.report.expires > now],
+            problems,
+            cpu_seconds=known.cpu_seconds.get(source, 0.0),
+            now=now,
+        )

@@ -1,0 +1,58 @@
+"""Tell systemd how the service fares (sd_notify), and learn how often it wants to hear of it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+from telemetry_parsers.units import whole
+
+_PATIENCE_SECONDS = 1.0
+
+
+def ready(status: str = "ready") -> bool:
+    """The service is up, or done reloading; whether systemd took the message."""
+    return notify("READY=1", f"STATUS={status}")
+
+
+def reloading() -> bool:
+    """A reload has begun; systemd waits for the next `ready`."""
+    return notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+
+
+def stopping() -> bool:
+    """The service is on its way down."""
+    return notify("STOPPING=1")
+
+
+def watchdog() -> bool:
+    """The service is alive."""
+    return notify("WATCHDOG=1")
+
+
+def status(text: str) -> bool:
+    """One line for `systemctl status`."""
+    return notify(f"STATUS={text}")
+
+
+def notify(*assignments: str) -> bool:
+    """Send assignments, one per line; False when nobody listens or the message could not be sent."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return False
+    message = "\n".join(" ".join(assignment.splitlines()) for assignment in assignments)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            sender.settimeout(_PATIENCE_SECONDS)
+            sender.connect("\0" + address[1:] if address.startswith("@") else address)
+            sender.sendall(message.encode(errors="replace"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def watchdog_interval() -> float | None:
+    """How often to call `watchdog`, in seconds: half of the time that systemd grants; None when it does not watch."""
+    pid, microseconds = os.environ.get("WATCHDOG_PID", ""), whole(os.environ.get("WATCHDOG_USEC", ""))
+    return microseconds / 2e6 if microseconds and pid in ("", str(os.getpid())) else None

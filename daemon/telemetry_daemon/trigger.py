@@ -1,0 +1,63 @@
+"""When a poll is due: a steady beat on the monotonic clock, told to APScheduler in its wall-clock words."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from hashlib import blake2b
+
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.base import BaseScheduler
+from apscheduler.triggers.base import BaseTrigger
+
+# A run that comes this much of an interval before its beat was meant for that beat.
+_EARLY = 0.25
+
+
+class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no types
+    """Fires at `phase_seconds` plus any number of intervals on the monotonic clock.
+
+    The beat stays the same whatever happens: a late run does not shift it, missed beats are left out and
+    not made up for, and after a reload or a step of the wall clock the same beat goes on.
+    """
+
+    __slots__ = ("_interval", "_monotonic", "_phase")
+
+    def __init__(
+        self,
+        interval_seconds: float,
+        phase_seconds: float = 0.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not (math.isfinite(interval_seconds) and interval_seconds > 0.0 and math.isfinite(phase_seconds)):
+            raise ValueError(f"an interval must be more than 0 s, not {interval_seconds!r} (phase {phase_seconds!r})")
+        self._interval = interval_seconds
+        self._phase = phase_seconds
+        self._monotonic = monotonic
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
+        """The next beat, always after `now`; the first one if nothing was fired, else the one after the run's own."""
+        beats = (self._monotonic() - self._phase) / self._interval
+        early = 0.0 if previous_fire_time is None else _EARLY
+        wait = (math.floor(beats + early) + 1 - beats) * self._interval
+        return now + timedelta(seconds=max(wait, 1e-6))
+
+    def __str__(self) -> str:
+        return f"every {self._interval:g} s"
+
+
+def spread(source: str, poll: str, interval_seconds: float) -> float:
+    """The phase of a poll within its interval: the same in every run, different from poll to poll."""
+    digest = blake2b(f"{source}\0{poll}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2.0**64 * interval_seconds
+
+
+def respread(scheduler: BaseScheduler) -> None:
+    """Put every job back on its beat after the wall clock was set; paused jobs stay paused."""
+    for job in scheduler.get_jobs():
+        if getattr(job, "next_run_time", None) is not None:
+            with suppress(JobLookupError):  # removed since the list was made
+                job.reschedule(job.trigger)

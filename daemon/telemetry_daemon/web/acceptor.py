@@ -1,0 +1,92 @@
+"""Accepting connections on one listener: one in each round of the loop, none lost when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+
+from telemetry_daemon.web.listeners import BACKLOG, Listener
+from telemetry_daemon.web.seldom import SeldomLogger
+
+PAUSE_AFTER_FAILURE_SECONDS = 0.1
+
+_OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_NO_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
+
+logger = logging.getLogger(__name__)
+
+
+class Acceptor:
+    """Hands each client of a listener to `welcome`, and calls `make_room` when there are no descriptors left.
+
+    `loop.sock_accept` would do, but for one thing: to cancel it may lose a client that it has just accepted.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        welcome: Callable[[socket.socket], Awaitable[None]],
+        make_room: Callable[[], object],
+    ) -> None:
+        self.listener = listener
+        self._welcome = welcome
+        self._make_room = make_room
+        self._log = SeldomLogger(logger)
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.text}")
+
+    async def stop(self) -> None:
+        """Accept no more; whoever was accepted is welcomed first."""
+        self._stopping = True
+        self._wake.set()
+        await asyncio.wait([self.task])
+
+    async def empty_backlog(self, worth_serving: Callable[[socket.socket], bool]) -> None:
+        """After `stop`: welcome those who have already connected and are worth it, hang up on the others."""
+        with contextlib.suppress(OSError):  # what cannot be accepted now is lost with the listener
+            for _ in range(BACKLOG):
+                client = self._accept()
+                if client is None:
+                    return
+                if worth_serving(client):
+                    await self._welcome(client)
+                else:
+                    client.close()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not self._stopping:
+            loop.add_reader(self.listener.socket, self._wake.set)
+            try:
+                await self._serve_while_all_is_well()
+            finally:
+                loop.remove_reader(self.listener.socket)
+            if not self._stopping:
+                await asyncio.sleep(PAUSE_AFTER_FAILURE_SECONDS)
+
+    async def _serve_while_all_is_well(self) -> None:
+        try:
+            while not self._stopping:
+                await self._wake.wait()
+                self._wake.clear()
+                client = None if self._stopping else self._accept()
+                if client is not None:
+                    await self._welcome(client)
+        except OSError as error:
+            # The rest is the client's doing or the network's, and passes.
+            if error.errno in _NO_LISTENER:
+                raise
+            if error.errno in _OUT_OF_DESCRIPTORS:
+                self._make_room()
+                self._log.warning("cannot accept a connection: %s; raise LimitNOFILE", error.strerror)
+
+    def _accept(self) -> socket.socket | None:
+        try:
+            return self.listener.socket.accept()[0]
+        except BlockingIOError:
+            return None

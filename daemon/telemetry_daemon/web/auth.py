@@ -1,0 +1,169 @@
+"""Basic authentication with bcrypt: one check at a time in a thread of its own, few waiting, answers remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from queue import Empty, SimpleQueue
+
+LONGEST_QUEUE = 8
+MOST_REMEMBERED = 100
+BCRYPT_PASSWORD_BYTES = 72  # bcrypt reads no more; the library raises where others cut
+# Any salt and digest do: no password is known for them, and the result is thrown away.
+_NOBODY = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
+
+
+class Verdict(Enum):
+    """What to do with a request."""
+
+    WELCOME = "the password is right"
+    UNAUTHORIZED = "no credentials, or wrong ones"
+    TOO_MANY = "too many checks are waiting"
+
+
+Then = Callable[[Verdict], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A password to check; `key` stands for user, hash and password together."""
+
+    key: bytes
+    user: bytes
+    hashed: bytes
+    password: bytes
+
+
+class BasicAuth:
+    """Checks `Authorization` headers; its methods belong to one event loop's thread."""
+
+    def __init__(self, users: Sequence[tuple[str, str]] = ()) -> None:
+        self._users: Mapping[bytes, bytes] = {}
+        self._nobody = b""
+        self._secret = os.urandom(32)
+        self._remembered = _Memory()
+        self._waiting: dict[bytes, list[Then]] = {}
+        self._attempts: SimpleQueue[_Attempt | None] = SimpleQueue()
+        self._worker: threading.Thread | None = None
+        self.checks_done = 0
+        self.set_users(users)
+
+    def set_users(self, users: Sequence[tuple[str, str]]) -> None:
+        """Let these users in from now on, and nobody else."""
+        self._users = {name.encode(): hashed.encode() for name, hashed in users}
+        # An unknown user costs as much as the dearest known one, so that time tells nothing.
+        cost = max((int(hashed[4:6]) for _, hashed in users), default=10)
+        self._nobody = _NOBODY.format(cost=cost).encode()
+
+    @property
+    def required(self) -> bool:
+        """Whether anybody has to say who they are."""
+        return bool(self._users)
+
+    def check(self, header: str, then: Then) -> None:
+        """Call `then` with the verdict, at once if it is known, else when bcrypt has spoken."""
+        credentials = parse_basic(header)
+        if credentials is None:
+            then(Verdict.UNAUTHORIZED)
+            return
+        attempt = self._attempt(*credentials)
+        known = self._remembered.get(attempt.key)
+        if known is not None:
+            then(known)
+        elif attempt.key in self._waiting:
+            self._waiting[attempt.key].append(then)
+        elif len(self._waiting) > LONGEST_QUEUE:  # one of them is not waiting but being checked
+            then(Verdict.TOO_MANY)
+        else:
+            self._waiting[attempt.key] = [then]
+            self._hand_over(attempt)
+
+    def close(self) -> None:
+        """End the worker after the check that it is doing; what waits is never answered."""
+        self._waiting.clear()
+        with contextlib.suppress(Empty):
+            while True:
+                self._attempts.get_nowait()
+        self._attempts.put(None)
+
+    def _attempt(self, user: bytes, password: bytes) -> _Attempt:
+        hashed = self._users.get(user, self._nobody)
+        digest = hashlib.blake2b(key=self._secret, digest_size=32)
+        for part in (user, hashed, password):
+            digest.update(len(part).to_bytes(8, "big") + part)
+        return _Attempt(digest.digest(), user, hashed, password[:BCRYPT_PASSWORD_BYTES])
+
+    def _hand_over(self, attempt: _Attempt) -> None:
+        if self._worker is None:
+            loop = asyncio.get_running_loop()
+            self._worker = threading.Thread(target=self._work, args=(loop,), name="bcrypt", daemon=True)
+            self._worker.start()
+        self._attempts.put(attempt)
+
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        while (attempt := self._attempts.get()) is not None:
+            verdict = Verdict.WELCOME if _bcrypt_matches(attempt.password, attempt.hashed) else Verdict.UNAUTHORIZED
+            try:
+                loop.call_soon_threadsafe(self._finish, attempt, verdict)
+            except RuntimeError:  # the loop has ended, and with it everybody who waited
+                return
+
+    def _finish(self, attempt: _Attempt, verdict: Verdict) -> None:
+        self.checks_done += 1
+        if self._users.get(attempt.user) != attempt.hashed:
+            verdict = Verdict.UNAUTHORIZED  # unknown all along, or gone or changed since the check was asked for
+        self._remembered.put(attempt.key, verdict)
+        for then in self._waiting.pop(attempt.key, ()):
+            then(verdict)
+
+
+class _Memory:
+    """The newest verdicts; wrong passwords, which anybody can send, never push out a right one."""
+
+    def __init__(self) -> None:
+        self._verdicts: dict[Verdict, dict[bytes, None]] = {Verdict.WELCOME: {}, Verdict.UNAUTHORIZED: {}}
+
+    def get(self, key: bytes) -> Verdict | None:
+        """The verdict on a key, if it is remembered."""
+        for verdict, keys in self._verdicts.items():
+            if key in keys:
+                del keys[key]
+                keys[key] = None  # used now, so forgotten last
+                return verdict
+        return None
+
+    def put(self, key: bytes, verdict: Verdict) -> None:
+        """Remember a verdict, at the cost of the oldest wrong one if there are too many."""
+        if sum(map(len, self._verdicts.values())) >= MOST_REMEMBERED:
+            victims = self._verdicts[Verdict.UNAUTHORIZED] or self._verdicts[Verdict.WELCOME]
+            del victims[next(iter(victims))]
+        self._verdicts[verdict][key] = None
+
+
+def parse_basic(header: str) -> tuple[bytes, bytes] | None:
+    """User and password of an `Authorization: Basic …` header, None for anything else."""
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return None
+    return (user, password) if colon else None
+
+
+def _bcrypt_matches(password: bytes, hashed: bytes) -> bool:
+    import bcrypt
+
+    try:
+        return bcrypt.checkpw(password, hashed)
+    except ValueError:  # older bcrypt libraries refuse a password with a zero byte
+        return False

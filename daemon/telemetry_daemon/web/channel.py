@@ -1,0 +1,114 @@
+"""Between the socket and HTTP: nothing for plain connections, TLS for the others; no sockets here."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+_READ_BYTES = 16384  # a TLS record holds no more
+TLS_HANDSHAKE_RECORD = 0x16
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What came out of bytes from the socket: text for HTTP, bytes to send back, whether the client closed."""
+
+    data: bytes
+    reply: bytes = b""
+    closed: bool = False
+
+
+class HandshakeError(Exception):
+    """The client and we did not agree on TLS; `alert` is what to send before hanging up."""
+
+    def __init__(self, reason: str, alert: bytes) -> None:
+        super().__init__(reason)
+        self.alert = alert
+
+
+class Channel(Protocol):
+    """Turns what the socket carries into what HTTP says and back."""
+
+    def receive(self, data: bytes) -> Received:
+        """Take in bytes from the socket."""
+        ...
+
+    def protect(self, data: memoryview) -> bytes | memoryview:
+        """The bytes to put on the socket for a piece of a response."""
+        ...
+
+    def farewell(self) -> bytes:
+        """The last bytes to put on the socket."""
+        ...
+
+
+class PlainChannel:
+    """No protection: bytes pass as they are."""
+
+    def receive(self, data: bytes) -> Received:
+        """The bytes themselves."""
+        return Received(data)
+
+    def protect(self, data: memoryview) -> bytes | memoryview:
+        """The bytes themselves, uncopied."""
+        return data
+
+    def farewell(self) -> bytes:
+        """Nothing."""
+        return b""
+
+
+class TlsChannel:
+    """TLS over memory, so that a connection costs an SSL object only once its client has spoken."""
+
+    def __init__(self, context: ssl.SSLContext, check_client: Callable[[ssl.SSLObject], str]) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._check_client = check_client
+        self._established = False
+
+    def receive(self, data: bytes) -> Received:
+        """The decrypted bytes and what TLS itself has to say; HandshakeError or an SSLError ends the connection."""
+        self._incoming.write(data)
+        if not self._established and not self._shake_hands():
+            return Received(b"", self._outgoing.read())
+        pieces: list[bytes] = []
+        closed = False
+        try:
+            while piece := self._tls.read(_READ_BYTES):
+                pieces.append(piece)
+            closed = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            closed = True
+        return Received(b"".join(pieces), self._outgoing.read(), closed)
+
+    def protect(self, data: memoryview) -> bytes | memoryview:
+        """The encrypted bytes."""
+        self._tls.write(data)
+        return self._outgoing.read()
+
+    def farewell(self) -> bytes:
+        """TLS's own goodbye, by which the client knows that nothing was cut off."""
+        # It wants the client's goodbye in return, which nobody waits for, and fails after a failed handshake.
+        with contextlib.suppress(ssl.SSLError):
+            self._tls.unwrap()
+        return self._outgoing.read()
+
+    def _shake_hands(self) -> bool:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLError as error:
+            raise HandshakeError(error.reason or str(error), self._outgoing.read()) from error
+        objection = self._check_client(self._tls)
+        if objection:
+            raise HandshakeError(objection, self._outgoing.read())
+        self._established = True
+        return True

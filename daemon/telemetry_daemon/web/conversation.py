@@ -1,0 +1,165 @@
+"""HTTP as it is spoken on one connection: bytes to requests, responses to bytes, no sockets."""
+
+from __future__ import annotations
+
+import functools
+import http
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import h11
+
+from telemetry_daemon.web.messages import Request, Response
+
+HEAD_LIMIT_BYTES = 16384
+SERVED_METHODS = frozenset({"GET", "HEAD"})
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NEVER_WITH_BODY = frozenset({204, 304})
+
+Headers = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not put to the site: what to answer, and whether the connection can go on."""
+
+    response: Response
+    final: bool
+
+
+class ClientLeft(Exception):  # noqa: N818 - no error, the ordinary end of a connection
+    """The client has said all that it will say."""
+
+
+def plain(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """A response that says its status in words and nothing else."""
+    return Response(status, (f"{_phrase(status)}\n".encode(),), headers=headers)
+
+
+class Conversation:
+    """One client's requests, in order, one at a time: `next_request`, `answer`, `go_on`, and again."""
+
+    def __init__(self) -> None:
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT_BYTES)
+        self._without_body = False
+
+    def receive(self, data: bytes) -> None:
+        """Take in what the client sent; empty bytes are its end of file."""
+        self._http.receive_data(data)
+
+    @property
+    def holds_input(self) -> bool:
+        """Whether bytes are there that no request has used yet."""
+        return bool(self._http.trailing_data[0])
+
+    def next_request(self) -> Request | Refusal | None:
+        """The next request or what to refuse it with; None while its head is not whole; ClientLeft at the end."""
+        try:
+            event = self._http.next_event()
+            if isinstance(event, h11.ConnectionClosed):
+                raise ClientLeft
+            if not isinstance(event, h11.Request):
+                return None
+            self._without_body = event.method == b"HEAD"
+            found = _request_of(event)
+            if isinstance(found, Request) or not found.final:
+                self._http.next_event()  # the end of a message that has no body
+        except h11.RemoteProtocolError as error:
+            return Refusal(plain(error.error_status_hint), final=True)
+        return found
+
+    def answer(self, response: Response, extra: Headers = (), *, final: bool = False) -> list[bytes]:
+        """The bytes of a response, its body parts uncopied; a ValueError tells of a header that HTTP forbids."""
+        try:
+            head = h11.Response(
+                status_code=response.status,
+                reason=_phrase(response.status).encode(),
+                headers=_headers(response, extra, final=final),
+            )
+        except h11.LocalProtocolError as error:
+            raise ValueError(str(error)) from error
+        parts = [self._http.send(head)]
+        if not (self._without_body or response.status in _NEVER_WITH_BODY):
+            for part in response.body:
+                parts.extend(self._http.send_with_data_passthrough(h11.Data(data=part)) or ())
+        self._http.send(h11.EndOfMessage())
+        return [part for part in parts if part]
+
+    def go_on(self) -> bool:
+        """Make ready for the next request; False if the connection has to end instead."""
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+            self._without_body = False
+            return True
+        return False
+
+
+def _request_of(event: h11.Request) -> Request | Refusal:
+    if not event.http_version.startswith(b"1."):
+        return Refusal(plain(505), final=True)
+    headers = _joined_headers(event)
+    if len(event.target) + sum(len(name) + len(value) for name, value in headers.items()) > HEAD_LIMIT_BYTES:
+        return Refusal(plain(431), final=True)
+    has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
+    method = event.method.decode("ascii")
+    if method not in SERVED_METHODS:
+        return Refusal(plain(405, (("Allow", "GET, HEAD"),)), final=has_body)
+    if has_body:
+        return Refusal(plain(413), final=True)
+    target = _split_target(event.target.decode("ascii"))
+    if target is None:
+        return Refusal(plain(400), final=True)
+    path, query = target
+    return Request(method, path, query, headers)
+
+
+def _joined_headers(event: h11.Request) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in event.headers:
+        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def _split_target(target: str) -> tuple[str, str] | None:
+    """Path (decoded) and query of a request target, which may be a whole URL as proxies send it."""
+    if not target.startswith("/"):
+        scheme, separator, rest = target.partition("://")
+        if not separator or scheme.lower() not in {"http", "https"}:
+            return None
+        slash = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+        target = rest[slash:] if rest[slash : slash + 1] == "/" else f"/{rest[slash:]}"
+    path, _, query = target.partition("?")
+    return unquote(path), query
+
+
+def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[str, str]]:
+    """All headers of a response; `extra` ones replace the response's own of the same name."""
+    replaced = {name.lower() for name, _ in extra}
+    headers = [("Date", _date(int(time.time())))]
+    if response.status not in _NEVER_WITH_BODY:
+        headers.append(("Content-Type", response.content_type))
+        headers.append(("Content-Length", str(sum(map(len, response.body)))))
+    headers.extend(pair for pair in response.headers if pair[0].lower() not in replaced)
+    headers.extend(extra)
+    if final:
+        headers.append(("Connection", "close"))
+    return headers
+
+
+def _phrase(status: int) -> str:
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+@functools.lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    """A point in time as HTTP writes it, whatever the locale."""
+    when = time.gmtime(second)
+    day, month = _DAYS[when.tm_wday], _MONTHS[when.tm_mon - 1]
+    return f"{day}, {when.tm_mday:02} {month} {when.tm_year} {time.strftime('%H:%M:%S', when)} GMT"

@@ -1,0 +1,97 @@
+"""Who is connected: how many of each standing, and who has to go when there are too many."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+MOST_CONNECTIONS = 512
+MOST_UNFINISHED = 256
+
+
+class Standing(Enum):
+    """How far a connection has come."""
+
+    UNFINISHED = "no whole request head yet"
+    WAITING = "answered before, no new request yet"
+    ANSWERING = "an answer is being made or sent"
+    LEAVING = "everything is sent, the client has not hung up yet"
+
+
+# Who goes first when there are too many of all kinds.
+_EVICTION_ORDER = (Standing.LEAVING, Standing.WAITING, Standing.UNFINISHED, Standing.ANSWERING)
+
+
+class Member(Protocol):
+    """A connection, as far as the crowd is concerned."""
+
+    @property
+    def local_address(self) -> object:
+        """The address that the client connected to."""
+        ...
+
+    def abort(self) -> None:
+        """Drop the connection at once."""
+        ...
+
+    def finish(self) -> None:
+        """Drop the connection once the answer under way is sent."""
+        ...
+
+
+class Crowd:
+    """The connections by standing, each standing in order of arrival; it never holds more than its limits."""
+
+    def __init__(self, most: int = MOST_CONNECTIONS) -> None:
+        self._members: dict[Standing, dict[Member, None]] = {standing: {} for standing in Standing}
+        self._most = most
+        self._most_unfinished = min(MOST_UNFINISHED, max(1, most // 2))
+        self.evicted = 0
+
+    def __len__(self) -> int:
+        return sum(len(members) for members in self._members.values())
+
+    def count(self, standing: Standing) -> int:
+        """How many connections stand so."""
+        return len(self._members[standing])
+
+    def admit(self, member: Member) -> None:
+        """Take in a new connection, at the cost of the oldest unfinished one if there are too many."""
+        self._members[Standing.UNFINISHED][member] = None
+        self._make_room()
+
+    def move(self, member: Member, old: Standing, new: Standing) -> None:
+        """Note a connection's new standing; one that was evicted stays out."""
+        if member in self._members[old]:
+            del self._members[old][member]
+            self._members[new][member] = None
+
+    def leave(self, member: Member) -> None:
+        """Forget a connection."""
+        for members in self._members.values():
+            members.pop(member, None)
+
+    def evict_one(self) -> bool:
+        """Drop the connection that is missed least; False if there is none."""
+        for standing in _EVICTION_ORDER:
+            if self._members[standing]:
+                self._evict_oldest(standing)
+                return True
+        return False
+
+    def everyone(self) -> list[Member]:
+        """All connections."""
+        return [member for members in self._members.values() for member in members]
+
+    def _make_room(self) -> None:
+        while self.count(Standing.UNFINISHED) > self._most_unfinished:
+            self._evict_oldest(Standing.UNFINISHED)
+        while len(self) > self._most:
+            self.evict_one()
+
+    def _evict_oldest(self, standing: Standing) -> None:
+        members = self._members[standing]
+        oldest = next(iter(members))
+        del members[oldest]
+        self.evicted += 1
+        oldest.abort()

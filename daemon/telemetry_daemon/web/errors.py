@@ -1,0 +1,11 @@
+"""What goes wrong in serving that an operator can mend: one line that names the thing and the remedy."""
+
+from __future__ import annotations
+
+
+class WebError(Exception):
+    """The server cannot listen as it was told to."""
+
+
+class WebConfigError(WebError):
+    """The web configuration file, or a file that it names, cannot be used."""

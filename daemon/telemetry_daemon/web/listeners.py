@@ -1,0 +1,216 @@
+"""Listen addresses: their text to bound, listening sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import socket
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from telemetry_daemon.web.errors import WebError
+
+BACKLOG = 1024
+UNIX_PREFIX = "unix:"
+LONGEST_UNIX_PATH_BYTES = 107  # sun_path holds 108 with its closing zero
+_EXAMPLES = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
+_HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
+
+_REMEDIES = {
+    errno.EADDRINUSE: "it is taken; stop the process that has it (ss -ltnp shows which) or choose another address",
+    errno.EADDRNOTAVAIL: "this machine has no such address; take one that `ip address` shows, or :PORT for all",
+    errno.EACCES: "permission denied; choose a port above 1023 or a folder that the service user may write",
+    errno.EPERM: "permission denied; choose a port above 1023 or a folder that the service user may write",
+    errno.EAFNOSUPPORT: "this machine has no IPv6; write an IPv4 address",
+    errno.ENOENT: "the folder does not exist; create it first",
+    errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TcpAddress:
+    """A host and a port; an empty host means all interfaces."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnixAddress:
+    """The path of a Unix socket."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listener:
+    """A listening socket, the text that asked for it and the address that it really has."""
+
+    text: str
+    socket: socket.socket
+    address: str
+    inode: int = 0
+
+    def close(self) -> None:
+        """Stop listening, and remove the Unix socket if it is still ours."""
+        if self.socket.family == socket.AF_UNIX:
+            path = Path(self.address.removeprefix(UNIX_PREFIX))
+            with contextlib.suppress(OSError):
+                if path.stat().st_ino == self.inode:
+                    path.unlink()
+        self.socket.close()
+
+
+def parse_address(text: str) -> TcpAddress | UnixAddress:
+    """The address that a text means; a WebError says what is wrong with it."""
+    if text.startswith("vsock:"):
+        raise WebError(f"{text}: vsock addresses are not served; {_EXAMPLES}")
+    if text.startswith(UNIX_PREFIX):
+        return _unix_address(text)
+    found = _HOST_AND_PORT.fullmatch(text)
+    if found is None:
+        raise WebError(f"{text!r} is not a listen address; {_EXAMPLES}")
+    if int(found["port"]) > 65535:
+        raise WebError(f"{text}: a port is at most 65535; choose another")
+    if found["bracketed"] == "":
+        raise WebError(f"{text}: the brackets hold no address; {_EXAMPLES}")
+    return TcpAddress(found["bracketed"] or found["plain"] or "", int(found["port"]))
+
+
+def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
+    """A listening socket at the address; the given listeners may share its port for a while."""
+    address = parse_address(text)
+    try:
+        if isinstance(address, UnixAddress):
+            return _listen_unix(text, address.path)
+        return _listen_tcp(text, address, [old for old in beside if old.socket.family != socket.AF_UNIX])
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno or 0, error.strerror or str(error))
+        raise WebError(f"cannot listen on {text}: {remedy}") from error
+
+
+def covers(listeners: Iterable[Listener], local_address: object) -> bool:
+    """Whether one of the listeners would take a connection to this local address (as `getsockname` gives it)."""
+    return any(_takes(listener.socket.getsockname(), local_address) for listener in listeners)
+
+
+def _takes(place: object, local_address: object) -> bool:
+    if not (isinstance(place, tuple) and isinstance(local_address, tuple)):
+        return place == local_address
+    host = str(local_address[0]).removeprefix("::ffff:")
+    all_of_its_kind = "0.0.0.0" if "." in host else "::"  # noqa: S104 - compared, not bound
+    return place[1] == local_address[1] and place[0] in {host, all_of_its_kind, "::"}
+
+
+def _unix_address(text: str) -> UnixAddress:
+    path = text.removeprefix(UNIX_PREFIX)
+    if path.startswith("//"):
+        path = path.removeprefix("//")
+    if not path.startswith("/") or "\0" in path:
+        raise WebError(f"{text!r}: a Unix socket needs an absolute path; write unix:/PATH")
+    if len(os.fsencode(path)) > LONGEST_UNIX_PATH_BYTES:
+        raise WebError(f"{text}: the path is longer than {LONGEST_UNIX_PATH_BYTES} bytes; choose a shorter one")
+    return UnixAddress(path)
+
+
+def _listen_unix(text: str, path: str) -> Listener:
+    _remove_stale_socket(text, path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.bind(path)
+        listening.listen(BACKLOG)
+        listening.settimeout(0)
+        return Listener(text, listening, f"{UNIX_PREFIX}{path}", Path(path).stat().st_ino)
+    except BaseException:
+        listening.close()
+        raise
+
+
+def _remove_stale_socket(text: str, path: str) -> None:
+    """A socket file that nobody listens on is removed; anything else at the path is left alone."""
+    try:
+        mode = Path(path).lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise WebError(f"cannot listen on {text}: a file that is no socket is there; remove it or choose another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            Path(path).unlink()
+        else:
+            raise OSError(errno.EADDRINUSE, "taken")
+
+
+def _listen_tcp(text: str, address: TcpAddress, beside: list[Listener]) -> Listener:
+    if address.host:
+        family, place = _resolve(text, address)
+        listening = _bind(family, place, beside)
+    else:
+        listening = _bind_all_interfaces(address.port, beside)
+    host, port = listening.getsockname()[:2]
+    return Listener(text, listening, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
+def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
+    """The first IPv4 address of a name, else its first: the choice that the exporters in Go make."""
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError) as error:
+        raise WebError(f"cannot listen on {text}: the name {address.host!r} has no address; write a number") from error
+    family, _, _, _, place = next((entry for entry in found if entry[0] == socket.AF_INET), found[0])
+    return family, place
+
+
+def _bind_all_interfaces(port: int, beside: list[Listener]) -> socket.socket:
+    try:
+        return _bind(socket.AF_INET6, ("::", port), beside)
+    except OSError as error:
+        if error.errno not in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}:
+            raise
+        return _bind(socket.AF_INET, ("0.0.0.0", port), beside)  # noqa: S104 - the operator asked for all interfaces
+
+
+def _bind(family: int, place: tuple[object, ...], beside: list[Listener]) -> socket.socket:
+    # asyncio switches Nagle's algorithm off (40 ms for each answer) only where the protocol is written out.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # "::" takes IPv4 as well, as it does in the exporters written in Go.
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(place[0] != "::"))
+        _listen_beside(listening, place, beside)
+        listening.settimeout(0)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _listen_beside(listening: socket.socket, place: tuple[object, ...], beside: list[Listener]) -> None:
+    """Listen, if need be beside a listener that is about to leave (127.0.0.1:9100 becomes :9100).
+
+    SO_REUSEPORT is set for that moment only: kept, it would let a second daemon take the same port. The kernel
+    looks at it both when binding and when listening.
+    """
+    try:
+        listening.bind(place)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE or not beside:
+            raise
+        pair = [listening, *(old.socket for old in beside)]
+        for member in pair:
+            member.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            listening.bind(place)
+            listening.listen(BACKLOG)
+        finally:
+            for member in pair:
+                member.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 0)

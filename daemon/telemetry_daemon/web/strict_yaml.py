@@ -1,0 +1,138 @@
+"""YAML read strictly: every value asked for by name and kind, everything else an error that names its place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypeVar
+
+import yaml
+
+from telemetry_daemon.web.errors import WebConfigError
+
+_TAG = "tag:yaml.org,2002:"
+_NULL = f"{_TAG}null"
+_TEXT_LIKE = frozenset(f"{_TAG}{kind}" for kind in ("str", "int", "float", "bool", "timestamp", "value"))
+_TRUE = frozenset({"true", "yes", "on", "y"})
+_FALSE = frozenset({"false", "no", "off", "n"})
+_Node = TypeVar("_Node", bound=yaml.Node)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A mapping of the file; the empty one stands for a mapping that is absent or null."""
+
+    file: str
+    path: str = ""
+    line: int = 0
+    entries: tuple[tuple[str, int, yaml.Node], ...] = ()
+
+    def error(self, key: str, problem: str) -> WebConfigError:
+        """What is wrong with a key of this table, in one line with file, line and full path."""
+        line = next((line for name, line, _ in self.entries if name == key), self.line)
+        return _error(self.file, line, self._path_of(key), problem)
+
+    def only(self, known: Collection[str], what: str = "unknown key; known here: ") -> None:
+        """Refuse every key that is not known."""
+        for name, _, _ in self.entries:
+            if name not in known:
+                raise self.error(name, f"{what}{', '.join(known)}")
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there with any value but null."""
+        return self._node(key) is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All keys, in the file's order."""
+        return tuple(name for name, _, _ in self.entries)
+
+    def text(self, key: str) -> str:
+        """A text, empty if it is absent or null; a number is taken as it is written."""
+        node = self._node(key)
+        return "" if node is None else self._text_of(key, node)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts, empty if it is absent or null."""
+        node = self._typed_node(key, yaml.SequenceNode, "a list")
+        return () if node is None else tuple(self._text_of(key, entry) for entry in node.value)
+
+    def flag(self, key: str) -> bool | None:
+        """True or false; None if it is absent or null."""
+        word = self.text(key).lower()
+        if word in _TRUE:
+            return True
+        if word in _FALSE:
+            return False
+        if word:
+            raise self.error(key, "must be true or false")
+        return None
+
+    def whole_number(self, key: str) -> int:
+        """A number without a fraction and a sign, 0 if it is absent or null."""
+        text = self.text(key) or "0"
+        if not (text.isascii() and text.isdigit() and len(text) <= 9):
+            raise self.error(key, "must be a whole number of 0 or more")
+        return int(text)
+
+    def table(self, key: str) -> Table:
+        """A mapping within this one, empty if it is absent or null."""
+        node = self._typed_node(key, yaml.MappingNode, "a table of keys and values")
+        return Table(self.file, self._path_of(key)) if node is None else _table_of(self.file, self._path_of(key), node)
+
+    def _path_of(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path else key
+
+    def _node(self, key: str) -> yaml.Node | None:
+        node = next((node for name, _, node in self.entries if name == key), None)
+        return None if node is None or node.tag == _NULL else node
+
+    def _typed_node(self, key: str, kind: type[_Node], what: str) -> _Node | None:
+        node = self._node(key)
+        if node is not None and not isinstance(node, kind):
+            raise self.error(key, f"must be {what}")
+        return node
+
+    def _text_of(self, key: str, node: yaml.Node) -> str:
+        if node.tag == _NULL:
+            return ""
+        if not isinstance(node, yaml.ScalarNode) or node.tag not in _TEXT_LIKE:
+            raise self.error(key, "must be a text")
+        return str(node.value)
+
+
+def read_table(file: str, content: bytes) -> Table:
+    """The file's outermost table; an empty file gives the empty table."""
+    try:
+        node = yaml.compose(content, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        # The error's own text quotes the file, which may hold a key or a hash: only the place is told on.
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise _error(file, line, "", "is not YAML; check quotes, colons and indentation there") from None
+    except (yaml.YAMLError, RecursionError):
+        raise _error(file, 0, "", "is not YAML in UTF-8 text") from None
+    if node is None or node.tag == _NULL:
+        return Table(file)
+    if not isinstance(node, yaml.MappingNode):
+        raise _error(file, node.start_mark.line + 1, "", "must be a table of keys and values")
+    return _table_of(file, "", node)
+
+
+def _table_of(file: str, path: str, node: yaml.MappingNode) -> Table:
+    entries: list[tuple[str, int, yaml.Node]] = []
+    seen: set[str] = set()
+    for key_node, value in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _TEXT_LIKE:
+            raise _error(file, line, path, "has a key that is no text; write plain names")
+        name = str(key_node.value)
+        if name in seen:
+            raise _error(file, line, f"{path}.{name}" if path else name, "is given twice; keep one")
+        seen.add(name)
+        entries.append((name, line, value))
+    return Table(file, path, node.start_mark.line + 1, tuple(entries))
+
+
+def _error(file: str, line: int, path: str, problem: str) -> WebConfigError:
+    parts = [file, f"line {line}" if line else "", path, problem]
+    return WebConfigError(": ".join(part for part in parts if part))

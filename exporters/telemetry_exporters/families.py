@@ -1,0 +1,103 @@
+"""The one place where a snapshot becomes metric families: names, labels and what has a series at all."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from telemetry_exporters.own import own_samples
+from telemetry_exporters.screen import IDENTITY_LABELS, NO_METRICS, screen, usable_metrics
+from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot
+
+Labels = tuple[tuple[str, str], ...]
+
+# The scraper sets these two itself.
+_TAKEN_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
+_NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owner:
+    """Whose series these are: the labels that they share. Compared by identity, which makes it a cheap key."""
+
+    labels: Labels
+
+
+# The owner, the word of the metric's own label (empty where it has none), and the value: a plain
+# tuple, since a page has thousands of them and a named one costs four times as much to make.
+Series = tuple[Owner, str, float]
+_Found = defaultdict[str, list[Series]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric with all its series; never empty, no series twice."""
+
+    metric: Metric
+    series: tuple[Series, ...]
+
+    def labels(self, series: Series) -> Labels:
+        """All labels of one of the series, in order."""
+        owner, word, _ = series
+        return (*owner.labels, (self.metric.label, word)) if self.metric.label else owner.labels
+
+
+def families(
+    snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, owner_of: Callable[[Labels], Owner] = Owner
+) -> Iterator[Family]:
+    """Every metric that has a series, in the catalogue's order, then plugins' (`extra`); devices in the snapshot's.
+
+    What cannot be shown is left out by `screen`, which also tells what and why. `owner_of` makes the owners, for a
+    caller who wants to meet the same ones again.
+    """
+    shown = screen(snapshot, extra).snapshot
+    found: _Found = defaultdict(list)
+    for device in shown.devices:
+        _add_device(device, owner_of, found)
+    for reading in shown.host:
+        if not isinstance(reading.value, Absent):
+            found[reading.metric].append((owner_of(()), reading.label, reading.value))
+    for sample in own_samples(shown):
+        found[sample.metric].append((owner_of(sample.labels), "", sample.value))
+    for key, metric in usable_metrics(extra).items():
+        if key in found:
+            yield Family(metric, tuple(found[key]))
+
+
+def _add_device(device: MergedDevice, owner_of: Callable[[Labels], Owner], found: _Found) -> None:
+    owner = owner_of(identity_labels(device))
+    if device.up is not None:
+        found["info"].append((owner_of((*owner.labels, *info_labels(device))), "", 1.0))
+        found["up"].append((owner, "", float(device.up)))
+    for reading in device.readings:
+        value = reading.value
+        if not isinstance(value, Absent):
+            found[reading.metric].append((owner, reading.label, value))
+
+
+def identity_labels(device: MergedDevice) -> Labels:
+    """The labels that every series of a device has; frozen when the device was first published."""
+    return (("vendor", device.vendor), ("device", device.device), ("id", device.id), ("model", device.model))
+
+
+def info_labels(device: MergedDevice) -> Labels:
+    """All else that is known of a device, for accelerator_info; what is unknown is left out."""
+    known: dict[str, str | None] = {
+        "uuid": device.uuid,
+        "bus_id": device.bus_id,
+        "serial": device.serial,
+        "driver": device.driver,
+        "parent": device.parent,
+        "partition": device.partition,
+        "model_now": device.current_model if device.current_model != device.model else None,
+        "simulated": "true" if device.simulated else None,
+    }
+    for name, value in device.facts:
+        known.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
+    return tuple((name, value) for name, value in known.items() if value and _is_free_label(name))
+
+
+def _is_free_label(name: str) -> bool:
+    return name[:1].isalpha() and name not in _TAKEN_LABELS

@@ -1,0 +1,118 @@
+"""Values as people read them: the unit beside the number, as many digits as say something, never a false zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from types import MappingProxyType
+
+from telemetry_parsers.model import Metric
+
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DECIMAL = ("", "k", "M", "G", "T", "P")
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+
+
+def digits(value: float) -> str:
+    """Three figures at least, all of a larger whole part; no decimals where the value has none."""
+    if value == round(value):
+        return f"{value:.0f}"
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:.0f}"
+    if size >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.005 else f"{value:.2g}"
+
+
+def percent(ratio: float) -> str:
+    """A ratio in percent; less than a tenth of a percent is said to be just that, not zero."""
+    value = ratio * 100
+    if 0 < value < 0.1:
+        return "<0.1 %"
+    rounded = f"{value:.0f}" if 9.95 <= value <= 99.0 or value >= 100.0 else f"{value:.1f}"
+    return f"{rounded.removesuffix('.0')} %"
+
+
+def byte_size(value: float) -> str:
+    """An amount of memory in the binary unit that keeps it below 1,024."""
+    return " ".join(_scaled(value, 1024.0, _BINARY))
+
+
+def byte_pair(used: float, total: float) -> str:
+    """Two amounts; the unit is said once where it is the same."""
+    (number, unit), (all_number, all_unit) = _scaled(used, 1024.0, _BINARY), _scaled(total, 1024.0, _BINARY)
+    first = number if unit == all_unit or used == 0 else f"{number} {unit}"
+    return f"{first} / {all_number} {all_unit}"
+
+
+def _scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str]:
+    place = 0
+    while abs(value) >= step * 0.9995 and place < len(units) - 1:
+        value, place = value / step, place + 1
+    return digits(value), units[place]
+
+
+def watts(value: float) -> str:
+    """A power; whole watts from ten on, which is what the tools' figures are worth."""
+    return f"{value:.0f} W" if value >= 9.95 else f"{digits(value)} W"
+
+
+def celsius(value: float) -> str:
+    """A temperature, with a decimal only where the tool gave one."""
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0") + " °C"
+
+
+def hertz(value: float) -> str:
+    """A clock in megahertz, as all vendors print it."""
+    return f"{digits(value / 1e6)} MHz"
+
+
+def joules(value: float) -> str:
+    """An energy with a decimal prefix."""
+    number, prefix = _scaled(value, 1000.0, _DECIMAL)
+    return f"{number} {prefix}J"
+
+
+def seconds(value: float) -> str:
+    """A duration in the two largest of its parts."""
+    if value < _MINUTE:
+        return f"{digits(value)} s"
+    if value < _HOUR:
+        return f"{int(value // _MINUTE)} min {int(value % _MINUTE)} s"
+    if value < _DAY:
+        return f"{int(value // _HOUR)} h {int(value % _HOUR // _MINUTE)} min"
+    return f"{int(value // _DAY)} d {int(value % _DAY // _HOUR)} h"
+
+
+def utc(unix_seconds: float) -> str:
+    """A moment to the second, in UTC."""
+    return datetime.fromtimestamp(unix_seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+_BY_UNIT: Mapping[str, Callable[[float], str]] = MappingProxyType(
+    {
+        "celsius": celsius,
+        "watts": watts,
+        "joules": joules,
+        "bytes": byte_size,
+        "ratio": percent,
+        "hertz": hertz,
+        "seconds": seconds,
+    }
+)
+
+
+def in_words(value: float, metric: Metric) -> str:
+    """The value of a metric with its unit."""
+    if metric.name.endswith("_timestamp_seconds"):
+        return utc(value)
+    return _BY_UNIT.get(metric.unit, digits)(value)
+
+
+def name(metric: Metric) -> str:
+    """What the metric is of, in words; its unit stands beside the value."""
+    key = metric.key.removeprefix("telemetry_host_")
+    if metric.kind == "counter":
+        key = key.removesuffix("_total")
+    return key.removesuffix("_" + metric.unit).replace("_", " ") if metric.unit else key.replace("_", " ")

@@ -1,0 +1,168 @@
+"""The document `telemetry.snapshot/1`: all that a snapshot holds, for programs; docs/snapshot.schema.json describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from decimal import Decimal
+from json import JSONEncoder
+from typing import Any
+
+from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
+from telemetry_parsers.model import (
+    Absent,
+    Health,
+    MergedDevice,
+    MergedReading,
+    Metric,
+    Process,
+    Snapshot,
+    SourceStatus,
+)
+
+SCHEMA = "telemetry.snapshot/1"
+
+_LONGEST_LINE = 118
+_encoded = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_Document = dict[str, Any]
+
+
+def document(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> _Document:
+    """The document as plain data: all keys always present, None for what is unknown, no number that was not read."""
+    shown = screen(snapshot, extra).snapshot
+    metrics = usable_metrics(extra)
+    return {
+        "schema": SCHEMA,
+        "time": utc_time(shown.wall_time),
+        "hostname": shown.hostname,
+        "host": {"readings": _numbers(shown.host, metrics)},
+        "sources": [_source(source, shown.monotonic_time) for source in shown.sources],
+        "devices": [_device(device, metrics) for device in shown.devices],
+    }
+
+
+def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> str:
+    """The document as text, small parts on one line each; numbers without exponents."""
+    return _text(document(snapshot, extra), "") + "\n"
+
+
+def utc_time(unix_seconds: float) -> str:
+    """The moment as RFC 3339 prints it, in UTC with milliseconds."""
+    moment = datetime.fromtimestamp(unix_seconds, tz=timezone.utc)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _source(source: SourceStatus, now: float) -> _Document:
+    return {
+        "source": source.source,
+        "state": source.state,
+        "reason": source.reason,
+        "version": source.version or None,
+        "problems": [{"where": problem.where, "text": problem.text} for problem in source.problems],
+        "polls": [_poll(poll, now) for poll in source.polls],
+    }
+
+
+def _poll(poll: Health, now: float) -> _Document:
+    tried = bool(poll.attempted)
+    return {
+        "poll": poll.poll,
+        "state": poll.state,
+        "reason": poll.reason,
+        "seconds": round(poll.seconds, 6) if tried else None,
+        "age_seconds": round(max(0.0, now - poll.attempted_monotonic), 3) if tried else None,
+    }
+
+
+def _device(device: MergedDevice, metrics: Mapping[str, Metric]) -> _Document:
+    return {
+        "vendor": device.vendor,
+        "index": device.index,
+        "id": device.id,
+        "device": device.device,
+        "model": device.current_model or device.model or None,
+        "uuid": device.uuid or None,
+        "bus_id": device.bus_id or None,
+        "serial": device.serial or None,
+        "driver": device.driver or None,
+        "up": device.up,
+        "parent": device.parent or None,
+        "partition": device.partition or None,
+        "simulated": device.simulated,
+        "readings": _numbers(device.readings, metrics),
+        "absent": _by_metric(
+            (reading.metric, reading.label, reading.value.value)
+            for reading in device.readings
+            if isinstance(reading.value, Absent)
+        ),
+        "origin": _origins(device.readings),
+        "processes": [_process(process) for process in device.processes],
+    }
+
+
+def _process(process: Process) -> _Document:
+    memory = process.memory_used_bytes
+    return {"pid": process.pid, "name": process.name, "memory_used_bytes": None if memory is None else int(memory)}
+
+
+def _numbers(readings: Iterable[MergedReading], metrics: Mapping[str, Metric]) -> _Document:
+    return _by_metric(
+        (reading.metric, reading.label, _number(reading.value, metrics[reading.metric]))
+        for reading in readings
+        if not isinstance(reading.value, Absent)
+    )
+
+
+def _number(value: float, metric: Metric) -> float | int:
+    return int(value) if metric.unit == "bytes" and value.is_integer() else value
+
+
+def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> _Document:
+    """Each metric's value, or an object of its values by label."""
+    found: _Document = {}
+    for metric, label, value in entries:
+        if not label:
+            found.setdefault(metric, value)
+        elif isinstance(found.setdefault(metric, {}), dict):
+            found[metric][label] = value
+    return found
+
+
+def _origins(readings: Iterable[MergedReading]) -> _Document:
+    """The source of each number; one word where all labels of a metric have the same."""
+    numbers = [reading for reading in readings if not isinstance(reading.value, Absent)]
+    found = _by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
+    return {metric: _one_word(told) for metric, told in found.items()}
+
+
+def _one_word(told: str | dict[str, str]) -> str | dict[str, str]:
+    words = {told} if isinstance(told, str) else set(told.values())
+    return words.pop() if len(words) == 1 else told
+
+
+def _text(value: Any, indent: str) -> str:
+    """The value as JSON: on one line where it fits, else each entry on a line of its own."""
+    if isinstance(value, float):
+        return plain_number(value)
+    if not isinstance(value, dict | list) or not value:
+        return _encoded(value)
+    deeper = indent + "  "
+    if isinstance(value, dict):
+        opening, closing = "{", "}"
+        entries = [f"{_encoded(key)}: {_text(entry, deeper)}" for key, entry in value.items()]
+    else:
+        opening, closing = "[", "]"
+        entries = [_text(entry, deeper) for entry in value]
+    line = f"{opening}{', '.join(entries)}{closing}"
+    if len(line) + len(indent) <= _LONGEST_LINE and "\n" not in line:
+        return line
+    inner = f",\n{deeper}".join(entries)
+    return f"{opening}\n{deeper}{inner}\n{indent}{closing}"
+
+
+def plain_number(value: float) -> str:
+    """Digits that mean this very number, without an exponent: as few as do, but all of a whole number."""
+    digits = repr(value)
+    if "e" not in digits:
+        return digits
+    return f"{value:.0f}" if value.is_integer() else format(Decimal(digits), "f")

@@ -1,0 +1,183 @@
+"""What an operator wants to see first, for the terminal and the page alike: devices, their state, what is wrong."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from telemetry_exporters import human
+from telemetry_parsers.metrics import is_main_temperature
+from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
+
+
+class Severity(enum.Enum):
+    """How much a state asks for attention."""
+
+    GOOD = "good"
+    QUIET = "quiet"
+    WARNING = "warning"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A device's or source's state in a word or two."""
+
+    word: str
+    severity: Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A device as one line; a value is None where no source speaks of it at all."""
+
+    device: MergedDevice
+    model: str
+    condition: Condition
+    temperature: Value | None
+    power: Value | None
+    power_cap: Value | None
+    memory_used: Value | None
+    memory_total: Value | None
+    utilization: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is wrong: what, why, and what to do about it."""
+
+    what: str
+    why: str
+    remedy: str
+
+
+_REMEDIES: Mapping[Reason, str] = MappingProxyType(
+    {
+        "timeout": "run the tool by hand; if it is merely slow, raise this source's deadline",
+        "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it said",
+        "not_understood": "send us what the tool printed: `telemetry record`",
+        "driver_gone": "load the driver or reset the device; `dmesg` says why it went",
+        "no_permission": "let the service's user read the device files (groups `render` and `video`)",
+        "too_much_output": "run the tool by hand; it printed far more than it should",
+        "library_mismatch": "the library and the loaded driver differ: reload the driver or reboot",
+        "killed": "something ended the tool; look for the out-of-memory killer in `dmesg`",
+        "internal": "a fault of ours: please report it with `telemetry record`",
+    }
+)
+_STUCK_REMEDY = "the tool hangs in the driver: see `dmesg`; reset the device or reboot"
+_LOST_REMEDY = "see `dmesg`, reset the device or reboot; `telemetry forget {id}` if it was taken out"
+_CONDITIONS: Mapping[str, Condition] = MappingProxyType(
+    {
+        "warning": Condition("warning", Severity.WARNING),
+        "alarm": Condition("alarm", Severity.BAD),
+        "critical": Condition("critical", Severity.BAD),
+    }
+)
+_SOURCE_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
+    {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
+)
+
+
+def rows(snapshot: Snapshot) -> tuple[Row, ...]:
+    """A line for each device, in the snapshot's order."""
+    return tuple(_row(device) for device in snapshot.devices)
+
+
+def _row(device: MergedDevice) -> Row:
+    return Row(
+        device=device,
+        model=model_of(device),
+        condition=condition(device),
+        temperature=temperature(device),
+        power=value_of(device, "power_watts"),
+        power_cap=value_of(device, "power_cap_watts"),
+        memory_used=value_of(device, "memory_used_bytes"),
+        memory_total=value_of(device, "memory_total_bytes"),
+        utilization=value_of(device, "utilization_ratio"),
+    )
+
+
+def model_of(device: MergedDevice) -> str:
+    """The model as it is known by now."""
+    return device.current_model or device.model
+
+
+def value_of(device: MergedDevice, metric: str) -> Value | None:
+    """The reading of a metric without labels, None where no source speaks of it."""
+    return next((reading.value for reading in device.readings if reading.metric == metric and not reading.label), None)
+
+
+def temperature(device: MergedDevice) -> Value | None:
+    """ "The temperature": the highest of the sensors other than memory, HBM and board, else why there is none."""
+    given = [
+        reading.value
+        for reading in device.readings
+        if reading.metric == "temperature_celsius" and is_main_temperature(reading.label)
+    ]
+    numbers = [value for value in given if not isinstance(value, Absent)]
+    return max(numbers) if numbers else next(iter(given), None)
+
+
+def condition(device: MergedDevice) -> Condition:
+    """A device's state: whether it is there, asleep, ill, or simply well."""
+    if device.up is None:
+        return Condition("unknown", Severity.QUIET)
+    if not device.up:
+        return Condition("lost", Severity.BAD)
+    if value_of(device, "suspended") == 1.0:
+        return Condition("asleep", Severity.QUIET)
+    if (wanted := _active(device, "recovery_action")) not in (None, "none"):
+        return Condition(f"needs {wanted}".replace("_", " "), Severity.BAD)
+    return _CONDITIONS.get(_active(device, "health") or "", Condition("ok", Severity.GOOD))
+
+
+def _active(device: MergedDevice, metric: str) -> str | None:
+    """The word of a state set that is 1."""
+    return next(
+        (reading.label for reading in device.readings if reading.metric == metric and reading.value == 1.0), None
+    )
+
+
+def source_condition(source: SourceStatus) -> Condition:
+    """A source's state, with its reason where it has one."""
+    word = f"{source.state}: {source.reason}" if source.reason else source.state
+    return Condition(word.replace("_", " "), _SOURCE_SEVERITIES.get(source.state, Severity.QUIET))
+
+
+def inventory(snapshot: Snapshot) -> str:
+    """How many whole devices of which model are there: `8 × H100, 2 × MTT S4000`."""
+    there = [device for device in snapshot.devices if device.parent is None and device.up is not False]
+    counts = Counter(model_of(device) or f"{device.vendor} device" for device in there)
+    return ", ".join(f"{count} × {model}" for model, count in counts.items()) or "no devices"
+
+
+def title(snapshot: Snapshot) -> str:
+    """The node in a line: its name, its devices, the time."""
+    return f"{snapshot.hostname}, {inventory(snapshot)}, {human.utc(snapshot.wall_time)}"
+
+
+def troubles(snapshot: Snapshot) -> Iterator[Trouble]:
+    """The devices that are lost and the sources that fail."""
+    for device in snapshot.devices:
+        if device.up is False:
+            name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
+            yield Trouble(
+                f"{name} ({device.id})", "lost: its driver no longer lists it", _LOST_REMEDY.format(id=device.id)
+            )
+    for source in snapshot.sources:
+        if source.state in ("failed", "stuck"):
+            yield Trouble(source.source, _why(source), _remedy(source))
+
+
+def _why(source: SourceStatus) -> str:
+    word = source_condition(source).word
+    return f"{word} ({source.detail})" if source.detail else word
+
+
+def _remedy(source: SourceStatus) -> str:
+    if source.state == "stuck":
+        return _STUCK_REMEDY
+    return _REMEDIES.get(source.reason or "internal", "see `telemetry doctor`")

@@ -1,0 +1,253 @@
+"""What no exporter may show is taken out of a snapshot first, and said: unknown metrics, duplicates, unfit values.
+
+Merging guarantees all of this. Should it fail, a page must still be valid: the offending reading is left out and its
+source has one problem more, so that `telemetry_source_problems` and the JSON document tell of it.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import TypeVar
+
+from telemetry_exporters.text import clean, cleaned
+from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
+from telemetry_parsers.model import (
+    Absent,
+    Health,
+    MergedDevice,
+    MergedReading,
+    Metric,
+    Problem,
+    Sample,
+    Scope,
+    Snapshot,
+    SourceStatus,
+)
+
+IDENTITY_LABELS = ("vendor", "device", "id", "model")
+NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
+# What exporters make themselves, from a device's presence and from the sources' health.
+MADE_HERE = frozenset(
+    {"up", "info", "telemetry_devices"} | {name for name in OWN_LABELS if name.startswith("telemetry_source_")}
+)
+
+_DEVICE_TEXTS = tuple(field.name for field in fields(MergedDevice) if field.name != "readings")
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_SUFFIXES = MappingProxyType({"counter": "_total", "info": "_info", "gauge": ""})
+_T = TypeVar("_T")
+
+
+class Fault(enum.Enum):
+    """Why something was left out."""
+
+    UNKNOWN = "no metric of that name is in the catalogue"
+    DUPLICATE = "told a second time"
+    MISLABELLED = "its labels are not those of the metric"
+    UNFIT = "not a value that the metric can have"
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Something that was left out; `source` is empty where the daemon itself said it."""
+
+    source: str
+    where: str
+    metric: str
+    label: str
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """A snapshot that can be shown as it is, and what was left out of it."""
+
+    snapshot: Snapshot
+    dropped: tuple[Dropped, ...] = ()
+
+
+def family_name(metric: Metric) -> str:
+    """The metric's name in OpenMetrics, which leaves off `_total` and `_info`."""
+    return metric.name.removesuffix(_SUFFIXES[metric.kind])
+
+
+def usable_metrics(extra: Mapping[str, Metric]) -> dict[str, Metric]:
+    """The catalogue and those further metrics that can stand beside it on a page, by key."""
+    metrics = dict(BY_KEY)
+    taken = {name for metric in CATALOGUE for name in (metric.name, family_name(metric))}
+    for metric in extra.values():
+        if _is_well_formed(metric) and not taken.intersection((metric.name, family_name(metric))):
+            metrics[metric.key] = metric
+            taken.update((metric.name, family_name(metric)))
+    return metrics
+
+
+def _is_well_formed(metric: Metric) -> bool:
+    suffixes = tuple(suffix for suffix in ("_total", "_info") if metric.name.endswith(suffix))
+    wanted = tuple(filter(None, (_SUFFIXES[metric.kind],)))
+    label_fits = not metric.label or (_NAME.match(metric.label) and metric.label not in IDENTITY_LABELS)
+    return bool(_NAME.match(metric.name) and suffixes == wanted and label_fits and metric.scope == "device")
+
+
+def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Screened:
+    """The snapshot with clean texts and without what cannot be shown; lost devices keep no readings."""
+    metrics = usable_metrics(extra)
+    of_device, of_host = _Judge("device", metrics), _Judge("host", metrics)
+    dropped: list[Dropped] = []
+    devices = _unique(map(_clean_device, snapshot.devices), lambda device: device.id, _second_device, dropped)
+    sources = _unique(map(cleaned, snapshot.sources), lambda source: source.source, _second_source, dropped)
+    shown = Snapshot(
+        hostname=clean(snapshot.hostname),
+        wall_time=snapshot.wall_time,
+        monotonic_time=snapshot.monotonic_time,
+        valid_until=snapshot.valid_until,
+        devices=tuple(_screen_device(device, of_device, dropped) for device in devices),
+        host=_screen_readings(snapshot.host, "host", of_host, dropped),
+        sources=tuple(_screen_polls(source, dropped) for source in sources),
+        own=_screen_samples(map(cleaned, snapshot.own), metrics, dropped),
+    )
+    return Screened(_with_problems(shown, dropped), tuple(dropped)) if dropped else Screened(shown)
+
+
+def _unique(
+    things: Iterable[_T], key: Callable[[_T], str], as_dropped: Callable[[_T], Dropped], dropped: list[Dropped]
+) -> list[_T]:
+    every = list(things)
+    first: dict[str, _T] = {}
+    for thing in every:
+        first.setdefault(key(thing), thing)
+    dropped.extend(as_dropped(thing) for thing in every if first[key(thing)] is not thing)
+    return list(first.values())
+
+
+def _second_device(device: MergedDevice) -> Dropped:
+    return Dropped("", _name(device), "info", "", Fault.DUPLICATE)
+
+
+def _second_source(source: SourceStatus) -> Dropped:
+    return Dropped(source.source, source.source, "telemetry_source_state", "", Fault.DUPLICATE)
+
+
+def _second_poll(poll: Health) -> Dropped:
+    return Dropped(poll.source, poll.poll, "telemetry_source_poll_up", "", Fault.DUPLICATE)
+
+
+def _name(device: MergedDevice) -> str:
+    return f"{device.vendor} {device.device} {device.id}"
+
+
+def _clean_device(device: MergedDevice) -> MergedDevice:
+    """The device with clean texts of its own; its readings are looked at one by one later on."""
+    changes = {name: new for name in _DEVICE_TEXTS if (new := cleaned(old := getattr(device, name))) is not old}
+    if device.up is False and device.readings:
+        changes["readings"] = ()
+    return replace(device, **changes) if changes else device
+
+
+def _screen_device(device: MergedDevice, judge: _Judge, dropped: list[Dropped]) -> MergedDevice:
+    if judge.all_fit(device.readings):
+        return device
+    return replace(device, readings=_screen_readings(device.readings, _name(device), judge, dropped))
+
+
+def _screen_polls(source: SourceStatus, dropped: list[Dropped]) -> SourceStatus:
+    polls = _unique(source.polls, lambda poll: poll.poll, _second_poll, dropped)
+    return source if len(polls) == len(source.polls) else replace(source, polls=tuple(polls))
+
+
+class _Judge:
+    """Tells which readings of a scope fit; a metric and word that fit once, with a number, fit ever after."""
+
+    def __init__(self, scope: Scope, metrics: Mapping[str, Metric]) -> None:
+        self._scope = scope
+        self._metrics = metrics
+        self._fit: set[tuple[str, str]] = set()
+
+    def all_fit(self, readings: tuple[MergedReading, ...]) -> bool:
+        """Whether none is to be left out: the quick way, since hardly ever one is."""
+        values = {(reading.metric, reading.label): reading.value for reading in readings}
+        total = sum([value for value in values.values() if not isinstance(value, Absent)])
+        if len(values) < len(readings) or not math.isfinite(total):
+            return False
+        fresh = values.keys() - self._fit
+        return not fresh or all(self._fits(reading) for reading in readings if (reading.metric, reading.label) in fresh)
+
+    def _fits(self, reading: MergedReading) -> bool:
+        fits = self.fault(reading) is None and reading.label.isprintable()
+        # Of these alone nothing but the name and the word decides; that a number is finite was seen before.
+        if fits and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
+            self._fit.add((reading.metric, reading.label))
+        return fits
+
+    def fault(self, reading: MergedReading) -> Fault | None:
+        """What is wrong with a reading by itself."""
+        metric = self._metrics.get(reading.metric)
+        if metric is None or metric.scope != self._scope or reading.metric in MADE_HERE:
+            return Fault.UNKNOWN
+        if isinstance(reading.value, Absent):
+            # An absence of all of a labelled metric has no word; a word on a metric without a label is wrong.
+            return None if metric.label or not reading.label else Fault.MISLABELLED
+        if bool(metric.label) != bool(reading.label):
+            return Fault.MISLABELLED
+        return _value_fault(metric, reading.value)
+
+
+def _value_fault(metric: Metric, value: float) -> Fault | None:
+    fits = value == 1.0 if metric.kind == "info" else math.isfinite(value)
+    return None if fits else Fault.UNFIT
+
+
+def _screen_readings(
+    readings: tuple[MergedReading, ...], where: str, judge: _Judge, dropped: list[Dropped]
+) -> tuple[MergedReading, ...]:
+    """The readings that fit, the first of each metric and word."""
+    kept: dict[tuple[str, str], MergedReading] = {}
+    for reading in map(cleaned, readings):
+        key = (reading.metric, reading.label)
+        fault = Fault.DUPLICATE if key in kept else judge.fault(reading)
+        if fault is None:
+            kept[key] = reading
+        else:
+            dropped.append(Dropped(reading.source, where, reading.metric, reading.label, fault))
+    return tuple(kept.values())
+
+
+def _screen_samples(
+    samples: Iterable[Sample], metrics: Mapping[str, Metric], dropped: list[Dropped]
+) -> tuple[Sample, ...]:
+    kept: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
+    for sample in samples:
+        key = (sample.metric, sample.labels)
+        fault = Fault.DUPLICATE if key in kept else _sample_fault(sample, metrics.get(sample.metric))
+        if fault is None:
+            kept[key] = sample
+        else:
+            dropped.append(Dropped("", "the daemon", sample.metric, str(dict(sample.labels)), fault))
+    return tuple(kept.values())
+
+
+def _sample_fault(sample: Sample, metric: Metric | None) -> Fault | None:
+    if metric is None or metric.scope != "daemon":
+        return Fault.UNKNOWN
+    if sample.metric in MADE_HERE:
+        return Fault.DUPLICATE
+    if tuple(name for name, _ in sample.labels) != OWN_LABELS[sample.metric]:
+        return Fault.MISLABELLED
+    return _value_fault(metric, sample.value)
+
+
+def _with_problems(snapshot: Snapshot, dropped: Iterable[Dropped]) -> Snapshot:
+    """The snapshot whose sources have one problem more for each of their readings that was left out."""
+    problems: dict[str, list[Problem]] = {}
+    for item in dropped:
+        name = f"{item.metric} {item.label}".strip()
+        problems.setdefault(item.source, []).append(Problem(item.where, f"{name}: {item.fault.value}, left out"))
+    sources = tuple(
+        replace(source, problems=(*source.problems, *problems[source.source])) if source.source in problems else source
+        for source in snapshot.sources
+    )
+    return replace(snapshot, sources=sources)

@@ -1,0 +1,192 @@
+"""The terminal's view of a node: a line for each device, or all of its readings, and below what is wrong."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from telemetry_exporters import details, human
+from telemetry_exporters.overview import Row, Severity, Trouble, rows, source_condition, title, troubles
+from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
+from telemetry_exporters.style import ABSENT, Colour, Style, paint
+from telemetry_exporters.text import cut, display_width, pad_left, pad_right
+from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
+
+_GAP = "  "
+_NARROWEST_MODEL = 8
+_MOST_NAMED_DEVICES = 8
+_STYLES = {
+    Severity.GOOD: Style.GOOD,
+    Severity.QUIET: Style.DIM,
+    Severity.WARNING: Style.WARNING,
+    Severity.BAD: Style.BAD,
+}
+
+
+class Detail(enum.Enum):
+    """How much is shown: the devices, also why something is absent, or every reading."""
+
+    BRIEF = "brief"
+    REASONS = "reasons"
+    EVERYTHING = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    text: str
+    style: Style = Style.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heading: str
+    pad: Callable[[str, int], str]
+    cell: Callable[[Row], _Cell]
+
+
+def table(
+    snapshot: Snapshot,
+    width: int,
+    colour: Colour,
+    detail: Detail = Detail.BRIEF,
+    extra: Mapping[str, Metric] = NO_METRICS,
+) -> str:
+    """The node as text for a terminal of that width (0: as wide as it gets); no number is ever cut."""
+    shown = screen(snapshot, extra).snapshot
+    blocks = [_head(shown, colour)]
+    if detail is Detail.EVERYTHING:
+        blocks += details.blocks(shown, usable_metrics(extra), colour)
+    elif shown.devices:
+        blocks.append(_device_lines(rows(shown), width, colour))
+    else:
+        blocks.append(_looked_with(shown))
+    if detail is Detail.REASONS:
+        blocks.append(_legend(rows(shown), colour))
+    blocks.append([line for trouble in troubles(shown) for line in _trouble_lines(trouble, colour)])
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _head(snapshot: Snapshot, colour: Colour) -> list[str]:
+    lines = [paint(title(snapshot), Style.BOLD, colour)]
+    if any(device.simulated for device in snapshot.devices):
+        lines.append(paint("Simulated: not every device here is real.", Style.WARNING, colour))
+    return lines
+
+
+def _looked_with(snapshot: Snapshot) -> list[str]:
+    looked = [f"{source.source} ({source_condition(source).word})" for source in snapshot.sources]
+    return [f"Looked for with: {', '.join(looked)}" if looked else "No source was asked."]
+
+
+def _trouble_lines(trouble: Trouble, colour: Colour) -> Iterator[str]:
+    yield f"{paint('✗ ' + trouble.what, Style.BAD, colour)}: {trouble.why}"
+    yield f"  → {trouble.remedy}"
+
+
+def _device_lines(given: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
+    cells = [[column.cell(row) for column in _COLUMNS] for row in given]
+    widths = {
+        column.heading: max(display_width(text) for text in (column.heading, *(line[place].text for line in cells)))
+        for place, column in enumerate(_COLUMNS)
+    }
+    # The models stand in the title as well; the vendor tells devices apart, unless it is the same for all.
+    expendable = ("VENDOR", "MODEL") if len({row.device.vendor for row in given}) == 1 else ("MODEL",)
+    kept = _fit(widths, width, expendable)
+    heading = [_Cell(column.heading, Style.BOLD) for column in _COLUMNS]
+    return [_line(zip(_COLUMNS, line, strict=True), kept, colour) for line in (heading, *cells)]
+
+
+def _fit(widths: Mapping[str, int], limit: int, expendable: tuple[str, ...]) -> dict[str, int]:
+    """The columns that are shown and how wide they are: the model is cut, then the expendable ones go in turn."""
+    kept = dict(widths)
+    for going in (*expendable, ""):
+        over = sum(kept.values()) + len(_GAP) * (len(kept) - 1) - limit
+        if limit <= 0 or over <= 0:
+            break
+        if kept.get("MODEL", 0) - over >= _NARROWEST_MODEL:
+            kept["MODEL"] -= over
+            break
+        kept.pop(going, None)
+    return kept
+
+
+def _line(parts: Iterable[tuple[_Column, _Cell]], kept: Mapping[str, int], colour: Colour) -> str:
+    texts = [
+        (column.pad(cut(cell.text, width), width), cell.style)
+        for column, cell in parts
+        if (width := kept.get(column.heading))
+    ]
+    *others, (last, style) = texts
+    return _GAP.join(paint(text, one, colour) for text, one in (*others, (last.rstrip(), style)))
+
+
+def _text_cell(text: str) -> _Cell:
+    return _Cell(text) if text else _Cell(ABSENT, Style.DIM)
+
+
+def _value_cell(value: Value | None, words: Callable[[float], str]) -> _Cell:
+    if value is None or isinstance(value, Absent):
+        return _Cell(ABSENT, Style.DIM)
+    return _Cell(words(value))
+
+
+def _power_cell(row: Row) -> _Cell:
+    if row.power_cap is None or isinstance(row.power_cap, Absent):
+        return _value_cell(row.power, human.watts)
+    power = ABSENT if row.power is None or isinstance(row.power, Absent) else human.watts(row.power).removesuffix(" W")
+    return _Cell(f"{power} / {human.watts(row.power_cap)}")
+
+
+def _memory_cell(row: Row) -> _Cell:
+    used, total = row.memory_used, row.memory_total
+    if total is None or isinstance(total, Absent):
+        return _value_cell(used, human.byte_size)
+    if used is None or isinstance(used, Absent):
+        return _Cell(f"{ABSENT} / {human.byte_size(total)}")
+    return _Cell(human.byte_pair(used, total))
+
+
+_COLUMNS = (
+    _Column("VENDOR", pad_right, lambda row: _text_cell(row.device.vendor)),
+    _Column("DEVICE", pad_right, lambda row: _text_cell(row.device.device)),
+    _Column("MODEL", pad_right, lambda row: _text_cell(row.model)),
+    _Column("TEMP", pad_left, lambda row: _value_cell(row.temperature, human.celsius)),
+    _Column("POWER / CAP", pad_left, _power_cell),
+    _Column("MEMORY", pad_left, _memory_cell),
+    _Column("UTIL", pad_left, lambda row: _value_cell(row.utilization, human.percent)),
+    _Column("STATE", pad_right, lambda row: _Cell(row.condition.word, _STYLES[row.condition.severity])),
+)
+
+
+def _legend(given: tuple[Row, ...], colour: Colour) -> list[str]:
+    """Why the table has gaps: each column's reasons and the devices that they hold for."""
+    found: dict[tuple[str, str], list[MergedDevice]] = {}
+    for row in given:
+        for name, value in _gaps(row):
+            if row.device.up is not False and not isinstance(value, float):
+                why = "no source gives it" if value is None else value.value.replace("_", " ")
+                found.setdefault((name, why), []).append(row.device)
+    lines = [f"  {name}: {why} ({_device_list(devices)})" for (name, why), devices in found.items()]
+    return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
+
+
+def _gaps(row: Row) -> Iterator[tuple[str, Value | None]]:
+    yield "temperature", row.temperature
+    yield "power", row.power
+    yield "power cap", row.power_cap
+    yield "memory used", row.memory_used
+    yield "memory total", row.memory_total
+    yield "utilization", row.utilization
+
+
+def _device_list(devices: list[MergedDevice]) -> str:
+    by_vendor: dict[str, list[str]] = {}
+    for device in devices:
+        by_vendor.setdefault(device.vendor, []).append(device.device)
+    return "; ".join(f"{vendor} {_first_few(labels)}" for vendor, labels in by_vendor.items())
+
+
+def _first_few(labels: list[str]) -> str:
+    more = len(labels) - _MOST_NAMED_DEVICES
+    return ", ".join(labels[:_MOST_NAMED_DEVICES]) + (f" and {more} more" if more > 0 else "")

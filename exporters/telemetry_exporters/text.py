@@ -1,0 +1,80 @@
+"""Text that came from tools, made safe and fitted: nothing that moves a cursor, breaks a line or is not UTF-8."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+REPLACEMENT = "\ufffd"
+ELLIPSIS = "…"
+
+_T = TypeVar("_T")
+_BLANKS = frozenset("\t\n\v\f\r\x85\u2028\u2029")
+# Control, format (they turn the writing direction round), surrogate, private and unassigned code points.
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+
+
+def clean(text: str) -> str:
+    """The text with line breaks and tabs as blanks, and every other unprintable character as U+FFFD."""
+    if text.isprintable():
+        return text
+    return "".join(map(_safe, text))
+
+
+def _safe(character: str) -> str:
+    if character in _BLANKS:
+        return " "
+    return REPLACEMENT if unicodedata.category(character) in _UNSAFE else character
+
+
+def cleaned(thing: _T) -> _T:
+    """The same text, tuple or dataclass with all its texts clean; the very same object when they are already."""
+    if isinstance(thing, str):
+        return clean(thing)  # type: ignore[return-value]  # a str is given and a str comes back
+    if isinstance(thing, tuple):
+        parts = tuple(cleaned(part) for part in thing)
+        same = all(new is old for new, old in zip(parts, thing, strict=True))
+        return thing if same else parts  # type: ignore[return-value]  # the same kinds in the same order
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return replace(thing, **_changes(thing))
+    return thing
+
+
+def _changes(thing: Any) -> dict[str, Any]:
+    pairs = ((field.name, getattr(thing, field.name)) for field in fields(thing))
+    return {name: new for name, old in pairs if (new := cleaned(old)) is not old}
+
+
+def display_width(text: str) -> int:
+    """Columns that the text takes in a terminal: two for wide characters, none for combining ones."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def cut(text: str, width: int) -> str:
+    """The text, or its beginning and an ellipsis where it takes more than `width` columns."""
+    if display_width(text) <= width:
+        return text
+    kept, used = [], 1
+    for character in text:
+        used += _columns(character)
+        if used > width:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + ELLIPSIS if width > 0 else ""
+
+
+def pad_right(text: str, width: int) -> str:
+    """The text with blanks after it up to `width` columns."""
+    return text + " " * (width - display_width(text))
+
+
+def pad_left(text: str, width: int) -> str:
+    """The text with blanks before it up to `width` columns."""
+    return " " * (width - display_width(text)) + text

@@ -1,0 +1,89 @@
+"""Reports that carry no readings, and the words in error texts that call for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from telemetry_parsers.model import Capture, Outcome, Problem, Reason, Report
+from telemetry_parsers.texts import Line, quote
+
+# So many problems are told one by one; a text of a million wrong lines is one fact, not a million.
+MOST_PROBLEMS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorText:
+    """Words, in lower case, that a tool prints when it fails; what they mean and what to do about it."""
+
+    words: str
+    outcome: Outcome
+    reason: Reason | None = None
+    remedy: str = ""
+
+
+# Looked for in this order, after the tool's own.
+COMMON_ERRORS = (
+    ErrorText("permission denied", "failed", "no_permission", "run it as a user who may open the device nodes"),
+    ErrorText("operation not permitted", "failed", "no_permission", "run it as a user who may open the device nodes"),
+    ErrorText("driver not loaded", "failed", "driver_gone", "load the kernel driver"),
+    ErrorText("driver is not loaded", "failed", "driver_gone", "load the kernel driver"),
+    ErrorText("driver not initialized", "failed", "driver_gone", "load the kernel driver"),
+    ErrorText("failed to load driver", "failed", "driver_gone", "load or reinstall the kernel driver"),
+    ErrorText("communicate with the driver", "failed", "driver_gone", "load the kernel driver"),
+    ErrorText("unrecognized option", "wrong_request"),
+    ErrorText("unrecognized argument", "wrong_request"),
+    ErrorText("unknown option", "wrong_request"),
+    ErrorText("invalid option", "wrong_request"),
+    ErrorText("command not found", "failed", "exit_status", "install the tool or give its path"),
+    ErrorText("executable file not found", "failed", "exit_status", "install the tool or give its path"),
+    ErrorText(": not found", "failed", "exit_status", "install the tool or give its path"),
+    ErrorText("error while loading shared libraries", "failed", "library_mismatch", "reinstall the driver package"),
+    ErrorText("segmentation fault", "failed", "killed"),
+)
+# Openings of lines that say that something failed, whatever it was.
+_CRIES = ("error", "fatal", "failed", "traceback", "[error]", "terminate called")
+
+
+def failed(reason: Reason, where: str, text: str) -> Report:
+    """A report that says why there is nothing to read."""
+    return Report(outcome="failed", reason=reason, problems=(Problem(where, text),))
+
+
+def torn(report: Report, status: int) -> Report:
+    """The failure that a list is which ends too early and with an exit status: what it lacks is not known to be gone."""
+    reason: Reason = "killed" if status < 0 else "exit_status"
+    first = Problem("exit status", f"exit status {status} in the middle of the list of devices")
+    return Report("failed", reason, problems=(first, *report.problems), facts=report.facts)
+
+
+def not_read(capture: Capture) -> Report | None:
+    """The report on a capture whose reader failed, None when there is something to parse."""
+    if capture.failure is None:
+        return None
+    return failed(capture.failure.reason or "internal", "reader", capture.failure.text)
+
+
+def error_report(found: Iterable[Line], status: int | None, own: Sequence[ErrorText] = ()) -> Report | None:
+    """The report on a text that tells an error, quoting its line; None when no line does."""
+    cry: Line | None = None
+    for line in found:
+        text = line.text.lower()
+        for error in (*own, *COMMON_ERRORS):
+            if error.words in text:
+                remedy = f" ({error.remedy})" if error.remedy else ""
+                problem = Problem(line.where, quote(line.text) + remedy)
+                return Report(outcome=error.outcome, reason=error.reason, problems=(problem,))
+        if cry is None and text.lstrip().startswith(_CRIES):
+            cry = line
+    if cry is None:
+        return None
+    return failed("exit_status" if status else "not_understood", cry.where, quote(cry.text))
+
+
+def told(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """The problems, at most as many as somebody reads; the rest as a count."""
+    if len(problems) <= MOST_PROBLEMS:
+        return tuple(problems)
+    rest = len(problems) - MOST_PROBLEMS + 1
+    return (*problems[: MOST_PROBLEMS - 1], Problem("text", f"and {rest} more problems"))

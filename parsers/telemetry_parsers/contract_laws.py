@@ -1,0 +1,223 @@
+"""The laws that every report must keep, checked from outside: for the tests of built-in and third-party parsers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_args
+
+from telemetry_parsers.codec import CodecError, report_from_plain, report_to_plain
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.model import (
+    REASONS,
+    Absent,
+    Capture,
+    Device,
+    Form,
+    Metric,
+    Outcome,
+    Plain,
+    Process,
+    Reading,
+    Report,
+)
+from telemetry_parsers.texts import plain
+
+_OUTCOMES = get_args(Outcome)
+_FORMS = get_args(Form)
+_BUS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+_WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
+_TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
+_FACT = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
+# Labels whose words are a closed set; the others may carry a vendor's own.
+_CLOSED_LABELS = frozenset({"state", "action", "level"})
+
+# What a printed number may be multiplied by on its way to base units: the factors of units.py and no others.
+FACTORS: tuple[tuple[int, int], ...] = (
+    (1, 1),
+    (1, 100),
+    *((1, 1000**power) for power in (1, 2, 3)),
+    *((1000**power, 1) for power in (1, 2, 3)),
+    *((1024**power, 1) for power in (1, 2, 3, 4)),
+)
+# Readings that no token of the input spells: numbers of rows that were counted, …
+COUNTED = frozenset({"processes"})
+# … and differences of two values that came from one call. States (0 or 1) are exempt by their range.
+DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
+
+
+def report_violations(parser: Parser, capture: Capture, report: object) -> list[str]:
+    """What is wrong with this report on this capture, in words; nothing when all laws are kept."""
+    if not isinstance(report, Report):
+        return [f"parse gives {type(report).__name__}, not a Report"]
+    known = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
+    return [
+        *_outcome(report),
+        *_devices(parser, report.devices),
+        *_readings(parser, known, report),
+        *_processes(report.processes, len(report.devices)),
+        *_rest(report),
+        *_spelled(known, capture, report),
+    ]
+
+
+def numbers(report: Report) -> set[tuple[int | None, str, str, float]]:
+    """The numbers of a report, each with its device's printed index, its metric and its label."""
+    return {
+        (None if item.device is None else report.devices[item.device].index, item.metric, item.label, item.value)
+        for item in report.readings
+        if not isinstance(item.value, Absent)
+    }
+
+
+def _outcome(report: Report) -> Iterator[str]:
+    if report.outcome not in _OUTCOMES:
+        yield f"outcome {report.outcome!r} is none of {' '.join(_OUTCOMES)}"
+    if (report.outcome == "failed") != (report.reason is not None) or report.reason not in (None, *REASONS):
+        yield f"outcome {report.outcome} with reason {report.reason}; a failure has one, nothing else does"
+    if report.outcome != "ok" and (report.devices or report.readings or report.processes or report.events):
+        yield f"outcome {report.outcome} with devices or readings"
+    if report.outcome in ("failed", "not_mine", "wrong_request") and not report.problems:
+        yield f"outcome {report.outcome} without a problem that says why"
+
+
+def _devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]:
+    for position, device in enumerate(devices):
+        where = f"device {position}"
+        if device.vendor != parser.vendor:
+            yield f"{where}: vendor {device.vendor!r}, the parser's is {parser.vendor!r}"
+        if device.index is not None and (type(device.index) is not int or device.index < 0):
+            yield f"{where}: index {device.index!r}"
+        if device.bus_id is not None and not _BUS.match(device.bus_id):
+            yield f"{where}: bus_id {device.bus_id!r} is not dddd:bb:dd.f in lower case"
+        if device.parent is not None and (device.parent not in range(len(devices)) or device.parent == position):
+            yield f"{where}: parent {device.parent!r} is no other device of the report"
+        names = ("model", "uuid", "partition", "serial", "driver")
+        blank = [name for name in names if (text := getattr(device, name)) is not None and not text.strip()]
+        if blank:
+            yield f"{where}: {' '.join(blank)} blank; what is unknown is None"
+        yield from _facts(where, device.facts)
+
+
+def _facts(where: str, facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, text in facts:
+        if not _FACT.match(name) or not isinstance(text, str) or not text.strip():
+            yield f"{where}: fact {name!r} = {text!r}"
+
+
+def _readings(parser: Parser, known: Mapping[str, Metric], report: Report) -> Iterator[str]:
+    seen: set[tuple[int | None, str, str]] = set()
+    for item in report.readings:
+        name = f"reading {item.metric}{{{item.label}}} of device {item.device}"
+        metric = known.get(item.metric)
+        if metric is None or item.metric not in parser.gives:
+            yield f"{name}: not among what the parser says it gives"
+            continue
+        if (item.device, item.metric, item.label) in seen:
+            yield f"{name}: given twice"
+        seen.add((item.device, item.metric, item.label))
+        yield from (f"{name}: {wrong}" for wrong in _reading(metric, item, len(report.devices)))
+
+
+def _reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
+    if metric.scope == "daemon":
+        yield "is the daemon's own"
+    if (item.device is None) != (metric.scope == "host") or (
+        item.device is not None and item.device not in range(devices)
+    ):
+        yield "its device is none of the report's"
+    if not _label_fits(metric, item.label):
+        yield f"label {item.label!r} does not fit {metric.label or 'a metric without label'}"
+    if isinstance(item.value, Absent):
+        return
+    if type(item.value) is not float or not math.isfinite(item.value):
+        yield f"value {item.value!r} is no finite float"
+    elif not metric.low <= item.value <= metric.high:
+        yield f"value {item.value!r} is outside {metric.low} to {metric.high}"
+
+
+def _label_fits(metric: Metric, word: str) -> bool:
+    if not metric.label:
+        return word == ""
+    if metric.label in _CLOSED_LABELS:
+        return word in metric.words
+    return _WORD.match(word) is not None
+
+
+def _processes(processes: tuple[Process, ...], devices: int) -> Iterator[str]:
+    for process in processes:
+        used = process.memory_used_bytes
+        if process.device not in range(devices) or type(process.pid) is not int or process.pid < 0:
+            yield f"process {process.pid!r} of device {process.device!r}"
+        if used is not None and (type(used) is not float or not math.isfinite(used) or used < 0):
+            yield f"process {process.pid}: memory {used!r}"
+
+
+def _rest(report: Report) -> Iterator[str]:
+    if report.form not in _FORMS:
+        yield f"form {report.form!r}"
+    for event in report.events:
+        if not event.code or (event.device is not None and event.device not in range(len(report.devices))):
+            yield f"event {event.code!r} of device {event.device!r}"
+    if any(not problem.text.strip() for problem in report.problems):
+        yield "a problem without text"
+    if any(not name.strip() for name in report.unknown_fields):
+        yield "an unknown field without a name"
+    yield from _facts("report", report.facts)
+    try:
+        if report_from_plain(report_to_plain(report)) != report:
+            yield "does not survive being recorded"
+    except CodecError as error:
+        yield f"cannot be recorded: {error}"
+
+
+def _spelled(known: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
+    """Numbers that nobody printed: no token of the input, times a unit's factor, gives them."""
+    tokens = tokens_of(capture)
+    for item in report.readings:
+        if isinstance(item.value, Absent) or item.metric not in known or item.metric in COUNTED | DIFFERENCES:
+            continue
+        metric = known[item.metric]
+        if (metric.unit, metric.low, metric.high) == ("", 0, 1):
+            if item.value not in (0.0, 1.0):
+                yield f"reading {item.metric}: the state {item.value!r} is neither 0 nor 1"
+        elif not is_spelled(item.value, tokens):
+            yield f"reading {item.metric}: {item.value!r} is no number of the input"
+    for process in report.processes:
+        if process.memory_used_bytes is not None and not is_spelled(process.memory_used_bytes, tokens):
+            yield f"process {process.pid}: {process.memory_used_bytes!r} is no number of the input"
+
+
+def tokens_of(capture: Capture) -> frozenset[str]:
+    """All numbers that a capture spells, in one spelling each."""
+    found: set[str] = set()
+    for output in capture.outputs:
+        for text in (output.text, plain(output.text), output.stderr):
+            found.update(_spelling(float(token)) for token in _TOKEN.findall(text))
+        found.update(_spelling(number) for number in _numbers_in(output.data))
+    return frozenset(found)
+
+
+def is_spelled(value: float, tokens: frozenset[str]) -> bool:
+    """Whether some token times a unit's factor is this value."""
+    return any(_spelling(abs(value) * over / times) in tokens for times, over in FACTORS)
+
+
+def _spelling(number: float) -> str:
+    return format(number, ".12g")
+
+
+def _numbers_in(data: Plain) -> Iterator[float]:
+    waiting: list[Any] = [data]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, list | tuple):
+            waiting.extend(item)
+        elif isinstance(item, str):
+            yield from (float(token) for token in _TOKEN.findall(item))
+        elif isinstance(item, int | float) and abs(item) < 1e300:
+            yield float(abs(item))

@@ -1,0 +1,143 @@
+"""Damage as it happens and as it never should: the same captures with something wrong, always in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from telemetry_parsers.model import Capture, Output, Plain
+
+_MULTIPLIER = 6364136223846793005
+_INCREMENT = 1442695040888963407
+_MASK = 2**64 - 1
+# What a number, a cell or a value may turn into.
+NASTY_WORDS = (
+    "", "N/A", "-1", "nan", "inf", "1e400", "18446744073709551615", "9" * 400, "0x10", "１２", "٣", "1,024", "1.2.3",
+    "-0", "ERROR", "|", "\x00", "\x1b[31m", "{", "[" * 200, "\ud800", "%",
+)  # fmt: skip
+NASTY_DATA: tuple[Plain, ...] = (
+    None, True, "12", "", [], {}, -1, 0, 10**400, float("nan"), float("inf"), -float("inf"), 2**64 - 1, [[[[1]]]],
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A damaged capture and what was done to it."""
+
+    name: str
+    capture: Capture
+
+
+class Dice:
+    """Throws that are the same in every run: parsers may not import `random`, and a failure must come again."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed & _MASK
+
+    def below(self, limit: int) -> int:
+        """A whole number from 0 up to, but without, `limit`."""
+        self._state = (self._state * _MULTIPLIER + _INCREMENT) & _MASK
+        return (self._state >> 33) % max(limit, 1)
+
+    def shuffled(self, items: list[str]) -> list[str]:
+        """The items in another order."""
+        mixed = list(items)
+        for position in range(len(mixed) - 1, 0, -1):
+            other = self.below(position + 1)
+            mixed[position], mixed[other] = mixed[other], mixed[position]
+        return mixed
+
+
+def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
+    """The capture damaged: its first text cut, mixed, flipped, doubled; its data replaced piece by piece."""
+    yield Mutation("no outputs", replace(capture, outputs=()))
+    for position, output in enumerate(capture.outputs):
+        for name, damaged in _outputs(output, rounds):
+            outputs = (*capture.outputs[:position], damaged, *capture.outputs[position + 1 :])
+            yield Mutation(f"output {position}: {name}", replace(capture, outputs=outputs))
+
+
+def cuts(text: str, most: int) -> Iterator[int]:
+    """Where to cut a text: everywhere, or at so many places spread over it."""
+    step = max(1, len(text) // most)
+    return iter(range(0, len(text), step))
+
+
+def _outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]]:
+    yield "empty", Output()
+    for status in (0, 1, 127, -9):
+        yield f"status {status}", replace(output, status=status)
+        yield f"empty with status {status}", Output(name=output.name, status=status)
+    yield "all on stderr", replace(output, text="", stderr=output.text + output.stderr)
+    yield "mixed", replace(output, text=output.stderr + output.text, stderr="")
+    if output.text:
+        for name, text in _texts(output.text, rounds):
+            yield name, replace(output, text=text)
+    if output.data is not None:
+        for name, data in _damaged(output.data, "data"):
+            yield name, replace(output, data=data)
+
+
+def _texts(text: str, rounds: int) -> Iterator[tuple[str, str]]:
+    whole = text.split("\n")
+    yield "binary", "\x00\xff\xfe\x7fELF\x01" * 40
+    yield "doubled", text + text
+    yield "doubled without an end", text.rstrip("\n") + text
+    yield "carriage returns", text.replace("\n", "\r\n")
+    yield "blanks collapsed", "\n".join(" ".join(line.split()) for line in whole)
+    yield "blank lines", "\n\n".join(whole)
+    yield "reversed", "\n".join(reversed(whole))
+    yield "one line", " ".join(whole)
+    for cut in cuts(text, rounds * 4):
+        yield f"cut at {cut}", text[:cut]
+        yield f"from {cut}", text[cut:]
+    for turn in range(rounds):
+        dice = Dice(turn * 7919 + len(text))
+        for damage in (_shuffle, _drop, _repeat, _flip, _nasty):
+            yield f"{damage.__name__.strip('_')} {turn}", damage(text, dice)
+
+
+def _shuffle(text: str, dice: Dice) -> str:
+    return "\n".join(dice.shuffled(text.split("\n")))
+
+
+def _drop(text: str, dice: Dice) -> str:
+    kept = text.split("\n")
+    del kept[dice.below(len(kept))]
+    return "\n".join(kept)
+
+
+def _repeat(text: str, dice: Dice) -> str:
+    kept = text.split("\n")
+    position = dice.below(len(kept))
+    return "\n".join([*kept[:position], kept[position], *kept[position:]])
+
+
+def _flip(text: str, dice: Dice) -> str:
+    signs = list(text)
+    for _ in range(1 + dice.below(8)):
+        signs[dice.below(len(signs))] = chr(1 + dice.below(255))
+    return "".join(signs)
+
+
+def _nasty(text: str, dice: Dice) -> str:
+    """One word of the text replaced."""
+    words = text.split(" ")
+    words[dice.below(len(words))] = NASTY_WORDS[dice.below(len(NASTY_WORDS))]
+    return " ".join(words)
+
+
+def _damaged(data: Plain, path: str) -> Iterator[tuple[str, Plain]]:
+    """The data with one piece replaced or taken away, for every piece."""
+    for nasty in NASTY_DATA:
+        yield f"{path} = {str(nasty)[:20]}", nasty
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield f"{path} without {key}", {name: kept for name, kept in data.items() if name != key}
+            for name, piece in _damaged(value, f"{path}.{key}"):
+                yield name, {**data, key: piece}
+    elif isinstance(data, list):
+        for position, value in enumerate(data):
+            yield f"{path} without [{position}]", [*data[:position], *data[position + 1 :]]
+            for name, piece in _damaged(value, f"{path}[{position}]"):
+                yield name, [*data[:position], piece, *data[position + 1 :]]

@@ -1,0 +1,151 @@
+"""What a parser must say of itself to be believed: its names, metrics and polls; each violation is told in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from telemetry_parsers.codec import DescribedParser
+from telemetry_parsers.contract import CONTRACT_VERSION, Parser
+from telemetry_parsers.metrics import BY_KEY, BY_NAME, CATALOGUE
+from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Request
+
+# What merge and the daemon make themselves, from devices and other readings.
+MADE_BY_THE_DAEMON = frozenset({"info", "up", "busy_seconds_total", "energy_estimated_joules_total"})
+# Labels that every series of a device, or every scraped series, has already.
+TAKEN_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+_VENDOR = re.compile(r"[a-z0-9]+\Z")
+_WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
+_LABEL = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
+_UNITS = frozenset(metric.unit for metric in CATALOGUE if metric.unit)
+_LONGEST_NAME = 40
+
+
+def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
+    """Each way in which what a parser says of itself breaks the protocol; empty when none does."""
+    if parser.contract_version != CONTRACT_VERSION:
+        return (f"it is written for contract version {parser.contract_version}, this is version {CONTRACT_VERSION}",)
+    return (*_identity(parser), *_gives(parser), *_metrics(parser), *_polls(parser))
+
+
+def rows(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
+    """The metrics that the parser gives, by key: the catalogue's and its own."""
+    known = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
+    return {key: known[key] for key in parser.gives if key in known}
+
+
+def is_word(text: str) -> bool:
+    """Whether a text may be a label's value: lower-case letters, digits and underscores."""
+    return _WORD.match(text) is not None
+
+
+def is_label(text: str) -> bool:
+    """Whether a text may be a label's name, or a fact's."""
+    return _LABEL.match(text) is not None
+
+
+def _identity(parser: Parser | DescribedParser) -> Iterator[str]:
+    if _NAME.match(parser.name) is None or len(parser.name) > _LONGEST_NAME:
+        yield f"name {parser.name!r} must be lower-case letters, digits, single hyphens; at most {_LONGEST_NAME}"
+    host_only = all(key in BY_KEY and BY_KEY[key].scope == "host" for key in parser.gives)
+    if _VENDOR.match(parser.vendor) is None and not (parser.vendor == "" and host_only):
+        yield f"vendor {parser.vendor!r} must be lower-case letters and digits"
+
+
+def _gives(parser: Parser | DescribedParser) -> Iterator[str]:
+    own = {metric.key for metric in parser.metrics}
+    if not parser.gives:
+        yield "gives no metric"
+    for key, count in Counter(parser.gives).items():
+        if count > 1:
+            yield f"gives {key} {count} times"
+        if key in MADE_BY_THE_DAEMON:
+            yield f"gives {key}, which the daemon makes itself"
+        elif key not in own and (key not in BY_KEY or BY_KEY[key].scope == "daemon"):
+            yield f"gives {key!r}, which is neither in the catalogue nor among its metrics"
+    for key in sorted(own.difference(parser.gives)):
+        yield f"declares metric {key} but does not give it"
+
+
+def _metrics(parser: Parser | DescribedParser) -> Iterator[str]:
+    for metric in parser.metrics:
+        for wrong in (*_metric_name(metric, parser.vendor), *_metric(metric), *_label(metric)):
+            yield f"metric {metric.name}: {wrong}"
+
+
+def _metric_name(metric: Metric, vendor: str) -> Iterator[str]:
+    prefix = f"accelerator_{vendor}_"
+    if not metric.name.startswith(prefix) or not is_word(metric.name.removeprefix(prefix)):
+        yield f"its name must be {prefix} and lower-case letters, digits, underscores"
+    if metric.name in BY_NAME:
+        yield "the catalogue has a metric of that name"
+    if (metric.kind == "counter") != metric.name.endswith("_total"):
+        yield "_total is for counters, and counters are for _total"
+    if metric.unit and (metric.unit not in _UNITS or not metric.name.removesuffix("_total").endswith(metric.unit)):
+        yield f"its unit must be a base unit ({' '.join(sorted(_UNITS))}), and its name must end in it"
+
+
+def _metric(metric: Metric) -> Iterator[str]:
+    if metric.kind == "info" or metric.scope != "device" or metric.core:
+        yield "a parser's own metrics are gauges and counters of devices, and not core"
+    if not metric.help.strip() or "\n" in metric.help:
+        yield "its help must be one line"
+    if not metric.low < metric.high:
+        yield f"its range goes from {metric.low:g} to {metric.high:g}"
+
+
+def _label(metric: Metric) -> Iterator[str]:
+    if metric.label and (not is_label(metric.label) or metric.label in TAKEN_LABELS):
+        yield f"its label {metric.label!r} is taken, or no lower-case word"
+    if metric.words and not metric.label:
+        yield "it has words for a label but no label"
+    for word in metric.words:
+        if not is_word(word):
+            yield f"its word {word!r} must be lower-case letters, digits, underscores"
+
+
+def _polls(parser: Parser | DescribedParser) -> Iterator[str]:
+    if not parser.polls:
+        yield "has no poll"
+    elif parser.vendor and not any(poll.lists_devices for poll in parser.polls):
+        yield "has no poll that lists devices"
+    for name, count in Counter(poll.name for poll in parser.polls).items():
+        if count > 1:
+            yield f"has {count} polls named {name}"
+    for poll in parser.polls:
+        yield from (f"poll {poll.name}: {wrong}" for wrong in (*_poll(poll), *_request(poll.request)))
+
+
+def _poll(poll: Poll) -> Iterator[str]:
+    if _NAME.match(poll.name) is None:
+        yield "its name must be lower-case letters, digits, single hyphens"
+    if not poll.interval > 0:
+        yield f"its interval is {poll.interval:g} s"
+    if not poll.deadline > 0:
+        yield f"its deadline is {poll.deadline:g} s"
+
+
+def _request(request: Request) -> Iterator[str]:
+    if isinstance(request, Command):
+        yield from _command(request)
+    elif isinstance(request, Files):
+        paths = (*request.globs, *request.links, *request.binary)
+        if not paths or not all(path.startswith("/") for path in paths):
+            yield "its files must be given by paths from the root"
+    elif isinstance(request, Library) and not (request.reader and request.calls):
+        yield "it must name a library reader and calls"
+
+
+def _command(request: Command) -> Iterator[str]:
+    if not request.alternatives or not all(line and all(line) for line in request.alternatives):
+        yield "its command lines must not be empty, nor have empty words"
+    if any("/" in line[0] for line in request.alternatives if line):
+        yield "its tool must be named without a path; folders is for the places to look in"
+    if not all(folder.startswith("/") for folder in request.folders):
+        yield "its folders must be given from the root"
+    placeholder = f"{{{request.per}}}"
+    if request.per and not all(any(placeholder in word for word in line) for line in request.alternatives):
+        yield f"it is repeated per {request.per}, but a command line has no {placeholder}"

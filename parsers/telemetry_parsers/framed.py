@@ -1,0 +1,268 @@
+"""Framed tables: cells between `|`, several lines a device, read by their headings and rules and never by offsets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from telemetry_parsers.texts import Line
+
+_RULE_SIGNS = frozenset("-+=| \t")
+_RULE = re.compile(r"-{3}|={3}")
+_GAP = re.compile(r"[ \t]{2,}|\t")
+_LONGEST_CELL = 400  # of headings; what is longer is no heading
+_MOST_WORDS = 4  # of a heading
+_MOST_CELLS = 64  # of a line; what has more is no row
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is known of one tool's table.
+
+    `headings` are the headings it may print, in lower case with single blanks. `words` are those whose value is one
+    word without blanks, with the pattern of that word; the others hold free text. The first heading line begins with
+    `opening`, and so does the first line of each record with its value.
+    """
+
+    headings: frozenset[str]
+    words: Mapping[str, re.Pattern[str]]
+    opening: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What stands between two separators; `whole` is False where the text ends inside it, less a torn end."""
+
+    text: str
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of cells."""
+
+    line: Line
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What stands under a heading; `heading` is in lower case with single blanks."""
+
+    heading: str
+    text: str
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The values of one device by heading, and the lines whose cells fit no heading."""
+
+    line: Line
+    values: Mapping[str, Value]
+    misfits: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All that a framed table says.
+
+    `closed` is False when the text stops before the rule that ends the table; `unread` are lines that are none of
+    headings, rules, records and blanks; `unknown` are headings that the shape does not know, as printed.
+    """
+
+    headed: bool
+    closed: bool
+    records: tuple[Record, ...]
+    unread: tuple[Line, ...]
+    unknown: tuple[str, ...]
+
+
+def is_rule(text: str) -> bool:
+    """Whether a line only draws: dashes, equal signs, plus signs and bars."""
+    return _RULE_SIGNS.issuperset(text) and _RULE.search(text) is not None
+
+
+def headings_in(text: str, known: frozenset[str]) -> tuple[str, ...]:
+    """The headings that a cell holds: parted by two blanks or more, or by one where a copy collapsed them."""
+    found: list[str] = []
+    for piece in _pieces(text[:_LONGEST_CELL]):
+        words = piece.lower().split()
+        tiles = _tiles(words, known)
+        found.extend(tiles if tiles else (" ".join(words),))
+    return tuple(found)
+
+
+def read_table(lines: Sequence[Line], shape: Shape) -> Table:
+    """The table in these lines; a heading that comes again, as some versions print before each device, starts anew."""
+    scan = _Scan(shape)
+    for line in lines:
+        scan.take(line)
+    scan.end_record()
+    return Table(scan.headed, scan.closed, tuple(scan.records), tuple(scan.unread), tuple(scan.unknown))
+
+
+@dataclass(slots=True)
+class _Scan:
+    """The state between two lines of a table."""
+
+    shape: Shape
+    headed: bool = False
+    in_headings: bool = False
+    closed: bool = True
+    bordered: bool = False
+    headings: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)
+    current: list[Row] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    unread: list[Line] = field(default_factory=list)
+    unknown: dict[str, None] = field(default_factory=dict)
+
+    def take(self, line: Line) -> None:
+        if not line.text.strip():
+            return
+        if is_rule(line.text):
+            self._rule(line)
+        elif not 1 <= line.text.count("|") <= _MOST_CELLS:
+            self.unread.append(line)
+        elif self._opens_headings(line):
+            self._start_headings(line)
+        elif self.in_headings and not self._starts_record(self._row(line)):
+            self._add_headings(self._row(line))
+        else:
+            self._body(self._row(line))
+
+    def end_record(self) -> None:
+        if self.current:
+            self.records.append(_record(self.current, self.headings, self.shape))
+            self.current = []
+
+    def _rule(self, line: Line) -> None:
+        self.end_record()
+        if not self.in_headings and "+" not in line.text:
+            self.closed = True
+        self.in_headings = False
+
+    def _opens_headings(self, line: Line) -> bool:
+        first = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
+        found = headings_in(first, self.shape.headings)
+        return bool(found) and found[0] == self.shape.opening and self.shape.headings.issuperset(found)
+
+    def _start_headings(self, line: Line) -> None:
+        self.end_record()
+        bare = line.text.strip()
+        self.bordered = bare.startswith("|") and bare.endswith("|")
+        self.headed, self.in_headings, self.closed = True, True, False
+        self.headings = []
+        self._add_headings(self._row(line))
+
+    def _add_headings(self, row: Row) -> None:
+        cells = tuple(headings_in(cell.text, self.shape.headings) for cell in row.cells)
+        self.headings.append(cells)
+        if row.line.ended:
+            names = (name for cell in cells for name in cell if name not in self.shape.headings)
+            self.unknown.update(dict.fromkeys(names))
+
+    def _starts_record(self, row: Row) -> bool:
+        first = row.cells[0].text.split(maxsplit=1) if row.cells else []
+        return bool(first) and self.shape.words[self.shape.opening].match(first[0]) is not None
+
+    def _body(self, row: Row) -> None:
+        if self.headed and not self.closed and self._starts_record(row):
+            self.end_record()
+            self.in_headings = False
+            self.current = [row]
+        elif self.current and len(self.current) < len(self.headings):
+            self.current.append(row)
+        else:
+            self.unread.append(row.line)
+
+    def _row(self, line: Line) -> Row:
+        parts = line.text.split("|")
+        if self.bordered and not parts[0].strip():
+            parts = parts[1:]
+        if self.bordered and not parts[-1].strip():
+            parts = parts[:-1]
+        cells = [Cell(part.strip()) for part in parts]
+        if not line.ended and cells:
+            cells[-1] = _torn(parts[-1])
+        return Row(line, tuple(cells))
+
+
+def _torn(part: str) -> Cell:
+    """The last cell of a text that ends inside it, without what may be a fragment: `9%  133MiB(163` to `9%  133MiB(`."""
+    head, last = part.rstrip(), ""
+    if head == part:
+        start = max(head.rfind(sign) for sign in " \t") + 1
+        head, last = head[:start], head[start:]
+    whole = last[: max(last.rfind("("), last.rfind(")")) + 1]
+    return Cell((head + whole).strip(), whole=False)
+
+
+def _pieces(text: str) -> list[str]:
+    return [piece for piece in _GAP.split(text.strip()) if piece.strip()]
+
+
+def _tiles(words: Sequence[str], known: frozenset[str]) -> list[str]:
+    """These words as a row of known headings, longest first; empty when some word belongs to none."""
+    found: list[str] = []
+    start = 0
+    while start < len(words):
+        ends = range(min(len(words), start + _MOST_WORDS), start, -1)
+        end = next((end for end in ends if " ".join(words[start:end]) in known), None)
+        if end is None:
+            return []
+        found.append(" ".join(words[start:end]))
+        start = end
+    return found
+
+
+def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]], shape: Shape) -> Record:
+    values: dict[str, Value] = {}
+    misfits: list[Line] = []
+    for row, names in zip(rows, headings, strict=False):
+        fits = len(row.cells) <= len(names)  # cells may be missing at the end, never added
+        for cell, cell_names in zip(row.cells, names, strict=False) if fits else ():
+            found = _assign(cell, cell_names, shape)
+            fits = fits and found is not None
+            values.update({name: Value(name, text, row.line) for name, text in (found or {}).items()})
+        if not fits:
+            misfits.append(row.line)
+    return Record(rows[0].line, values, tuple(misfits))
+
+
+def _assign(cell: Cell, names: Sequence[str], shape: Shape) -> dict[str, str] | None:
+    """The parts of a cell by heading; None when they cannot be told apart."""
+    if not cell.text:
+        return {}
+    pieces = _pieces(cell.text)
+    found: dict[str, str] | None
+    if len(names) == 1:
+        found = {names[0]: cell.text}
+    elif len(pieces) == len(names):
+        found = dict(zip(names, pieces, strict=True))
+    else:
+        found = _by_words(cell.text.split(), names, shape)
+    if found is None or cell.whole:
+        return found
+    return {name: text for name, text in found.items() if name in shape.words}
+
+
+def _by_words(words: list[str], names: Sequence[str], shape: Shape) -> dict[str, str] | None:
+    """Words to headings in order, each by its pattern; what is left in the middle is the one free text."""
+    free = [name for name in names if name not in shape.words]
+    if len(free) > 1 or not shape.headings.issuperset(names):
+        return None
+    split = names.index(free[0]) if free else len(names)
+    found: dict[str, str] = {}
+    for name in names[:split]:
+        if words and shape.words[name].match(words[0]):
+            found[name] = words.pop(0)
+    for name in reversed(names[split + 1 :]):
+        if words and shape.words[name].match(words[-1]):
+            found[name] = words.pop()
+    if words and not free:
+        return None
+    if words:
+        found[free[0]] = " ".join(words)
+    return found

@@ -1,0 +1,121 @@
+"""The host itself: CPU, memory, load and uptime as the host reader gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from telemetry_parsers.answers import failed, not_read, told
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Absent, Capture, Library, Output, Plain, Poll, Problem, Reading, Report, Value
+from telemetry_parsers.texts import quote
+
+_PREFIX = "telemetry_host_"
+# Above any real byte count, and small enough to be a float.
+_LARGEST = 1e18
+# What each call gives, in the order of the readings.
+_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "cpu": ("cpu_utilization_ratio",),
+        "memory": ("memory_used_bytes", "memory_total_bytes"),
+        "load": ("load1", "load5", "load15"),
+        "uptime": ("uptime_seconds",),
+    }
+)
+
+
+def parse(capture: Capture) -> Report:
+    """The host's readings; a call that is missing or not as expected costs its own readings only."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    outputs = {output.name: output for output in capture.outputs if output.name in _METRICS}
+    if not outputs:
+        return failed("not_understood", "host", f"none of the calls {' '.join(_METRICS)} was answered")
+    problems: list[Problem] = []
+    readings: list[Reading] = []
+    for call, keys in _METRICS.items():
+        values = _values(call, outputs.get(call), problems)
+        readings.extend(reading(None, _PREFIX + key, values.get(key, Absent.NOT_REPORTED)) for key in keys)
+    problems.extend(_implausible(item) for item in readings if item.value is Absent.IMPLAUSIBLE)
+    unknown = [quote(output.name) or "unnamed" for output in capture.outputs if output.name not in _METRICS]
+    return Report(readings=tuple(readings), problems=told(problems), unknown_fields=tuple(unknown), form="data")
+
+
+def _values(call: str, output: Output | None, problems: list[Problem]) -> Mapping[str, Value]:
+    """The values that a call gave, by the metric's name; empty when it gave none."""
+    if output is None:
+        return {}
+    if output.status:
+        problems.append(
+            Problem(call, f"{call} failed with error {output.status}: {quote(output.stderr or output.text)}")
+        )
+        return {}
+    if not isinstance(output.data, dict):
+        problems.append(Problem(call, f"{call} gave no object but {type(output.data).__name__}"))
+        return dict.fromkeys(_METRICS[call], Absent.NOT_UNDERSTOOD)
+    return _READ[call](output.data, problems)
+
+
+def _cpu(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
+    percent = _number(data, "utilization_percent", problems)
+    return {"cpu_utilization_ratio": percent if isinstance(percent, Absent) else percent / 100}
+
+
+def _memory(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
+    """Used is total less available: both come from one call, and that is what `used` means where Linux tells it."""
+    total = _number(data, "total_bytes", problems)
+    available = _number(data, "available_bytes", problems)
+    if isinstance(total, Absent) or isinstance(available, Absent):
+        used = total if isinstance(total, Absent) else available
+    else:
+        used = total - available
+    return {"memory_used_bytes": used, "memory_total_bytes": total}
+
+
+def _load(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
+    return {key: _number(data, key, problems) for key in _METRICS["load"]}
+
+
+def _uptime(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
+    return {"uptime_seconds": _number(data, "seconds", problems)}
+
+
+_READ: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = MappingProxyType(
+    {"cpu": _cpu, "memory": _memory, "load": _load, "uptime": _uptime}
+)
+
+
+def _number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Value:
+    """A number that is one: no truth value, no text, finite and not below 0."""
+    value = data.get(key)
+    if value is None:
+        return Absent.NOT_REPORTED
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        problems.append(Problem(key, f"{key} is no number but {type(value).__name__}"))
+        return Absent.NOT_UNDERSTOOD
+    if not 0 <= value <= _LARGEST:  # NaN is not, either
+        return Absent.IMPLAUSIBLE
+    return float(value)
+
+
+def _implausible(item: Reading) -> Problem:
+    return Problem(item.metric.removeprefix(_PREFIX), f"{item.metric} is outside the range of what it can be")
+
+
+PARSER = SourceParser(
+    name="host",
+    vendor="",
+    gives=tuple(_PREFIX + key for keys in _METRICS.values() for key in keys),
+    polls=(
+        Poll(
+            name="readings",
+            request=Library("host", tuple(_METRICS)),
+            interval=5.0,
+            deadline=2.0,
+            lists_devices=False,
+        ),
+    ),
+    parse=parse,
+)

@@ -1,0 +1,50 @@
+"""What a library reader is: the part of a plugin that asks a vendor's library, in a worker process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from telemetry_parsers.model import Plain, Reason, State
+
+
+class ReaderRefusal(Exception):  # noqa: N818  (a refusal is an answer, not an error of the reader)
+    """Why the library gives nothing at all, as a source's state and reason.
+
+    `ReaderRefusal("missing", None, "libacme.so is not installed")`, or state `failed` with the reason
+    `driver_gone`, `no_permission` or `library_mismatch`, or `no_devices`.
+    """
+
+    def __init__(self, state: State, reason: Reason | None, text: str) -> None:
+        super().__init__(text)
+        self.state = state
+        self.reason = reason
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class CallError:
+    """What a reader gives for one call that failed while others worked: the library's error number and its words."""
+
+    status: int
+    text: str
+
+
+class LibraryReader(Protocol):
+    """Reads one library. All three run in one thread of the worker; whatever they raise costs this poll only.
+
+    After an exception the worker closes the reader and opens it again for the next poll.
+    """
+
+    def open(self) -> None:
+        """Load and initialise the library, before the first read; ReaderRefusal says why it can't."""
+        ...
+
+    def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
+        """What each of these calls gave, as JSON-compatible data without NaN; no calls: all that it knows."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the library and the devices; safe to call after a failed open."""
+        ...

@@ -1,0 +1,99 @@
+"""Moore Threads' mthreads-gmi: which of its shapes a text has, and the one parser for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from telemetry_parsers import mthreads_keys, mthreads_query, mthreads_table
+from telemetry_parsers.answers import error_report, failed, not_read, told, torn
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
+from telemetry_parsers.mthreads_words import ERRORS, SILENT, TOOL, VENDOR, Answer
+from telemetry_parsers.texts import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.together import together
+
+_VERSION = re.compile(
+    r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
+)
+_REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
+
+
+def parse(capture: Capture) -> Report:
+    """What mthreads-gmi said: devices and readings, or the reason why there are none."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", SILENT)]
+    return together(reports)
+
+
+def _one(output: Output) -> Report:
+    count = output.text.count("\n") + output.stderr.count("\n")
+    if count > MOST_LINES:
+        return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
+    stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
+    answer = _shape(stdout, output.text)
+    if answer is None:
+        return _nothing(output, [*stdout, *stderr])
+    if output.status and not answer.complete:
+        return torn(answer.report, output.status)
+    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
+    if output.status:
+        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
+    return replace(answer.report, problems=told([*answer.report.problems, *complaints]))
+
+
+def _shape(found: Sequence[Line], text: str) -> Answer | None:
+    """The answer by the shape that the text has, None when it has none of the tool's."""
+    if mthreads_table.is_table(found):
+        return mthreads_table.read(found)
+    if mthreads_query.is_list(found):
+        return mthreads_query.read_list(found)
+    return mthreads_query.read_json(text) or _facts_only(found)
+
+
+def _facts_only(found: Sequence[Line]) -> Answer | None:
+    """The version line and the vendor's system report: nothing to read in them but the version."""
+    versions = [match[1] for line in found if line.ended and (match := _VERSION.match(line.text))]
+    facts = tuple(("tool_version", version) for version in versions[:1])
+    title = next((line for line in found if _REPORT_TITLE.match(line.text.strip())), None)
+    if title is not None:
+        text = f"this is a musa_report.sh summary, which holds no readings; save the output of {TOOL} itself"
+        return Answer(Report("wrong_request", problems=(Problem(title.where, text),), facts=facts))
+    return Answer(Report("ok", facts=facts)) if facts else None
+
+
+def _nothing(output: Output, found: Sequence[Line]) -> Report:
+    """The report on a text without any shape of the tool's."""
+    first = next((line for line in found if line.text.strip()), None)
+    if first is None:
+        if output.status:
+            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
+        return failed("not_understood", "text", SILENT)
+    tool = foreign_tool(output.text + output.stderr, TOOL)
+    if tool is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not of {TOOL}"),))
+    error = error_report(found, output.status, ERRORS)
+    if error is not None:
+        return error
+    reason: Reason = "exit_status" if output.status else "not_understood"
+    return failed(reason, first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
+
+
+PARSER = SourceParser(
+    name=TOOL,
+    vendor=VENDOR,
+    gives=tuple(dict.fromkeys((*mthreads_table.GIVES, *mthreads_keys.GIVES))),
+    polls=(
+        Poll(
+            name="readings",
+            request=Command(
+                alternatives=((TOOL,),),
+                folders=("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin"),
+            ),
+        ),
+    ),
+    parse=parse,
+)

@@ -1,0 +1,228 @@
+"""The answers of `mthreads-gmi -q`, as indented text and as JSON: the same sections and keys in both."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from telemetry_parsers import units
+from telemetry_parsers.answers import failed, told
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Absent, Device, Form, Plain, Problem, Reading, Report
+from telemetry_parsers.mthreads_keys import (
+    CARD_KEYS,
+    FACTS,
+    FAN_COUNT,
+    FAN_SECTION,
+    FANS,
+    FIELDS,
+    QUIET,
+    QUIET_SECTIONS,
+    SECTIONS,
+    Key,
+)
+from telemetry_parsers.mthreads_words import INDEX_SPACE, MOST_DEVICES, TOOL, VENDOR, Answer, known
+from telemetry_parsers.texts import Line, bus_address, quote
+
+_CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
+_MARKS = ('"Attached GPUs"', '"MTBios Version"')
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+_DEEPEST = 8
+
+
+@dataclass(slots=True)
+class _Card:
+    """A card's keys and values as printed, in order; `where` names it in problems."""
+
+    where: str
+    values: list[tuple[Key, str]] = field(default_factory=list)
+
+    def first(self, *keys: Key) -> str | None:
+        """The first of these keys that has a value, None when all are blank or placeholders."""
+        found = dict(reversed(self.values))
+        return next((text for key in keys if (text := known(found.get(key))) is not None), None)
+
+
+@dataclass(slots=True)
+class _Query:
+    """What one answer says before it is read: its head, its cards, and what is out of place."""
+
+    head: dict[str, str] = field(default_factory=dict)
+    cards: list[_Card] = field(default_factory=list)
+    unknown: dict[str, None] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def is_list(lines: Sequence[Line]) -> bool:
+    """Whether these lines are the indented text of `-q`: a card opens with `GPU0 00000000:01:00.0`."""
+    return any(line.ended and _CARD.match(line.text.strip()) for line in lines)
+
+
+def read_list(lines: Sequence[Line]) -> Answer:
+    """The report on the text of `-q`; the section of a key is the last one named, so lost indentation does no harm."""
+    query = _Query()
+    section = ""
+    for line in lines:
+        text = line.text.strip()
+        card = _CARD.match(text) if line.ended else None
+        if card is not None:
+            query.cards.append(_Card(f"GPU{card[1]}", [(("", "index"), card[1]), (("pci", "bus id"), card[2])]))
+            section = ""
+        elif not line.ended:
+            query.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
+        elif ":" in text:
+            _take_line(query, section, line)
+        elif text and query.cards:
+            section = _plain(text)
+            if section not in SECTIONS:
+                query.unknown[quote(text)] = None
+    return _answer(query, "text")
+
+
+def _take_line(query: _Query, section: str, line: Line) -> None:
+    name, _, value = line.text.partition(":")
+    key = _plain(name)
+    if key.startswith(("error", "failed", "warning")):
+        query.problems.append(Problem(line.where, quote(line.text)))
+    elif not query.cards:
+        query.head[key] = value.strip()
+    else:
+        query.cards[-1].values.append((("" if key in CARD_KEYS else section, key), value.strip()))
+
+
+def read_json(text: str) -> Answer | None:
+    """The report on the answer of `-q --json`, None when the text holds no JSON of that shape."""
+    start = next(_openings(text), None)
+    if start is None:
+        return None
+    try:
+        found, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        if not any(mark in text for mark in _MARKS):
+            return None
+        return Answer(failed("not_understood", "JSON", f"JSON that is cut off or broken: {quote(str(error))}"))
+    cards = found.get("GPU") if isinstance(found, dict) else None
+    if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
+        return None
+    head = {_plain(name): value for name, value in found.items() if isinstance(value, str)}
+    if "driver version" not in head and "attached gpus" not in head:
+        return None
+    query = _Query(head)
+    for position, card in enumerate(cards):
+        query.cards.append(_Card(f"GPU {position}"))
+        _flatten(query, card, "", _DEEPEST)
+    around = [(text[:start], "before"), (text[end:], "after")]
+    query.problems.extend(
+        Problem("text", f"text {side} the JSON: {quote(extra)}") for extra, side in around if extra.strip()
+    )
+    return _answer(query, "json")
+
+
+def _openings(text: str) -> Iterator[int]:
+    """Where a line begins with a brace."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        line = text[start:end]
+        if line.lstrip().startswith("{"):
+            yield start + line.index("{")
+        start = end + 1
+
+
+def _flatten(query: _Query, values: dict[str, Plain], section: str, depth: int) -> None:
+    for name, value in values.items():
+        key = _plain(name)
+        if isinstance(value, dict) and depth:
+            _flatten(query, value, key, depth - 1)
+        elif value is None or isinstance(value, str):
+            query.cards[-1].values.append(((section, key), value or ""))
+        else:
+            query.unknown[_field_name(section, key)] = None
+
+
+def _answer(query: _Query, form: Form) -> Answer:
+    if len(query.cards) > MOST_DEVICES:
+        text = f"{len(query.cards)} devices in one answer, as {TOOL} never prints"
+        return Answer(failed("not_understood", "text", text))
+    devices: dict[Device, None] = {}
+    readings: list[Reading] = []
+    driver = known(query.head.get("driver version"))
+    for card in query.cards:
+        device = _device(card, driver)
+        if device in devices:
+            query.problems.append(Problem(card.where, "the card is listed a second time; the first is kept"))
+            continue
+        readings.extend(_readings(len(devices), card, query))
+        devices[device] = None
+    attached = units.whole(query.head.get("attached gpus", ""))
+    complete = attached in (None, len(devices))
+    if not complete:
+        text = f"{TOOL} counts {attached} GPUs and lists {len(devices)}"
+        query.problems.append(Problem("Attached GPUs", text))
+    report = Report(
+        outcome="ok" if devices else "no_devices",
+        devices=tuple(devices),
+        readings=tuple(readings),
+        problems=told(query.problems),
+        unknown_fields=tuple(query.unknown)[:MOST_DEVICES],
+        index_space=INDEX_SPACE,
+        form=form,
+    )
+    return Answer(report, complete)
+
+
+def _device(card: _Card, driver: str | None) -> Device:
+    return Device(
+        vendor=VENDOR,
+        index=units.whole(card.first(("", "index")) or ""),
+        model=card.first(("", "product name")),
+        uuid=card.first(("", "gpu uuid")),
+        bus_id=bus_address(card.first(("pci", "bus id"), ("pci", "pci/bus id")) or ""),
+        serial=card.first(("", "serial number")),
+        driver=driver,
+        facts=tuple((name, text) for name, key in FACTS if (text := card.first(key)) is not None),
+    )
+
+
+def _readings(device: int, card: _Card, query: _Query) -> list[Reading]:
+    """The readings of a card; of several fans the fastest, as of all that has one word for many."""
+    found: dict[tuple[str, str], Reading] = {}
+    for (section, key), text in card.values:
+        wanted = FANS if section == FAN_SECTION and key.startswith("fan") else FIELDS.get((section, key))
+        if wanted is None:
+            if section not in QUIET_SECTIONS and (section, key) not in QUIET:
+                query.unknown[_field_name(section, key)] = None
+            continue
+        item = reading(device, wanted.key, wanted.read(text), wanted.label)
+        if item.value in (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE):
+            query.problems.append(Problem(f"{card.where} {key}", f'"{quote(text)}" is {item.value.value}'))
+        other = found.get((wanted.key, wanted.label))
+        found[wanted.key, wanted.label] = item if other is None else _higher(other, item)
+    if not _all_fans(card):
+        found[FANS.key, FANS.label] = reading(device, FANS.key, Absent.NOT_REPORTED, FANS.label)
+    return list(found.values())
+
+
+def _all_fans(card: _Card) -> bool:
+    """Whether as many fans are printed as the card is said to have; the fastest of a part may not be the fastest."""
+    told_count = units.whole(card.first(FAN_COUNT) or "")
+    return told_count is None or told_count == sum(section == FAN_SECTION for (section, _), _ in card.values)
+
+
+def _higher(one: Reading, other: Reading) -> Reading:
+    if isinstance(other.value, Absent):
+        return one
+    return other if isinstance(one.value, Absent) or other.value > one.value else one
+
+
+def _field_name(section: str, key: str) -> str:
+    """How an unknown key is named."""
+    return quote(f"{section}/{key or '(blank)'}".removeprefix("/"))
+
+
+def _plain(name: str) -> str:
+    """A key or section in lower case with single blanks: one key is printed with a blank at its end."""
+    return " ".join(name.lower().split())

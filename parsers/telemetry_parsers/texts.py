@@ -1,0 +1,91 @@
+"""What every text parser needs before it looks at its own tool: lines, quotes, tool marks, bus addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+# All counts are bounded, so that no input makes these backtrack.
+_COLOUR = re.compile(r"\x1b\[[0-9;:?]{0,40}[ -/]{0,4}[@-~]")
+_BUS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])\Z")
+_QUOTE_LENGTH = 160
+# No tool prints as many lines for one node; a text that has more is not worth the time of the rest.
+MOST_LINES = 20_000
+
+# Words that only one tool prints, to name the tool whose output was given to the wrong parser.
+TOOL_MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "mthreads-gmi": ("mthreads-gmi", "MTBios Version", "MPC Capable"),
+        "nvidia-smi": ("NVIDIA-SMI", "NVSMI LOG"),
+        "amd-smi": ("AMD-SMI", "AMDSMI", "amd-smi ", '"gpu_data"'),
+        "rocm-smi": ("ROCm System Management Interface", "ROCM-SMI", "GPU[0]", "End of ROCm SMI"),
+        "hy-smi": ("HCU[", "DCU[", "HCU%", "DCU%", "HCU use (%)", "DCU use (%)", "End of SMI Log"),
+        "rocminfo": ("HSA System Attributes", "HSA Agents", "ROCk module"),
+        "npu-smi": ("npu-smi", "NPU ID", "NPU Name", "Chip Logic ID"),
+        "hccn_tool": ("hccn_tool", "link status:", "roce_rx_"),
+        "cnmon": ("CNMON",),
+        "mx-smi": ("MX-SMI", "mx-smi", "MetaX System Management"),
+        "ixsmi": ("IX-ML", "ixsmi"),
+        "efsmi": ("EFSMI", "Enflame System Management"),
+        "xpu-smi": ("XPU-SMI", "XPUSMI LOG", "xpu-smi"),
+        "rocm-smi or hy-smi": ('"card0"',),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its end and its colours; `ended` is False where the text stops inside it."""
+
+    number: int
+    text: str
+    ended: bool = True
+    stream: str = ""
+
+    @property
+    def where(self) -> str:
+        """How a problem names this line."""
+        return f"{self.stream} line {self.number}".strip()
+
+
+def plain(text: str) -> str:
+    """The text without the colours that some tools print even when nobody watches."""
+    return _COLOUR.sub("", text)
+
+
+def lines(text: str, stream: str = "") -> list[Line]:
+    """The lines of a text, numbered from 1; `stream` names it where it is not the standard output."""
+    parts = plain(text).split("\n")
+    last = parts.pop()
+    found = [Line(number, part.rstrip("\r"), stream=stream) for number, part in enumerate(parts, 1)]
+    if last.strip():
+        found.append(Line(len(parts) + 1, last.rstrip("\r"), ended=False, stream=stream))
+    return found
+
+
+def quote(text: str) -> str:
+    """A piece of foreign text, short and printable, as a problem shows it."""
+    piece = " ".join(text[: 4 * _QUOTE_LENGTH].split())
+    piece = "".join(sign if sign.isprintable() else "?" for sign in piece)
+    return piece if len(piece) <= _QUOTE_LENGTH else piece[: _QUOTE_LENGTH - 1] + "…"
+
+
+def foreign_tool(text: str, own: str) -> str | None:
+    """The tool that printed this text when it bears another tool's marks and none of `own`'s."""
+    if any(mark in text for mark in TOOL_MARKS[own]):
+        return None
+    for tool, marks in TOOL_MARKS.items():
+        if any(mark in text for mark in marks):
+            return tool
+    return None
+
+
+def bus_address(text: str) -> str | None:
+    """A PCI address as `dddd:bb:dd.f` in lower case; tools print the domain with four or eight digits."""
+    match = _BUS.match(text.strip())
+    if match is None:
+        return None
+    domain, bus, device, function = match.groups()
+    return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()

@@ -1,0 +1,248 @@
+"""Counters of our own: every rule of counting by example, and against a plain reference integral."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry_daemon.accumulate import MOST_CODES, Accumulator
+from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Value
+
+BARE = MergedDevice("nvidia", 0, "GPU-a", "0", "H100")
+
+
+def merged(*readings: MergedReading, id: str = "GPU-a") -> MergedDevice:
+    return replace(BARE, id=id, readings=readings)
+
+
+def busy(
+    taken: float, value: Value, source: str = "nvml", interval: float = 2.0, metric: str = "utilization_ratio"
+) -> MergedReading:
+    return MergedReading(metric, "", value, source, taken, interval)
+
+
+def power(taken: float, value: Value, source: str = "nvml", interval: float = 2.0) -> MergedReading:
+    return busy(taken, value, source, interval, "power_watts")
+
+
+def counted(accumulator: Accumulator, device: MergedDevice) -> dict[str, Value]:
+    """What was added to a device's readings, by metric or metric:label."""
+    (result,) = accumulator.with_counters([device])
+    assert result.readings[: len(device.readings)] == device.readings
+    added = result.readings[len(device.readings) :]
+    assert all(reading.source == "telemetry" for reading in added)
+    return {f"{reading.metric}:{reading.label}".rstrip(":"): reading.value for reading in added}
+
+
+def fed(*steps: tuple[MergedReading, ...]) -> dict[str, Value]:
+    """What is counted after these states of one device, at the last of them."""
+    accumulator = Accumulator()
+    for step in steps:
+        accumulator.advance([merged(*step)])
+    return counted(accumulator, merged(*steps[-1]))
+
+
+@pytest.mark.parametrize(
+    ("steps", "seconds"),
+    [
+        pytest.param([(busy(0, 1.0),)], 0.0, id="starts at 0"),
+        pytest.param([(busy(0, 1.0),), (busy(2, 1.0),)], 2.0, id="full load counts every second"),
+        pytest.param([(busy(0, 0.0),), (busy(2, 1.0),)], 1.0, id="a slope counts its trapezoid"),
+        pytest.param([(busy(0, 0.0),), (busy(2, 0.0),)], 0.0, id="idle counts nothing"),
+        pytest.param([(busy(0, 1.0),), (busy(2, 1.0),), (busy(2, 1.0),)], 2.0, id="seen twice, counted once"),
+        pytest.param([(busy(0, 1.0),), (busy(4, 1.0),)], 4.0, id="one missed poll is bridged"),
+        pytest.param([(busy(0, 1.0),), (busy(4.1, 1.0),)], 0.0, id="more than two intervals is not"),
+        pytest.param([(busy(0, 1.0),), (busy(9, 1.0),), (busy(11, 1.0),)], 2.0, id="goes on after a gap"),
+        pytest.param([(busy(0, 1.0),), (), (busy(2, 1.0),)], 0.0, id="an expired reading is not bridged"),
+        pytest.param(
+            [(busy(0, 1.0),), (busy(2, 1.0),), (), (busy(4, 1.0),), (busy(6, 1.0),)],
+            4.0,
+            id="continues at its old value after an expiry",
+        ),
+        pytest.param(
+            [(busy(0, 1.0),), (busy(1, Absent.NOT_REPORTED),), (busy(2, 1.0),)], 0.0, id="an absence is not bridged"
+        ),
+        pytest.param([(busy(5, 1.0),), (busy(3, 1.0),)], 0.0, id="a time that goes back adds nothing"),
+        pytest.param(
+            [(busy(4, 1.0),), (busy(2, 1.0),), (busy(6, 1.0),)], 2.0, id="nothing is counted twice after going back"
+        ),
+        pytest.param(
+            [(busy(0, 1.0, interval=300.0),), (busy(20, 1.0, interval=2.0),)], 0.0, id="the shorter interval decides"
+        ),
+        pytest.param(
+            [(busy(0, 1.0),), (busy(1, 1.0, "dcgm"),), (busy(2, 1.0),), (busy(4, 1.0),)],
+            2.0,
+            id="another source breaks the count and adds nothing",
+        ),
+    ],
+)
+def test_busy_seconds(steps, seconds):
+    assert fed(*steps) == {"busy_seconds_total": seconds}
+
+
+def test_energy_is_integrated_from_power_also_beside_the_cards_own_counter():
+    own = busy(2, 1e9, metric="energy_joules_total")
+    assert fed((power(0, 100.0),), (power(2, 300.0), own)) == {"energy_estimated_joules_total": 400.0}
+
+
+def test_both_counters_of_one_device_are_independent():
+    steps = ((busy(0, 1.0), power(0, 50.0)), (power(2, 50.0),), (busy(4, 1.0), power(4, 50.0)))
+    assert fed(*steps) == {"busy_seconds_total": 0.0, "energy_estimated_joules_total": 200.0}
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param((), id="no reading"),
+        pytest.param((busy(2, Absent.IMPLAUSIBLE),), id="an absence"),
+        pytest.param((busy(2, 1.0, "dcgm"),), id="another source's reading"),
+        pytest.param((MergedReading("utilization_ratio", "die1", 1.0, "nvml", 2.0, 2.0),), id="a labelled reading"),
+    ],
+)
+def test_a_counter_is_absent_while_its_input_is(last):
+    assert fed((busy(0, 1.0),), last) == {}
+
+
+def test_a_reading_carries_the_time_and_interval_of_its_input():
+    accumulator = Accumulator()
+    device = merged(busy(7.5, 0.5, interval=3.0))
+    accumulator.advance([device])
+    (result,) = accumulator.with_counters([device])
+    assert result.readings[-1] == MergedReading("busy_seconds_total", "", 0.0, "telemetry", 7.5, 3.0)
+
+
+def test_with_counters_alone_counts_nothing():
+    accumulator = Accumulator()
+    accumulator.advance([merged(busy(0, 1.0))])
+    later = merged(busy(2, 1.0))
+    assert counted(accumulator, later) == counted(accumulator, later) == {"busy_seconds_total": 0.0}
+
+
+def test_a_device_that_is_missing_from_one_merge_is_not_bridged():
+    accumulator = Accumulator()
+    other = merged(busy(1, 1.0), id="GPU-b")
+    for devices in ([merged(busy(0, 1.0))], [other], [merged(busy(2, 1.0))]):
+        accumulator.advance(devices)
+    assert counted(accumulator, merged(busy(2, 1.0))) == {"busy_seconds_total": 0.0}
+
+
+def test_devices_are_counted_apart():
+    accumulator = Accumulator()
+    for taken in (0.0, 2.0):
+        accumulator.advance([merged(busy(taken, 1.0)), merged(busy(taken, 0.25), id="GPU-b")])
+    assert counted(accumulator, merged(busy(2, 1.0))) == {"busy_seconds_total": 2.0}
+    assert counted(accumulator, merged(busy(2, 1.0), id="GPU-b")) == {"busy_seconds_total": 0.5}
+
+
+def test_events_are_counted_by_code_also_while_the_device_is_lost():
+    accumulator = Accumulator()
+    accumulator.count_event("GPU-a", "xid_79", 1_800_000_000.0)
+    accumulator.count_event("GPU-a", "xid_31", 1_800_000_001.0)
+    accumulator.count_event("GPU-a", "xid_31", 1_800_000_009.0)
+    accumulator.count_event("GPU-b", "xid_31", 1_800_000_020.0)
+    assert counted(accumulator, replace(BARE, up=False)) == {
+        "events_total:xid_31": 2.0,
+        "event_last_timestamp_seconds:xid_31": 1_800_000_009.0,
+        "events_total:xid_79": 1.0,
+        "event_last_timestamp_seconds:xid_79": 1_800_000_000.0,
+    }
+
+
+def test_an_event_at_an_impossible_time_is_counted_without_its_time():
+    accumulator = Accumulator()
+    accumulator.count_event("GPU-a", "xid_31", math.inf)
+    assert counted(accumulator, BARE) == {
+        "events_total:xid_31": 1.0,
+        "event_last_timestamp_seconds:xid_31": Absent.IMPLAUSIBLE,
+    }
+
+
+def test_made_up_codes_are_bounded_and_no_event_is_lost():
+    accumulator = Accumulator()
+    for number in range(10 * MOST_CODES):
+        accumulator.count_event("GPU-a", f"code_{number}", 1_800_000_000.0)
+    totals = {key: value for key, value in counted(accumulator, BARE).items() if key.startswith("events_total")}
+    assert len(totals) == MOST_CODES + 1
+    assert totals["events_total:other"] == 9 * MOST_CODES
+    assert sum(totals.values()) == 10 * MOST_CODES
+
+
+def test_a_forgotten_device_starts_anew_and_the_others_go_on():
+    accumulator = Accumulator()
+    for taken in (0.0, 2.0):
+        accumulator.advance([merged(busy(taken, 1.0)), merged(busy(taken, 1.0), id="GPU-b")])
+    accumulator.count_event("GPU-a", "xid_31", 1_800_000_000.0)
+    accumulator.forget("GPU-a")
+    accumulator.forget("never seen")
+    assert counted(accumulator, merged(busy(2, 1.0))) == {}
+    accumulator.advance([merged(busy(4, 1.0)), merged(busy(4, 1.0), id="GPU-b")])
+    assert counted(accumulator, merged(busy(4, 1.0))) == {"busy_seconds_total": 0.0}
+    assert counted(accumulator, merged(busy(4, 1.0), id="GPU-b")) == {"busy_seconds_total": 4.0}
+
+
+def test_every_counter_is_in_the_catalogue():
+    accumulator = Accumulator()
+    device = merged(busy(0, 1.0), power(0, 1.0))
+    accumulator.advance([device])
+    accumulator.count_event("GPU-a", "xid_31", 1_800_000_000.0)
+    (result,) = accumulator.with_counters([device])
+    assert {reading.metric for reading in result.readings} <= BY_KEY.keys()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One merge: a power reading of a source after `elapsed` seconds, or none."""
+
+    elapsed: float
+    value: Value | None
+    source: str
+    interval: float
+
+
+STEPS = st.lists(
+    st.builds(
+        Step,
+        elapsed=st.floats(-5, 50, allow_nan=False),
+        value=st.none() | st.sampled_from(list(Absent)) | st.floats(0, 20_000, allow_nan=False),
+        source=st.sampled_from(["nvml", "nvml", "nvml", "dcgm"]),
+        interval=st.sampled_from([2.0, 15.0]),
+    ),
+    max_size=40,
+)
+
+
+def reference(points: list[MergedReading | None]) -> float:
+    """The integral as one would write it down, over the list of all that was ever seen."""
+    numbers = [point for point in points if point is not None and isinstance(point.value, float)]
+    first = numbers[0].source if numbers else ""
+    total, previous = 0.0, None
+    for point in points:
+        if point is None or isinstance(point.value, Absent) or point.source != first:
+            previous = None
+        elif previous is None or point.taken > previous.taken:
+            if previous is not None and point.taken - previous.taken <= 2 * min(point.interval, previous.interval):
+                total += (point.taken - previous.taken) * (point.value + previous.value) / 2
+            previous = point
+    return total
+
+
+@given(STEPS)
+def test_any_course_gives_the_reference_integral_and_never_decreases(steps):
+    accumulator, points, taken, before = Accumulator(), [], 1000.0, 0.0
+    for step in steps:
+        taken += step.elapsed
+        point = None if step.value is None else power(taken, step.value, step.source, step.interval)
+        points.append(point)
+        device = merged(*([] if point is None else [point]))
+        accumulator.advance([device])
+        value = counted(accumulator, device).get("energy_estimated_joules_total")
+        if value is not None:
+            assert math.isfinite(value)
+            assert value >= before
+            assert value == pytest.approx(reference(points), rel=1e-9, abs=1e-9)
+            before = value

@@ -1,0 +1,90 @@
+"""The clock guard: what counts as a step, and that the thread outlives all that its callbacks do."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from telemetry_daemon.clock import ClockGuard
+
+DEADLINE_SECONDS = 30.0
+
+
+class Clocks:
+    """A monotonic and a wall clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.monotonic_now = 100.0
+        self.wall_now = 1_800_000_000.0
+
+    def pass_time(self, seconds: float, set_by: float = 0.0) -> None:
+        self.monotonic_now += seconds
+        self.wall_now += seconds + set_by
+
+    def guard(self, on_step, **more) -> ClockGuard:
+        return ClockGuard(on_step, monotonic=lambda: self.monotonic_now, wall=lambda: self.wall_now, **more)
+
+
+@pytest.mark.parametrize(
+    ("set_by", "steps"),
+    [
+        pytest.param([0.0, 0.0, 0.0], [], id="nobody sets it"),
+        pytest.param([-3600.0, 0.0], [-3600], id="an hour back, told once"),
+        pytest.param([2_592_000.0, 0.0], [2_592_000], id="thirty days forward, told once"),
+        pytest.param([3600.0, -3600.0], [3600, -3600], id="there and back"),
+        pytest.param([0.9, -0.9, 0.9, -0.9], [], id="small corrections either way"),
+        pytest.param([0.6, 0.6, 0.6, 0.6], [1.2, 1.2], id="small steps add up"),
+        pytest.param([1e-4] * 100, [], id="slewing"),
+    ],
+)
+def test_what_counts_as_a_step(set_by, steps):
+    clocks, told = Clocks(), []
+    guard = clocks.guard(told.append)
+    for seconds in set_by:
+        clocks.pass_time(0.5, seconds)
+        guard.tick()
+    assert told == pytest.approx(steps)
+    assert guard.ticks == len(set_by)
+
+
+def test_a_long_pause_of_both_clocks_is_no_step():
+    clocks, told = Clocks(), []
+    guard = clocks.guard(told.append)
+    clocks.pass_time(86_400.0)
+    guard.tick()
+    assert told == []
+
+
+def test_the_thread_ticks_until_it_is_stopped():
+    ticked = threading.Semaphore(0)
+    guard = ClockGuard(lambda seconds: None, on_tick=ticked.release)
+    guard.start()
+    for _ in range(3):
+        assert ticked.acquire(timeout=DEADLINE_SECONDS)
+    guard.stop()
+    assert guard.join(DEADLINE_SECONDS)
+    assert guard.ticks >= 3
+
+
+def test_the_thread_outlives_a_callback_that_raises_and_calls_it_again(caplog):
+    clocks, told, ticked = Clocks(), [], threading.Semaphore(0)
+
+    def fail_twice(seconds):
+        told.append(seconds)
+        if len(told) < 3:
+            raise RuntimeError("the scheduler is busy")
+
+    guard = clocks.guard(fail_twice, on_tick=ticked.release)
+    clocks.pass_time(1.0, 50.0)
+    guard.start()
+    for _ in range(2):
+        assert ticked.acquire(timeout=DEADLINE_SECONDS), "no tick after those that failed"
+    guard.stop()
+    assert guard.join(DEADLINE_SECONDS)
+    assert told == [50.0, 50.0, 50.0]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"], "told once, then that it went well"
+
+
+def test_joining_a_guard_that_was_never_started_is_done_at_once():
+    assert ClockGuard(lambda seconds: None).join(0.0)

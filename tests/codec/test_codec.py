@@ -1,0 +1,211 @@
+"""The plain forms keep everything, and refuse with the place what they do not know."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import codec_kit
+from telemetry_parsers import codec
+from telemetry_parsers.model import (
+    Absent,
+    Capture,
+    Command,
+    Device,
+    Event,
+    Failure,
+    Files,
+    Library,
+    Metric,
+    Output,
+    Poll,
+    Problem,
+    Process,
+    Reading,
+    Report,
+)
+
+METRIC = Metric("accelerator_acme_x", "gauge", "", "X.")
+CAPTURE = Capture(
+    source="acme-smi",
+    poll="readings",
+    request=Command(alternatives=(("acme-smi", "-q"),), env=(("LANG", "C"),)),
+    outputs=(Output(name="acme-smi -q", text="Temp 41\n", status=0, data={"a": [1, None, True, "x", 0.5]}),),
+    failure=Failure("failed", "timeout", "no answer in 2 s"),
+    seconds=0.25,
+)
+PARSER = codec.DescribedParser(
+    contract_version=1,
+    name="acme-smi",
+    vendor="acme",
+    gives=("power_watts",),
+    polls=(Poll("readings", Files(globs=("/sys/x",), skip_when=(("vendor", "0x1"),))),),
+    metrics=(METRIC,),
+)
+REPORT = Report(
+    devices=(Device("acme", 0, facts=(("firmware", "1"),)),),
+    readings=(Reading(0, "power_watts", 80.0), Reading(0, "fan_ratio", Absent.NOT_SUPPORTED)),
+    events=(Event(0, "79", "lost"),),
+    processes=(Process(0, 12, "train", 1e9),),
+    problems=(Problem("line 3", "what?"),),
+    facts=(("version", "1.0"),),
+)
+
+
+def through_text(plain: Any) -> Any:
+    return codec.decode_line(codec.encode_line(plain))
+
+
+@given(codec_kit.captures)
+def test_a_capture_survives_as_a_line_of_text(capture: Capture) -> None:
+    assert codec.capture_from_plain(through_text(codec.capture_to_plain(capture))) == capture
+
+
+@given(codec_kit.reports)
+def test_a_report_survives_as_a_line_of_text(report: Report) -> None:
+    assert codec.report_from_plain(through_text(codec.report_to_plain(report))) == report
+
+
+@given(codec_kit.polls)
+def test_a_poll_survives_as_a_line_of_text(poll: Poll) -> None:
+    assert codec.poll_from_plain(through_text(codec.poll_to_plain(poll))) == poll
+
+
+@given(codec_kit.parsers)
+def test_a_description_survives_as_a_line_of_text(parser: codec.DescribedParser) -> None:
+    assert codec.described_parser_from_plain(through_text(codec.parser_to_plain(parser))) == parser
+
+
+@given(codec_kit.captures)
+def test_a_line_is_one_line_of_ascii(capture: Capture) -> None:
+    line = codec.encode_line(codec.capture_to_plain(capture))
+    assert line.isascii()
+    assert "\n" not in line
+
+
+@given(codec_kit.plain_data)
+def test_no_plain_data_makes_a_decoder_raise_anything_but_its_own_error(plain: Any) -> None:
+    for decode in (codec.capture_from_plain, codec.report_from_plain, codec.described_parser_from_plain):
+        with pytest.raises(codec.CodecError):
+            decode(plain)
+
+
+@given(codec_kit.plain_data, st.data())
+def test_a_wrong_field_is_refused_by_name_or_harmless(junk: Any, data: st.DataObject) -> None:
+    """Any value put in place of any field is either refused at that field or gives a capture that survives."""
+    plain = codec.capture_to_plain(CAPTURE)
+    key = data.draw(st.sampled_from(sorted(plain)))
+    plain[key] = junk
+    try:
+        capture = codec.capture_from_plain(plain)
+    except codec.CodecError as error:
+        place = error.path
+    else:
+        place = key
+        assert codec.capture_from_plain(through_text(codec.capture_to_plain(capture))) == capture
+    assert place.startswith(key)
+
+
+def test_ints_become_floats_where_a_number_is_meant() -> None:
+    plain = codec.report_to_plain(Report(readings=(Reading(None, "power_watts", 1.0),)))
+    plain["readings"][0]["value"] = 7
+    value = codec.report_from_plain(plain).readings[0].value
+    assert isinstance(value, float)
+    assert value == 7.0
+
+
+# Each row: the valid plain form, how to spoil it, and the error in full.
+SPOILED: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any], str], ...] = (
+    ("schema", lambda: CAPTURE, lambda p: p.update(schema="telemetry.capture/2"), "schema: expected telemetry.capture/1, found 'telemetry.capture/2'"),
+    ("unknown key", lambda: CAPTURE, lambda p: p.update(colour=1), "colour: unknown key"),
+    ("missing key", lambda: CAPTURE, lambda p: p.pop("poll"), "poll: missing"),
+    ("text", lambda: CAPTURE, lambda p: p.update(source=None), "source: expected a string, found None"),
+    ("whole", lambda: CAPTURE, lambda p: p["outputs"][0].update(status="0"), "outputs[0].status: expected a whole number of at most 64 bits, found '0'"),
+    ("whole is no bool", lambda: CAPTURE, lambda p: p["outputs"][0].update(status=True), "outputs[0].status: expected a whole number of at most 64 bits, found True"),
+    ("whole is no fraction", lambda: CAPTURE, lambda p: p["outputs"][0].update(status=1.0), "outputs[0].status: expected a whole number of at most 64 bits, found 1.0"),
+    ("whole is bounded", lambda: CAPTURE, lambda p: p["outputs"][0].update(status=2**63), "outputs[0].status: expected a whole number of at most 64 bits, found 9223372036854775808"),
+    ("number", lambda: CAPTURE, lambda p: p.update(seconds=[1]), "seconds: expected a number, found list"),
+    ("number is no bool", lambda: CAPTURE, lambda p: p.update(seconds=True), "seconds: expected a number, found True"),
+    ("NaN", lambda: CAPTURE, lambda p: p.update(seconds=math.nan), "seconds: expected a finite number"),
+    ("infinity", lambda: CAPTURE, lambda p: p.update(seconds=-math.inf), "seconds: expected a finite number"),
+    ("larger than any float", lambda: CAPTURE, lambda p: p.update(seconds=10**400), "seconds: expected a finite number"),
+    ("data NaN", lambda: CAPTURE, lambda p: p["outputs"][0].update(data={"a": [0, math.nan]}), "outputs[0].data.a[1]: expected a finite number"),
+    ("data of another type", lambda: CAPTURE, lambda p: p["outputs"][0].update(data={"a": b""}), "outputs[0].data.a: expected plain data, found bytes"),
+    ("data with odd keys", lambda: CAPTURE, lambda p: p["outputs"][0].update(data={1: 2}), "outputs[0].data: expected keys that are strings, found 1"),
+    ("list", lambda: CAPTURE, lambda p: p.update(outputs={}), "outputs: expected a list, found dict"),
+    ("object", lambda: CAPTURE, lambda p: p.update(outputs=["x"]), "outputs[0]: expected an object, found 'x'"),
+    ("state", lambda: CAPTURE, lambda p: p["failure"].update(state="broken"), "failure.state: expected one of ok failed stuck missing no_devices not_mine suspended released disabled, found 'broken'"),
+    ("reason", lambda: CAPTURE, lambda p: p["failure"].update(reason="x" * 99), "failure.reason: expected one of timeout exit_status not_understood driver_gone no_permission too_much_output library_mismatch killed internal, found 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"),
+    ("request kind", lambda: CAPTURE, lambda p: p["request"].update(kind="shell"), "request.kind: expected one of command files library, found 'shell'"),
+    ("request", lambda: CAPTURE, lambda p: p.update(request=3), "request.kind: expected one of command files library, found None"),
+    ("command line", lambda: CAPTURE, lambda p: p["request"].update(alternatives=[["a"], ["b", 1]]), "request.alternatives[1][1]: expected a string, found 1"),
+    ("pair", lambda: CAPTURE, lambda p: p["request"].update(env=[["a", "b", "c"]]), "request.env[0]: expected a pair of strings, found list"),
+    ("per", lambda: CAPTURE, lambda p: p["request"].update(per="die"), "request.per: expected one of card device, found 'die'"),
+    ("absent reason", lambda: REPORT, lambda p: p["readings"][1].update(value={"absent": "gone"}), "readings[1].value.absent: expected one of not_supported not_permitted not_reported implausible not_understood, found 'gone'"),
+    ("value null", lambda: REPORT, lambda p: p["readings"][0].update(value=None), "readings[0].value: expected a number, found None"),
+    ("outcome", lambda: REPORT, lambda p: p.update(outcome=[]), "outcome: expected one of ok no_devices not_mine wrong_request failed, found list"),
+    ("flag", lambda: REPORT, lambda p: p["devices"][0].update(up=1), "devices[0].up: expected true or false, found 1"),
+    ("nested missing", lambda: REPORT, lambda p: p["devices"][0].pop("uuid"), "devices[0].uuid: missing"),
+    ("process", lambda: REPORT, lambda p: p["processes"][0].update(pid=None), "processes[0].pid: expected a whole number of at most 64 bits, found None"),
+    ("event time", lambda: REPORT, lambda p: p["events"][0].update(wall_time="now"), "events[0].wall_time: expected a number, found 'now'"),
+    ("tier", lambda: PARSER, lambda p: p["polls"][0].update(tier="daily"), "polls[0].tier: expected one of fast slow inventory, found 'daily'"),
+    ("nested request", lambda: PARSER, lambda p: p["polls"][0]["request"].update(globs="x"), "polls[0].request.globs: expected a list, found 'x'"),
+    ("metric kind", lambda: PARSER, lambda p: p["metrics"][0].update(kind="summary"), "metrics[0].kind: expected one of gauge counter info, found 'summary'"),
+    ("gives", lambda: PARSER, lambda p: p.update(gives=[1]), "gives[0]: expected a string, found 1"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "spoil", "error"), [row[1:] for row in SPOILED], ids=[row[0] for row in SPOILED])
+def test_what_is_wrong_is_named_with_its_place(
+    make: Callable[[], Any], spoil: Callable[[Any], Any], error: str
+) -> None:
+    encode, decode = {
+        Capture: (codec.capture_to_plain, codec.capture_from_plain),
+        Report: (codec.report_to_plain, codec.report_from_plain),
+        codec.DescribedParser: (codec.parser_to_plain, codec.described_parser_from_plain),
+    }[type(make())]
+    plain = json.loads(json.dumps(encode(make())))
+    assert decode(plain) == make()
+    spoil(plain)
+    with pytest.raises(codec.CodecError) as caught:
+        decode(plain)
+    assert str(caught.value) == error
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("{", "not JSON: Expecting property name"),
+        ("[NaN]", "not JSON: NaN is not a number"),
+        ("[-Infinity]", "not JSON: -Infinity is not a number"),
+        (b"\xff\xfe\xfd", "not JSON: "),
+        ("[" * 200_000, "not JSON: nested too deeply"),
+        ("9" * 5_000, "not JSON: "),
+    ],
+)
+def test_a_line_that_is_not_json_is_refused(line: str | bytes, error: str) -> None:
+    with pytest.raises(codec.CodecError, match=error.replace("[", r"\[")):
+        codec.decode_line(line)
+
+
+@pytest.mark.parametrize("plain", [math.nan, [math.inf], {"a": b"x"}, {(1, 2): 3}, object()])
+def test_what_is_not_plain_has_no_line(plain: Any) -> None:
+    with pytest.raises(codec.CodecError, match="not plain data"):
+        codec.encode_line(plain)
+
+
+def test_the_recorded_form_is_the_documented_one() -> None:
+    """The exact text of a recording: files on disk depend on it."""
+    capture = Capture("acme", "all", Library("acme", ("power",)), (Output("power", status=0, data={"watts": 1.5}),))
+    assert codec.encode_line(codec.capture_to_plain(capture)) == (
+        '{"schema":"telemetry.capture/1","source":"acme","poll":"all",'
+        '"request":{"kind":"library","reader":"acme","calls":["power"]},'
+        '"outputs":[{"name":"power","target":"","text":"","stderr":"","status":0,"data":{"watts":1.5}}],'
+        '"failure":null,"seconds":0.0,"cpu_seconds":0.0,"wall_time":0.0,"monotonic_time":0.0}'
+    )

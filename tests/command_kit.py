@@ -1,0 +1,147 @@
+"""For tests of the command reader: polls in short, what a process holds, and processes that cannot be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.process import Ended, Launch, Process, launch
+from telemetry_daemon.readers.supervise import Limits
+from telemetry_parsers.model import Capture, Command, Poll
+
+NO_TARGETS = Targets()
+# Short where a misbehaving tool makes us wait; long where only a busy machine does.
+QUICK = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.05, kill_seconds=10)
+# For processes that cannot be killed: nothing is gained by waiting.
+HOPELESS = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.02, kill_seconds=0.02)
+# The environment variable by which the processes of a test are found again.
+MARK = "TELEMETRY_TEST_MARK"
+
+
+def poll(command: Command, deadline: float = 30.0) -> Poll:
+    """A poll with this request; by default no test gets near its deadline."""
+    return Poll("readings", command, deadline=deadline)
+
+
+def read(reader: CommandReader, command: Command, deadline: float = 30.0) -> Capture:
+    """One read without targets."""
+    return reader.read(poll(command, deadline), NO_TARGETS)
+
+
+def tool(*line: str) -> Command:
+    """A request for one command line."""
+    return Command((line,))
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What our process holds: descriptors, threads, children."""
+
+    descriptors: int
+    threads: int
+    children: int
+
+    @classmethod
+    def now(cls) -> Holdings:
+        """Counted by the kernel."""
+        own = Path("/proc/self")
+        tasks = list((own / "task").iterdir())
+        children = sum(len((task / "children").read_text().split()) for task in tasks)
+        return cls(len(list((own / "fd").iterdir())), len(tasks), children)
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes that were started with this mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and _has(entry.path, wanted)]
+
+
+def _has(folder: str, wanted: bytes) -> bool:
+    try:
+        # A zombie's environment is empty.
+        return wanted in (Path(folder) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def eventually(condition: Callable[[], bool], patience_seconds: float = 20.0) -> bool:
+    """Whether it came to hold; waits far longer than it should ever take."""
+    until = time.monotonic() + patience_seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+class StuckProcess:
+    """A process in the kernel's hands: it takes every signal and does not end until told to."""
+
+    def __init__(self, pid: int = 4_194_304) -> None:
+        self.pid = pid
+        self.stdout, self._its_stdout = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.stderr, self._its_stderr = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.signals: list[int] = []
+        self.reaped = False
+        self.closed = False
+        self.members_live = False
+        self._status: int = -signal.SIGKILL
+        self._ended = threading.Event()
+
+    def prints(self, text: bytes) -> None:
+        """Write to its standard output."""
+        os.write(self._its_stdout, text)
+
+    def ends(self, status: int = -signal.SIGKILL) -> None:
+        """The kernel lets go of it."""
+        self._status = status
+        if not self._ended.is_set():
+            self._ended.set()
+            os.close(self._its_stdout)
+            os.close(self._its_stderr)
+
+    def exited(self) -> bool:
+        """Whether it was told to end."""
+        return self._ended.is_set()
+
+    def signal(self, number: int) -> None:
+        """Accepted, to no effect."""
+        if not self.reaped:
+            self.signals.append(number)
+
+    def reap(self) -> Ended:
+        """Half a second of CPU time."""
+        self.reaped = True
+        return Ended(self._status, 0.5)
+
+    def gone(self) -> bool:
+        """Whether its children are gone, too."""
+        return not self.members_live
+
+    def close(self) -> None:
+        """Close the pipes."""
+        self.closed = True
+        with contextlib.suppress(OSError):
+            os.close(self.stdout)
+            os.close(self.stderr)
+
+
+class Stand:
+    """A launcher that starts the processes it was given, one a time, and real ones after them."""
+
+    def __init__(self, *processes: Process) -> None:
+        self._processes = list(processes)
+        self.launches: list[Launch] = []
+
+    def __call__(self, what: Launch) -> Process:
+        """The next process."""
+        self.launches.append(what)
+        return self._processes.pop(0) if self._processes else launch(what)

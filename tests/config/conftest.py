@@ -1,0 +1,15 @@
+"""A workbench for each test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from config_kit import Workbench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Workbench:
+    """A folder of its own for the test's configuration file."""
+    return Workbench(tmp_path)

@@ -1,0 +1,224 @@
+"""What is wrong with a file is told in one line each: file, line, full path, what is wrong, what to do."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+from config_kit import Workbench
+from telemetry_daemon.config import load
+from telemetry_daemon.config_inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config_names import check_source_names
+
+WORDS = "must be one of"
+ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[log]\nlevle = "info"', "telemetry.toml:2: log.levle: no such setting; did you mean log.level?"),
+        ('\n[lgo]\nlevel = "info"', "telemetry.toml:2: lgo: no such section; did you mean log?"),
+        ('level = "info"', "telemetry.toml:1: level: no such setting; did you mean log.level?"),
+        ("[web]\nport = 1", ("telemetry.toml:2: web.port: no such setting; "
+         "known: config_file, listen_address, telemetry_path")),
+        ("[web]\npaths = []", "telemetry.toml:2: web.paths: no such setting; did you mean parsers.paths?"),
+        ("[sources.nvml]\nintervall = 1",
+         "telemetry.toml:2: sources.nvml.intervall: no such setting; did you mean sources.nvml.interval?"),
+        ("[log]\n\"a\\nb\" = 1",
+         'telemetry.toml:1: log."a\\nb": no such setting; known: format, level'),
+    ],
+)  # fmt: skip
+def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, text: str, complaint: str) -> None:
+    assert bench.complaints(text) == [complaint]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('log.level = "loud"', f'log.level: {WORDS} debug, info, warning, error, not "loud"'),
+        ('log.level = "INFO"', f'log.level: {WORDS} debug, info, warning, error, not "INFO"'),
+        ('log.level = "warn"', f'log.level: {WORDS} debug, info, warning, error, not "warn"; did you mean warning?'),
+        ("log.format = 3", f"log.format: {WORDS} text, json, not 3"),
+        ('sources.nvml.mode = "on"', f'sources.nvml.mode: {WORDS} auto, always, never, inventory, not "on"'),
+        ('sources.nvml.interval = "15"', 'sources.nvml.interval: must be a number, not the text "15"'),
+        ("sources.nvml.interval = true", "sources.nvml.interval: must be a number, not true"),
+        ("sources.nvml.interval = nan", "sources.nvml.interval: must be a finite number, not NaN"),
+        ("sources.nvml.interval = inf", "sources.nvml.interval: must be a finite number, not Infinity"),
+        ("sources.nvml.interval = 0.1", "sources.nvml.interval: must be at least 0.2, not 0.1"),
+        ("sources.nvml.interval = -1", "sources.nvml.interval: must be at least 0.2, not -1"),
+        ("sources.nvml.interval = 86401", "sources.nvml.interval: must be at most 86400, not 86401"),
+        ("sources.nvml.deadline = 0", "sources.nvml.deadline: must be at least 0.1, not 0"),
+        ("sources.nvml.deadline = 301", "sources.nvml.deadline: must be at most 300, not 301"),
+        ('sources.nvml.wake_suspended = "true"',
+         'sources.nvml.wake_suspended: must be true or false, not the text "true"'),
+        ("sources.nvml.wake_suspended = 1", "sources.nvml.wake_suspended: must be true or false, not 1"),
+        ('sources.nvml = "never"',
+         'sources.nvml: must be a section of its own, with settings below its heading, not the text "never"'),
+        ("sources = 1", "sources: must be a section of its own, with settings below its heading, not 1"),
+        ("log = 2026-01-01",
+         'log: must be a section of its own, with settings below its heading, not "2026-01-01"'),
+        ("sources.nvml.path = 3", "sources.nvml.path: must be a text in quotes, not 3"),
+        ('sources.nvml.path = "bin/tool"',
+         'sources.nvml.path: must be an absolute path, one that starts with /, not "bin/tool"'),
+        ('state.directory = ""', 'state.directory: must be an absolute path, one that starts with /, not ""'),
+        ('state.runtime_directory = "/a\\nb"',
+         'state.runtime_directory: must be a path without control characters, not "/a\\nb"'),
+        ('parsers.paths = "/a"', 'parsers.paths: must be a list of texts, as in ["…", "…"], not the text "/a"'),
+        ('parsers.paths = ["/a", "/b", "/a"]', 'parsers.paths: names "/a" twice'),
+        ('parsers.paths = ["a"]', 'parsers.paths: must be an absolute path, one that starts with /, not "a"'),
+        ('web.telemetry_path = "metrics"',
+         'web.telemetry_path: must start with / and consist of letters, digits and . _ ~ - / not "metrics"'),
+        ('web.telemetry_path = "/a?b"',
+         'web.telemetry_path: must start with / and consist of letters, digits and . _ ~ - / not "/a?b"'),
+        *((f'web.telemetry_path = "{route}"',
+           f"web.telemetry_path: {route} is taken by another page; choose a path such as /metrics")
+          for route in ("/", "/healthz", "/readyz", "/api", "/api/v1/snapshot")),
+        ("web.listen_address = 19400", 'web.listen_address: must be a list of texts, as in ["…", "…"], not 19400'),
+        ("web.listen_address = []",
+         "web.listen_address: must not be empty; leave the setting out for its default, not []"),
+        ('web.listen_address = [":1", ":1"]', 'web.listen_address: names ":1" twice'),
+        ('web.listen_address = "19400"', f"web.listen_address: '19400' is not a listen address; {ADDRESS_FORMS}"),
+        ('web.listen_address = "::1:19400"',
+         f"web.listen_address: '::1:19400' is not a listen address; {ADDRESS_FORMS}"),
+        ('web.listen_address = ":70000"', "web.listen_address: :70000: a port is at most 65535; choose another"),
+        ('web.listen_address = "127.0.0.256:1"', 'web.listen_address: "127.0.0.256:1" has a wrong IP address'),
+        ('web.listen_address = "[::g]:1"', 'web.listen_address: "[::g]:1" has a wrong IP address'),
+        ('web.listen_address = "my host:1"',
+         'web.listen_address: "my host:1" has a host that is neither a name nor an IP address'),
+        ('web.listen_address = "a\\nb:1"',
+         'web.listen_address: must be an address without control characters, not "a\\nb:1"'),
+        ('expect.devices.nvidia = "8"', 'expect.devices.nvidia: must be a whole number, not the text "8"'),
+        ("expect.devices.nvidia = 8.0", "expect.devices.nvidia: must be a whole number, not 8.0"),
+        ("expect.devices.nvidia = -1", "expect.devices.nvidia: must be at least 0, not -1"),
+        ("expect.devices.nvidai = 8", "expect.devices.nvidai: no such vendor; did you mean nvidia?"),
+        ("expect.devices = 8",
+         "expect.devices: must be a section of its own, with settings below its heading, not 8"),
+        ('export.textfile.path = "/a/telemetry.txt"',
+         ("export.textfile.path: must end in .prom, since the collector reads no other files, "
+         'not "/a/telemetry.txt"')),
+        ("export.textfile.interval = 0.5", "export.textfile.interval: must be at least 1, not 0.5"),
+        ("[sources.NVML]",
+         "sources.NVML: the name of a source consists of small letters, digits and hyphens, as in mthreads-gmi"),
+        ("[sources.hysmi]", "sources.hysmi: no such source; did you mean hy-smi?"),
+        ("[sources.cnmon]", "sources.cnmon: no such source; known: host, hy-smi, mthreads-gmi, nvml"),
+    ],
+)  # fmt: skip
+def test_a_bad_value_is_named_with_its_remedy(bench: Workbench, text: str, complaint: str) -> None:
+    assert bench.complaints(text) == [f"telemetry.toml:1: {complaint}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[log]\n# level\nlevel = 1", 3),
+        ("[web]\n[log]\n  level=1", 3),
+        ("\nlog = { format = 'text', level = 1 }", 2),
+        ("log.format = 'text'\nlog.level = 1", 2),
+        ("[ log ]  # logging\nlevel = 1", 2),
+        ('["log"]\n"level" = 1', 2),
+        ("[log]\nformat = 'text' # level = 2\n\nlevel = 1", 4),
+    ],
+)
+def test_the_line_is_found_however_the_setting_is_written(bench: Workbench, text: str, line: int) -> None:
+    (complaint,) = bench.complaints(text)
+    assert complaint.startswith(f"telemetry.toml:{line}: log.level: ")
+
+
+def test_several_errors_are_told_in_the_order_of_their_lines(bench: Workbench) -> None:
+    text = '[web]\nbogus = 1\n[log]\nformat = "xml"\n[sources.nvml]\ninterval = "1"\n[log.more]\n'
+    numbers = [line.split(":")[1] for line in bench.complaints(text)]
+    assert numbers == ["2", "4", "6", "7"]
+
+
+def test_very_many_errors_are_cut_short(bench: Workbench) -> None:
+    lines = bench.complaints("".join(f"k{number} = 1\n" for number in range(70)))
+    assert len(lines) == 51
+    assert lines[-1] == "and 20 more errors"
+
+
+def test_a_long_value_is_cut(bench: Workbench) -> None:
+    (complaint,) = bench.complaints(f'[log]\nlevel = "{"x" * 5000}"')
+    assert len(complaint) < 200
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"[log\n", "telemetry.toml:1: is not valid TOML at column "),
+        (b"[log]\nlevel = info\n", "telemetry.toml:2: is not valid TOML at column "),
+        (b"a = 1\na = 2\n", "telemetry.toml"),
+        (b"\xff\xfe[\0l\0o\0g\0]\0", "telemetry.toml: is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
+        (b"\x7fELF\0\0", "telemetry.toml: is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
+        ("[log]\n# größer\n".encode("latin-1"), "telemetry.toml:2: is not valid UTF-8; save the file as UTF-8 text"),
+        (b"\xef\xbb\xbf[log]\n", "telemetry.toml:1: begins with a byte order mark; save the file as UTF-8 without one"),
+        (b"a = " + b"[" * 100_000, "telemetry.toml"),
+        (b"a = " + b"9" * 5000, "telemetry.toml"),
+        (b"#" * (1 << 20) + b"\n", "telemetry.toml: cannot be read: it is larger than 1048576 bytes"),
+    ],
+    ids=["header", "bare word", "twice", "utf-16", "binary", "latin-1", "bom", "deep", "huge number", "huge file"],
+)
+def test_a_file_that_is_no_toml_is_refused_in_one_line(bench: Workbench, content: bytes, complaint: str) -> None:
+    (line,) = bench.complaints(content)
+    assert line.startswith(complaint)
+
+
+def test_a_folder_is_refused(bench: Workbench) -> None:
+    bench.file.mkdir()
+    assert bench.complaints() == ["telemetry.toml: cannot be read: it is a folder; name the file in it"]
+
+
+def test_a_pipe_is_refused_and_not_waited_for(bench: Workbench) -> None:
+    os.mkfifo(bench.file)
+    assert bench.complaints() == ["telemetry.toml: cannot be read: it is not a regular file"]
+
+
+def test_a_socket_is_refused(bench: Workbench) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(bench.file))
+        assert bench.complaints() == ["telemetry.toml: cannot be read: it is not a regular file"]
+
+
+def test_a_file_without_permission_is_an_error_and_not_the_defaults(bench: Workbench) -> None:
+    # Root may read everything but this write-only switch of the kernel.
+    bench.file.symlink_to("/proc/sys/vm/drop_caches")
+    remedy = f"permission denied for user id {os.geteuid()}; make the file readable for it"
+    assert bench.complaints() == [f"telemetry.toml: cannot be read: {remedy}"]
+
+
+def test_a_loop_of_links_is_refused(bench: Workbench) -> None:
+    bench.file.symlink_to(bench.file)
+    (line,) = bench.complaints()
+    assert line.startswith("telemetry.toml: cannot be read: ")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\nb", "caf\udce9"])
+def test_an_odd_path_still_gives_one_line(path: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(ConfigInputs(path=path))
+    assert str(caught.value).isprintable()
+    assert str(caught.value).encode()
+
+
+def test_the_error_carries_the_exit_status_of_configuration_errors(bench: Workbench) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(bench.inputs("x = 1"))
+    assert caught.value.status == 78
+
+
+def test_a_file_that_was_asked_for_must_be_there(bench: Workbench) -> None:
+    asked = ConfigInputs(path=str(bench.file))
+    with pytest.raises(ConfigError) as caught:
+        load(asked)
+    remedy = "`telemetry config default` prints one to start from"
+    assert str(caught.value) == f"{bench.file}: there is no such file; {remedy}"
+
+
+def test_folders_of_parsers_may_bring_sources_that_are_checked_once_they_are_loaded(bench: Workbench) -> None:
+    settings = bench.settings('[parsers]\npaths = ["/p"]\n[sources.cnmon]\nmode = "always"\n')
+    check_source_names(settings, ("host", "cnmon"))
+    with pytest.raises(ConfigError) as caught:
+        check_source_names(settings, ("host", "cnmonitor"))
+    assert str(caught.value) == "sources.cnmon: no such source; did you mean cnmonitor?"

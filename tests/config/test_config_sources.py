@@ -1,0 +1,190 @@
+"""Flags beat the environment, the environment beats the file, the file beats the defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from config_kit import SOURCES, Workbench
+from telemetry_daemon.config import load
+from telemetry_daemon.config_inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config_table import settings_rows
+from telemetry_daemon.settings import Settings, SourceSettings
+
+FILE = '[log]\nlevel = "warning"\n[sources.nvml]\nmode = "always"\ninterval = 9\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "overrides", "level"),
+    [
+        (None, {}, {}, "info"),
+        (FILE, {}, {}, "warning"),
+        (FILE, {"TELEMETRY_LOG_LEVEL": "error"}, {}, "error"),
+        (FILE, {"TELEMETRY_LOG_LEVEL": "error"}, {"log.level": "debug"}, "debug"),
+        (None, {"TELEMETRY_LOG_LEVEL": "error"}, {}, "error"),
+        (FILE, {"TELEMETRY_LOG_LEVEL": ""}, {}, "warning"),
+        (FILE, {"LOG_LEVEL": "error", "telemetry_log_level": "error"}, {}, "warning"),
+    ],
+)
+def test_precedence(
+    bench: Workbench, text: str | None, environment: dict[str, str], overrides: dict[str, object], level: str
+) -> None:
+    assert bench.settings(text, environment, overrides).log.level == level
+
+
+@pytest.mark.parametrize(
+    ("by_flag", "by_variable", "expected"),
+    [("one", "two", "one"), (None, "two", "two"), (None, None, "default"), ("one", None, "one"), (None, "", "default")],
+)
+def test_the_file_is_the_flags_or_the_variables_or_the_default_one(
+    tmp_path: Path, by_flag: str | None, by_variable: str | None, expected: str
+) -> None:
+    for name in ("one", "two", "default"):
+        (tmp_path / name).write_text(f'[state]\ndirectory = "/{name}"\n')
+    variable = by_variable and str(tmp_path / by_variable)
+    inputs = ConfigInputs(
+        path=by_flag and str(tmp_path / by_flag),
+        environment={} if variable is None else {"TELEMETRY_CONFIG": variable},
+        default_path=str(tmp_path / "default"),
+    )
+    assert load(inputs).state_directory == f"/{expected}"
+
+
+def test_a_file_named_by_the_variable_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load(ConfigInputs(environment={"TELEMETRY_CONFIG": str(tmp_path / "none.toml")}))
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "expected"),
+    [
+        ("TELEMETRY_WEB_LISTEN_ADDRESS", ":1, [::1]:2", {"web": {"listen_address": (":1", "[::1]:2")}}),
+        ("TELEMETRY_WEB_CONFIG_FILE", "/w.yml", {"web": {"config_file": "/w.yml"}}),
+        ("TELEMETRY_PARSERS_PATHS", "/a,/b", {"plugin_paths": ("/a", "/b")}),
+        ("TELEMETRY_EXPECT_DEVICES", "nvidia=8, hygon = 4", {"expected_devices": (("hygon", 4), ("nvidia", 8))}),
+        ("TELEMETRY_STATE_DIRECTORY", "/s", {"state_directory": "/s"}),
+        ("TELEMETRY_STATE_RUNTIME_DIRECTORY", "/r", {"runtime_directory": "/r"}),
+        ("TELEMETRY_EXPORT_TEXTFILE_PATH", "/t.prom", {"textfile_path": "/t.prom"}),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "2.5", {"textfile_interval": 2.5}),
+        ("TELEMETRY_SOURCES_NVML_MODE", "never", {"sources": (("nvml", SourceSettings(mode="never")),)}),
+        ("TELEMETRY_SOURCES_HY_SMI_INTERVAL", "30", {"sources": (("hy-smi", SourceSettings(interval=30.0)),)}),
+        ("TELEMETRY_SOURCES_MTHREADS_GMI_WAKE_SUSPENDED", "true",
+         {"sources": (("mthreads-gmi", SourceSettings(wake_suspended=True)),)}),
+        ("TELEMETRY_SOURCES_HOST_PATH", "/proc", {"sources": (("host", SourceSettings(path="/proc")),)}),
+    ],
+)  # fmt: skip
+def test_a_variable_sets_what_its_name_says(
+    bench: Workbench, variable: str, text: str, expected: dict[str, object]
+) -> None:
+    settings = bench.settings(environment={variable: text})
+    for name, value in expected.items():
+        inner = value if isinstance(value, dict) else {}
+        target = getattr(settings, name)
+        assert (target == value) if not inner else all(getattr(target, key) == inner[key] for key in inner)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "complaint"),
+    [
+        ("TELEMETRY_LOG_LEVLE", "info", "no such setting; did you mean TELEMETRY_LOG_LEVEL?"),
+        ("TELEMETRY_OPTOUT", "1", "no such setting; unset it for this program"),
+        ("TELEMETRY_LOG_LEVEL", "loud", 'log.level: must be one of debug, info, warning, error, not "loud"'),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "15s", 'export.textfile.interval: must be a number, not the text "15s"'),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "1e3", 'export.textfile.interval: must be a number, not the text "1e3"'),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "nan", 'export.textfile.interval: must be a number, not the text "nan"'),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "0", "export.textfile.interval: must be at least 1, not 0.0"),
+        ("TELEMETRY_EXPECT_DEVICES", "nvidia", 'expect.devices.nvidia: must be a whole number, not the text ""'),
+        ("TELEMETRY_EXPECT_DEVICES", "nvidai=8", "expect.devices.nvidai: no such vendor; did you mean nvidia?"),
+        ("TELEMETRY_WEB_LISTEN_ADDRESS", ",",
+         "web.listen_address: must not be empty; leave the setting out for its default, not []"),
+        ("TELEMETRY_SOURCES_NVML_WAKE_SUSPENDED", "yes",
+         'sources.nvml.wake_suspended: must be true or false, not the text "yes"'),
+        ("TELEMETRY_SOURCES_NVM_MODE", "never", "sources.nvm: no such source; did you mean nvml?"),
+        ("TELEMETRY_SOURCES_A__B_MODE", "never",
+         "sources.a--b: the name of a source consists of small letters, digits and hyphens, as in mthreads-gmi"),
+        ("TELEMETRY_SOURCES_MODE", "never", "no such setting; did you mean TELEMETRY_SOURCES_NAME_MODE or TELEMETRY_SOURCES_NAME_PATH?"),
+        ("TELEMETRY_STATE_DIRECTORY", "caf\udce9", ("state.directory: must be an absolute path, one that starts with /, "
+         'not "caf\\udce9"')),
+        ("TELEMETRY_LOG_FORMAT", "\udcff", 'log.format: must be a text of valid UTF-8, not the text "\\udcff"'),
+    ],
+)  # fmt: skip
+def test_a_bad_variable_is_named(bench: Workbench, variable: str, text: str, complaint: str) -> None:
+    assert bench.complaints(environment={variable: text}) == [f"environment variable {variable}: {complaint}"]
+
+
+def test_a_variable_that_is_reserved_is_no_setting_and_no_error(bench: Workbench) -> None:
+    reserved = {"TELEMETRY_SHARED": "/captures", "TELEMETRY_DEBUG": "1", "TELEMETRY_TEST_CLOCK": "1"}
+    assert bench.settings(environment=reserved) == Settings()
+
+
+def test_flags_take_texts_lists_and_relative_paths(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    overrides = {"web.listen_address": (":1", ":2"), "web.config_file": "web.yml", "export.textfile.interval": "5"}
+    settings = bench.settings(overrides=overrides)
+    assert settings.web.listen_address == (":1", ":2")
+    assert settings.web.config_file == f"{tmp_path}/web.yml"
+    assert settings.textfile_interval == 5.0
+
+
+def test_an_empty_flag_takes_a_setting_of_the_file_back(bench: Workbench) -> None:
+    settings = bench.settings('[web]\nconfig_file = "/w.yml"\n', overrides={"web.config_file": ""})
+    assert settings.web.config_file == ""
+
+
+@pytest.mark.parametrize(
+    ("overrides", "complaint"),
+    [
+        ({"log.level": "loud"}, 'flag --log.level: log.level: must be one of debug, info, warning, error, not "loud"'),
+        ({"web.config_file": 3}, "flag --web.config.file: web.config_file: must be a text in quotes, not 3"),
+        ({"log.levle": "info"}, "flag log.levle: log.levle: no such setting; did you mean log.level?"),
+        ({"sources.nvm.mode": "never"}, "flag sources.nvm.mode: sources.nvm: no such source; did you mean nvml?"),
+    ],
+)
+def test_a_bad_flag_is_named(bench: Workbench, overrides: dict[str, object], complaint: str) -> None:
+    assert bench.complaints(overrides=overrides) == [complaint]
+
+
+def test_errors_of_the_file_and_of_the_environment_are_told_together(bench: Workbench) -> None:
+    environment = {"TELEMETRY_LOGLEVEL": "info", "TELEMETRY_LOG_FORMAT": "xml"}
+    assert bench.complaints("[log]\nlevel = 1\n", environment) == [
+        "environment variable TELEMETRY_LOGLEVEL: no such setting; did you mean TELEMETRY_LOG_LEVEL?",
+        'environment variable TELEMETRY_LOG_FORMAT: log.format: must be one of text, json, not "xml"',
+        "telemetry.toml:2: log.level: must be one of debug, info, warning, error, not 1",
+    ]
+
+
+def test_a_wrong_section_of_the_file_is_not_blamed_on_a_variable(bench: Workbench) -> None:
+    assert bench.complaints("web = 3\n", {"TELEMETRY_WEB_TELEMETRY_PATH": "/m"}) == [
+        "telemetry.toml:1: web: must be a section of its own, with settings below its heading, not 3"
+    ]
+
+
+def test_origins_name_the_variable_or_the_flag(bench: Workbench) -> None:
+    loaded = bench.loaded(FILE, {"TELEMETRY_LOG_FORMAT": "json"}, {"log.level": "debug"})
+    assert loaded.file == str(bench.file)
+    assert loaded.origins == {
+        "log.format": "environment variable TELEMETRY_LOG_FORMAT",
+        "log.level": "flag --log.level",
+    }
+
+
+def test_without_a_file_none_is_named(bench: Workbench) -> None:
+    assert bench.loaded().file is None
+
+
+def test_every_setting_has_a_variable_of_its_own(bench: Workbench) -> None:
+    variables = [row.variable for row in settings_rows()]
+    assert len(variables) == len(set(variables))
+    for variable in variables:
+        name = variable.replace("NAME", "NVML")
+        lines = bench.complaints(environment={name: "\x01,"})
+        assert all(line.startswith(f"environment variable {name}: ") for line in lines), lines
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_can_be_set_by_variable(bench: Workbench, source: str) -> None:
+    variable = f"TELEMETRY_SOURCES_{source.upper().replace('-', '_')}_MODE"
+    assert bench.settings(environment={variable: "never"}).source(source).mode == "never"

@@ -1,0 +1,107 @@
+"""The texts made from the models: the default file, the settings in force, the reference; none can go stale."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from config_kit import Workbench
+from telemetry_daemon.config_table import sections, settings_rows
+from telemetry_daemon.config_text import default_toml, reference_markdown, show_toml, toml_value
+from telemetry_daemon.settings import LogSettings, Settings, SourceSettings, WebSettings
+
+FULL = Settings(
+    log=LogSettings("debug", "json"),
+    web=WebSettings((":1", "[::1]:2"), "/w.yml", "/m"),
+    sources=(
+        ("hy-smi", SourceSettings("never", "/bin/hy-smi", 1.5, None, wake_suspended=True)),
+        ("nvml", SourceSettings(deadline=3.0)),
+    ),
+    plugin_paths=("/p", '/with "quotes" and ünïcode and \\'),
+    expected_devices=(("amd", 4), ("nvidia", 8)),
+    state_directory="/s",
+    runtime_directory="/r",
+    textfile_path="/t.prom",
+    textfile_interval=7.5,
+)
+
+
+def uncommented(text: str) -> str:
+    """The file with every setting in force, as its head tells the reader to do."""
+    return re.sub(r"^# ", "", text, flags=re.MULTILINE)
+
+
+def test_the_default_file_changes_nothing(bench: Workbench) -> None:
+    assert bench.settings(default_toml()) == Settings()
+
+
+def test_the_default_file_with_every_setting_uncommented_is_valid_and_changes_nothing(bench: Workbench) -> None:
+    text = uncommented(default_toml())
+    assert text.count("\n[sources.") == 1
+    assert bench.settings(text) == Settings()
+
+
+def test_the_default_file_names_every_setting_below_its_section() -> None:
+    text = default_toml()
+    place = 0
+    for section in sections():
+        heading = ".".join("mthreads-gmi" if part == "NAME" else part for part in section.path)
+        place = text.index(f"[{heading}]\n", place)
+        for row in section.settings:
+            place = text.index(f"{row.path[-1]} = ", place)
+            assert row.description.split()[0] in text
+
+
+def test_the_default_files_examples_are_valid(bench: Workbench) -> None:
+    for row in settings_rows():
+        if row.example is not None:
+            path = ".".join(row.path).replace("NAME", "nvml")
+            assert bench.settings(f"{path} = {toml_value(row.example)}\n") != Settings(), row.dotted
+
+
+def test_lines_of_the_default_file_fit_a_terminal() -> None:
+    assert max(len(line) for line in default_toml().splitlines()) <= 120
+
+
+@pytest.mark.parametrize("settings", [Settings(), FULL])
+def test_settings_in_force_are_shown_as_a_file_that_gives_them_again(bench: Workbench, settings: Settings) -> None:
+    assert bench.settings(show_toml(settings)) == settings
+
+
+def test_settings_in_force_tell_what_was_not_set_by_the_file(bench: Workbench) -> None:
+    environment = {"TELEMETRY_SOURCES_NVML_MODE": "never", "TELEMETRY_EXPECT_DEVICES": "amd=4"}
+    loaded = bench.loaded('[log]\nlevel = "error"\n', environment, {"log.format": "json"})
+    text = show_toml(loaded.settings, loaded.origins)
+    assert '\nformat = "json"  # flag --log.format\n' in text
+    assert '\nmode = "never"  # environment variable TELEMETRY_SOURCES_NVML_MODE\n' in text
+    assert "\ndevices = { amd = 4 }  # environment variable TELEMETRY_EXPECT_DEVICES\n" in text
+    assert '\nlevel = "error"\n' in text
+    assert text.count("#") == 3
+    assert bench.settings(text) == loaded.settings
+
+
+def test_the_reference_has_every_setting_with_its_variable_and_flag() -> None:
+    text = reference_markdown()
+    for row in settings_rows():
+        (line,) = (line for line in text.splitlines() if f"`{row.variable}`" in line)
+        assert line.startswith(f"| `{row.path[-1]}` | ")
+        assert row.flag in line
+        assert line.count("|") == 4
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ('a"b\\c\n\t\x7f\U0001f600', '"a\\"b\\\\c\\n\\t\\u007f\U0001f600"'),
+        (True, "true"),
+        (0.5, "0.5"),
+        (8, "8"),
+        ((), "[]"),
+        (["a", "b"], '["a", "b"]'),
+        ({}, "{}"),
+        ({"nvidia": 8, "a b": 1}, '{ nvidia = 8, "a b" = 1 }'),
+    ],
+)
+def test_values_are_written_as_toml(value: object, text: str) -> None:
+    assert toml_value(value) == text

@@ -1,0 +1,249 @@
+"""The contract suite finds what it is there to find: each law has a parser here that breaks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.contract_checks import check, shape_violations
+from telemetry_parsers.model import (
+    Absent,
+    Capture,
+    Command,
+    Device,
+    Event,
+    Files,
+    Library,
+    Metric,
+    Output,
+    Poll,
+    Problem,
+    Process,
+    Reading,
+    Report,
+)
+
+GIVES = ("temperature_celsius", "utilization_ratio", "memory_used_bytes", "processes", "ecc_enabled", "health")
+POLL = Poll("readings", Command((("foo-smi",),)))
+TEXT = "card 3 temp 48C load 7% mem 12MiB pid 9\n"
+
+
+def device(**changes: object) -> Device:
+    return replace(Device("foo", 3), **changes)  # type: ignore[arg-type]  # laws must hold for wrong types too
+
+
+def parser(parse: Callable[[Capture], object], **changes: object) -> SourceParser:
+    base = SourceParser("foo-smi", "foo", GIVES, (POLL,), parse)  # type: ignore[arg-type]  # as above
+    return replace(base, **changes)  # type: ignore[arg-type]  # as above
+
+
+def careful(capture: Capture) -> Report:
+    """A parser that keeps the contract: it reads a line only when it is whole."""
+    text = "".join(output.text for output in capture.outputs)
+    match = re.search(r"card ([0-9]{1,3}) temp ([0-9]{1,3})C load ([0-9]{1,3})% mem ([0-9]{1,5})MiB pid 9\n", text)
+    if match is None or int(match[2]) > 200 or int(match[3]) > 100:
+        return Report("failed", "not_understood", problems=(Problem("text", "nothing of ours"),))
+    values = (float(match[2]), int(match[3]) / 100, float(int(match[4]) * 2**20), 1.0)
+    readings = tuple(
+        Reading(0, metric, value, "core" if metric == "temperature_celsius" else "")
+        for metric, value in zip(GIVES, values, strict=False)
+    )
+    return Report(devices=(device(index=int(match[1])),), readings=readings)
+
+
+def giving(report: object) -> SourceParser:
+    """A parser that gives this report on the sample, and the careful one's on everything else."""
+    return parser(lambda capture: report if capture.outputs == (Output(text=TEXT),) else careful(capture))
+
+
+def with_reading(**changes: object) -> SourceParser:
+    reading = replace(Reading(0, "temperature_celsius", 48.0, "core"), **changes)  # type: ignore[arg-type]  # as above
+    return giving(Report(devices=(device(),), readings=(reading,)))
+
+
+def test_a_careful_parser_passes() -> None:
+    assert check(parser(careful), [TEXT]) == []
+
+
+BROKEN_REPORTS = {
+    "not a Report": giving(None),
+    "field of the wrong type": giving(Report(devices=("card",))),  # type: ignore[arg-type]  # that is the point
+    "outcome": giving(Report("splendid")),  # type: ignore[arg-type]  # that is the point
+    "a failure has one": giving(Report("failed", problems=(Problem("", "x"),))),
+    "nothing else does": giving(Report("ok", "timeout")),
+    "without a problem": giving(Report("not_mine")),
+    "with devices or readings": giving(Report("no_devices", devices=(device(),))),
+    "vendor 'bar'": giving(Report(devices=(device(vendor="bar"),))),
+    "index -1": giving(Report(devices=(device(index=-1),))),
+    "index True": giving(Report(devices=(device(index=True),))),
+    "bus_id '0000:AB:00.0'": giving(Report(devices=(device(bus_id="0000:AB:00.0"),))),
+    "bus_id ''": giving(Report(devices=(device(bus_id=""),))),
+    "parent 0 is no other device": giving(Report(devices=(device(parent=0),))),
+    "parent 5 is no other device": giving(Report(devices=(device(parent=5),))),
+    "model serial blank": giving(Report(devices=(device(model="", serial=" "),))),
+    "fact 'Slot No'": giving(Report(devices=(device(facts=(("Slot No", "1"),)),))),
+    "fact 'slot'": giving(Report(devices=(device(facts=(("slot", ""),)),))),
+    "not among what the parser says it gives": with_reading(metric="power_watts", label=""),
+    "given twice": giving(Report(devices=(device(),), readings=(Reading(0, "temperature_celsius", 48.0, "core"),) * 2)),
+    "its device is none of the report's": with_reading(device=1),
+    "device None: its device is none": with_reading(device=None),
+    "label '' does not fit sensor": with_reading(label=""),
+    "label 'Core Temp' does not fit": with_reading(label="Core Temp"),
+    "label 'core' does not fit a metric without label": with_reading(metric="utilization_ratio", value=0.07),
+    "label 'dizzy' does not fit state": with_reading(metric="health", label="dizzy", value=1.0),
+    "48 is no finite float": with_reading(value=48),
+    "nan is no finite float": with_reading(value=float("nan")),
+    "True is no finite float": with_reading(value=True),
+    "900.0 is outside": with_reading(value=900.0),
+    "49.0 is no number of the input": with_reading(value=49.0),
+    "0.48 is no number of the input": with_reading(metric="memory_used_bytes", value=0.5, label=""),
+    "is neither 0 nor 1": with_reading(metric="ecc_enabled", value=0.5, label=""),
+    "process 9 of device 4": giving(Report(devices=(device(),), processes=(Process(4, 9, "a"),))),
+    "process -9": giving(Report(devices=(device(),), processes=(Process(0, -9, "a"),))),
+    "process 9: memory -1.0": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", -1.0),))),
+    "process 9: 77.0 is no number": giving(Report(devices=(device(),), processes=(Process(0, 9, "a", 77.0),))),
+    "event ''": giving(Report(devices=(device(),), events=(Event(0, ""),))),
+    "event 'x' of device 3": giving(Report(devices=(device(),), events=(Event(3, "x"),))),
+    "a problem without text": giving(Report(problems=(Problem("line 1", " "),))),
+    "unknown field without a name": giving(Report(unknown_fields=("",))),
+    "form 'poem'": giving(Report(form="poem")),  # type: ignore[arg-type]  # that is the point
+}
+BROKEN_REPORTS["0.5 is no number of the input"] = BROKEN_REPORTS.pop("0.48 is no number of the input")
+
+
+@pytest.mark.parametrize("words", sorted(BROKEN_REPORTS))
+def test_a_wrong_report_is_found(words: str) -> None:
+    violations = check(BROKEN_REPORTS[words], [TEXT])
+    assert any(words in violation for violation in violations), violations
+
+
+def raising(capture: Capture) -> Report:
+    """Works on the sample, and stumbles over text that lacks what it takes for granted."""
+    text = capture.outputs[0].text
+    return replace(careful(capture), unknown_fields=(text.split("temp")[1][:3],))
+
+
+def forgetful() -> Callable[[Capture], Report]:
+    """Counts its calls."""
+    calls: list[int] = []
+
+    def parse(capture: Capture) -> Report:
+        calls.append(1)
+        return replace(careful(capture), index_space=str(len(calls)))
+
+    return parse
+
+
+def greedy(capture: Capture) -> Report:
+    """Takes a number that the text may end inside."""
+    match = re.search(r"temp ([0-9]{1,2})", "".join(output.text for output in capture.outputs))
+    found = () if match is None else (Reading(0, "temperature_celsius", float(match[1]), "core"),)
+    return Report(devices=(device(),), readings=found)
+
+
+def meddling(capture: Capture) -> Report:
+    """Changes the data that it was given."""
+    for output in capture.outputs:
+        if isinstance(output.data, dict):
+            output.data.pop("temp", None)
+    return Report()
+
+
+def inventing(capture: Capture) -> Report:
+    """Says 0 where nothing is printed."""
+    text = "".join(output.text for output in capture.outputs)
+    match = re.search(r"load ([0-9]+)%", text)
+    value = min(float(match[1]) / 100, 1.0) if match else 0.0
+    return Report(devices=(device(),), readings=(Reading(0, "utilization_ratio", value),))
+
+
+@pytest.mark.parametrize(
+    ("parse", "words"),
+    [
+        (raising, "raises IndexError"),
+        (forgetful(), "another report the second time"),
+        (greedy, "cut at"),
+        (inventing, "is no number of the input"),
+    ],
+    ids=["raising", "forgetful", "greedy", "inventing"],
+)
+def test_a_wrong_parser_is_found(parse: Callable[[Capture], Report], words: str) -> None:
+    violations = check(parser(parse), [TEXT])
+    assert any(words in violation for violation in violations), violations
+
+
+def test_a_parser_that_changes_its_input_is_found() -> None:
+    sample = Capture("foo-smi", "readings", POLL.request, (Output("a", data={"temp": 48}),))
+    assert "sample 0: changes the capture" in check(parser(meddling), [sample])
+
+
+def test_numbers_in_data_count_as_input() -> None:
+    sample = Capture(
+        "foo-smi", "readings", POLL.request, (Output("a", data={"cards": [{"temp": 48, "mem": "12 MiB"}]}),)
+    )
+
+    def parse(capture: Capture) -> Report:
+        if capture != sample:
+            return Report("failed", "not_understood", problems=(Problem("data", "not ours"),))
+        readings = (Reading(0, "temperature_celsius", 48.0, "core"), Reading(0, "memory_used_bytes", 12.0 * 2**20))
+        return Report(devices=(device(),), readings=readings)
+
+    assert check(parser(parse), [sample]) == []
+
+
+OWN = Metric("accelerator_foo_wobble", "gauge", "", "Wobble of a card.", 0, 10)
+BROKEN_SHAPES = {
+    "contract_version is 2": parser(careful, contract_version=2),
+    "name 'Foo SMI'": parser(careful, name="Foo SMI"),
+    "vendor 'Foo!'": parser(careful, vendor="Foo!"),
+    "parse is no function": parser("parse"),  # type: ignore[arg-type]  # that is the point
+    "gives nothing": parser(careful, gives=()),
+    "names a metric twice": parser(careful, gives=("power_watts", "power_watts")),
+    "gives wobble_per_minute": parser(careful, gives=("wobble_per_minute",)),
+    "gives telemetry_source_up": parser(careful, gives=("telemetry_source_up",)),
+    "its name must begin with accelerator_foo_": parser(careful, metrics=(replace(OWN, name="accelerator_wobble"),)),
+    "_total is for counters": parser(careful, metrics=(replace(OWN, kind="counter"),)),
+    "gauges and counters of devices only": parser(careful, metrics=(replace(OWN, scope="host"),)),
+    "needs a help text and a range": parser(careful, metrics=(replace(OWN, help=" "),)),
+    "label 'Big Word'": parser(careful, metrics=(replace(OWN, label="Big Word"),)),
+    "at least one poll": parser(careful, polls=()),
+    "one name for each": parser(careful, polls=(POLL, POLL)),
+    "no poll that lists devices": parser(careful, polls=(replace(POLL, lists_devices=False),)),
+    "poll Read It: its name": parser(careful, polls=(replace(POLL, name="Read It"),)),
+    "tier 'sometimes'": parser(careful, polls=(replace(POLL, tier="sometimes"),)),  # type: ignore[arg-type]  # as above
+    "interval 0 is no time": parser(careful, polls=(replace(POLL, interval=0),)),
+    "deadline nan is no time": parser(careful, polls=(replace(POLL, deadline=float("nan")),)),
+    "not Command, Files or Library": parser(careful, polls=(replace(POLL, request="foo-smi"),)),  # type: ignore[arg-type]  # as above
+    "without blank words": parser(careful, polls=(replace(POLL, request=Command((("foo-smi", ""),))),)),
+    "names its tool by a path": parser(careful, polls=(replace(POLL, request=Command((("/bin/foo",),))),)),
+    "folders must be given from the root": parser(
+        careful, polls=(replace(POLL, request=Command((("foo",),), folders=("opt/foo",))),)
+    ),
+    "has no {card}": parser(careful, polls=(replace(POLL, request=Command((("foo", "-i"),), per="card")),)),
+    "all of them from the root": parser(careful, polls=(replace(POLL, request=Files(("sys/x",))),)),
+    "needs a reader and calls": parser(careful, polls=(replace(POLL, request=Library("foo")),)),
+    "lacks something of the Parser protocol": object(),
+}
+
+
+@pytest.mark.parametrize("words", sorted(BROKEN_SHAPES))
+def test_a_wrong_shape_is_found(words: str) -> None:
+    violations = shape_violations(BROKEN_SHAPES[words])
+    assert any(words in violation for violation in violations), violations
+
+
+def test_own_metrics_are_allowed_under_the_vendors_name() -> None:
+    def parse(capture: Capture) -> Report:
+        report = careful(capture)
+        extra = (Reading(0, "foo_wobble", Absent.NOT_SUPPORTED),) if report.devices else ()
+        return replace(report, readings=(*report.readings, *extra))
+
+    assert check(parser(parse, gives=(*GIVES, "foo_wobble"), metrics=(OWN,)), [TEXT]) == []
+
+
+def test_a_flood_of_violations_is_cut() -> None:
+    assert len(check(parser(inventing), [TEXT] * 20)) == 50

@@ -1,0 +1,96 @@
+"""No text takes a parser long: the time grows with the length and not faster, whatever the text is made of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from captures_kit import own_case, own_cases, parse_file, registered_parsers, text_capture
+from telemetry_parsers.contract import Parser
+
+PARSERS = registered_parsers()
+KIB = 1024
+# Generous: it takes a tenth of this where nothing else runs. What matters is that it is not minutes.
+MOST_SECONDS = 3.0
+MOST_GROWTH = 8.0
+# Below this a ratio of times says nothing.
+SHORTEST_SECONDS = 0.05
+
+
+def own_text(name: str) -> str:
+    return parse_file(own_case("mthreads-gmi", name).path.read_text()).text
+
+
+TABLE = own_text("table-new-busy")
+HEAD = TABLE[: TABLE.index("0    MTT")]
+PROCESSES = TABLE[TABLE.index("Processes:") : TABLE.index("0    88120")]
+CARD = "GPU0 00000000:01:00.0\n"
+LONG = "0    MTT S5000 |00000000:01:00.0 |" + "9" * 200 + "%  1MiB(2MiB)\n"
+
+NASTY: dict[str, Callable[[int], str]] = {
+    "one letter": lambda size: "a" * size,
+    "blanks": lambda size: HEAD + " " * size + "|",
+    "digits": lambda size: HEAD + "0    MTT |" + "9" * size,
+    "dashes": lambda size: "-" * size,
+    "nested rules": lambda size: HEAD + "+-=" * (size // 3),
+    "bars": lambda size: HEAD + "0 |" * (size // 3),
+    "lines of bars": lambda size: HEAD + ("0 |" * 60 + "\n") * (size // 181),
+    "long rows": lambda size: HEAD + LONG * (size // len(LONG)),
+    "words": lambda size: HEAD + "0    " + "ab  " * (size // 4) + "|",
+    "headings": lambda size: HEAD * (size // len(HEAD)),
+    "heading of many words": lambda size: "ID Name " * (size // 8) + "|\n",
+    "many headings": lambda size: "ID   Name |" + "load  heat  " * (size // 12) + "|\n+---+\n0 a |b",
+    "banner": lambda size: "mthreads-gmi:" * (size // 13),
+    "versions": lambda size: "mthreads-gmi:1 " + "Driver Version:" * (size // 15),
+    "brackets": lambda size: HEAD + "0    MTT |1 |1% " + "(" * size,
+    "processes": lambda size: (
+        HEAD + PROCESSES + "0    120       /usr/bin/application --with-flags          12MiB\n" * (size // 65)
+    ),
+    "long process": lambda size: HEAD + PROCESSES + "0 1 " + "a " * (size // 2) + "1MiB\n",
+    "nested objects": lambda size: '{"Attached GPUs": "1", "GPU": [' + '{"a":' * (size // 5),
+    "nested lists": lambda size: '{"Attached GPUs": "1", "GPU": ' + "[" * size,
+    "open string": lambda size: '{"Attached GPUs": "1", "GPU": [{"a": "' + "x" * size,
+    "backslashes": lambda size: '{"Attached GPUs": "' + "\\\\" * (size // 2) + '"',
+    "many keys": lambda size: (
+        '{"Driver Version": "1", "GPU": [{' + ",".join(f'"k{n}": "1"' for n in range(size // 14)) + "}]}"
+    ),
+    "long keys": lambda size: CARD + ("k" * 200 + " : 1\n") * (size // 205),
+    "colons": lambda size: CARD + ":" * size,
+    "escapes": lambda size: "\x1b[" * (size // 2),
+    "open escape": lambda size: "\x1b[1;2;3;4;" * (size // 10),
+    "line ends": lambda size: "\n" * size,
+    "errors": lambda size: ("Error: " + "x" * 100 + "\n") * (size // 108),
+    "letters beyond ASCII": lambda size: "度" * (size // 3),
+    "zeros": lambda size: "\x00" * size,
+    "captures": lambda size: TABLE * (size // len(TABLE)),
+    "captures on one line": lambda size: TABLE.replace("\n", " ") * (size // len(TABLE)),
+}
+
+
+def seconds(parser: Parser, text: str) -> float:
+    """The shortest of three: what else the machine does only makes it longer."""
+    capture = text_capture(parser, text)
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        parser.parse(capture)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@pytest.mark.parametrize("kind", sorted(NASTY))
+@pytest.mark.parametrize("name", sorted(PARSERS))
+def test_a_mebibyte_is_read_in_time(name: str, kind: str) -> None:
+    small = seconds(PARSERS[name], NASTY[kind](256 * KIB))
+    large = seconds(PARSERS[name], NASTY[kind](1024 * KIB))
+    assert large < MOST_SECONDS
+    assert large / max(small, SHORTEST_SECONDS) < MOST_GROWTH
+
+
+@pytest.mark.parametrize("case", [case for case in own_cases() if case.path.suffix == ".txt"], ids=lambda case: case.id)
+def test_a_mebibyte_of_each_capture_is_read_in_time(case: object) -> None:
+    text = parse_file(case.path.read_text()).text or "\n"
+    for parser in PARSERS.values():
+        assert seconds(parser, text * (1024 * KIB // len(text))) < MOST_SECONDS

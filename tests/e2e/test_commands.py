@@ -1,0 +1,255 @@
+"""The commands from outside: what they print, and the status that they end with."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import COMMAND, Daemon, clean_environment, run
+from fake_tools import ToolFolder
+from telemetry_daemon.version import __version__
+
+TABLE = """\
+Fri May  2 10:11:12 2025
+---------------------------------------------------------------
+    mthreads-gmi:1.14.0          Driver Version:2.7.0
+---------------------------------------------------------------
+ID   Name           |PCIe                |%GPU  Mem
+     Device Type    |Pcie Lane Width     |Temp  MPC Capable
+                                         |      ECC Mode
++-------------------------------------------------------------+
+0    MTT S80        |00000000:1a:00.0    |37%   2048MiB(16384MiB)
+     Physical       |8x(16x)             |58C   YES
+                                         |      N/A
+---------------------------------------------------------------
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "telemetry.toml"
+    path.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
+    return str(path)
+
+
+@pytest.fixture
+def tools(tmp_path):
+    return ToolFolder(tmp_path / "tools")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "saved.txt"
+    path.write_text(TABLE)
+    return str(path)
+
+
+def test_version():
+    """One line with the version."""
+    status, out, _ = run("version")
+    assert (status, out.split()[:2]) == (0, ["telemetry", __version__])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "names"),
+    [
+        pytest.param([], 64, ["serve", "snapshot"], id="no command"),
+        pytest.param(["frobnicate"], 64, ["frobnicate", "snapshot"], id="unknown command"),
+        pytest.param(["parse"], 64, ["SOURCE"], id="missing argument"),
+        pytest.param(
+            ["parse", "mthreads-gmu", "x"], 64, ["mthreads-gmu", "did you mean 'mthreads-gmi'"], id="unknown source"
+        ),
+        pytest.param(["parse", "mthreads-gmi", "/no/such/file"], 64, ["/no/such/file", "No such file"], id="no file"),
+        pytest.param(["parse", "mthreads-gmi", "/"], 64, ["'/'", "directory"], id="a folder"),
+        pytest.param(["snapshot", "--format", "xml"], 64, ["xml", "table"], id="unknown format"),
+        pytest.param(["snapshot", "--timeout", "soon"], 64, ["soon", "seconds"], id="bad number"),
+        pytest.param(["snapshot", "--vendor", "nvdia"], 64, ["nvdia", "nvidia"], id="unknown vendor"),
+        pytest.param(["snapshot", "--source", "nvmll"], 64, ["nvmll"], id="unknown source of a snapshot"),
+        pytest.param(["serve", "--demo", "8xnvidi"], 64, ["nvidi"], id="bad demo"),
+        pytest.param(["serve", "--replay", "/no/such/file"], 64, ["/no/such/file"], id="no recording"),
+        pytest.param(["config", "check", "--config", "/no/such/file"], 78, ["/no/such/file"], id="no configuration"),
+        pytest.param(["serve", "--config", "/no/such/file"], 78, ["/no/such/file"], id="serve without its file"),
+        pytest.param(["serve", "--web.listen-address", "nowhere"], 78, ["nowhere"], id="bad address"),
+        pytest.param(["serve", "--web.config.file", "/no/such/file"], 78, ["/no/such/file"], id="no web configuration"),
+        pytest.param(["record", "-o", "/no/such/folder/file"], 64, ["/no/such/folder/file"], id="cannot record there"),
+    ],
+)
+def test_bad_input(arguments, status, names, tmp_path):
+    """One line that names the thing and the remedy, the exit status, nothing on standard output, no traceback."""
+    environment = {"TELEMETRY_STATE_DIRECTORY": str(tmp_path), "TELEMETRY_STATE_RUNTIME_DIRECTORY": str(tmp_path)}
+    code, out, error = run(*arguments, environment=environment)
+    assert (code, out) == (status, "")
+    assert [name for name in names if name not in error] == []
+    assert "Traceback" not in error
+    if arguments:
+        assert len(error.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('[log]\nlevle = "debug"\n', ["log.levle", "log.level", "line 5"]),
+        ("[log]\nlevel = 3\n", ["log.level", "line 5"]),
+        ("[sources.nvmll]\ninterval = 1.0\n", ["sources.nvmll"]),
+        ("[web\n", ["line 4"]),
+    ],
+)
+def test_bad_configuration(config, text, names):
+    """An unknown key or bad value names its full path, and nothing starts."""
+    path = Path(config)
+    path.write_text(path.read_text() + text)
+    for command in (["config", "check"], ["serve"]):
+        status, out, error = run(*command, "--config", config)
+        assert (status, out) == (78, "")
+        assert [name for name in names if name not in error] == []
+
+
+def test_port_taken(config):
+    """A port that another program has is named."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        status, _, error = run("serve", "--config", config, "--web.listen-address", address)
+    assert status == 78
+    assert address in error
+    assert "Traceback" not in error
+
+
+def test_config_commands(config):
+    """The default file is a good one; what is in force can be shown."""
+    status, default, _ = run("config", "default")
+    assert (status, "[web]" in default) == (0, True)
+    assert run("config", "check", "--config", config)[0] == 0
+    status, shown, _ = run("config", "show", "--config", config)
+    assert (status, "runtime_directory" in shown) == (0, True)
+
+
+def test_parse_forms(saved):
+    """JSON, table and Prometheus text of one saved output."""
+    status, out, _ = run("parse", "mthreads-gmi", saved)
+    document = json.loads(out)
+    assert status == 0
+    device = document["devices"][0]
+    assert (device["index"], device["bus_id"], device["model"]) == (0, "0000:1a:00.0", "MTT S80")
+    assert device["readings"]["temperature_celsius"] == {"core": 58.0}
+    assert device["readings"]["memory_used_ratio"] == 0.125
+    status, out, _ = run("parse", "mthreads-gmi", saved, "--format", "prometheus")
+    assert (status, 'accelerator_utilization_ratio{vendor="moorethreads",device="0"' in out) == (0, True)
+    status, out, _ = run("parse", "mthreads-gmi", saved, "--format", "table")
+    assert (status, "MTT S80" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00\xff" * 500, b"Error: failed to initialize mtml: driver not loaded\n"],
+    ids=["empty", "binary", "error"],
+)
+def test_parse_of_what_cannot_be_understood(tmp_path, content):
+    """A document with a problem and status 2, never a number."""
+    path = tmp_path / "odd"
+    path.write_bytes(content)
+    status, out, error = run("parse", "mthreads-gmi", str(path))
+    document = json.loads(out)
+    assert (status, error, document["devices"]) == (2, "", [])
+    assert document["sources"][0]["problems"]
+
+
+def test_parse_standard_input_and_several_files(saved, tmp_path):
+    """`-` is standard input; several files are several outputs of one node."""
+    other = tmp_path / "other.txt"
+    other.write_text(TABLE.replace("0    MTT", "1    MTT").replace(":1a:", ":1b:"))
+    status, out, _ = run("parse", "mthreads-gmi", "-", str(other), stdin=TABLE)
+    assert (status, [d["index"] for d in json.loads(out)["devices"]]) == (0, [0, 1])
+
+
+def test_snapshot_statuses(config, tools):
+    """0 with devices, 2 when a source failed, 3 when there is nothing."""
+    environment = {"PATH": tools.search_path}
+    arguments = ("snapshot", "--config", config, "--format", "json")
+    assert run(*arguments, environment=environment)[0] == 3
+    tools.prints("mthreads-gmi", TABLE)
+    status, out, _ = run(*arguments, environment=environment)
+    document = json.loads(out)
+    assert (status, [device["model"] for device in document["devices"]]) == (0, ["MTT S80"])
+    assert 0.0 <= document["host"]["readings"]["telemetry_host_cpu_utilization_ratio"] <= 1.0
+    assert run(*arguments, "--vendor", "nvidia", environment=environment)[0] == 3
+    tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n")
+    assert run(*arguments, environment=environment)[0] == 2
+    tools.hangs("mthreads-gmi")
+    assert run(*arguments, "--timeout", "1", environment=environment)[0] == 2
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "prometheus"])
+def test_snapshot_forms(config, tools, form):
+    """The same snapshot in each form names the card."""
+    tools.prints("mthreads-gmi", TABLE)
+    status, out, _ = run("snapshot", "--config", config, "--format", form, environment={"PATH": tools.search_path})
+    assert (status, "MTT S80" in out) == (0, True)
+
+
+def test_snapshot_takes_a_busy_tools_part_from_the_daemon(tmp_path, tools):
+    """While the daemon waits for a slow tool, `snapshot` does not start another but shows what the daemon has."""
+    tools.prints("mthreads-gmi", TABLE)
+    settings = '[sources.mthreads-gmi]\ninterval = 3.0\ndeadline = 60.0\nmode = "always"\n'
+    with Daemon(tmp_path, settings, environment={"PATH": tools.search_path}) as daemon:
+        daemon.until_state("mthreads-gmi", "ok")
+        tools.sleeps("mthreads-gmi")
+        tools.forget_calls("mthreads-gmi")
+        daemon.until(lambda: tools.calls("mthreads-gmi"))
+        status, out, _ = run(
+            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--timeout", "2",
+            environment={"PATH": tools.search_path},
+        )  # fmt: skip
+        assert (status, [d["model"] for d in json.loads(out)["devices"]]) == (0, ["MTT S80"])
+        assert len(tools.calls("mthreads-gmi")) == 1
+
+
+def test_record_parse_and_replay(config, tools, tmp_path):
+    """What was recorded can be parsed again, and served in place of the machine."""
+    tools.prints("mthreads-gmi", TABLE)
+    recording = str(tmp_path / "recording.jsonl")
+    environment = {"PATH": tools.search_path}
+    status, out, error = run("record", "-o", recording, "--for", "1", "--config", config, environment=environment)
+    assert (status, out, error) == (0, "", "")
+    status, out, _ = run("parse", "mthreads-gmi", recording)
+    assert (status, [d["model"] for d in json.loads(out)["devices"]]) == (0, ["MTT S80"])
+    with Daemon(tmp_path, arguments=("--replay", recording)) as daemon:
+        daemon.until_state("mthreads-gmi", "ok")
+        assert 'model="MTT S80"' in daemon.page()
+
+
+def test_doctor(config, tools):
+    """Each source with its state and what to do."""
+    status, out, _ = run("doctor", "--config", config, environment={"PATH": tools.search_path})
+    assert (status, "mthreads-gmi: missing" in out, "host: ok" in out) == (0, True, True)
+    tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n")
+    status, out, _ = run("doctor", "--config", config, environment={"PATH": tools.search_path})
+    assert (status, "mthreads-gmi: failed (driver_gone)" in out) == (2, True)
+
+
+def test_metrics():
+    """The catalogue, for people and as the documentation has it."""
+    assert "accelerator_power_watts" in run("metrics")[1]
+    assert "accelerator_power_watts" in run("metrics", "--format", "markdown")[1]
+
+
+def test_a_closed_pipe_is_no_fault(saved):
+    """`telemetry … | head -1` ends quietly."""
+    import subprocess
+
+    line = f"{' '.join(COMMAND)} metrics | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], env=clean_environment({}), capture_output=True, text=True, timeout=60)
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+
+
+def test_demo(tmp_path):
+    """A simulated node is served, and nowhere passes for real."""
+    with Daemon(tmp_path, arguments=("--demo", "2xnvidia,1xhygon")) as daemon:
+        daemon.until(lambda: daemon.page().count("accelerator_info{") == 3)
+        infos = [line for line in daemon.page().splitlines() if line.startswith("accelerator_info{")]
+        assert all('simulated="true"' in line for line in infos)
+        assert {device["simulated"] for device in daemon.document()["devices"]} == {True}
+        assert daemon.stop()[0] == 0
+    assert not (tmp_path / "state" / "devices.json").exists()

@@ -1,0 +1,200 @@
+"""A misbehaving tool costs its own readings and nothing else: each fault through the whole daemon."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import Daemon, run
+from fake_tools import Answer, ToolFolder
+
+GOOD = """\
+Fri May  2 10:11:12 2025
+---------------------------------------------------------------
+    mthreads-gmi:1.14.0          Driver Version:2.7.0
+---------------------------------------------------------------
+ID   Name           |PCIe                |%GPU  Mem
+     Device Type    |Pcie Lane Width     |Temp  MPC Capable
+                                         |      ECC Mode
++-------------------------------------------------------------+
+0    MTT S80        |00000000:1a:00.0    |37%   2048MiB(16384MiB)
+     Physical       |8x(16x)             |58C   YES
+                                         |      N/A
+---------------------------------------------------------------
+
+---------------------------------------------------------------
+Processes:
+ID   PID       Process name                         GPU Memory
+                                                         Usage
++-------------------------------------------------------------+
+   No running processes found
+---------------------------------------------------------------
+"""
+ERROR = "Error: failed to initialize mtml: driver not loaded\n"
+FAST = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n'
+
+
+def daemon(tmp_path: Path, tools: ToolFolder, config: str = FAST) -> Daemon:
+    return Daemon(tmp_path, config, environment={"PATH": tools.search_path})
+
+
+@pytest.fixture
+def tools(tmp_path):
+    return ToolFolder(tmp_path / "tools")
+
+
+def memory_used(running: Daemon) -> list[str]:
+    return [line for line in running.page().splitlines() if line.startswith("accelerator_memory_used_bytes{")]
+
+
+def test_a_good_tool_is_read(tmp_path, tools):
+    """From the tool's table to the scrape: every reading, and the labels that every series has."""
+    tools.prints("mthreads-gmi", GOOD)
+    with daemon(tmp_path, tools) as running:
+        running.until_state("mthreads-gmi", "ok")
+        labels = '{vendor="moorethreads",device="0",id="0000:1a:00.0",model="MTT S80"'
+        page = running.page()
+        for line in (
+            f"accelerator_up{labels}}} 1.0",
+            f'accelerator_temperature_celsius{labels},sensor="core"}} 58.0',
+            f"accelerator_memory_used_bytes{labels}}} 2.147483648e+09",
+            f"accelerator_memory_used_ratio{labels}}} 0.125",
+            f"accelerator_utilization_ratio{labels}}} 0.37",
+            f"accelerator_pcie_link_width{labels}}} 8.0",
+            'telemetry_source_up{source="mthreads-gmi"} 1.0',
+            'telemetry_devices{vendor="moorethreads",model="MTT S80"} 1.0',
+        ):
+            assert line in page.splitlines(), line
+        assert running.get("/readyz")[0] == 200
+
+
+Fault = Callable[[ToolFolder], object]
+
+
+@pytest.mark.parametrize(
+    ("fault", "state", "reason"),
+    [
+        pytest.param(lambda t: t.hangs("mthreads-gmi", GOOD), "failed", "timeout", id="hangs and ignores SIGTERM"),
+        pytest.param(lambda t: t.prints_for_ever("mthreads-gmi"), "failed", "too_much_output", id="prints for ever"),
+        pytest.param(lambda t: t.prints("mthreads-gmi", os.urandom(4096)), "failed", "not_understood", id="garbage"),
+        pytest.param(
+            lambda t: t.prints("mthreads-gmi", ERROR), "failed", "driver_gone", id="exits 0 with an error text"
+        ),
+        pytest.param(
+            lambda t: t.closes_and_lives("mthreads-gmi", GOOD), "failed", "timeout", id="closes stdout, lives on"
+        ),
+        pytest.param(lambda t: t.prints("mthreads-gmi", "", status=3), "failed", "exit_status", id="fails in silence"),
+        pytest.param(lambda t: t.crashes("mthreads-gmi", GOOD), "failed", "killed", id="crashes"),
+        pytest.param(lambda t: (t.folder / "mthreads-gmi").unlink(), "missing", None, id="is uninstalled"),
+    ],
+)
+def test_fault(tmp_path, tools, fault: Fault, state, reason):
+    """After a fault there is no last good value; the state says why, and the rest goes on; a repair is noticed."""
+    tools.prints("mthreads-gmi", GOOD)
+    with daemon(tmp_path, tools) as running:
+        running.until_state("mthreads-gmi", "ok")
+        fault(tools)
+        running.until(lambda: running.source("mthreads-gmi")["state"] != "ok")
+        source = running.source("mthreads-gmi")
+        assert (source["state"], source["reason"]) == (state, reason)
+        assert memory_used(running) == []
+        assert "accelerator_up{" not in running.page()
+        up = 'telemetry_source_up{source="mthreads-gmi"} 0.0'
+        assert (up in running.page()) == (state == "failed")
+        assert running.source("host")["state"] == "ok"
+        assert "telemetry_host_memory_total_bytes" in running.page()
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        pytest.param(lambda t: t.prints("mthreads-gmi", GOOD, status=1), id="exits 1 with a good table"),
+        pytest.param(lambda t: t.leaves_child("mthreads-gmi", GOOD), id="forks a child that holds the pipe"),
+        pytest.param(lambda t: t.prints("mthreads-gmi", GOOD, stderr="warning: x\n"), id="warns on stderr"),
+    ],
+)
+def test_odd_but_good(tmp_path, tools, tool: Fault):
+    """What the exit status or a left child says is no reason to lose good readings."""
+    tool(tools)
+    with daemon(tmp_path, tools) as running:
+        running.until_state("mthreads-gmi", "ok")
+        assert len(memory_used(running)) == 1
+
+
+def test_alternating_between_good_and_bad(tmp_path, tools):
+    """Good polls show readings, bad ones none; each change of state is logged once, not once per poll."""
+    tools.alternates("mthreads-gmi", [Answer(GOOD), Answer(GOOD), Answer(ERROR), Answer(ERROR)])
+    with daemon(tmp_path, tools) as running:
+        for _ in range(2):
+            running.until_state("mthreads-gmi", "failed")
+            assert memory_used(running) == []
+            running.until_state("mthreads-gmi", "ok")
+            assert len(memory_used(running)) == 1
+        polls, changes = len(tools.calls("mthreads-gmi")), running.logged("source=mthreads-gmi")
+        assert changes <= polls // 2 + 2
+
+
+def test_a_hung_tool_is_never_started_twice_and_does_not_hold_the_end(tmp_path, tools):
+    """SIGTERM while a tool hangs: the daemon ends in under 3 s with status 0, and takes the tool along."""
+    tools.hangs("mthreads-gmi")
+    slow = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 60.0\nmode = "always"\n'
+    with daemon(tmp_path, tools, slow) as running:
+        running.until(lambda: tools.pids("mthreads-gmi"))
+        running.until(lambda: running.get("/healthz")[0] == 200)
+        status, seconds = running.stop()
+        assert (status, seconds < 3.0) == (0, True)
+        started = tools.pids("mthreads-gmi")
+        assert len(started) == 1
+        assert not Path(f"/proc/{started[0]}").exists()
+
+
+def test_a_wedged_tool_leaves_scrapes_alone(tmp_path, tools):
+    """While a tool hangs, scrapes are answered at once and the host's readings stay fresh."""
+    tools.hangs("mthreads-gmi")
+    slow = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 60.0\nmode = "always"\n[sources.host]\ninterval = 0.5\n'
+    with daemon(tmp_path, tools, slow) as running:
+        running.until_state("host", "ok")
+        before = running.source("host")["polls"][0]["age_seconds"]
+        running.until(lambda: running.source("host")["polls"][0]["age_seconds"] < before)
+        assert running.source("mthreads-gmi") == {}
+
+
+def test_a_tool_that_comes_later_is_picked_up(tmp_path, tools):
+    """A driver installed after the daemon is found without a restart."""
+    config = FAST.replace("interval = 0.5", "interval = 0.2")
+    with daemon(tmp_path, tools, config) as running:
+        running.until_state("mthreads-gmi", "missing")
+        assert 'telemetry_source_up{source="mthreads-gmi"}' not in running.page()
+        tools.prints("mthreads-gmi", GOOD)
+        running.until_state("mthreads-gmi", "ok")
+
+
+def test_a_lost_card_and_forget(tmp_path, tools):
+    """A card that the tool no longer lists is up 0 until it is forgotten, restarts included."""
+    second = (
+        GOOD.split("+---")[1]
+        .split("\n", 1)[1]
+        .split("-----", maxsplit=1)[0]
+        .replace("0    MTT", "1    MTT")
+        .replace(":1a:", ":1b:")
+    )
+    both = GOOD.replace("N/A\n-----", f"N/A\n{second}-----", 1)
+    tools.prints("mthreads-gmi", both)
+    with daemon(tmp_path, tools) as running:
+        running.until(lambda: len(memory_used(running)) == 2)
+        tools.prints("mthreads-gmi", GOOD)
+        running.until(lambda: len(memory_used(running)) == 1)
+        lost = '{vendor="moorethreads",device="1",id="0000:1b:00.0",model="MTT S80"} 0.0'
+        assert f"accelerator_up{lost}" in running.page()
+        assert running.logged("device lost") == 1
+        assert running.stop()[0] == 0
+    with daemon(tmp_path, tools) as again:
+        again.until_state("mthreads-gmi", "ok")
+        assert f"accelerator_up{lost}" in again.page()
+        assert run("forget", "0000:1b:00.0", "--config", str(again.config_path))[0] == 0
+        assert f"accelerator_up{lost}" not in again.page()
+        status, _, error = run("forget", "0000:1b:00.0", "--config", str(again.config_path))
+        assert (status, "not a lost device" in error) == (64, True)

@@ -1,0 +1,237 @@
+"""The JSON document: exactly the published schema, the same data as the snapshot, nothing that was not read."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import snapshot_kit as kit
+from telemetry_exporters.json import document, plain_number, render
+from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Problem, Process
+
+SCHEMA_PATH = Path(__file__).parents[2] / "docs" / "snapshot.schema.json"
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def validator(schema):
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@given(snapshot=kit.snapshots())
+@settings(max_examples=60, deadline=None)
+def test_every_snapshot_gives_a_document_of_the_schema(validator, snapshot):
+    text = render(snapshot)
+    text.encode("utf-8")
+    read_back = json.loads(text)
+    validator.validate(read_back)
+    assert read_back == document(snapshot)
+    assert text == render(replace(snapshot))
+
+
+def test_the_schema_has_the_closed_sets_of_the_types(schema):
+    definitions = schema["$defs"]
+    assert tuple(definitions["state"]["enum"]) == STATES
+    assert tuple(definitions["reason"]["enum"]) == (*REASONS, None)
+    assert definitions["absence"]["enum"] == [absent.value for absent in Absent]
+
+
+@pytest.mark.parametrize("section", ["source", "device"])
+def test_the_schema_wants_every_key_it_knows(schema, section):
+    assert schema["$defs"][section]["required"] == list(schema["$defs"][section]["properties"])
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda document: document.pop("hostname"),
+        lambda document: document.update(more=1),
+        lambda document: document.update(time="2026-01-01 00:00:00"),
+        lambda document: document["devices"][0].pop("serial"),
+        lambda document: document["devices"][0].update(up="yes"),
+        lambda document: document["devices"][0]["readings"].update(power_watts="80 W"),
+        lambda document: document["devices"][0]["absent"].update(fan_ratio="broken"),
+        lambda document: document["sources"][0].update(state="fine"),
+    ],
+)
+def test_the_schema_refuses_what_is_not_the_document(validator, spoil):
+    good = document(kit.snapshot(kit.full_device(), sources=(kit.source(),)))
+    validator.validate(good)
+    spoil(good)
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate(good)
+
+
+def test_a_document_in_full():
+    device = kit.device(
+        0,
+        kit.reading("power_watts", 80.0, source="hy-smi"),
+        kit.reading("temperature_celsius", 41.0, "edge", source="hy-smi"),
+        kit.reading("temperature_celsius", 39.0, "junction", source="hy-smi"),
+        kit.reading("memory_used_bytes", 2097152.0, source="amdgpu-sysfs"),
+        kit.reading("memory_used_ratio", 0.0000305, source="amdgpu-sysfs"),
+        kit.reading("utilization_ratio", 0.0, source="hy-smi"),
+        kit.reading("clock_hertz", 1.5e9, "sm", source="hy-smi"),
+        kit.reading("clock_hertz", 9e8, "soc", source="amdgpu-sysfs"),
+        kit.reading("fan_ratio", Absent.NOT_REPORTED, source="hy-smi"),
+        kit.reading("clock_hertz", Absent.NOT_SUPPORTED, "memory", source="hy-smi"),
+        kit.reading("throttled", Absent.NOT_REPORTED, source="hy-smi"),
+        vendor="hygon",
+        model="K100_AI",
+        id="0000:33:00.0",
+        bus_id="0000:33:00.0",
+        processes=(Process(0, 4711, "python3", 1048576.0), Process(0, 4712, "other")),
+    )
+    snapshot = kit.snapshot(
+        device,
+        sources=(
+            kit.source("hy-smi", version="1.6.0", problems=(Problem("line 3", "Foo"),)),
+            kit.source("rocm-smi", "failed", reason="timeout"),
+            kit.source("nvml", "missing", polls=(kit.poll(state="missing", attempted=0.0),)),
+        ),
+        host=(MergedReading("telemetry_host_load1", "", 0.25, "host"),),
+    )
+    assert document(snapshot) == {
+        "schema": "telemetry.snapshot/1",
+        "time": "2026-01-01T00:00:00.000Z",
+        "hostname": "node17",
+        "host": {"readings": {"telemetry_host_load1": 0.25}},
+        "sources": [
+            {
+                "source": "hy-smi",
+                "state": "ok",
+                "reason": None,
+                "version": "1.6.0",
+                "problems": [{"where": "line 3", "text": "Foo"}],
+                "polls": [{"poll": "readings", "state": "ok", "reason": None, "seconds": 0.25, "age_seconds": 2.0}],
+            },
+            {
+                "source": "rocm-smi",
+                "state": "failed",
+                "reason": "timeout",
+                "version": None,
+                "problems": [],
+                "polls": [
+                    {"poll": "readings", "state": "failed", "reason": "timeout", "seconds": 0.25, "age_seconds": 2.0}
+                ],
+            },
+            {
+                "source": "nvml",
+                "state": "missing",
+                "reason": None,
+                "version": None,
+                "problems": [],
+                "polls": [
+                    {"poll": "readings", "state": "missing", "reason": None, "seconds": None, "age_seconds": None}
+                ],
+            },
+        ],
+        "devices": [
+            {
+                "vendor": "hygon",
+                "index": 0,
+                "id": "0000:33:00.0",
+                "device": "0",
+                "model": "K100_AI",
+                "uuid": None,
+                "bus_id": "0000:33:00.0",
+                "serial": None,
+                "driver": None,
+                "up": True,
+                "parent": None,
+                "partition": None,
+                "simulated": False,
+                "readings": {
+                    "power_watts": 80.0,
+                    "temperature_celsius": {"edge": 41.0, "junction": 39.0},
+                    "memory_used_bytes": 2097152,
+                    "memory_used_ratio": 0.0000305,
+                    "utilization_ratio": 0.0,
+                    "clock_hertz": {"sm": 1.5e9, "soc": 9e8},
+                },
+                "absent": {
+                    "fan_ratio": "not_reported",
+                    "clock_hertz": {"memory": "not_supported"},
+                    "throttled": "not_reported",
+                },
+                "origin": {
+                    "power_watts": "hy-smi",
+                    "temperature_celsius": "hy-smi",
+                    "memory_used_bytes": "amdgpu-sysfs",
+                    "memory_used_ratio": "amdgpu-sysfs",
+                    "utilization_ratio": "hy-smi",
+                    "clock_hertz": {"sm": "hy-smi", "soc": "amdgpu-sysfs"},
+                },
+                "processes": [
+                    {"pid": 4711, "name": "python3", "memory_used_bytes": 1048576},
+                    {"pid": 4712, "name": "other", "memory_used_bytes": None},
+                ],
+            }
+        ],
+    }
+
+
+def test_a_lost_device_has_an_identity_and_no_readings():
+    (device,) = document(kit.snapshot(replace(kit.full_device(), up=False)))["devices"]
+    assert (device["up"], device["readings"], device["absent"], device["origin"]) == (False, {}, {}, {})
+    assert device["id"] == "GPU-00000000"
+
+
+@pytest.mark.parametrize(
+    ("frozen", "current", "shown"), [("", None, None), ("", "A100", "A100"), ("A", "B", "B"), ("A", None, "A")]
+)
+def test_the_model_is_the_one_that_is_known_by_now(frozen, current, shown):
+    (device,) = document(kit.snapshot(kit.device(model=frozen, current_model=current)))["devices"]
+    assert device["model"] == shown
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.9994, 1_767_225_599.9999, 1_767_225_600.123])
+def test_times_have_milliseconds_and_zulu(seconds):
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", document(kit.snapshot(wall_time=seconds))["time"])
+
+
+def test_no_number_has_an_exponent():
+    snapshot = kit.snapshot(
+        kit.device(
+            0,
+            kit.reading("memory_used_ratio", 0.0000305),
+            kit.reading("energy_joules_total", 1.5e22),
+            kit.reading("memory_total_bytes", 1e15),
+        )
+    )
+    text = render(snapshot)
+    assert '"memory_used_ratio": 0.0000305,' in text
+    assert '"energy_joules_total": 15000000000000000000000,' in text
+    assert '"memory_total_bytes": 1000000000000000\n' in text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_plain_number_is_that_very_number(value):
+    assert float(plain_number(value)) == json.loads(plain_number(value)) == value
+    assert "e" not in plain_number(value)
+
+
+def test_whole_bytes_are_whole_numbers_and_part_bytes_stay():
+    readings = (kit.reading("memory_used_bytes", 3.0), kit.reading("memory_free_bytes", 2.5))
+    text = render(kit.snapshot(kit.device(0, *readings)))
+    assert '"readings": {"memory_used_bytes": 3, "memory_free_bytes": 2.5}' in text
+
+
+def test_every_key_of_a_reading_is_the_name_of_the_metric_without_accelerator():
+    snapshot = kit.big_snapshot(1, 200)
+    (device,) = document(snapshot)["devices"]
+    assert {BY_KEY[key].name for key in device["readings"]} == {"accelerator_" + key for key in device["readings"]}
+    assert len(device["readings"]) > 50

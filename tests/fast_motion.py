@@ -1,0 +1,47 @@
+"""Simulated sources in fast motion: a clock that tests move, and readings as easy to look at as a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.faults import NO_FAULTS, Faults
+from telemetry_daemon.simulate.source import SimulatedSource
+from telemetry_daemon.times import Clock
+from telemetry_parsers.model import Absent, Capture, Report
+
+WALL_MINUS_MONOTONIC = 1_800_000_000.0
+
+
+class FastMotion:
+    """One simulated source and the time that it lives in."""
+
+    def __init__(self, vendor: str, count: int = 4, *, seed: int = 7, faults: Faults = NO_FAULTS) -> None:
+        self.now = 5000.0
+        clock = Clock(monotonic=lambda: self.now, wall=lambda: self.now + WALL_MINUS_MONOTONIC)
+        self.source = SimulatedSource(vendor, count, seed=seed, faults=faults, clock=clock)
+        self.polls = {poll.name: poll for poll in self.source.parser.polls}
+
+    def capture(self, poll: str = "readings") -> Capture:
+        return self.source.reader.read(self.polls[poll], Targets())
+
+    def report(self, poll: str = "readings") -> Report:
+        return self.source.parser.parse(self.capture(poll))
+
+    def reports(self, seconds: float, every: float, poll: str = "readings") -> Iterator[Report]:
+        """A report of each poll that succeeded in the time to come."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now += every
+            capture = self.capture(poll)
+            if capture.failure is None:
+                yield self.source.parser.parse(capture)
+
+
+def by_device(report: Report) -> dict[int, dict[str, float | Absent]]:
+    """The readings of each device by its index, as `metric` or `metric:label`."""
+    found: dict[int, dict[str, float | Absent]] = {device.index: {} for device in report.devices}
+    for reading in report.readings:
+        name = f"{reading.metric}:{reading.label}" if reading.label else reading.metric
+        found[report.devices[reading.device].index][name] = reading.value
+    return found

@@ -1,0 +1,61 @@
+"""Several outputs of one tool become one report."""
+
+from __future__ import annotations
+
+from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.model import Absent, Device, Event, Problem, Process, Reading, Report
+
+BUS = "0000:33:00.0"
+
+
+def report(*devices, readings=(), **more):
+    return Report(devices=devices, readings=tuple(readings), **more)
+
+
+def test_the_same_device_once_with_all_that_is_known():
+    """A device of two outputs is one, with the facts and readings of both."""
+    table = report(Device("x", 0, model="A"), readings=[Reading(0, "power_watts", 5.0)])
+    query = report(Device("x", 0, uuid="GPU-1234-abcd", bus_id=BUS), readings=[Reading(0, "fan_ratio", 0.5)])
+    combined = combine_reports([table, query])
+    assert combined.devices == (Device("x", 0, model="A", uuid="GPU-1234-abcd", bus_id=BUS),)
+    assert combined.readings == (Reading(0, "power_watts", 5.0), Reading(0, "fan_ratio", 0.5))
+
+
+def test_one_card_each():
+    """Outputs that were made card by card add up."""
+    combined = combine_reports([report(Device("x", n), readings=[Reading(0, "power_watts", float(n))]) for n in (4, 2)])
+    assert [device.index for device in combined.devices] == [4, 2]
+    assert [(r.device, r.value) for r in combined.readings] == [(0, 4.0), (1, 2.0)]
+
+
+def test_a_number_fills_an_absence_and_the_first_number_stays():
+    """The first number of a reading counts, whatever comes before or after."""
+    values = [Absent.NOT_REPORTED, 1.0, 2.0, Absent.IMPLAUSIBLE]
+    combined = combine_reports([report(Device("x", 0), readings=[Reading(0, "power_watts", v)]) for v in values])
+    assert [reading.value for reading in combined.readings] == [1.0]
+
+
+def test_positions_follow_their_devices():
+    """Parents, processes and events point to the right device after devices were put together."""
+    first = report(Device("x", 7))
+    second = report(
+        Device("x", 0),
+        Device("x", 7),
+        Device("x", 1, partition="0", parent=1),
+        processes=(Process(1, 42, "train"),),
+        events=(Event(0, "79"),),
+    )
+    combined = combine_reports([first, second])
+    assert [(d.index, d.parent) for d in combined.devices] == [(7, None), (0, None), (1, 0)]
+    assert [process.device for process in combined.processes] == [0]
+    assert [event.device for event in combined.events] == [1]
+
+
+def test_outcome_is_the_best_and_problems_are_kept():
+    """One good output makes a good report; every problem stays."""
+    bad = Report(outcome="failed", reason="exit_status", problems=(Problem("line 1", "no"),), unknown_fields=("b",))
+    good = report(Device("x", 0), facts=(("tool_version", "1"),), unknown_fields=("a",))
+    combined = combine_reports([bad, good])
+    assert (combined.outcome, combined.problems, combined.unknown_fields) == ("ok", bad.problems, ("a", "b"))
+    assert combined.facts == (("tool_version", "1"),)
+    assert combine_reports([bad]).reason == "exit_status"

@@ -1,0 +1,141 @@
+"""The project's automation: own rules find what breaks them, generated files are current, versions are pinned."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PIN = re.compile(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*(; python_version (<|>=) '3\.[0-9]+')?")
+
+
+def script(name: str, *arguments: str | Path) -> tuple[int, str]:
+    """The exit status and output of one of the project's scripts."""
+    command = [sys.executable, str(CHECKOUT / ".ci" / name), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("daemon/telemetry_daemon/long.py", "x = 1\n" * 401, ":1: 401 lines, at most 400: is it one thing?"),
+        ("parsers/p/f.py", "def f():\n" + "    x = 1\n" * 60, ":1: f has 61 lines, at most 60"),
+        ("daemon/__init__.py", "", ":1: a source root must not be a package; remove the file"),
+        ("exporters/__init__.py", "", ":1: a source root must not be a package; remove the file"),
+        ("tools/x.py", "", ":1: tools/ is none of the top-level folders"),
+        ("docs/a.md", "see https://" + "pypi" + ".org/x", "pypi" + ".org is a place of one machine or registry"),
+        ("deploy/b.sh", "\ncd /" + "work/main", ":2: /work" + "/main is a place of one machine or registry"),
+        ("tests/t.py", "import x  # no" + "qa: F401\n", ":1: say behind it why the check does not hold here"),
+        ("tests/t.py", "x = y  # type: " + "ignore[arg-type]\n", ":1: say behind it why the check does not hold here"),
+    ],
+)
+@pytest.mark.parametrize("in_git", ["added", "untracked", "no repository"])
+def test_a_broken_rule_is_named(tmp_path: Path, name: str, text: str, complaint: str, in_git: str) -> None:
+    planted(tmp_path, name, text, in_git)
+    status, output = script("checks.py", tmp_path)
+    assert status == 1
+    assert output.count("\n") == 1
+    assert f"{name}:" in output
+    assert complaint in output
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("daemon/telemetry_daemon/long.py", "x = 1\n" * 400),
+        ("daemon/telemetry_daemon/__init__.py", ""),
+        ("parsers/p/f.py", "def f():\n" + "    x = 1\n" * 59),
+        ("docs/a.md", "/home/you, /var/lib, a/work/b and python.org\n"),
+        ("tests/t.py", "x = y  # type: " + "ignore[arg-type]  # for a reason\n"),
+        ("tests/t.bin", "\0" + "/" + "work/"),
+        ("README.md", "x\n" * 500),
+    ],
+)
+def test_what_keeps_the_rules_passes(tmp_path: Path, name: str, text: str) -> None:
+    planted(tmp_path, name, text, "added")
+    assert script("checks.py", tmp_path) == (0, "1 files keep the project's rules\n")
+
+
+def planted(folder: Path, name: str, text: str, in_git: str) -> None:
+    """A checkout with one file."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    if in_git != "no repository":
+        subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
+    if in_git == "added":
+        subprocess.run(["git", "-C", str(folder), "add", name], check=True)
+
+
+def test_generated_files_are_current() -> None:
+    assert script("generate.py", "--check") == (0, "")
+
+
+def test_generated_files_are_found_out_of_date_and_written_anew(tmp_path: Path) -> None:
+    for folder in ("docs", "deploy"):
+        shutil.copytree(CHECKOUT / folder, tmp_path / folder)
+    page = tmp_path / "docs" / "configuration.md"
+    current = page.read_text()
+    page.write_text(
+        current.replace("`TELEMETRY_LOG_LEVEL`", "`OLD_NAME`").replace("# Configuration", "# My own words", 1)
+    )
+    (tmp_path / "deploy" / "telemetry.toml").unlink()
+    status, output = script("generate.py", "--check", "--folder", tmp_path)
+    assert status == 1
+    assert output.splitlines() == [
+        "deploy/telemetry.toml is out of date: run make docs",
+        "docs/configuration.md is out of date: run make docs",
+    ]
+    assert script("generate.py", "--folder", tmp_path)[0] == 0
+    assert page.read_text() == current.replace("# Configuration", "# My own words", 1)
+    assert script("generate.py", "--check", "--folder", tmp_path) == (0, "")
+
+
+def test_every_line_of_the_constraints_is_a_pin_without_an_address() -> None:
+    lines = (CHECKOUT / "constraints.txt").read_text().splitlines()
+    assert [line for line in lines if not PIN.fullmatch(line)] == []
+    assert len(lines) > 20
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_each_dependency_is_pinned_once_and_within_its_range(python: str) -> None:
+    environments = [{"python_version": python, "extra": extra} for extra in ("", "dev")]
+    pins: dict[str, str] = {}
+    for line in (CHECKOUT / "constraints.txt").read_text().splitlines():
+        pin = Requirement(line)
+        if pin.marker is None or pin.marker.evaluate(environments[0]):
+            assert canonicalize_name(pin.name) not in pins, f"{pin.name} is pinned twice"
+            pins[canonicalize_name(pin.name)] = str(pin.specifier).removeprefix("==")
+    needed = [
+        wanted
+        for wanted in map(Requirement, requires("device-telemetry") or ())
+        if wanted.marker is None or any(wanted.marker.evaluate(each) for each in environments)
+    ]
+    assert len(needed) > 15
+    for wanted in needed:
+        assert pins[canonicalize_name(wanted.name)] in wanted.specifier
+
+
+@pytest.mark.needs("make")
+def test_make_alone_lists_every_target() -> None:
+    done = subprocess.run(["make", "-C", str(CHECKOUT)], capture_output=True, text=True, check=True)
+    listed = re.findall(r"^make ([a-z]+) ", done.stdout, flags=re.MULTILINE)
+    assert listed == ["help", "run", "test", "lint", "wheel", "bench", "docs", "clean"]
+
+
+@pytest.mark.parametrize("file", sorted(filter(Path.is_file, (CHECKOUT / ".ci").iterdir())), ids=lambda file: file.name)
+def test_scripts_are_well_formed(file: Path) -> None:
+    if file.suffix == ".py":
+        compile(file.read_text(), file.name, "exec")
+        return
+    assert file.stat().st_mode & 0o111, "not executable"
+    assert subprocess.run(["bash", "-n", str(file)]).returncode == 0

@@ -1,0 +1,40 @@
+"""The packages under test are the ones that are meant: the checkout's, or those of an installed wheel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import telemetry_daemon
+import telemetry_exporters
+import telemetry_parsers
+from telemetry_daemon.version import __version__
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Set where a wheel was installed to be tested; the checkout's packages would hide what the wheel lacks.
+MEANT = Path(os.environ.get("TELEMETRY_TEST_INSTALLED", CHECKOUT)).resolve()
+
+
+@pytest.mark.parametrize("package", [telemetry_daemon, telemetry_exporters, telemetry_parsers])
+def test_a_package_comes_from_the_place_that_is_tested(package: object) -> None:
+    assert Path(package.__file__).resolve().is_relative_to(MEANT)
+
+
+@pytest.mark.parametrize("package", [telemetry_daemon, telemetry_exporters, telemetry_parsers])
+def test_a_package_tells_type_checkers_that_it_is_typed(package: object) -> None:
+    assert (Path(package.__file__).parent / "py.typed").is_file()
+
+
+def test_the_distribution_has_the_version_of_its_source() -> None:
+    assert version("device-telemetry") == __version__
+
+
+def test_the_command_runs_outside_the_checkout(tmp_path: Path) -> None:
+    command = Path(sys.executable).parent / "telemetry"
+    done = subprocess.run([command, "version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"telemetry {__version__} ")

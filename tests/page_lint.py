@@ -1,0 +1,98 @@
+"""A lint for pages of text 0.0.4, of what `promtool check metrics` lets pass: units, labels, duplicates, order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+BASE_UNITS = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds")
+WRONG_UNITS = re.compile(
+    r"_(percent|percentage|pct|mhz|khz|ghz|c|degrees|fahrenheit|mb|mib|gb|gib|kb|kib|megabytes|kilobytes|mw|kw|kwh|wh"
+    r"|mj|ms|us|ns|milliseconds|microseconds|minutes|hours|milliwatts|volts?_mv)(_|$)"
+)
+ALLOWED_LABELS = frozenset(
+    {"vendor", "device", "id", "model"}
+    | {"sensor", "engine", "domain", "reason", "level", "link", "location", "cause", "code", "state", "action"}
+    | {"source", "poll", "version", "python", "plugin"}
+)
+_META = re.compile(r"# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.*)")
+_SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)( \S+)?")
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
+
+
+def complaints(page: bytes) -> list[str]:
+    """What is wrong with a page, line by line; empty for a good one."""
+    text = page.decode("utf-8")
+    found = [] if not text or text.endswith("\n") else ["the last line has no end"]
+    families: dict[str, dict[str, str]] = {}
+    series: Counter[tuple[str, str]] = Counter()
+    current = ""
+    for number, line in enumerate(text.split("\n")[:-1], 1):
+        meta, sample = _META.fullmatch(line), _SAMPLE.fullmatch(line)
+        if meta:
+            wrong, current = _check_meta(meta, families, current)
+        elif sample:
+            series[(sample[1], sample[2] or "")] += 1
+            wrong = _check_sample(sample, families.get(current, {}), current)
+        else:
+            wrong = ["neither a comment nor a sample"]
+        found += [f"line {number}: {what}: {line}" for what in wrong]
+    found += [f"{count} series {name}{{{labels}}}" for (name, labels), count in series.items() if count > 1]
+    return found + [f"{name} has no TYPE" for name, meta in families.items() if "TYPE" not in meta]
+
+
+def _check_meta(meta, families, current):
+    keyword, name, value = meta.groups()
+    wrong = []
+    if name != current and name in families:
+        wrong.append("the family was begun before")
+    known = families.setdefault(name, {})
+    if keyword in known:
+        wrong.append(f"a second {keyword}")
+    known[keyword] = value
+    if keyword == "TYPE":
+        wrong += _check_name(name, value)
+    return wrong, name
+
+
+def _check_name(name, kind):
+    wrong = []
+    if (kind == "counter") != name.endswith("_total"):
+        wrong.append("_total is for counters, and for all of them")
+    if kind not in ("gauge", "counter"):
+        wrong.append(f"a type that is not used here: {kind}")
+    if WRONG_UNITS.search(name):
+        wrong.append("not a base unit")
+    if name.lower() != name or "__" in name:
+        wrong.append("not snake_case")
+    return wrong
+
+
+def _check_sample(sample, meta, current):
+    name, labels, value, timestamp = sample.groups()
+    wrong = []
+    if name != current or "TYPE" not in meta:
+        wrong.append("not under its own HELP and TYPE")
+    if timestamp:
+        wrong.append("a timestamp")
+    if name.endswith("_info") and float(value) != 1.0:
+        wrong.append("an info that is not 1")
+    if value in ("NaN", "+Inf", "-Inf"):
+        wrong.append("not a number that anybody read")
+    return wrong + _check_labels(labels or "", name)
+
+
+def _check_labels(text, name):
+    found = list(_LABEL.finditer(text))
+    if sum(len(one[0]) for one in found) != len(text):
+        return ["labels that cannot be read"]
+    names = [one[1] for one in found]
+    wrong = ["a label twice"] if len(set(names)) < len(names) else []
+    unknown = set(names) - ALLOWED_LABELS
+    if unknown and name != "accelerator_info":  # which has every fact that a vendor tells
+        wrong.append(f"labels {sorted(unknown)}")
+    if name.startswith("accelerator_") and not {"vendor", "device", "id", "model"} <= set(names):
+        wrong.append("not all identity labels")
+    if name.startswith("accelerator_") and name != "accelerator_info" and len(names) > 5:
+        wrong.append("more than one label of its own")
+    return wrong

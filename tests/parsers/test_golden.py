@@ -1,0 +1,36 @@
+"""Every capture gives exactly the report of its golden file, and none of the two is without the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from captures_kit import CAPTURES, GOLDEN, Case, golden_text, own_cases, registered_parsers
+
+PARSERS = registered_parsers()
+
+
+@pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
+def test_capture_gives_its_golden_report(case: Case, update_golden: bool) -> None:
+    parser = PARSERS[case.tool]
+    found = golden_text([parser.parse(capture) for capture in case.captures(parser)])
+    if update_golden:
+        case.golden.parent.mkdir(parents=True, exist_ok=True)
+        case.golden.write_text(found, encoding="utf-8")
+    assert case.golden.is_file(), f"{case.id} has no golden file: see tests/captures/README.md"
+    assert case.golden.read_text(encoding="utf-8") == found
+
+
+def test_no_golden_file_is_an_orphan() -> None:
+    expected = {case.golden for case in own_cases()}
+    assert set(GOLDEN.glob("*/*")) - expected == set()
+
+
+def test_every_parser_has_captures_and_every_capture_a_parser() -> None:
+    folders = {path.name for path in CAPTURES.iterdir() if path.is_dir()}
+    assert folders == set(PARSERS)
+    assert {case.tool for case in own_cases()} == set(PARSERS)
+
+
+def test_every_file_beside_the_captures_is_a_capture() -> None:
+    files = set(CAPTURES.glob("*/*"))
+    assert files == {case.path for case in own_cases()}

@@ -1,0 +1,125 @@
+"""`mthreads-gmi -q` as text and as JSON, beyond the golden files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from captures_kit import own_case, parse_file, text_capture
+from telemetry_parsers.model import Absent, Output, Report
+from telemetry_parsers.mthreads_gmi import PARSER, parse
+
+
+def text_of(case: str) -> str:
+    return parse_file(own_case("mthreads-gmi", case).path.read_text()).text
+
+
+def report_on(text: str, status: int | None = 0) -> Report:
+    return parse(text_capture(PARSER, Output(text=text, status=status)))
+
+
+LIST = text_of("query-two-cards")
+JSON = text_of("query-json")
+
+
+def numbers(report: Report) -> set[tuple[int | None, str, str, float]]:
+    return {
+        (item.device, item.metric, item.label, item.value)
+        for item in report.readings
+        if not isinstance(item.value, Absent)
+    }
+
+
+def test_lost_indentation_changes_nothing() -> None:
+    assert report_on(text_of("query-indentation-lost")) == report_on(LIST)
+
+
+def test_text_and_json_of_the_same_answer_agree() -> None:
+    document = json.loads(JSON)
+    text = f"Driver Version : {document['Driver Version']}\nAttached GPUs : 2\n"
+    for card in document["GPU"]:
+        address = card.get("PCI", {}).get("Bus ID", "00000000:00:00.0")
+        text += f"GPU{card.pop('Index')} {address}\n" + as_text(card)
+    assert numbers(report_on(text)) == numbers(report_on(JSON))
+    assert [device.uuid for device in report_on(text).devices] == [device.uuid for device in report_on(JSON).devices]
+
+
+def as_text(values: dict[str, object], depth: int = 1) -> str:
+    keys = [(key, value) for key, value in values.items() if not isinstance(value, dict)]
+    sections = [(key, value) for key, value in values.items() if isinstance(value, dict)]
+    indent = "    " * depth
+    text = "".join(f"{indent}{key:<{50 - len(indent)}}:  {value}\n" for key, value in keys)
+    return text + "".join(f"{indent}{key}\n{as_text(value, depth + 1)}" for key, value in sections)
+
+
+@pytest.mark.parametrize("text", [LIST, JSON])
+def test_no_end_of_the_text_gives_a_number_that_the_whole_does_not(text: str) -> None:
+    whole = numbers(report_on(text))
+    for cut in range(len(text)):
+        assert not numbers(report_on(text[:cut])) - whole, cut
+
+
+def test_words_round_the_json_are_problems() -> None:
+    report = report_on("WARNING: old library\n" + JSON + "bye\n")
+    assert [problem.text for problem in report.problems] == [
+        "text before the JSON: WARNING: old library",
+        "text after the JSON: bye",
+    ]
+    assert len(report.devices) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ('{"card0": {"GPU use (%)": "5"}}', "not_mine"),
+        ('{"gpu_data": [{"gpu": 0}]}', "not_mine"),
+        ('{"GPU": [{"Temperature": {"GPU Current Temp": "50C"}}]}', "failed"),
+        ('{"Driver Version": "1", "GPU": {"Index": "0"}}', "failed"),
+        ('{"Driver Version": "1", "GPU": ["0"]}', "failed"),
+        ("[1, 2, 3]", "failed"),
+        ('{"Driver Version": "1", "GPU": []}', "no_devices"),
+        ("{" * 5000, "failed"),
+    ],
+)
+def test_other_json_gives_nothing(text: str, outcome: str) -> None:
+    report = report_on(text)
+    assert (report.outcome, report.devices, report.readings) == (outcome, (), ())
+
+
+def test_json_nested_too_deep_to_decode_is_broken_json() -> None:
+    report = report_on('{"Attached GPUs": "1", "GPU": ' + '[{"a":' * 100_000)
+    assert (report.outcome, report.reason) == ("failed", "not_understood")
+    assert "cut off or broken" in report.problems[0].text
+
+
+def test_fastest_fan_counts_and_only_when_all_are_there() -> None:
+    fans = {(device, value) for device, metric, _, value in numbers(report_on(LIST)) if metric == "fan_ratio"}
+    assert fans == {(0, 0.74), (1, 0.30)}
+    without = LIST.replace("            Fan1                                  :  74%\n", "")
+    assert (0, "fan_ratio", "", 0.71) not in numbers(report_on(without))
+    stopped = LIST.replace("70%", "N/A").replace("74%", "N/A").replace("71%", "0%")
+    assert (0, "fan_ratio", "", 0.0) in numbers(report_on(stopped))
+
+
+def test_a_card_listed_twice_is_one_card() -> None:
+    report = report_on(LIST + LIST[LIST.index("GPU0") :])
+    assert [device.index for device in report.devices] == [0, 1]
+    assert len([problem for problem in report.problems if "second time" in problem.text]) == 2
+
+
+def test_an_error_line_in_the_list_is_a_problem() -> None:
+    report = report_on(LIST.replace("    Fan\n", "Error: sensor 7 of 9 failed\n    Fan\n", 1))
+    assert [problem.text for problem in report.problems] == ["Error: sensor 7 of 9 failed"]
+
+
+def test_a_list_that_ends_early_with_a_status_is_no_list() -> None:
+    report = report_on(text_of("query-card-missing"), status=1)
+    assert (report.outcome, report.reason, report.devices) == ("failed", "exit_status", ())
+
+
+def test_another_vendors_list_is_not_taken() -> None:
+    nvidia = "==============NVSMI LOG==============\n" + LIST.replace("GPU0 ", "GPU ").replace("GPU1 ", "GPU ")
+    assert (
+        report_on(nvidia.replace("MTBios Version", "VBIOS Version").replace("MPC Capable", "MIG")).outcome == "not_mine"
+    )

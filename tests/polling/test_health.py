@@ -1,0 +1,124 @@
+"""From captures and reports to states: the table of what happens and what is shown for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from telemetry_daemon import health
+from telemetry_daemon.health import Verdict
+from telemetry_parsers.model import Capture, Command, Device, Failure, Poll, Problem, Report
+
+REQUEST = Command((("tool",),))
+POLL = Poll("readings", REQUEST, interval=15.0)
+
+
+def capture(failure=None, *, taken=100.0, seconds=0.3):
+    return Capture("tool", "readings", REQUEST, failure=failure, seconds=seconds, wall_time=1e9, monotonic_time=taken)
+
+
+@pytest.mark.parametrize(
+    ("failure", "report", "on_bus", "expected"),
+    [
+        pytest.param(Failure("missing", None, "not found"), None, 0, ("missing", None), id="not installed"),
+        pytest.param(Failure("failed", "timeout", "10 s"), None, 0, ("failed", "timeout"), id="deadline"),
+        pytest.param(Failure("stuck", None, "pid 7"), None, 0, ("stuck", None), id="wedged"),
+        pytest.param(Failure("suspended", None, ""), None, 1, ("suspended", None), id="all asleep"),
+        pytest.param(None, Report(devices=(Device("x"),)), 1, ("ok", None), id="good"),
+        pytest.param(None, Report("no_devices"), 0, ("no_devices", None), id="no device of its kind"),
+        pytest.param(None, Report("no_devices"), 2, ("failed", "driver_gone"), id="no device, but on the bus"),
+        pytest.param(None, Report("not_mine"), 0, ("not_mine", None), id="another vendor's tool"),
+        pytest.param(None, Report("wrong_request"), 0, ("failed", "not_understood"), id="no alternative works"),
+        pytest.param(None, Report("failed", "no_permission"), 0, ("failed", "no_permission"), id="error text"),
+        pytest.param(None, Report("failed"), 0, ("failed", "not_understood"), id="garbage"),
+        pytest.param(None, None, 0, ("failed", "internal"), id="the parser broke"),
+    ],
+)
+def test_verdict(failure, report, on_bus, expected):
+    """Each thing that can happen has one state and reason."""
+    verdict = health.judge(capture(failure), report, on_bus)
+    assert (verdict.state, verdict.reason) == expected
+
+
+def test_what_the_tool_said_is_kept():
+    """The first problem of a failed report is the detail."""
+    report = Report("failed", "driver_gone", problems=(Problem("line 1", "driver not loaded"),))
+    assert health.judge(capture(), report, 0).detail == "driver not loaded"
+
+
+@pytest.mark.parametrize(
+    ("interval", "seconds", "life"),
+    [(1.0, 0.1, 10.0), (2.0, 0.1, 10.0), (15.0, 0.3, 45.0), (15.0, 20.0, 60.0), (300.0, 1.0, 900.0)],
+)
+def test_expiry(interval, seconds, life):
+    """A report lives max(10 s, 3 × max(interval, duration)) from the start of its capture."""
+    assert health.expiry(100.0, interval, seconds) == 100.0 + life
+
+
+def attempts(*verdicts):
+    found = None
+    for number, verdict in enumerate(verdicts):
+        found = health.attempt("tool", POLL, capture(taken=100.0 + number), verdict, 15.0, found)
+    return found
+
+
+def test_failures_are_counted_by_reason():
+    """Failed and stuck attempts count, each under its reason; others do not."""
+    timeout, stuck, ok = Verdict("failed", "timeout"), Verdict("stuck"), Verdict("ok")
+    found = attempts(timeout, ok, Verdict("failed", "exit_status"), timeout, stuck, Verdict("missing"))
+    assert dict(found.failures) == {"timeout": 3, "exit_status": 1}
+
+
+def test_last_success_stays_through_failures():
+    """The time of the last success is that of the last success."""
+    assert attempts(Verdict("ok"), Verdict("failed", "timeout")).last_success == 1e9
+    assert attempts(Verdict("failed", "timeout")).last_success is None
+
+
+def status(*verdicts, now=101.0):
+    """Status of a source with an inventory, a fast and a slow poll that ended so."""
+    polls = [
+        Poll("inventory", REQUEST, tier="inventory", interval=300.0),
+        Poll("readings", REQUEST, interval=15.0, lists_devices=False),
+        Poll("slow", REQUEST, tier="slow", interval=60.0, lists_devices=False),
+    ]
+    healths = [
+        health.attempt("tool", poll, capture(), verdict, poll.interval, None)
+        for poll, verdict in zip(polls, verdicts, strict=False)
+    ]
+    return health.status("tool", "nvidia", healths, (), (), cpu_seconds=1.5, now=now)
+
+
+OK, FAILED, STUCK = Verdict("ok"), Verdict("failed", "timeout", "10 s"), Verdict("stuck")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "now", "expected"),
+    [
+        pytest.param((OK, OK, OK), 101.0, ("ok", True), id="all good"),
+        pytest.param((OK, OK, FAILED), 101.0, ("ok", True), id="a slow poll decides nothing"),
+        pytest.param((OK, FAILED, OK), 101.0, ("failed", False), id="a fast poll does"),
+        pytest.param((FAILED, OK, OK), 101.0, ("failed", False), id="a listing poll does"),
+        pytest.param((FAILED, STUCK, OK), 101.0, ("stuck", False), id="the worst is shown"),
+        pytest.param((OK, OK, OK), 144.9, ("ok", True), id="just fresh"),
+        pytest.param((OK, OK, OK), 145.0, ("ok", False), id="nothing was heard for too long"),
+        pytest.param(
+            (Verdict("missing"), Verdict("missing")), 101.0, ("missing", None), id="missing is neither up nor down"
+        ),
+        pytest.param((Verdict("not_mine"),), 101.0, ("not_mine", None), id="not mine neither"),
+        pytest.param((Verdict("disabled"),), 101.0, ("disabled", None), id="disabled neither"),
+        pytest.param(
+            (Verdict("no_devices"), Verdict("no_devices")), 101.0, ("no_devices", True), id="works, finds none"
+        ),
+        pytest.param((OK, Verdict("suspended")), 101.0, ("suspended", True), id="asleep is up"),
+        pytest.param((OK,), 101.0, ("ok", True), id="not all polled yet"),
+    ],
+)
+def test_source_state(verdicts, now, expected):
+    """A source's state is the worst of its listing and fast polls; up only while these are fresh."""
+    found = status(*verdicts, now=now)
+    assert (found.state, found.up) == expected
+
+
+def test_a_failure_is_a_problem_of_its_source():
+    """What a failed poll said stands among the source's problems."""
+    assert [(p.where, p.text) for p in status(OK, FAILED).problems] == [("readings", "10 s")]

@@ -1,0 +1,73 @@
+"""When polls are due, and which sources are needed often."""
+
+from __future__ import annotations
+
+import pytest
+
+from telemetry_daemon import schedule
+from telemetry_daemon.schedule import Need
+from telemetry_daemon.settings import SourceSettings
+from telemetry_parsers.model import Absent, Command, Files, Library, MergedDevice, MergedReading, Poll, Snapshot
+
+FAST = Poll("readings", Command((("tool",),)), interval=15.0)
+SLOW = Poll("slow", Command((("tool", "-a"),)), tier="slow", interval=60.0)
+LIBRARY = Poll("readings", Library("nvml"), interval=2.0)
+NEEDED, NOT_NEEDED = Need(), Need(False, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("poll", "settings", "state", "need", "seconds"),
+    [
+        pytest.param(FAST, SourceSettings(), "ok", NEEDED, 15.0, id="its own"),
+        pytest.param(FAST, SourceSettings(interval=5.0), "ok", NEEDED, 5.0, id="configured"),
+        pytest.param(SLOW, SourceSettings(interval=5.0), "ok", NEEDED, 60.0, id="configured for the fast tier only"),
+        pytest.param(FAST, SourceSettings(), "failed", NEEDED, 15.0, id="failing"),
+        pytest.param(FAST, SourceSettings(), "missing", NEEDED, 15.0, id="missing tool"),
+        pytest.param(LIBRARY, SourceSettings(), "missing", NEEDED, 60.0, id="missing library"),
+        pytest.param(FAST, SourceSettings(), "no_devices", NEEDED, 60.0, id="nothing there"),
+        pytest.param(FAST, SourceSettings(), None, NEEDED, 15.0, id="never asked"),
+        pytest.param(FAST, SourceSettings(), "ok", NOT_NEEDED, 300.0, id="a cheaper source gives it all"),
+        pytest.param(SLOW, SourceSettings(), "ok", NOT_NEEDED, 60.0, id="slow polls go on"),
+        pytest.param(FAST, SourceSettings(mode="always"), "ok", NOT_NEEDED, 15.0, id="always"),
+        pytest.param(FAST, SourceSettings(mode="inventory"), "ok", NEEDED, 300.0, id="inventory"),
+    ],
+)
+def test_interval(poll, settings, state, need, seconds):
+    """The interval as things stand."""
+    assert schedule.interval_now(poll, settings, state, need) == seconds
+
+
+@pytest.mark.parametrize(
+    ("request_", "expensive"),
+    [(Command((("tool",),)), True), (Files(("/sys/*",)), False), (Library("nvml"), False)],
+)
+def test_tools_are_expensive(request_, expensive):
+    """Only running a tool is worth avoiding."""
+    assert schedule.is_expensive([Poll("readings", request_)]) is expensive
+
+
+def snapshot(*readings):
+    device = MergedDevice("amd", 0, "x", "0", "", readings=tuple(MergedReading(*reading) for reading in readings))
+    return Snapshot("node", 0.0, 0.0, 0.0, devices=(device,))
+
+
+@pytest.mark.parametrize(
+    ("readings", "gives"),
+    [
+        pytest.param([("power_watts", "", 5.0, "tool")], True, id="a core reading"),
+        pytest.param([("power_watts", "", 5.0, "sysfs"), ("fan_ratio", "", 0.5, "tool")], False, id="only others"),
+        pytest.param([("power_watts", "", Absent.NOT_REPORTED, "tool")], False, id="an absence"),
+    ],
+)
+def test_gives_core_readings(readings, gives):
+    """A tool is needed for the core readings that no cheaper source has."""
+    assert schedule.gives_core_readings(snapshot(*readings), "tool") is gives
+
+
+def test_need_changes_at_most_every_five_minutes():
+    """A source that comes and goes does not make the tool's interval flap."""
+    need = schedule.reconsider(Need(), "auto", gives_core=False, now=0.0)
+    assert need == Need(False, 0.0)
+    assert schedule.reconsider(need, "auto", gives_core=True, now=299.0) == need
+    assert schedule.reconsider(need, "auto", gives_core=True, now=300.0) == Need(True, 300.0)
+    assert schedule.reconsider(Need(), "always", gives_core=False, now=0.0) == Need()

@@ -1,0 +1,56 @@
+"""Devices are remembered over restarts, and an unusable file costs no more than the memory."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from telemetry_daemon import state_file
+from telemetry_parsers.model import Identity
+
+CARD = Identity(
+    id="GPU-1", vendor="nvidia", device="0", model="X", index=0, uuid="GPU-1", bus_id="0000:33:00.0",
+    power_kind="average", listed_by=("nvml", "nvidia-smi"), lost_since=12.5,
+)  # fmt: skip
+
+
+def test_round_trip(tmp_path):
+    """What is saved is loaded, in a folder that is made when needed."""
+    path = state_file.path_in(str(tmp_path / "state"))
+    state_file.save(path, [CARD])
+    assert state_file.load(path) == (CARD,)
+    assert [entry.name for entry in path.parent.iterdir()] == ["devices.json"]
+
+
+def test_simulated_devices_are_not_remembered(tmp_path):
+    """A demonstration leaves no trace."""
+    path = state_file.path_in(str(tmp_path))
+    state_file.save(path, [Identity("s", "amd", "0", "Y", simulated=True)])
+    assert state_file.load(path) == ()
+
+
+def test_no_file_is_no_fault(tmp_path, caplog):
+    """The first start says nothing."""
+    assert state_file.load(state_file.path_in(str(tmp_path))) == ()
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b'{"schema": "telemetry.devices/9", "devices": []}',
+        b'{"schema": "telemetry.devices/1", "devices": [{}]}',
+        json.dumps({"schema": "telemetry.devices/1", "devices": [{"id": 7}]}).encode(),
+    ],
+)
+def test_an_unusable_file_is_told_and_not_believed(tmp_path, caplog, content):
+    """Garbage, another schema or missing keys: a warning that names the file, and nothing remembered."""
+    path = state_file.path_in(str(tmp_path))
+    path.write_bytes(content)
+    assert state_file.load(path) == ()
+    assert [(record.levelno, record.path) for record in caplog.records] == [(logging.WARNING, str(path))]

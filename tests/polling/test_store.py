@@ -1,0 +1,209 @@
+"""The store: what is known at each moment, and how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from telemetry_daemon.accumulate import Accumulator
+from telemetry_daemon.health import Verdict
+from telemetry_daemon.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_parsers.model import Capture, Command, Device, Event, Failure, Identity, Poll, Reading, Report, Sample
+
+REQUEST = Command((("tool",),))
+FAST = Poll("readings", REQUEST, interval=2.0)
+INVENTORY = Poll("inventory", REQUEST, tier="inventory", interval=300.0)
+CARDS = Report(
+    devices=(Device("nvidia", 0, bus_id="0000:33:00.0"), Device("nvidia", 1, bus_id="0000:53:00.0")),
+    readings=(Reading(0, "power_watts", 50.0), Reading(1, "power_watts", 60.0)),
+)
+
+
+@dataclass
+class Times:
+    now: float = 100.0
+
+
+OK = Verdict("ok")
+
+
+class Node:
+    """A store with a clock that stands still until it is moved."""
+
+    def __init__(self, identities=()):
+        self.times = Times()
+        self.store = Store(
+            "node", Clock(lambda: self.times.now, lambda: 1e9 + self.times.now), identities, Accumulator()
+        )
+        self.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
+
+    def put(self, report=CARDS, verdict=OK, poll=FAST, source="tool"):
+        capture = Capture(source, poll.name, REQUEST, cpu_seconds=0.25, wall_time=1e9, monotonic_time=self.times.now)
+        return self.store.put(source, poll, capture, report, verdict, poll.interval)
+
+    def fail(self, reason, poll=FAST):
+        return self.put(None, Verdict("failed", reason, "it failed"), poll)
+
+    def powers(self):
+        return [
+            reading.value
+            for device in self.store.snapshot().devices
+            for reading in device.readings
+            if reading.metric == "power_watts"
+        ]
+
+    def ups(self):
+        return [device.up for device in self.store.snapshot().devices]
+
+
+def test_the_same_snapshot_until_something_changes():
+    """Asking again costs nothing: the same object, until a report, an expiry or a setting changes it."""
+    node = Node()
+    node.put()
+    first = node.store.snapshot()
+    assert node.store.snapshot() is first
+    node.store.set_own(
+        "telemetry_config_last_reload_successful", (Sample("telemetry_config_last_reload_successful", 1.0),)
+    )
+    assert node.store.snapshot() is not first
+
+
+def test_readings_expire_whatever_the_poller_does():
+    """Ten seconds after a capture of a 2 s poll its readings are gone at the next look."""
+    node = Node()
+    node.put()
+    node.times.now += 9.9
+    assert node.powers() == [50.0, 60.0]
+    node.times.now += 0.1
+    assert (node.powers(), node.ups()) == ([], [])
+    assert [status.up for status in node.store.snapshot().sources] == [False]
+
+
+def test_a_failed_poll_removes_its_own_report():
+    """After a failure there is no last good value; nobody knows whether the cards are there."""
+    node = Node()
+    node.put()
+    node.fail("timeout")
+    assert (node.powers(), node.ups()) == ([], [])
+    assert [status.state for status in node.store.snapshot().sources] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "left"),
+    [
+        (Verdict("failed", "timeout"), [True, True]),
+        (Verdict("failed", "not_understood"), [True, True]),
+        (Verdict("failed", "driver_gone"), []),
+        (Verdict("failed", "no_permission"), []),
+        (Verdict("failed", "library_mismatch"), []),
+        (Verdict("missing"), []),
+    ],
+)
+def test_some_failures_end_all_of_the_sources_reports(verdict, left):
+    """A driver that is gone takes the inventory with it; a slow answer does not."""
+    node = Node()
+    node.put(replace(CARDS, readings=()), poll=INVENTORY)
+    node.put()
+    node.put(None, verdict)
+    assert node.ups() == left
+
+
+def test_devices_wait_for_their_vendors_first_inventory():
+    """Nothing new is named before every awaited poll of its vendor ended, or fifteen seconds."""
+    node = Node()
+    node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
+    node.put()
+    assert (node.ups(), node.store.ready()) == ([], (False, "waiting for the first poll of nvml"))
+    node.put(None, Verdict("missing"), INVENTORY, "nvml")
+    assert (node.ups(), node.store.ready()) == ([True, True], (True, "ready"))
+
+
+def test_no_vendor_is_awaited_for_more_than_fifteen_seconds():
+    """A first poll that hangs holds its vendor's devices back for fifteen seconds."""
+    node = Node()
+    node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
+    node.times.now += 14.9
+    node.put()
+    assert (node.ups(), node.store.ready()[0]) == ([], False)
+    node.times.now += 0.1
+    assert (node.ups(), node.store.ready()[0]) == ([True, True], True)
+
+
+def test_lost_and_forgotten():
+    """A lost device is shown until it is forgotten; one that is there cannot be forgotten."""
+    node = Node()
+    node.put()
+    events = node.put(replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1]))
+    assert [(event.id, event.what) for event in events] == [("0000:53:00.0", "lost")]
+    assert node.ups() == [True, False]
+    assert not node.store.forget("0000:33:00.0")
+    assert node.store.forget("0000:53:00.0")
+    assert node.ups() == [True]
+
+
+def test_lost_while_the_daemon_was_down():
+    """What was remembered from before is lost when the rest is listed without it."""
+    gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",))
+    node = Node((gone,))
+    assert node.ups() == []
+    node.put()
+    assert [(device.id, device.up) for device in node.store.snapshot().devices][-1] == ("0000:99:00.0", False)
+
+
+def test_events_are_counted_once_each():
+    """An event of a report counts when the report comes, not at every merge."""
+    node = Node()
+    node.put(replace(CARDS, events=(Event(1, "79", wall_time=1234.0),)))
+    node.put()
+    readings = {(r.metric, r.label): r.value for r in node.store.snapshot().devices[1].readings}
+    assert readings[("events_total", "79")] == 1.0
+    assert readings[("event_last_timestamp_seconds", "79")] == 1234.0
+
+
+def test_cpu_time_adds_up_and_overruns_count():
+    """What a source costs is the sum over its polls."""
+    node = Node()
+    node.put()
+    node.fail("timeout")
+    node.store.count_overrun(("tool", "readings"))
+    status = node.store.snapshot().sources[0]
+    assert (status.cpu_seconds, status.polls[0].overruns) == (0.5, 1)
+
+
+def test_targets_are_the_indices_of_the_newest_list():
+    """Commands that are repeated per device get what the source itself lists."""
+    node = Node()
+    assert node.store.targets("tool").devices == ()
+    node.put()
+    assert node.store.targets("tool").devices == ("0", "1")
+
+
+def test_a_removed_source_leaves_nothing_behind():
+    """After a source was taken out of the configuration neither readings nor state of it are shown."""
+    node = Node()
+    node.put()
+    node.store.remove_source("tool")
+    snapshot = node.store.snapshot()
+    assert (snapshot.devices, snapshot.sources) == ((), ())
+
+
+def test_two_sources_fail_apart():
+    """One source's failure touches no reading of another."""
+    node = Node()
+    node.put()
+    other = Report(devices=(Device("amd", 0, bus_id="0000:83:00.0"),), readings=(Reading(0, "power_watts", 70.0),))
+    node.store.add_source(SourceFacts("other", "amd", ()))
+    node.put(other, source="other")
+    node.fail("timeout")
+    assert node.powers() == [70.0]
+
+
+def test_failure_words():
+    """The capture's own failure text becomes the source's detail."""
+    node = Node()
+    capture = Capture("tool", "readings", REQUEST, failure=Failure("missing", None, "tool was not found"))
+    node.store.put("tool", FAST, capture, None, Verdict("missing", None, "tool was not found"), 2.0)
+    status = node.store.snapshot().sources[0]
+    assert (status.state, status.up, status.detail) == ("missing", None, "tool was not found")

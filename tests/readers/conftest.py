@@ -1,0 +1,49 @@
+"""Fake tools and readers of them, closed after each test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from command_kit import MARK, QUICK
+from fake_tools import ToolFolder
+from telemetry_daemon.readers.command import CommandReader
+
+MakeReader = Callable[..., CommandReader]
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> ToolFolder:
+    """An empty folder of fake tools."""
+    return ToolFolder(tmp_path / "bin")
+
+
+@pytest.fixture
+def mark() -> str:
+    """What the processes of this test have in their environment."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def make_reader(tools: ToolFolder, tmp_path: Path, mark: str) -> Iterator[MakeReader]:
+    """Makes readers that find the fake tools."""
+    made: list[CommandReader] = []
+
+    def make(**settings: object) -> CommandReader:
+        given = {"environment": {**tools.environment, MARK: mark}, "limits": QUICK, **settings}
+        reader = CommandReader("fake", tmp_path / "locks", **given)  # type: ignore[arg-type]  # keywords as given
+        made.append(reader)
+        return reader
+
+    yield make
+    for reader in made:
+        reader.close()
+
+
+@pytest.fixture
+def reader(make_reader: MakeReader) -> CommandReader:
+    """A reader of the fake tools."""
+    return make_reader()

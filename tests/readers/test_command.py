@@ -1,0 +1,270 @@
+"""What the command reader gives for tools that work: outputs, statuses, environment, targets, alternatives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from command_kit import NO_TARGETS, poll, read, tool
+from fake_tools import Answer, ToolFolder
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_parsers.model import Capture, Command, Failure, Library, Output, Poll
+
+TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"
+MakeReader = Callable[..., CommandReader]
+
+
+def test_output_status_and_times_are_kept(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("smi", TABLE, stderr="note\n")
+    before = time.monotonic(), time.time()
+    capture = read(reader, tool("smi", "-q", "all cards"))
+    after = time.monotonic(), time.time()
+    assert capture.outputs == (Output("smi -q 'all cards'", "", TABLE, "note\n", 0),)
+    assert capture.failure is None
+    assert (capture.source, capture.poll, capture.request) == ("fake", "readings", tool("smi", "-q", "all cards"))
+    assert before[0] <= capture.monotonic_time <= capture.monotonic_time + capture.seconds <= after[0]
+    assert before[1] <= capture.wall_time <= after[1]
+    assert tools.calls("smi") == ["-q all cards"]
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "status"),
+    [
+        (TABLE, "", 1),
+        ("ERROR: the driver is not loaded\n", "", 0),
+        ("", "usage: smi [-q]\n", 2),
+        ("", "", 0),
+        ("", "", 255),
+    ],
+)
+def test_any_exit_status_is_an_output(
+    reader: CommandReader, tools: ToolFolder, stdout: str, stderr: str, status: int
+) -> None:
+    tools.prints("smi", stdout, stderr=stderr, status=status)
+    capture = read(reader, tool("smi"))
+    assert capture.outputs == (Output("smi", "", stdout, stderr, status),)
+    assert capture.failure is None
+
+
+def test_bytes_that_are_no_text_are_replaced(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("smi", b"41\xb0C \x00\xff\n")
+    assert read(reader, tool("smi")).outputs[0].text == "41\ufffdC \x00\ufffd\n"
+
+
+def test_slow_output_is_read_to_its_end(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints_slowly("smi", ["GPU\n", "Temp\n", "Power\n"], 0.05)
+    assert read(reader, tool("smi")).outputs[0].text == "GPU\nTemp\nPower\n"
+
+
+def test_large_output_within_the_limit_is_whole(make_reader: MakeReader, tools: ToolFolder) -> None:
+    text = "line of a long table\n" * 100_000
+    tools.prints("smi", text, stderr=text)
+    reader = make_reader(limits=None)
+    assert read(reader, tool("smi")).outputs == (Output("smi", "", text, text, 0),)
+
+
+def test_tool_runs_in_the_c_locale_alone_in_its_session(make_reader: MakeReader, tools: ToolFolder) -> None:
+    tools.script(
+        "smi", 'echo "$LC_ALL $LANG ${NOTIFY_SOCKET-none} $WIDTH $HOME"; cat; pwd; cut -d " " -f 5,6 /proc/$$/stat'
+    )
+    ours = {**tools.environment, "LC_ALL": "de_DE", "LANG": "de_DE", "NOTIFY_SOCKET": "/run/x", "HOME": "/home/x"}
+    request = Command((("smi",),), env=(("WIDTH", "200"),))
+    text = read(make_reader(environment=ours), request).outputs[0].text
+    pid = tools.pids("smi")[0]
+    assert text.splitlines() == ["C C none 200 /home/x", "/", f"{pid} {pid}"]
+
+
+def test_tool_gets_the_lock_and_no_other_descriptor(reader: CommandReader, tools: ToolFolder, tmp_path: Path) -> None:
+    tools.script("smi", "for fd in /proc/$$/fd/*; do readlink $fd; done")
+    leak = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(leak, True)
+    try:
+        held = read(reader, tool("smi")).outputs[0].text.splitlines()
+    finally:
+        os.close(leak)
+    assert str(tmp_path) not in held
+    assert held.count(str(tmp_path / "locks" / "smi.lock")) == 1
+    assert held.count("/dev/null") == 1
+
+
+def test_cpu_time_of_the_tool_and_its_children_is_told(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.script("smi", 'sh -c "i=0; while [ \\$i -lt 200000 ]; do i=\\$((i+1)); done"; exit 0')
+    capture = read(reader, tool("smi"))
+    assert 0.02 < capture.cpu_seconds <= capture.seconds
+
+
+def test_configured_path_is_used_and_path_is_not_searched(
+    make_reader: MakeReader, tools: ToolFolder, tmp_path: Path
+) -> None:
+    other = ToolFolder(tmp_path / "opt")
+    tools.prints("smi", "of PATH\n")
+    path = other.prints("smi-7", "configured\n")
+    capture = read(make_reader(path=str(path)), tool("smi", "-q"))
+    assert capture.outputs == (Output("smi -q", "", "configured\n", "", 0),)
+
+
+def test_the_vendors_folders_are_searched_after_path(
+    make_reader: MakeReader, tools: ToolFolder, tmp_path: Path
+) -> None:
+    other = ToolFolder(tmp_path / "opt")
+    other.prints("smi", "of the vendor's folder\n")
+    request = Command((("smi",),), folders=("/nowhere/bin", str(other.folder)))
+    reader = make_reader()
+    assert read(reader, request).outputs[0].text == "of the vendor's folder\n"
+    tools.prints("smi", "of PATH\n")
+    assert read(reader, request).outputs[0].text == "of PATH\n"
+
+
+def test_a_tool_installed_later_is_found(reader: CommandReader, tools: ToolFolder) -> None:
+    assert read(reader, tool("smi")).failure == Failure(
+        "missing", None, "smi was not found on PATH; install it, or set sources.fake.path"
+    )
+    tools.prints("smi", TABLE)
+    assert read(reader, tool("smi")).outputs[0].text == TABLE
+
+
+@pytest.mark.parametrize(
+    ("per", "targets", "named"),
+    [
+        ("card", Targets(cards=("0", "4"), devices=("9",)), ["0", "4"]),
+        ("device", Targets(cards=("0", "4"), devices=("0:1", "it's")), ["0:1", "it's"]),
+    ],
+)
+def test_a_repeated_command_runs_once_per_target(
+    reader: CommandReader, tools: ToolFolder, per: str, targets: Targets, named: list[str]
+) -> None:
+    tools.script("smi", 'echo "asked for $2 {x}"')
+    request = Command((("smi", "-i", "{" + per + "}", "{x}"),), per=per)  # type: ignore[arg-type]  # from the table
+    capture = reader.read(poll(request), targets)
+    assert [(output.target, output.text) for output in capture.outputs] == [
+        (name, f"asked for {name} {{x}}\n") for name in named
+    ]
+    assert capture.outputs[0].name == "smi -i " + named[0] + " '{x}'"
+    assert capture.failure is None
+
+
+def test_a_repeated_command_without_targets_runs_nothing(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("smi", TABLE)
+    capture = read(reader, Command((("smi", "-i", "{card}"),), per="card"))
+    assert capture.failure == Failure("no_devices", None, "smi: the inventory lists no card to ask for")
+    assert tools.calls("smi") == []
+
+
+def test_one_crash_costs_one_target(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.script("smi", 'echo "of $1"\n[ "$1" = 1 ] && kill -SEGV $$\nexit 0')
+    request = Command((("smi", "{card}"),), per="card")
+    capture = reader.read(poll(request), Targets(cards=("0", "1", "2")))
+    assert [(output.target, output.text, output.status) for output in capture.outputs] == [
+        ("0", "of 0\n", 0),
+        ("1", "", -11),
+        ("2", "of 2\n", 0),
+    ]
+    assert capture.outputs[1].stderr == "smi 1 was ended by SIGSEGV"
+    assert capture.failure is None
+
+
+def test_a_crash_at_every_target_fails_the_poll(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.crashes("smi")
+    request = Command((("smi", "{card}"),), per="card")
+    capture = reader.read(poll(request), Targets(cards=("0", "1")))
+    assert capture.failure == Failure("failed", "killed", "smi 0 was ended by SIGSEGV")
+    assert tools.calls("smi") == ["0", "1"]
+
+
+def test_targets_share_the_deadline(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.script("smi", '[ "$1" = 1 ] && exec sleep 600\necho "of $1"')
+    request = Command((("smi", "{card}"),), per="card")
+    capture = reader.read(poll(request, deadline=0.3), Targets(cards=("0", "1", "2")))
+    assert capture.failure == Failure("failed", "timeout", "smi 1 did not end within 0.3 s and was ended")
+    assert [output.target for output in capture.outputs] == ["0", "1"]
+    assert tools.calls("smi") == ["0", "1"]
+
+
+def test_alternatives_are_tried_in_turn_and_remembered(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.answers("smi", {"--new": Answer(TABLE)}, Answer(stderr="unknown option\n", status=2))
+    request = Command((("smi", "--newest"), ("smi", "--new"), ("smi",)))
+    first = read(reader, request)
+    assert first.outputs[0].status == 2
+    assert reader.reject(first) is True
+    assert read(reader, request).outputs[0].text == TABLE
+    assert read(reader, request).outputs[0].name == "smi --new"
+    assert tools.calls("smi") == ["--newest", "--new", "--new"]
+
+
+def test_each_request_has_an_alternative_of_its_own(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("smi", TABLE)
+    one, other = Command((("smi", "-a"), ("smi", "-b"))), Command((("smi", "-c"), ("smi", "-d")))
+    reader.reject(read(reader, one))
+    for request in (one, other, one):
+        read(reader, request)
+    assert tools.calls("smi") == ["-a", "-b", "-c", "-b"]
+
+
+def test_a_changed_tool_is_asked_the_first_alternative_again(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("smi", TABLE)
+    request = Command((("smi", "--new"), ("smi", "--old")))
+    reader.reject(read(reader, request))
+    read(reader, request)
+    tools.prints("smi", TABLE + "1    44.0C  90.0W\n")
+    read(reader, request)
+    assert tools.calls("smi") == ["--new", "--old", "--new"]
+
+
+def test_after_the_last_alternative_the_first_is_tried_again(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("smi", "unknown option\n", status=2)
+    request = Command((("smi", "--new"), ("smi", "--old")))
+    assert reader.reject(read(reader, request)) is True
+    assert reader.reject(read(reader, request)) is False
+    read(reader, request)
+    assert tools.calls("smi") == ["--new", "--old", "--new"]
+
+
+def test_rejecting_a_capture_twice_skips_nothing(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("smi", TABLE)
+    request = Command((("smi", "-a"), ("smi", "-b"), ("smi", "-c")))
+    capture = read(reader, request)
+    assert [reader.reject(capture), reader.reject(capture)] == [True, True]
+    read(reader, request)
+    assert tools.calls("smi") == ["-a", "-b"]
+
+
+def test_an_alternative_whose_tool_is_missing_is_passed_over(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("old-smi", TABLE)
+    capture = read(reader, Command((("new-smi", "-q"), ("old-smi", "-q"))))
+    assert capture.outputs[0].name == "old-smi -q"
+    assert reader.reject(capture) is False
+
+
+def test_a_capture_that_is_not_ours_rejects_nothing(reader: CommandReader) -> None:
+    request = Command((("smi", "-a"), ("smi", "-b")))
+    assert reader.reject(Capture("fake", "readings", request)) is False
+    assert reader.reject(Capture("fake", "readings", Library("nvml"))) is False
+
+
+def test_a_tool_may_be_named_with_its_path(reader: CommandReader, tools: ToolFolder) -> None:
+    path = str(tools.prints("smi", TABLE))
+    assert read(reader, tool(path, "-q")).outputs == (Output(f"{path} -q", "", TABLE, "", 0),)
+
+
+def test_exit_status_is_unknown_where_children_are_not_waited_for(reader: CommandReader, tools: ToolFolder) -> None:
+    tools.prints("smi", TABLE, status=3)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        capture = read(reader, tool("smi"))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert capture.outputs == (Output("smi", "", TABLE, "", None),)
+    assert capture.failure is None
+
+
+@pytest.mark.parametrize("request_", [Library("nvml"), Command(()), Command(((),))])
+def test_a_request_that_names_no_command_fails(reader: CommandReader, request_: Command | Library) -> None:
+    capture = reader.read(Poll("readings", request_), NO_TARGETS)
+    assert capture.failure is not None
+    assert (capture.failure.state, capture.failure.reason) == ("failed", "internal")

@@ -1,0 +1,193 @@
+"""Tools that cannot be killed, or must not be: never a second one beside them, and the node knows it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from command_kit import HOPELESS, MARK, Holdings, Stand, StuckProcess, eventually, marked, poll, read, tool
+from fake_tools import ToolFolder
+from telemetry_daemon.readers import toollock
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_parsers.model import Capture, Command, Failure
+
+TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"
+ABANDONED = Command((("smi",),), on_deadline="abandon")
+MakeReader = Callable[..., CommandReader]
+
+# Reads a tool that must not be killed, and leaves without looking back.
+DAEMON_THAT_DIES = """
+import os, sys
+from pathlib import Path
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_parsers.model import Command, Poll
+request = Command((("smi",),), on_deadline="abandon")
+capture = CommandReader("fake", Path(sys.argv[1])).read(Poll("readings", request, deadline=0.3), Targets())
+os._exit(0 if capture.failure.reason == "timeout" else 1)
+"""
+
+
+@pytest.fixture
+def stuck() -> Iterator[StuckProcess]:
+    process = StuckProcess()
+    yield process
+    process.ends()
+    process.close()
+
+
+def outcome(capture: Capture) -> tuple[str, str | None]:
+    assert capture.failure is not None
+    return capture.failure.state, capture.failure.reason
+
+
+def test_no_second_process_is_started_beside_one_that_does_not_end(
+    make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess
+) -> None:
+    tools.prints("smi", TABLE)
+    stand = Stand(stuck)
+    reader = make_reader(launcher=stand, limits=HOPELESS)
+    stuck.prints(b"GPU 0\n")
+    first = read(reader, tool("smi"), deadline=0.05)
+    assert first.failure == Failure(
+        "stuck", None, "smi (process 4194304) has not ended for 0 s; no second one is started"
+    )
+    assert [output.text for output in first.outputs] == ["GPU 0\n"]
+    assert stuck.signals == [signal.SIGTERM, signal.SIGKILL]
+    before = Holdings.now()
+    for _ in range(20):
+        assert outcome(read(reader, tool("smi"))) == ("stuck", None)
+    assert Holdings.now() == before
+    assert len(stand.launches) == 1
+
+
+def test_reading_goes_on_once_it_has_ended(make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess) -> None:
+    tools.prints("smi", TABLE)
+    reader = make_reader(launcher=Stand(stuck), limits=HOPELESS)
+    read(reader, tool("smi"), deadline=0.05)
+    stuck.ends()
+    capture = read(reader, tool("smi"))
+    assert [output.text for output in capture.outputs] == [TABLE]
+    assert capture.failure is None
+    assert stuck.reaped
+    assert stuck.closed
+    assert capture.cpu_seconds >= 0.5
+    assert read(reader, tool("smi")).cpu_seconds < 0.5
+
+
+def test_a_child_that_outlives_its_tool_is_waited_for(
+    make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess
+) -> None:
+    tools.prints("smi", TABLE)
+    stand = Stand(stuck)
+    reader = make_reader(launcher=stand, limits=HOPELESS)
+    stuck.members_live = True
+    stuck.prints(TABLE.encode())
+    stuck.ends(status=0)
+    first = read(reader, tool("smi"))
+    assert [output.text for output in first.outputs] == [TABLE]
+    assert first.failure is None
+    assert first.cpu_seconds == 0.5
+    assert outcome(read(reader, tool("smi"))) == ("stuck", None)
+    assert len(stand.launches) == 1
+    stuck.members_live = False
+    last = read(reader, tool("smi"))
+    assert last.failure is None
+    assert last.cpu_seconds < 0.5
+
+
+def test_the_other_targets_are_not_asked_beside_it(
+    make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess
+) -> None:
+    tools.prints("smi", TABLE)
+    stand = Stand(stuck)
+    reader = make_reader(launcher=stand, limits=HOPELESS)
+    request = Command((("smi", "{card}"),), per="card")
+    capture = reader.read(poll(request, 0.05), Targets(cards=("0", "1")))
+    assert outcome(capture) == ("stuck", None)
+    assert len(stand.launches) == 1
+
+
+def test_it_stays_locked_for_everybody(
+    make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess, tmp_path: Path
+) -> None:
+    tools.prints("smi", TABLE)
+    read(make_reader(launcher=Stand(stuck), limits=HOPELESS), tool("smi"), deadline=0.05)
+    assert toollock.is_held(tmp_path / "locks", "smi")
+    assert not toollock.is_held(tmp_path / "locks", "other-smi")
+    capture = read(make_reader(), tool("smi"), deadline=0.1)
+    assert capture.failure == Failure(
+        "stuck", None, f"smi: another process runs it, and has not ended: {tmp_path}/locks/smi.lock is locked"
+    )
+    assert toollock.is_busy(capture.failure)
+    assert tools.calls("smi") == []
+
+
+def test_close_is_not_held_up_by_it(make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess) -> None:
+    tools.prints("smi", TABLE)
+    reader = make_reader(launcher=Stand(stuck), limits=HOPELESS)
+    before = Holdings.now().descriptors
+    read(reader, tool("smi"), deadline=0.05)
+    reader.close()
+    reader.close()
+    assert stuck.closed
+    assert Holdings.now().descriptors == before - 2  # the reading ends of its two pipes
+    assert outcome(read(reader, tool("smi"))) == ("disabled", None)
+
+
+def test_a_tool_that_must_not_be_killed_is_left_alone_and_waited_for(
+    make_reader: MakeReader, tools: ToolFolder, mark: str, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    tools.script("smi", f"while ! [ -e {go} ]; do sleep 0.02; done\nprintf '%060000d\\n' 0; printf '%060000d\\n' 0")
+    reader = make_reader()
+    first = read(reader, ABANDONED, deadline=0.2)
+    assert first.failure == Failure("failed", "timeout", "smi did not end within 0.2 s and was left alone")
+    second = read(reader, ABANDONED, deadline=0.2)
+    assert outcome(second) == ("stuck", None)
+    assert not toollock.is_busy(second.failure)
+    (pid,) = tools.pids("smi")
+    assert pid in marked(mark)
+    go.touch()
+    tools.prints("smi", TABLE)
+    assert eventually(lambda: read(reader, ABANDONED, deadline=5).failure is None)
+    assert len(tools.pids("smi")) == 2
+
+
+def test_close_leaves_it_alone_too(make_reader: MakeReader, tools: ToolFolder, mark: str, tmp_path: Path) -> None:
+    tools.hangs("smi")
+    reader = make_reader()
+    read(reader, ABANDONED, deadline=0.2)
+    reader.close()
+    (pid,) = tools.pids("smi")
+    try:
+        assert pid in marked(mark)
+        assert toollock.is_held(tmp_path / "locks", "smi")
+    finally:
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def test_a_new_daemon_starts_no_second_tool_beside_the_one_of_the_old(
+    make_reader: MakeReader, tools: ToolFolder, mark: str, tmp_path: Path
+) -> None:
+    tools.hangs("smi")
+    old = [sys.executable, "-c", DAEMON_THAT_DIES, str(tmp_path / "locks")]
+    subprocess.run(old, env={**tools.environment, MARK: mark}, check=True, timeout=60)
+    (pid,) = tools.pids("smi")
+    reader = make_reader()
+    try:
+        assert pid in marked(mark)
+        assert toollock.is_busy(read(reader, tool("smi"), deadline=0.2).failure)
+    finally:
+        os.killpg(pid, signal.SIGKILL)
+    tools.prints("smi", TABLE)
+    assert read(reader, tool("smi")).outputs[0].text == TABLE
+    assert len(tools.pids("smi")) == 2

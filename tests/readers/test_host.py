@@ -1,0 +1,120 @@
+"""The host reader: its calls on this machine, the CPU's share over an interval, and calls that fail."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Iterator, Mapping
+
+import psutil
+import pytest
+
+from command_kit import NO_TARGETS
+from telemetry_daemon.readers.host import CpuMeter, HostReader
+from telemetry_parsers.host import parse
+from telemetry_parsers.model import Absent, Command, Failure, Files, Library, Output, Plain, Poll, Request
+
+CALLS = ("cpu", "memory", "load", "uptime")
+
+
+def poll(*calls: str) -> Poll:
+    return Poll("readings", Library("host", calls))
+
+
+def test_this_machine_answers_every_call() -> None:
+    capture = HostReader().read(poll(*CALLS), NO_TARGETS)
+    assert capture.failure is None
+    assert [(output.name, output.status) for output in capture.outputs] == [(call, 0) for call in CALLS]
+    assert capture.outputs[1].data["total_bytes"] == psutil.virtual_memory().total
+    assert capture.source == "host"
+
+
+def test_the_parser_understands_what_the_reader_gives() -> None:
+    capture = HostReader().read(poll(*CALLS), NO_TARGETS)
+    report = parse(capture)
+    assert report.problems == ()
+    absent = {reading.metric: reading.value for reading in report.readings if isinstance(reading.value, Absent)}
+    assert absent == {"telemetry_host_cpu_utilization_ratio": Absent.NOT_REPORTED}
+
+
+def test_the_first_share_of_the_cpu_is_unknown_the_next_is_one() -> None:
+    reader = HostReader()
+    assert reader.read(poll("cpu"), NO_TARGETS).outputs[0].data == {"utilization_percent": None}
+    share = None
+    while share is None:  # until the kernel has counted a tick
+        share = reader.read(poll("cpu"), NO_TARGETS).outputs[0].data["utilization_percent"]
+    assert 0 <= share <= 100
+
+
+def times(**seconds: float) -> Mapping[str, float]:
+    return {"user": 0.0, "system": 0.0, "idle": 0.0, "iowait": 0.0, "guest": 0.0, **seconds}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "share"),
+    [
+        (times(), times(user=1, idle=3), 25.0),
+        (times(idle=5), times(idle=9), 0.0),
+        (times(idle=5), times(idle=5, system=2), 100.0),
+        (times(idle=5, iowait=4), times(idle=7, iowait=3, user=2), 50.0),
+        (times(user=1), times(user=3, guest=2, idle=2), 50.0),
+        (times(idle=5), times(idle=5), None),
+        (times(idle=5), times(idle=4), None),
+    ],
+)
+def test_the_share_in_use_between_two_calls(
+    first: Mapping[str, float], second: Mapping[str, float], share: float | None
+) -> None:
+    told: Iterator[Mapping[str, float]] = iter((first, second))
+    meter = CpuMeter(lambda: next(told))
+    assert meter() == {"utilization_percent": None}
+    assert meter() == {"utilization_percent": share}
+
+
+def test_an_interval_too_short_to_count_is_added_to_the_next() -> None:
+    told = iter((times(idle=5), times(idle=5), times(idle=6, user=3)))
+    meter = CpuMeter(lambda: next(told))
+    assert [meter()["utilization_percent"] for _ in range(3)] == [None, None, 75.0]
+
+
+def fails_with(error: Exception) -> Plain:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied"), errno.EACCES),
+        (psutil.AccessDenied(), errno.EIO),
+        (RuntimeError("unknown format of /proc/stat"), errno.EIO),
+        (ValueError("no number"), errno.EIO),
+        (KeyError("MemTotal"), errno.EIO),
+    ],
+)
+def test_a_call_that_fails_costs_its_own_output_only(error: Exception, status: int) -> None:
+    reader = HostReader({"memory": lambda: fails_with(error), "load": lambda: {"load1": 0.5}})
+    memory, load = reader.read(poll("memory", "load"), NO_TARGETS).outputs
+    assert (memory.status, memory.data) == (status, None)
+    assert load == Output("load", status=0, data={"load1": 0.5})
+
+
+def test_an_unknown_call_is_told() -> None:
+    (output,) = HostReader().read(poll("fans"), NO_TARGETS).outputs
+    assert (output.status, output.data) == (errno.ENOSYS, None)
+
+
+@pytest.mark.parametrize("request_", [Library("nvml", ("cpu",)), Files(("/proc/stat",)), Command((("uptime",),))])
+def test_other_requests_are_refused(request_: Request) -> None:
+    capture = HostReader().read(Poll("readings", request_), NO_TARGETS)
+    text = "the host reader answers only requests to the library `host`"
+    assert capture.failure == Failure("failed", "internal", text)
+
+
+def test_uptime_and_times_are_finite_and_positive() -> None:
+    reader = HostReader()
+    capture = reader.read(poll("uptime"), NO_TARGETS)
+    reader.close()
+    for value in (capture.outputs[0].data["seconds"], capture.seconds, capture.wall_time, capture.monotonic_time):
+        assert math.isfinite(value)
+        assert value > 0
+    assert 0 <= capture.cpu_seconds <= capture.seconds + 0.01

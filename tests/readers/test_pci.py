@@ -1,0 +1,98 @@
+"""Accelerators on a PCI bus: which functions count, whose they are, and which of them sleep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.readers.pci import PciDevice, counts, scan
+
+
+def add(
+    root: Path, bus_id: str, vendor: str, class_code: str, device: str = "0x0001", status: str | None = "active"
+) -> Path:
+    folder = root / bus_id
+    (folder / "power").mkdir(parents=True)
+    for name, text in (("vendor", vendor), ("class", class_code), ("device", device)):
+        (folder / name).write_text(text + "\n")
+    if status is not None:
+        (folder / "power/runtime_status").write_text(status + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("vendor", "class_code", "name"),
+    [
+        ("0x10de", "0x030200", "nvidia"),
+        ("0x10de", "0x030000", "nvidia"),
+        ("0x10de", "0x040300", None),  # its audio
+        ("0x10de", "0x068000", None),  # NVSwitch
+        ("0x1002", "0x120000", "amd"),
+        ("0x1002", "0x038000", "amd"),
+        ("0x1002", "0x060400", None),
+        ("0x1d94", "0x038000", "hygon"),
+        ("0x1d94", "0x0b4000", "hygon"),
+        ("0x1d94", "0x108000", None),  # a Hygon CPU's cryptography
+        ("0x1d94", "0x0b3000", None),
+        ("0x1ed5", "0x030000", "moorethreads"),
+        ("0x19e5", "0x120000", "ascend"),
+        ("0x19e5", "0x030000", None),  # the VGA of a management controller
+        ("0xcabc", "0x120000", "cambricon"),
+        ("0x9999", "0x038000", "metax"),
+        ("0x1e3e", "0x120000", "iluvatar"),
+        ("0x1e36", "0x120000", "enflame"),
+        ("0x8086", "0x038000", "intel"),
+        ("0x8086", "0x0b4000", None),  # QuickAssist
+        ("0x8086", "0x120000", None),  # an FPGA
+        ("0x1d22", "0x120000", "kunlunxin"),
+        ("0x1a03", "0x030000", None),  # the VGA of a management controller
+        ("0x15b3", "0x020700", None),
+        ("none", "0x030000", None),
+        ("0x10de", "", None),
+    ],
+)
+def test_vendor_and_class_decide(tmp_path: Path, vendor: str, class_code: str, name: str | None) -> None:
+    add(tmp_path, "0000:18:00.0", vendor, class_code)
+    expected = () if name is None else (PciDevice("0000:18:00.0", name, int(class_code, 16), suspended=False),)
+    assert scan(tmp_path) == expected
+
+
+def test_what_is_no_card_of_its_own_does_not_count(tmp_path: Path) -> None:
+    add(tmp_path, "0000:00:02.0", "0x8086", "0x030000")  # graphics within the CPU
+    add(tmp_path, "0000:03:00.0", "0x8086", "0x030000")
+    add(tmp_path, "0000:07:00.0", "0x1002", "0x030000", device="0x515e")  # ES1000
+    add(tmp_path, "0000:08:00.0", "0x10de", "0x030200")
+    (add(tmp_path, "0000:08:00.4", "0x10de", "0x030200") / "physfn").symlink_to("../0000:08:00.0")
+    assert [device.bus_id for device in scan(tmp_path)] == ["0000:03:00.0", "0000:08:00.0"]
+
+
+@pytest.mark.parametrize(
+    ("status", "suspended"),
+    [("suspended", True), ("active", False), ("unsupported", False), ("suspending", False), ("", None), (None, None)],
+)
+def test_only_a_suspended_card_sleeps(tmp_path: Path, status: str | None, suspended: bool | None) -> None:
+    add(tmp_path, "0000:18:00.0", "0x1002", "0x038000", status=status)
+    assert [device.suspended for device in scan(tmp_path)] == [suspended]
+
+
+def test_devices_are_in_order_and_in_lower_case(tmp_path: Path) -> None:
+    for bus_id in ("10000:01:00.0", "0000:C9:00.0", "0000:0a:00.0"):
+        add(tmp_path, bus_id, "0x10de", "0x030200")
+    assert [device.bus_id for device in scan(tmp_path)] == ["0000:0a:00.0", "0000:c9:00.0", "10000:01:00.0"]
+
+
+def test_devices_are_counted_by_vendor(tmp_path: Path) -> None:
+    for number, vendor in enumerate(("0x10de", "0x1d94", "0x10de")):
+        add(tmp_path, f"0000:{number:02x}:00.0", vendor, "0x030200")
+    assert counts(scan(tmp_path)) == {"nvidia": 2, "hygon": 1}
+    assert counts(()) == {}
+
+
+def test_no_bus_has_no_devices(tmp_path: Path) -> None:
+    assert scan(tmp_path / "none") == ()
+
+
+def test_the_bus_of_this_machine_can_be_scanned() -> None:
+    devices = scan()
+    assert sum(counts(devices).values()) == len(devices)

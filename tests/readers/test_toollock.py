@@ -1,0 +1,163 @@
+"""Locks per tool: exclusive, given back, robust against removed files, and safe from other users."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import resource
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.readers.toollock import ToolBusyError, ToolLocks, is_busy, is_held, own_folder
+from telemetry_parsers.model import Failure
+
+NEVER = threading.Event()
+NOBODY = 65534
+IS_ROOT = os.geteuid() == 0
+# Folders of other users can only be made by root.
+OTHERS = [NOBODY] if IS_ROOT else []
+TROUBLES = ["a file in its place", "writable by others", "a link", *(["somebody else's"] if IS_ROOT else [])]
+
+
+def now() -> float:
+    return time.monotonic()
+
+
+def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "locks"
+    ours, theirs = ToolLocks(folder), ToolLocks(folder)
+    held = ours.take("smi", now(), NEVER)
+    assert is_held(folder, "smi")
+    with pytest.raises(ToolBusyError, match="smi: another process runs it"):
+        theirs.take("smi", now(), NEVER)
+    theirs.take("other-smi", now(), NEVER).release()
+    held.release()
+    assert not is_held(folder, "smi")
+    theirs.take("smi", now(), NEVER).release()
+
+
+def test_folder_and_file_are_for_their_owner_alone(tmp_path: Path) -> None:
+    ToolLocks(tmp_path / "locks").take("smi", now(), NEVER).release()
+    assert (tmp_path / "locks").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "locks" / "smi.lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lock_that_is_given_back_is_waited_for(tmp_path: Path) -> None:
+    locks = ToolLocks(tmp_path)
+    held = locks.take("smi", now(), NEVER)
+    timer = threading.Timer(0.2, held.release)
+    timer.start()
+    locks.take("smi", now() + 60, NEVER).release()
+    timer.join()
+
+
+def test_closing_ends_the_wait(tmp_path: Path) -> None:
+    locks = ToolLocks(tmp_path)
+    held = locks.take("smi", now(), NEVER)
+    closing = threading.Event()
+    closing.set()
+    with pytest.raises(ToolBusyError):
+        locks.take("smi", now() + 600, closing)
+    held.release()
+
+
+def test_release_frees_also_a_copy_that_a_child_kept(tmp_path: Path) -> None:
+    locks = ToolLocks(tmp_path)
+    held = locks.take("smi", now(), NEVER)
+    assert held.descriptor is not None
+    copy = os.dup(held.descriptor)
+    held.release()
+    assert not is_held(tmp_path, "smi")
+    os.close(copy)
+
+
+def test_leave_keeps_it_held_as_long_as_a_child_has_a_copy(tmp_path: Path) -> None:
+    held = ToolLocks(tmp_path).take("smi", now(), NEVER)
+    assert held.descriptor is not None
+    copy = os.dup(held.descriptor)
+    held.leave()
+    held.leave()
+    assert is_held(tmp_path, "smi")
+    os.close(copy)
+    assert not is_held(tmp_path, "smi")
+
+
+def test_a_removed_file_is_made_anew(tmp_path: Path) -> None:
+    locks = ToolLocks(tmp_path)
+    first = locks.take("smi", now(), NEVER)
+    (tmp_path / "smi.lock").unlink()
+    second = locks.take("smi", now(), NEVER)
+    assert is_held(tmp_path, "smi")
+    first.release()
+    assert is_held(tmp_path, "smi")
+    second.release()
+
+
+def test_a_path_is_locked_under_the_tools_name(tmp_path: Path) -> None:
+    held = ToolLocks(tmp_path).take("/opt/vendor/bin/smi", now(), NEVER)
+    assert is_held(tmp_path, "smi")
+    held.release()
+
+
+@pytest.mark.parametrize("owner", [os.geteuid(), *OTHERS])
+def test_a_lock_belongs_to_the_owner_of_its_folder(tmp_path: Path, owner: int) -> None:
+    folder = tmp_path / "run" / "locks"
+    for each in (folder.parent, folder):
+        each.mkdir(mode=0o755)
+        os.chown(each, owner, -1)
+    ToolLocks(folder).take("smi", now(), NEVER).release()
+    assert (folder / "smi.lock").stat().st_uid == owner
+
+
+def test_no_descriptors_left_is_no_reason_to_run_without_a_lock(tmp_path: Path) -> None:
+    locks = ToolLocks(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            locks.take("smi", now(), NEVER)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, trouble: str
+) -> None:
+    folder = tmp_path / "locks"
+    if trouble == "a file in its place":
+        folder.write_text("")
+    elif trouble == "a link":
+        folder.symlink_to(tmp_path)
+    else:
+        folder.mkdir(mode=0o700)
+    if trouble == "writable by others":
+        folder.chmod(0o777)
+    if trouble == "somebody else's":
+        tmp_path.chmod(0o777)
+        os.chown(folder, NOBODY, -1)
+    name = f"smi-{os.getpid()}"
+    locks = ToolLocks(folder)
+    with caplog.at_level(logging.WARNING):
+        held = locks.take(name, now(), NEVER)
+        with pytest.raises(ToolBusyError):
+            locks.take(name, now(), NEVER)
+    own = own_folder() / f"{name}.lock"
+    with own.open("rb") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert is_held(folder, name)
+    held.release()
+    own.unlink()
+    assert len(caplog.records) == 1
+    assert str(folder) in caplog.text
+
+
+def test_only_a_busy_tool_counts_as_busy() -> None:
+    assert is_busy(Failure("stuck", None, "smi: another process runs it, and has not ended"))
+    assert not is_busy(Failure("stuck", None, "smi (process 1) has not ended for 3 s"))
+    assert not is_busy(Failure("failed", "timeout", "smi did not end"))
+    assert not is_busy(None)

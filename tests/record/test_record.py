@@ -1,0 +1,161 @@
+"""Recording: lines that are whole, appended, private, and an error that says so when they cannot be kept."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import resource
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.record import Recorder, RecordError
+from telemetry_daemon.replay import read_recording
+from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Output
+
+CAPTURES = (
+    Capture(
+        "mthreads-gmi",
+        "readings",
+        Command((("mthreads-gmi", "-q"),), folders=("/opt",)),
+        (Output("mthreads-gmi -q", "", "Temp: 41 ℃\n\x00\ufffd", "note\n", 0),),
+        None,
+        0.31,
+        0.12,
+        1_700_000_000.25,
+        1234.5,
+    ),
+    Capture("amdgpu-sysfs", "fast", Files(("/sys/*",)), (Output("/sys/x", status=errno.EACCES),)),
+    Capture(
+        "host", "readings", Library("host", ("cpu",)), (Output("cpu", status=0, data={"utilization_percent": None}),)
+    ),
+    Capture("nvml", "readings", Library("nvml"), failure=Failure("failed", "driver_gone", "no driver")),
+)
+
+
+def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    with Recorder.to_file(path) as recorder:
+        for capture in CAPTURES:
+            recorder.add(capture)
+    assert tuple(read_recording(path)) == CAPTURES
+    lines = [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+    assert [line["schema"] for line in lines] == ["telemetry.capture/1"] * len(CAPTURES)
+
+
+def test_each_capture_is_in_the_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    with Recorder.to_file(path) as recorder:
+        for number, capture in enumerate(CAPTURES, start=1):
+            recorder.add(capture)
+            assert len(list(read_recording(path))) == number
+
+
+def test_a_second_recording_is_appended_to_a_private_file(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    for capture in CAPTURES:
+        with Recorder.to_file(path) as recorder:
+            recorder.add(capture)
+    assert tuple(read_recording(path)) == CAPTURES
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_stream_gets_the_same_lines(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    with Recorder(stream) as recorder:
+        for capture in CAPTURES:
+            recorder.add(capture)
+    path = tmp_path / "recording.jsonl"
+    path.write_text(stream.getvalue())
+    assert tuple(read_recording(path)) == CAPTURES
+
+
+def test_threads_do_not_mix_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    large = [Capture("s", str(n), Library("x"), (Output(text=str(n) * 200_000),)) for n in range(6)]
+    with Recorder.to_file(path) as recorder:
+        threads = [threading.Thread(target=recorder.add, args=(capture,)) for capture in large]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(read_recording(path), key=lambda capture: capture.poll) == large
+
+
+def test_a_line_that_does_not_fit_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    large = Capture("s", "p", Library("x"), (Output(text="x" * 10_000),))
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
+    try:
+        with Recorder.to_file(path) as recorder:
+            recorder.add(CAPTURES[0])
+            with pytest.raises(RecordError, match=f"^cannot record to {path}: File too large; free some space"):
+                recorder.add(large)
+            recorder.add(CAPTURES[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert tuple(read_recording(path)) == CAPTURES[:2]
+
+
+def test_a_full_disk_is_told() -> None:
+    with (
+        Recorder.to_file(Path("/dev/full")) as recorder,
+        pytest.raises(RecordError, match=r"^cannot record to /dev/full: No space left on device; free some space"),
+    ):
+        recorder.add(CAPTURES[0])
+
+
+def test_a_reader_that_went_away_is_told() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb", buffering=0) as raw:
+        stream = io.TextIOWrapper(raw, write_through=True)
+        with pytest.raises(RecordError, match=r"^cannot record to standard output: Broken pipe$"):
+            Recorder(stream).add(CAPTURES[0])
+
+
+def test_nothing_is_added_after_the_end(tmp_path: Path) -> None:
+    recorder = Recorder.to_file(tmp_path / "recording.jsonl")
+    recorder.close()
+    recorder.close()
+    with pytest.raises(RecordError, match="it is closed"):
+        recorder.add(CAPTURES[0])
+
+
+def test_data_that_json_cannot_hold_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    odd = Capture("nvml", "readings", Library("nvml"), (Output("power", data=float("nan")),))
+    with Recorder.to_file(path) as recorder:
+        with pytest.raises(RecordError, match="a capture of nvml/readings cannot be recorded"):
+            recorder.add(odd)
+        recorder.add(CAPTURES[0])
+    assert tuple(read_recording(path)) == CAPTURES[:1]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: path.write_text('{"half": '), "it ends within a line"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+    ],
+)
+def test_a_file_that_cannot_be_recorded_to_is_named(tmp_path: Path, make: object, says: str) -> None:
+    path = tmp_path / "recording.jsonl"
+    make(path)  # type: ignore[operator]  # a function from the table
+    with pytest.raises(RecordError, match=f"^cannot record to {path}: {says}; name a new file"):
+        Recorder.to_file(path)
+
+
+def test_two_recorders_do_not_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    with Recorder.to_file(path), pytest.raises(RecordError, match="another process records to it"):
+        Recorder.to_file(path)
+    Recorder.to_file(path).close()

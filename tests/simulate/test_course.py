@@ -1,0 +1,235 @@
+"""The play of a simulated card: its readings hold together, over hours and through every fault."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import mean
+
+import pytest
+
+from fast_motion import WALL_MINUS_MONOTONIC, FastMotion, by_device
+from telemetry_daemon.simulate.faults import SOME_FAULTS, Faults
+from telemetry_daemon.simulate.makers import MAKERS
+from telemetry_parsers.model import Absent
+
+HOUR = 3600.0
+VENDORS = tuple(MAKERS)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
+    motion = FastMotion(vendor, faults=SOME_FAULTS)
+    model = MAKERS[vendor].card
+    polls = 0
+    for report in motion.reports(HOUR, every=10.0):
+        polls += 1
+        for values in by_device(report).values():
+            numbers = {name: value for name, value in values.items() if isinstance(value, float)}
+            assert Absent.IMPLAUSIBLE not in values.values()
+            assert 0.85 * model.idle_watts <= numbers["power_watts"] <= model.cap_watts
+            assert 0.0 <= numbers["utilization_ratio"] <= 1.0
+            assert 0.0 < numbers["memory_used_bytes"] <= numbers["memory_total_bytes"]
+            assert all(
+                18.0 <= value <= 125.0 for name, value in numbers.items() if name.startswith("temperature_celsius")
+            )
+            if "memory_free_bytes" in numbers:
+                parts = ("memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes")
+                assert sum(numbers.get(part, 0.0) for part in parts) == numbers["memory_total_bytes"]
+    assert polls > 300
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_heat_and_memory_have_inertia(vendor):
+    motion = FastMotion(vendor, 2, faults=Faults(hot_spells=5.0))
+    sensor = f"temperature_celsius:{MAKERS[vendor].sensors[0]}"
+    seen = [by_device(report) for report in motion.reports(1500.0, every=1.0)]
+    for card in (0, 1):
+        celsius = [values[card][sensor] for values in seen]
+        assert max(abs(a - b) for a, b in pairwise(celsius)) <= 4.0
+        assert len(set(celsius)) > 5
+        used = [values[card]["memory_used_bytes"] for values in seen]
+        assert sum(a != b for a, b in pairwise(used)) < 0.05 * len(used)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
+    motion = FastMotion(vendor)
+    model = MAKERS[vendor].card
+    seen = [values for report in motion.reports(6 * HOUR, every=60.0) for values in by_device(report).values()]
+    loads = [values["utilization_ratio"] for values in seen]
+    assert sum(load > 0.1 for load in loads) > 0.2 * len(loads)
+    assert sum(load == 0.0 for load in loads) > 0.05 * len(loads)
+    sensor = f"temperature_celsius:{MAKERS[vendor].sensors[0]}"
+    hot = [values[sensor] for values in seen if values["power_watts"] > 0.7 * model.cap_watts]
+    cold = [values[sensor] for values in seen if values["power_watts"] < 0.45 * model.cap_watts]
+    assert mean(hot) > mean(cold) + 8.0
+    assert len({values["memory_used_bytes"] for values in seen}) > 5
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_same_seed_gives_the_same_course_however_it_is_looked_at(vendor):
+    often, once = FastMotion(vendor, faults=SOME_FAULTS), FastMotion(vendor, faults=SOME_FAULTS)
+    for _ in often.reports(1800.0, every=1.7):
+        pass
+    once.now = often.now
+    assert [often.report(poll).readings for poll in often.polls] == [once.report(poll).readings for poll in once.polls]
+
+
+def test_another_seed_gives_another_course_and_other_identities():
+    one, other = FastMotion("nvidia", seed=1), FastMotion("nvidia", seed=2)
+    one.now = other.now = one.now + HOUR
+    assert one.report().readings != other.report().readings
+    assert not {device.uuid for device in one.report().devices} & {device.uuid for device in other.report().devices}
+
+
+@pytest.mark.parametrize("vendor", [vendor for vendor in VENDORS if "energy_joules_total" in MAKERS[vendor].fast])
+def test_energy_is_the_integral_of_power(vendor):
+    motion = FastMotion(vendor)
+    before = by_device(motion.report())
+    joules = dict.fromkeys(before, 0.0)
+    for report in motion.reports(HOUR, every=1.0):
+        after = by_device(report)
+        for index in joules:
+            joules[index] += after[index]["power_watts"]
+    for index, total in joules.items():
+        counted = after[index]["energy_joules_total"] - before[index]["energy_joules_total"]
+        assert counted == pytest.approx(total, rel=1e-3)
+
+
+def test_a_power_cap_holds_the_clock_down():
+    motion = FastMotion("nvidia", 8)
+    seen = [values for report in motion.reports(HOUR, every=5.0) for values in by_device(report).values()]
+    capped = [values for values in seen if values["throttled:sw_power_cap"]]
+    free = [values for values in seen if not values["throttled:sw_power_cap"] and values["utilization_ratio"] > 0.9]
+    assert capped
+    assert max(values["clock_hertz:graphics"] for values in capped) < max(v["clock_hertz:graphics"] for v in free)
+    assert mean(values["power_watts"] for values in capped) > 0.9 * 700.0
+
+
+def test_heat_holds_clock_and_power_down_until_the_card_has_cooled():
+    motion = FastMotion("nvidia", 8, faults=Faults(hot_spells=6.0))
+    seen = [values for report in motion.reports(2 * HOUR, every=2.0) for values in by_device(report).values()]
+    hot = [values for values in seen if values["throttled:sw_thermal"]]
+    assert hot
+    assert min(values["temperature_celsius:core"] for values in hot) >= 87.0 - 4.0 - 1.0
+    assert max(values["temperature_celsius:core"] for values in seen) < 100.0
+    assert not hot[-1]["throttled:sw_power_cap"]
+    assert sum(values["throttled:sw_thermal"] for values in seen) < len(seen) / 2, "it never cools"
+
+
+def test_counters_never_decrease_while_a_card_stays():
+    motion = FastMotion("nvidia", faults=Faults(events=1.0, corrected_errors=20.0, uncorrected_errors=2.0))
+    before: dict[tuple[int, str], float] = {}
+    for report in motion.reports(2 * HOUR, every=20.0, poll="slow"):
+        for index, values in by_device(report).items():
+            for name, value in values.items():
+                if "_total" in name:
+                    assert value >= before.get((index, name), 0.0)
+                    before[(index, name)] = value
+    for counter in ("ecc_corrected_total:dram", "ecc_uncorrected_total:dram", "link_receive_bytes_total:all"):
+        assert max(value for (_, name), value in before.items() if name == counter) > 0.0
+
+
+def test_a_lost_card_returns_with_its_counters_at_zero_and_the_others_stay():
+    motion = FastMotion("nvidia", faults=Faults(lost_cards=3.0))
+    counts, losses, returns = set(), 0, 0
+    before = {index: values["energy_joules_total"] for index, values in by_device(motion.report()).items()}
+    for report in motion.reports(3 * HOUR, every=5.0):
+        now = {index: values["energy_joules_total"] for index, values in by_device(report).items()}
+        losses += len(before.keys() - now.keys())
+        returns += len(now.keys() - before.keys())
+        assert all(now[index] < 10_000.0 for index in now.keys() - before.keys())
+        assert all(now[index] > before[index] for index in now.keys() & before.keys())
+        counts.add(len(now))
+        before = now
+    assert counts == {3, 4}
+    assert losses >= 3
+    assert abs(losses - returns) <= 1
+
+
+def test_the_only_card_is_never_lost():
+    motion = FastMotion("nvidia", 1, faults=Faults(lost_cards=1000.0))
+    assert {len(report.devices) for report in motion.reports(HOUR, every=10.0)} == {1}
+
+
+def test_a_loss_is_announced_by_an_event_that_names_the_card():
+    motion = FastMotion("nvidia", faults=Faults(lost_cards=3.0))
+    doomed, present = [], {device.index for device in motion.report().devices}
+    for report in motion.reports(3 * HOUR, every=2.0):
+        doomed += [report.devices[event.device].index for event in report.events if event.code == "xid_79"]
+        now = {device.index for device in report.devices}
+        for index in present - now:
+            assert doomed.pop() == index
+        present = now
+    assert not doomed
+
+
+def test_each_event_is_told_once_with_its_time():
+    motion = FastMotion("nvidia", faults=Faults(events=60.0))
+    motion.report()
+    begun, told = motion.now, []
+    for report in motion.reports(HOUR, every=7.0):
+        told += report.events
+        assert all(event.code in MAKERS["nvidia"].events for event in report.events)
+        assert all(0 <= event.device < len(report.devices) for event in report.events)
+        assert all(motion.now - 8.0 <= event.wall_time - WALL_MINUS_MONOTONIC <= motion.now for event in report.events)
+    assert 150 < len(told) < 350
+    assert all(event.wall_time - WALL_MINUS_MONOTONIC > begun - 1.0 for event in told)
+
+
+@pytest.mark.parametrize("vendor", [vendor for vendor in VENDORS if not MAKERS[vendor].events])
+def test_a_source_that_knows_no_events_tells_none(vendor):
+    motion = FastMotion(vendor, faults=Faults(events=1000.0, lost_cards=5.0))
+    assert not [event for report in motion.reports(HOUR, every=10.0) for event in report.events]
+
+
+def test_a_link_goes_down_and_comes_back():
+    motion = FastMotion("nvidia", faults=Faults(links_down=5.0))
+    down = [
+        sum(
+            value == 0.0 for values in by_device(report).values() for name, value in values.items() if "link_up" in name
+        )
+        for report in motion.reports(2 * HOUR, every=30.0, poll="slow")
+    ]
+    assert 0 in down
+    assert max(down) > 0
+    assert any(a > b for a, b in pairwise(down))
+
+
+def test_a_source_fails_now_and_then_and_goes_on():
+    motion = FastMotion("hygon", faults=Faults(failed_polls=20.0))
+    failures = []
+    for _ in range(1800):
+        motion.now += 2.0
+        capture = motion.capture()
+        failures.append(capture.failure)
+        if capture.failure is not None:
+            assert (capture.failure.state, capture.failure.reason) == ("failed", "timeout")
+            assert capture.outputs == ()
+            assert capture.seconds == motion.polls["readings"].deadline
+    failed = sum(failure is not None for failure in failures)
+    assert 10 < failed < 200
+    assert any(a is not None and b is None for a, b in pairwise(failures))
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_without_faults_nothing_goes_wrong(vendor):
+    motion = FastMotion(vendor)
+    reports = list(motion.reports(HOUR, every=20.0))
+    assert len(reports) == 180, "no poll failed"
+    assert all(len(report.devices) == 4 and not report.events for report in reports)
+
+
+def test_after_a_year_without_a_look_it_goes_on_from_there():
+    motion = FastMotion("nvidia")
+    motion.report()
+    motion.now += 365 * 24 * HOUR
+    assert len(motion.report().devices) == 4
+
+
+def test_a_clock_that_goes_back_changes_nothing():
+    motion = FastMotion("nvidia")
+    motion.now += 100.0
+    before = motion.report()
+    motion.now -= 50.0
+    assert motion.report() == before

@@ -1,0 +1,80 @@
+"""What `--demo` takes, and what it says to what it does not take."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry_daemon.simulate.demo import EXAMPLE, MIXED, MOST_CARDS, DemoError, parse_demo
+from telemetry_parsers.model import VENDORS
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("8xnvidia", (("nvidia", 8),)),
+        ("8xnvidia,4xhygon", (("nvidia", 8), ("hygon", 4))),
+        (" 2xascend , 1xamd ", (("ascend", 2), ("amd", 1))),
+        ("256xkunlunxin", (("kunlunxin", 256),)),
+        (EXAMPLE, (("nvidia", 8), ("hygon", 4))),
+        ("", MIXED.groups),
+        ("  ", MIXED.groups),
+    ],
+)
+def test_a_demo_node(text, groups):
+    assert parse_demo(text).groups == groups
+
+
+def test_the_mixed_node_has_cards_of_several_vendors():
+    assert len(MIXED.groups) >= 4
+    assert {vendor for vendor, _ in MIXED.groups} <= set(VENDORS)
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "why"),
+    [
+        ("8xnvidai", "'8xnvidai'", "the vendors are nvidia, amd,"),
+        ("nvidia", "'nvidia'", "no number of cards, x and a vendor"),
+        ("8nvidia", "'8nvidia'", "no number of cards, x and a vendor"),
+        ("0xnvidia", "'0xnvidia'", "no number of cards, x and a vendor"),
+        ("-1xnvidia", "'-1xnvidia'", "no number of cards, x and a vendor"),
+        ("8xNVIDIA", "'8xNVIDIA'", "no number of cards, x and a vendor"),
+        ("8 x nvidia", "'8 x nvidia'", "no number of cards, x and a vendor"),
+        ("٨xnvidia", r"'\u0668xnvidia'", "no number of cards, x and a vendor"),
+        ("8xnvidia,", "''", "no number of cards, x and a vendor"),
+        ("8xnvidia;4xamd", "'8xnvidia;4xamd'", "no number of cards, x and a vendor"),
+        ("8xnvidia\n4xamd", r"'8xnvidia\n4xamd'", "no number of cards, x and a vendor"),
+        ("2xamd,3xamd", "'3xamd'", "amd is named twice"),
+        ("200xamd,57xnvidia", "257", f"more than {MOST_CARDS}"),
+        ("99999xamd", "'99999xamd'", "no number of cards, x and a vendor"),
+        ("x" * 1000, "'" + "x" * 40, "no number of cards, x and a vendor"),
+    ],
+)
+def test_what_is_no_demo_node(text, named, why):
+    with pytest.raises(DemoError) as error:
+        parse_demo(text)
+    message = str(error.value)
+    assert named in message
+    assert why in message
+    assert EXAMPLE in message
+    assert message.isprintable()
+
+
+@given(st.dictionaries(st.sampled_from(VENDORS), st.integers(1, 20), min_size=1))
+def test_every_node_can_be_written(counts):
+    text = ",".join(f"{count}x{vendor}" for vendor, count in counts.items())
+    assert parse_demo(text).groups == tuple(counts.items())
+
+
+@given(st.text(alphabet="0123456789x,nvidamh \n\t\x00é", max_size=40) | st.text())
+def test_any_text_is_a_node_or_one_line_that_says_why_not(text):
+    groups, message = (), ""
+    try:
+        groups = parse_demo(text).groups
+    except DemoError as error:
+        message = str(error)
+    assert bool(groups) != bool(message)
+    assert message.isprintable()
+    assert len(message) < 400
+    assert sum(count for _, count in groups) <= MOST_CARDS

@@ -1,0 +1,285 @@
+"""Simulated sources as the rest of the daemon sees them: polls, captures, reports, and a node merged from them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fast_motion import FastMotion
+from telemetry_daemon.health import judge
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.demo import MIXED, DemoNode
+from telemetry_daemon.simulate.faults import NO_FAULTS
+from telemetry_daemon.simulate.makers import MAKERS
+from telemetry_daemon.simulate.parse import parse
+from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
+from telemetry_daemon.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_parsers.codec import capture_from_plain, capture_to_plain
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
+from telemetry_parsers.model import VENDORS, Absent, Capture, Command, Device, Library, Output, Report
+
+EVERY_VENDOR = DemoNode(tuple((vendor, 2) for vendor in VENDORS))
+
+
+def all_reports(motion):
+    return {poll: motion.report(poll) for poll in motion.polls}
+
+
+def test_every_vendor_has_a_source_of_its_own():
+    assert set(MAKERS) == set(VENDORS)
+    assert len({maker.source for maker in MAKERS.values()}) == len(VENDORS)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_the_parser_is_a_parser(vendor):
+    parser = SimulatedSource(vendor, 1).parser
+    assert isinstance(parser, Parser)
+    assert (parser.vendor, parser.name) == (vendor, MAKERS[vendor].source)
+    assert set(parser.gives) <= BY_KEY.keys()
+    assert len(set(parser.gives)) == len(parser.gives), "each metric comes from one poll"
+    assert {"temperature_celsius", "power_watts", "utilization_ratio"} <= set(parser.gives)
+    assert [poll.name for poll in parser.polls if poll.lists_devices] == ["readings"]
+    assert all(poll.request == Library("simulator", (vendor,)) for poll in parser.polls)
+    assert not any(poll.wakes for poll in parser.polls)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_source_gives_what_it_says_and_nothing_else(vendor):
+    motion = FastMotion(vendor)
+    reports = all_reports(motion)
+    given_keys = {reading.metric for report in reports.values() for reading in report.readings}
+    assert given_keys == set(motion.source.parser.gives)
+    for report in reports.values():
+        assert report.outcome == "ok"
+        assert not report.problems
+        assert all(reading.value is not Absent.IMPLAUSIBLE for reading in report.readings)
+        assert len({(r.device, r.metric, r.label) for r in report.readings}) == len(report.readings)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_labels_are_words_of_the_catalogue_or_the_vendors_own(vendor):
+    for report in all_reports(FastMotion(vendor)).values():
+        for reading in report.readings:
+            metric = BY_KEY[reading.metric]
+            if metric.label and isinstance(reading.value, float):
+                assert re.fullmatch(r"[a-z0-9_]+", reading.label)
+            else:
+                assert reading.label == ""
+            if reading.metric in ("health", "recovery_action", "performance_level", "engine_utilization_ratio"):
+                assert reading.label in metric.words
+
+
+@pytest.mark.parametrize(
+    ("vendor", "never"),
+    [
+        ("nvidia", {"temperature_slowdown_celsius", "health"}),
+        ("amd", {"performance_state", "power_average_watts"}),
+        ("hygon", {"fan_ratio", "energy_joules_total", "memory_free_bytes"}),
+        ("moorethreads", {"fan_ratio", "energy_joules_total", "link_up"}),
+        ("ascend", {"power_cap_watts", "fan_ratio", "clock_hertz", "energy_joules_total"}),
+        ("metax", {"clock_hertz", "energy_joules_total"}),
+        ("intel", {"power_cap_watts"}),
+    ],
+)
+def test_what_a_vendors_source_cannot_give_never_appears(vendor, never):
+    motion = FastMotion(vendor)
+    assert not never & set(motion.source.parser.gives)
+    assert not never & {r.metric for report in all_reports(motion).values() for r in report.readings}
+
+
+def test_a_metric_that_the_model_has_nothing_for_is_absent_with_its_reason():
+    report = FastMotion("nvidia").report("inventory")
+    fans = [reading.value for reading in report.readings if reading.metric == "fan_ratio"]
+    assert fans == [Absent.NOT_SUPPORTED] * 4
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_every_device_is_marked_and_whole(vendor):
+    motion = FastMotion(vendor)
+    for report in all_reports(motion).values():
+        assert [device.index for device in report.devices] == [0, 1, 2, 3]
+        for device in report.devices:
+            assert device.simulated
+            assert device.vendor == vendor
+            assert device.model == MAKERS[vendor].card.model
+            assert device.serial.startswith("SIM-")
+            assert all((device.uuid, device.driver))
+            assert re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", device.bus_id)
+            assert dict(device.facts)["power_kind"] in ("average", "instant")
+        assert report.index_space == motion.source.parser.name
+        assert dict(report.facts)["tool_version"] == MAKERS[vendor].tool_version
+        assert all(0 <= process.device < 4 for process in report.processes)
+
+
+def test_a_running_job_is_a_process_of_its_cards():
+    motion = FastMotion("nvidia", 8)
+    report = motion.report("slow")
+    counted = {r.device for r in report.readings if r.metric == "processes" and r.value == 1.0}
+    assert counted == {process.device for process in report.processes} != set()
+    assert all(process.pid > 0 and process.name and process.memory_used_bytes > 0 for process in report.processes)
+
+
+def test_identities_are_unique_on_the_node():
+    sources = simulated_sources(replace(EVERY_VENDOR, groups=(("nvidia", 210), *EVERY_VENDOR.groups[1:])))
+    devices: list[Device] = []
+    for source in sources:
+        devices += source.parser.parse(source.reader.read(source.parser.polls[0], Targets())).devices
+    assert len(devices) == 230
+    assert len({device.bus_id for device in devices}) == len({device.uuid for device in devices}) == 230
+
+
+def test_a_capture_tells_when_it_was_taken_and_what_it_cost():
+    motion = FastMotion("nvidia")
+    capture = motion.capture()
+    assert (capture.source, capture.poll) == ("nvml", "readings")
+    assert capture.monotonic_time == motion.now
+    assert capture.wall_time == motion.now + 1_800_000_000.0
+    assert capture.seconds == 0.0, "no time passes in fast motion"
+    assert capture.cpu_seconds >= 0.0
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_recorded_capture_replays_to_the_same_report(vendor):
+    motion = FastMotion(vendor, 8)
+    motion.now += 100.0
+    for poll in motion.polls:
+        capture = motion.capture(poll)
+        replayed = capture_from_plain(json.loads(json.dumps(capture_to_plain(capture))))
+        assert replayed == capture
+        parser = simulated_parser(replayed)
+        assert parser.parse(replayed) == motion.source.parser.parse(capture)
+        assert parser == motion.source.parser
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [Command((("hy-smi",),)), Library("nvml"), Library("simulator")],
+    ids=["a command", "another library", "a source that is not simulated"],
+)
+def test_a_real_capture_is_not_taken_for_a_simulated_one(request_):
+    assert simulated_parser(Capture("rocm-smi", "readings", request_)) is None
+
+
+DATA = FastMotion("nvidia", 2).capture().outputs[0].data
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def parsed(data) -> Report:
+    return parse(Capture("nvml", "readings", Library("simulator"), (Output(data=data),)))
+
+
+def places(plain, path=()):
+    """All places in plain data."""
+    yield path
+    pairs = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list) else ()
+    for key, value in pairs:
+        yield from places(value, (*path, key))
+
+
+ALL_PLACES = list(places(DATA))
+
+
+@given(st.sampled_from(ALL_PLACES[1:]), PLAIN)
+def test_data_changed_in_any_place_never_raises_nor_gives_a_number_out_of_range(path, value):
+    data = copy.deepcopy(DATA)
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    report = parsed(data)
+    assert report.outcome in ("ok", "no_devices", "failed")
+    assert (report.outcome == "failed") == bool(report.problems)
+    for reading in report.readings:
+        metric = BY_KEY[reading.metric]
+        assert isinstance(reading.value, Absent) or metric.low <= reading.value <= metric.high
+        assert 0 <= reading.device < len(report.devices)
+
+
+@given(PLAIN)
+def test_any_data_is_a_report(data):
+    assert parsed(data).outcome == "failed"
+
+
+def test_a_capture_without_output_is_a_failed_report():
+    assert parse(Capture("nvml", "readings", Library("simulator"))).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        (("devices", 1, "readings", "power_watts"), "1", "devices[1].readings.power_watts"),
+        (("devices", 1, "readings", "power_watts"), {"a": 1.0}, "devices[1].readings.power_watts"),
+        (("devices", 0, "readings", "temperature_celsius"), 40.0, "devices[0].readings.temperature_celsius"),
+        (("devices", 0, "readings", "horse_power"), 1.0, "devices[0].readings.horse_power"),
+        (("devices", 0, "index"), "0", "devices[0].index"),
+        (("vendor",), "acme", "vendor"),
+        (("extra",), 1, "extra"),
+        (("events",), [{"device": 2, "code": "xid_31", "wall_time": 1.0}], "events[0].device"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_place(path, value, where):
+    data = copy.deepcopy(DATA)
+    inner = data
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    report = parsed(data)
+    assert (report.outcome, report.reason) == ("failed", "not_understood")
+    assert [problem.where for problem in report.problems] == [where]
+
+
+class Clockwork:
+    """A clock that a test moves."""
+
+    def __init__(self):
+        self.now = 5000.0
+        self.clock = Clock(monotonic=lambda: self.now, wall=lambda: 1_800_000_000.0 + self.now)
+
+
+def fill(store, sources):
+    for source in sources:
+        for poll in source.parser.polls:
+            capture = source.reader.read(poll, Targets())
+            report = source.parser.parse(capture) if capture.failure is None else None
+            store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
+
+
+@pytest.mark.parametrize("node", [MIXED, EVERY_VENDOR], ids=["mixed", "every vendor"])
+def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
+    clockwork = Clockwork()
+    sources = simulated_sources(node, faults=NO_FAULTS, clock=clockwork.clock)
+    store = Store("demo", clockwork.clock)
+    for source in sources:
+        parser = source.parser
+        store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
+    for _ in range(3):
+        fill(store, sources)
+        clockwork.now += 2.0
+    snapshot = store.snapshot()
+    assert len(snapshot.devices) == sum(count for _, count in node.groups)
+    assert all(device.up and device.simulated for device in snapshot.devices)
+    assert [problem for source in snapshot.sources for problem in source.problems] == []
+    assert {source.version for source in snapshot.sources} == {MAKERS[vendor].tool_version for vendor, _ in node.groups}
+    for device in snapshot.devices:
+        values = {reading.metric: reading.value for reading in device.readings if isinstance(reading.value, float)}
+        assert values["energy_estimated_joules_total"] > 0.0
+        assert values.keys() >= {"busy_seconds_total", "memory_used_ratio"}
+        assert device.driver
+
+
+def test_an_nvidia_demo_shows_every_core_metric():
+    motion = FastMotion("nvidia")
+    shown = {r.metric for report in all_reports(motion).values() for r in report.readings}
+    assert shown >= CORE_KEYS - {"info", "up", "memory_used_ratio"}

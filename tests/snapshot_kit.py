@@ -1,0 +1,255 @@
+"""Snapshots for tests: plain builders with sensible defaults, and hypothesis strategies for any snapshot at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
+from telemetry_parsers.model import (
+    REASONS,
+    STATES,
+    VENDORS,
+    Absent,
+    Health,
+    MergedDevice,
+    MergedReading,
+    Metric,
+    Problem,
+    Process,
+    Sample,
+    Snapshot,
+    SourceStatus,
+)
+
+WALL_TIME = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+NOW = 5_000.0
+
+DEVICE_METRICS = tuple(metric for metric in CATALOGUE if metric.scope == "device" and metric.key not in ("up", "info"))
+HOST_METRICS = tuple(metric for metric in CATALOGUE if metric.scope == "host")
+FREE_OWN_METRICS = tuple(
+    name for name in OWN_LABELS if not name.startswith("telemetry_source_") and name != "telemetry_devices"
+)
+
+
+def reading(metric, value, label="", source="nvml"):
+    """A merged reading, taken just now."""
+    assert metric in BY_KEY or metric.startswith("acme_") or metric == "no_such_metric"
+    return MergedReading(metric, label, value, source, NOW - 1, 2.0)
+
+
+def device(number=0, *readings, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **facts):
+    """A device that is up, with these readings."""
+    known = {"index": number, "id": f"GPU-{number:08d}", "device": str(number), "current_model": model} | facts
+    return MergedDevice(vendor=vendor, model=model, readings=tuple(readings), **known)
+
+
+def poll(source="nvml", name="readings", state="ok", **health):
+    """A fast poll that was tried two seconds ago."""
+    known = {
+        "tier": "fast",
+        "lists_devices": True,
+        "attempted": WALL_TIME - 2,
+        "attempted_monotonic": NOW - 2,
+        "expires": NOW + 8,
+        "seconds": 0.25,
+        "last_success": WALL_TIME - 2 if state == "ok" else None,
+    }
+    return Health(source=source, poll=name, state=state, **(known | health))
+
+
+def source(name="nvml", state="ok", **status):
+    """A source with one poll in its own state."""
+    known = {
+        "vendor": "nvidia",
+        "up": {"ok": True, "failed": False, "stuck": False}.get(state),
+        "polls": (poll(name, state=state, reason=status.get("reason")),),
+    }
+    return SourceStatus(source=name, state=state, **(known | status))
+
+
+def snapshot(*devices, sources=(), **parts):
+    """A snapshot of a node called node17."""
+    known = {"hostname": "node17", "wall_time": WALL_TIME, "monotonic_time": NOW, "valid_until": NOW + 8}
+    return Snapshot(devices=tuple(devices), sources=tuple(sources), **(known | parts))
+
+
+def full_device(number=0, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **facts):
+    """A device that gives every core reading and a few absences."""
+    return device(
+        number,
+        reading("temperature_celsius", 41.0, "core"),
+        reading("temperature_celsius", 48.0, "memory"),
+        reading("power_watts", 112.5),
+        reading("power_cap_watts", 700.0),
+        reading("memory_used_bytes", 2097152.0),
+        reading("memory_total_bytes", 85899345920.0),
+        reading("memory_used_ratio", 2097152 / 85899345920),
+        reading("utilization_ratio", 0.0),
+        reading("energy_joules_total", 123456789.125),
+        reading("fan_ratio", Absent.NOT_SUPPORTED),
+        reading("clock_hertz", 1980e6, "sm"),
+        reading("clock_hertz", Absent.NOT_PERMITTED, "memory"),
+        vendor=vendor,
+        model=model,
+        **facts,
+    )
+
+
+def big_snapshot(devices, readings_each=60, seed=0):
+    """As many devices with as many number readings each; the same for the same seed."""
+    words = [(metric, word) for metric in DEVICE_METRICS for word in _some_words(metric, 2)][:readings_each]
+    return snapshot(
+        *(
+            device(
+                number,
+                *(
+                    reading(metric.key, _number_in_range(metric, 7 * number + place + seed), word)
+                    for place, (metric, word) in enumerate(words)
+                ),
+            )
+            for number in range(devices)
+        ),
+        sources=(source(),),
+    )
+
+
+def _some_words(metric: Metric, count):
+    return metric.words[:count] or ("all",) if metric.label else ("",)
+
+
+def _number_in_range(metric: Metric, step):
+    """A number as tools give them: whole bytes, degrees and hertz, ratios with two digits."""
+    span = {"ratio": 0.01, "bytes": 1048576.0, "hertz": 1e6, "watts": 0.5}.get(metric.unit, 1.0)
+    return min(max(metric.low, 0.0) + span * (step % 97), metric.high)
+
+
+# Texts as a tool may print them, and worse.
+texts = st.text(max_size=8) | st.sampled_from(["", 'a"b', "a\\b", "a\nb", "\x1b[31mred", "\ud800", "天数智芯", "N/A"])
+names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+
+
+@st.composite
+def _readings_of(draw, metrics, most):
+    """Readings of different metrics, or different words of one, as merging would give them."""
+    found = {}
+    for metric in draw(st.lists(st.sampled_from(metrics).map(lambda one: one.key), max_size=most)):
+        one = draw(_reading_of(BY_KEY[metric]))
+        found[(one.metric, one.label)] = one
+    return tuple(found.values())
+
+
+@st.composite
+def _reading_of(draw, metric):
+    value = draw(st.none() | st.floats(max(metric.low, -1e18), min(metric.high, 1e18)))
+    if value is None:
+        value = draw(st.sampled_from(list(Absent)))
+    label = ""
+    if metric.label:
+        label = draw(st.sampled_from(metric.words) if metric.words else names)
+    source_name = draw(st.sampled_from(["nvml", "hy-smi", "host"]))
+    return MergedReading(metric.key, label, value if isinstance(value, Absent) else value + 0.0, source_name)
+
+
+def _facts():
+    return st.lists(st.tuples(names | texts, texts), max_size=3).map(tuple)
+
+
+@st.composite
+def devices(draw):
+    """Any device, with any facts known or not."""
+    maybe = st.none() | texts
+    return MergedDevice(
+        vendor=draw(st.sampled_from(VENDORS)),
+        index=draw(st.none() | st.integers(0, 127)),
+        id=draw(texts),
+        device=draw(texts),
+        model=draw(texts),
+        uuid=draw(maybe),
+        bus_id=draw(maybe),
+        serial=draw(maybe),
+        driver=draw(maybe),
+        up=draw(st.sampled_from([True, True, False, None])),
+        parent=draw(maybe),
+        partition=draw(maybe),
+        simulated=draw(st.booleans()),
+        facts=draw(_facts()),
+        readings=draw(_readings_of(DEVICE_METRICS, 8)),
+        processes=tuple(draw(st.lists(processes(), max_size=2))),
+        current_model=draw(maybe),
+    )
+
+
+@st.composite
+def processes(draw):
+    """Any process on a device."""
+    memory = draw(st.none() | st.integers(0, 1 << 40).map(float))
+    return Process(0, draw(st.integers(1, 4_000_000)), draw(texts), memory)
+
+
+@st.composite
+def polls(draw):
+    """Any poll, tried or not."""
+    return Health(
+        source="nvml",
+        poll=draw(names),
+        tier=draw(st.sampled_from(["fast", "slow", "inventory"])),
+        lists_devices=draw(st.booleans()),
+        state=draw(st.sampled_from(STATES)),
+        reason=draw(st.none() | st.sampled_from(REASONS)),
+        detail=draw(texts),
+        attempted=draw(st.floats(0, 1e10)),
+        attempted_monotonic=draw(st.floats(0, NOW)),
+        expires=draw(st.floats(0, 2 * NOW)),
+        seconds=draw(st.floats(0, 1e4)),
+        last_success=draw(st.none() | st.floats(0, 1e10)),
+        failures=draw(st.lists(st.tuples(st.sampled_from(REASONS), st.integers(0, 1 << 40)), max_size=3).map(tuple)),
+        overruns=draw(st.integers(0, 1 << 40)),
+    )
+
+
+@st.composite
+def sources(draw):
+    """Any source with up to three polls."""
+    return SourceStatus(
+        source=draw(st.sampled_from(["nvml", "hy-smi", "rocm-smi", "host", "npu-smi"])),
+        vendor=draw(st.sampled_from(VENDORS)),
+        state=draw(st.sampled_from(STATES)),
+        reason=draw(st.none() | st.sampled_from(REASONS)),
+        detail=draw(texts),
+        up=draw(st.sampled_from([None, True, False])),
+        version=draw(st.none() | texts),
+        problems=tuple(Problem(*pair) for pair in draw(st.lists(st.tuples(texts, texts), max_size=2))),
+        unknown_fields=tuple(draw(st.lists(texts, max_size=2))),
+        polls=tuple(draw(st.lists(polls(), max_size=2))),
+        cpu_seconds=draw(st.floats(0, 1e9)),
+    )
+
+
+@st.composite
+def own_samples(draw):
+    """Any sample of the metrics that the daemon itself adds to a snapshot."""
+    name = draw(st.sampled_from(FREE_OWN_METRICS))
+    value = 1.0 if name.endswith("_info") else draw(st.floats(0, 1e9))
+    return Sample(name, value, tuple((label, draw(texts)) for label in OWN_LABELS[name]))
+
+
+@st.composite
+def snapshots(draw):
+    """Any snapshot at all."""
+    return Snapshot(
+        hostname=draw(texts),
+        wall_time=draw(st.floats(0, 4e9)),
+        monotonic_time=NOW,
+        valid_until=NOW + 8,
+        devices=tuple(draw(st.lists(devices(), max_size=3))),
+        host=draw(_readings_of(HOST_METRICS, 3)),
+        sources=tuple(draw(st.lists(sources(), max_size=2))),
+        own=tuple(draw(st.lists(own_samples(), max_size=3))),
+    )
+
+
+def without_readings(whole: Snapshot) -> Snapshot:
+    """The same node with nothing read."""
+    return replace(whole, devices=tuple(replace(one, readings=()) for one in whole.devices), host=())

@@ -1,0 +1,110 @@
+"""What systemd hears, on a real datagram socket."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+import pytest
+
+from telemetry_daemon import systemd
+
+
+@pytest.fixture(params=["path", "abstract"])
+def manager(request, tmp_path, monkeypatch):
+    """A socket that listens as systemd does, by path or in the abstract namespace."""
+    name = str(tmp_path / "notify") if request.param == "path" else f"@telemetry-test-{os.getpid()}-{id(request)}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind("\0" + name[1:] if name.startswith("@") else name)
+        listener.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
+        yield listener
+
+
+def heard(manager: socket.socket) -> list[str]:
+    return manager.recv(4096).decode().split("\n")
+
+
+@pytest.mark.parametrize(
+    ("tell", "lines"),
+    [
+        pytest.param(systemd.ready, ["READY=1", "STATUS=ready"], id="ready"),
+        pytest.param(lambda: systemd.ready("8 devices"), ["READY=1", "STATUS=8 devices"], id="ready with a status"),
+        pytest.param(systemd.stopping, ["STOPPING=1"], id="stopping"),
+        pytest.param(systemd.watchdog, ["WATCHDOG=1"], id="watchdog"),
+        pytest.param(lambda: systemd.status("läuft"), ["STATUS=läuft"], id="status"),
+        pytest.param(
+            lambda: systemd.status("two\nlines\rSTOPPING=1"), ["STATUS=two lines STOPPING=1"], id="no line smuggled in"
+        ),
+        pytest.param(lambda: systemd.status("\udcff"), ["STATUS=?"], id="what is no text is replaced"),
+    ],
+)
+def test_messages(manager, tell, lines):
+    assert tell() is True
+    assert heard(manager) == lines
+
+
+def test_reloading_carries_the_monotonic_time_of_now(manager):
+    before = time.monotonic()
+    assert systemd.reloading() is True
+    first, second = heard(manager)
+    assert first == "RELOADING=1"
+    name, _, microseconds = second.partition("=")
+    assert name == "MONOTONIC_USEC"
+    assert before - 1e-6 <= int(microseconds) / 1e6 <= time.monotonic()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param(None, id="not under systemd"),
+        pytest.param("", id="empty"),
+        pytest.param("/no/such/socket", id="nobody listens"),
+        pytest.param("@no-such-socket-of-ours", id="nobody listens, abstract"),
+        pytest.param("vsock:2:9999", id="a kind of address that is not for services"),
+        pytest.param("/" + "x" * 500, id="too long for an address"),
+    ],
+)
+def test_nothing_is_sent_and_nothing_raised(monkeypatch, address):
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    if address is not None:
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+    assert systemd.ready() is False
+
+
+def test_a_listener_that_does_not_read_holds_nobody_up(manager):
+    answers = {systemd.watchdog() for _ in range(3)}
+    sent = 3
+    manager.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    while systemd.status("x" * 4000):
+        sent += 1
+        assert sent < 10_000, "the queue never fills"
+    assert answers == {True}
+
+
+def test_a_message_that_is_too_long_is_not_sent(manager):
+    assert systemd.status("x" * 10_000_000) is False
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "pid", "seconds"),
+    [
+        pytest.param("30000000", None, 15.0, id="half of what is granted"),
+        pytest.param("30000000", "own", 15.0, id="meant for this process"),
+        pytest.param("30000000", "1", None, id="meant for another process"),
+        pytest.param("30000000", "me", None, id="no process id"),
+        pytest.param(None, None, None, id="not watched"),
+        pytest.param("0", None, None, id="switched off"),
+        pytest.param("-5", None, None, id="negative"),
+        pytest.param("soon", None, None, id="no number"),
+        pytest.param("9" * 5000, None, None, id="absurdly long"),
+        pytest.param("²", None, None, id="a digit that is no number"),
+    ],
+)
+def test_watchdog_interval(monkeypatch, microseconds, pid, seconds):
+    for name, value in {"WATCHDOG_USEC": microseconds, "WATCHDOG_PID": pid}.items():
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, str(os.getpid()) if value == "own" else value)
+    assert systemd.watchdog_interval() == seconds

@@ -1,0 +1,63 @@
+"""A crowd of hostile clients: it connects, does its mischief, and comes again when it is thrown out.
+
+Usage: hostile_clients.py PORT COUNT MODE, until standard input ends. MODE is `silent`, `half` (the first half of a
+TLS greeting, or of a request) or `drip` (a byte at a time), with `tls-` before it for a TLS port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import ssl
+import sys
+
+DRIP_SECONDS = 0.5
+COME_AGAIN_SECONDS = 1.0
+REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Long: "
+
+
+def greeting(mode: str) -> bytes:
+    if not mode.startswith("tls-"):
+        return REQUEST
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+    return outgoing.read()
+
+
+async def mischief(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mode: str) -> None:
+    if mode.endswith("half"):
+        writer.write(greeting(mode)[: len(greeting(mode)) // 2])
+    elif mode.endswith("drip"):
+        for number, byte in enumerate(greeting(mode) + b"y" * 100_000):
+            writer.write(bytes((byte,)))
+            await asyncio.sleep(0.0 if number < 20 else DRIP_SECONDS)
+            if reader.at_eof() or writer.is_closing():
+                return
+    await reader.read(1)
+
+
+async def client(port: int, mode: str) -> None:
+    while True:
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            try:
+                await mischief(reader, writer, mode)
+            finally:
+                writer.close()
+        await asyncio.sleep(COME_AGAIN_SECONDS)
+
+
+async def main(port: int, count: int, mode: str) -> None:
+    clients = [asyncio.create_task(client(port, mode)) for _ in range(count)]
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    for task in clients:
+        task.cancel()
+
+
+if __name__ == "__main__":
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

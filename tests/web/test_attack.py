@@ -1,0 +1,207 @@
+"""Thousands of hostile clients against a server process at the usual limits: scrapes go on, memory stays, it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import resource
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from web_server_kit import Pki, connect, fetch, read_to_end, until
+
+HERE = Path(__file__).parent
+ATTACKERS = 3000
+PROCESSES = 4
+SECONDS_OF_ATTACK = 3.0
+USUAL_SOFT_LIMIT = 1024
+MOST_MIB = 70
+
+
+class Served:
+    """A running server process."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
+        self.process = process
+        self.port = port
+
+    def rss_mib(self) -> float:
+        return self._status("VmRSS") / 1024
+
+    def peak_mib(self) -> float:
+        return self._status("VmHWM") / 1024
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def _status(self, name: str) -> int:
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith(name)).split()[1])
+
+
+@contextlib.contextmanager
+def served(config_file: str = "", soft: int = USUAL_SOFT_LIMIT, hard: int = 0) -> Iterator[Served]:
+    """A server process, ended by SIGTERM; its end must be clean and quick."""
+    hard = hard or resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    command = [sys.executable, str(HERE / "served_page.py"), config_file, str(soft), str(hard)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            yield Served(process, int(process.stdout.readline().rpartition(":")[2]))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def attack(port: int, mode: str, count: int) -> Iterator[None]:
+    """Hostile clients, spread over processes so that each is within its own limits."""
+    command = [sys.executable, str(HERE / "hostile_clients.py"), str(port), str(count // PROCESSES), mode]
+    with contextlib.ExitStack() as running:
+        crowd = [
+            running.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL))
+            for _ in range(PROCESSES)
+        ]
+        try:
+            yield
+        finally:
+            for process in crowd:
+                process.kill()
+
+
+class Scrapes:
+    """Scrapes on new connections and on a kept one, with their times."""
+
+    def __init__(self, served: Served, tls: ssl.SSLContext | None) -> None:
+        self.fresh: list[float] = []
+        self.kept: list[float] = []
+        self._port = served.port
+        self._tls = tls
+        self._client: http.client.HTTPConnection = (
+            http.client.HTTPSConnection("127.0.0.1", served.port, timeout=20, context=tls)
+            if tls
+            else http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+        )
+
+    def once(self) -> None:
+        begun = time.perf_counter()
+        reply = fetch(self._port, "/metrics", tls=self._tls)
+        self.fresh.append(time.perf_counter() - begun)
+        assert (reply.status, len(reply.body) > 190_000) == (200, True)
+        begun = time.perf_counter()
+        self._client.request("GET", "/metrics")
+        answer = self._client.getresponse()
+        assert (answer.status, len(answer.read()) > 190_000) == (200, True)
+        self.kept.append(time.perf_counter() - begun)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def percentile(seconds: list[float], share: float) -> float:
+    return sorted(seconds)[min(len(seconds) - 1, int(len(seconds) * share))]
+
+
+@pytest.mark.parametrize("mode", ["silent", "half", "drip", "tls-silent", "tls-half", "tls-drip"])
+def test_scrapes_go_on_under_attack(
+    pki: Pki, tmp_path: Path, record_property: Callable[[str, object], None], mode: str
+) -> None:
+    file = tmp_path / "web.yml"
+    file.write_text(pki.tls_section() if mode.startswith("tls-") else "")
+    tls = pki.trusting() if mode.startswith("tls-") else None
+    with served(str(file)) as server:
+        scrapes = Scrapes(server, tls)
+        scrapes.once()
+        before = server.cpu_seconds()
+        with attack(server.port, mode, ATTACKERS):
+            until(lambda: server.descriptors() > 200, "the attack")
+            scrapes.fresh.clear()
+            scrapes.kept.clear()
+            over_at = time.monotonic() + SECONDS_OF_ATTACK
+            while time.monotonic() < over_at:
+                scrapes.once()
+                time.sleep(0.02)
+            most_descriptors = server.descriptors()
+        figures = {
+            "scrapes": len(scrapes.fresh),
+            "fresh_p95_ms": round(percentile(scrapes.fresh, 0.95) * 1000),
+            "fresh_worst_ms": round(max(scrapes.fresh) * 1000),
+            "kept_worst_ms": round(max(scrapes.kept) * 1000),
+            "peak_mib": round(server.peak_mib(), 1),
+            "server_cpu_seconds": round(server.cpu_seconds() - before, 2),
+            "descriptors": most_descriptors,
+        }
+        print(mode, figures)
+        for name, figure in figures.items():
+            record_property(name, figure)
+        scrapes.close()
+    assert percentile(scrapes.fresh, 0.95) < 1.0
+    assert percentile(scrapes.kept, 0.95) < 1.0
+    assert figures["peak_mib"] < MOST_MIB
+    assert most_descriptors < 300
+    assert len(scrapes.fresh) >= 5
+
+
+def test_an_unfinished_request_is_hung_up_on_after_five_seconds() -> None:
+    with served() as server, connect(server.port) as client:
+        begun = time.monotonic()
+        client.sendall(b"GET / HTTP/1.1\r\n")
+        assert read_to_end(client).startswith(b"HTTP/1.1 408")
+        assert 4.5 < time.monotonic() - begun < 15
+
+
+def test_the_soft_limit_of_descriptors_is_raised_to_the_hard_one() -> None:
+    with served(soft=256, hard=900) as server:
+        limits = Path(f"/proc/{server.process.pid}/limits").read_text()
+        line = next(line for line in limits.splitlines() if line.startswith("Max open files"))
+        assert line.split()[3:5] == ["900", "900"]
+
+
+def test_at_a_low_hard_limit_descriptors_stay_free_for_the_readers() -> None:
+    with served(soft=128, hard=128) as server, contextlib.ExitStack() as clients:
+        for _ in range(100):
+            client = clients.enter_context(connect(server.port))
+            client.sendall(b"GET / HTTP/1.0\r\n")
+        assert fetch(server.port).status == 200
+        assert server.descriptors() <= 128 - 60
+
+
+def test_without_any_descriptor_left_it_neither_dies_nor_spins() -> None:
+    with served() as server, contextlib.ExitStack() as clients:
+        taken = server.descriptors()
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (taken + 2, 20000))
+        for _ in range(10):
+            clients.enter_context(connect(server.port))
+        until(lambda: server.descriptors() >= taken + 2, "the limit")
+        before = server.cpu_seconds()
+        time.sleep(1.0)
+        assert server.cpu_seconds() - before < 0.5
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (1024, 20000))
+        assert fetch(server.port).status == 200
+
+
+def test_clients_that_ask_and_do_not_read_cost_little(record_property: Callable[[str, object], None]) -> None:
+    with served() as server, contextlib.ExitStack() as clients:
+        stop = threading.Event()
+        for _ in range(400):
+            client = clients.enter_context(connect(server.port))
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 60)
+        assert fetch(server.port).status == 200
+        stop.set()
+        record_property("peak_mib_with_400_clients_that_do_not_read", round(server.peak_mib(), 1))
+        print("not reading: peak", server.peak_mib())
+        assert server.peak_mib() < MOST_MIB

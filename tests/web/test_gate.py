@@ -1,0 +1,272 @@
+"""The web configuration in force: headers, rate limit, and files that change while the server runs."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import logging
+import os
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from web_server_kit import (
+    LOOPBACK,
+    Pki,
+    Reply,
+    RunningServer,
+    basic,
+    cheap_hash,
+    connect,
+    fetch,
+    replace,
+    running_server,
+    until,
+)
+
+from telemetry_daemon.web.errors import WebConfigError
+from telemetry_daemon.web.messages import Response
+from telemetry_daemon.web.rate_limit import TokenBucket
+from telemetry_daemon.web.watch import SETTLING_SECONDS, Watch
+
+WebFile = Callable[[str], Path]
+HEADERS = """\
+http_server_config:
+  headers:
+    X-Frame-Options: deny
+    Content-Security-Policy: default-src 'none'
+"""
+
+
+def user(name: str, password: str) -> str:
+    return f"basic_auth_users:\n  {name}: {cheap_hash(password)}\n"
+
+
+def test_headers_are_on_every_answer_once(web_file: WebFile) -> None:
+    def site(request: object) -> Response:
+        return Response(200, (b"ok",), headers=(("content-security-policy", "default-src 'self'"), ("Vary", "Accept")))
+
+    with running_server(site, config_file=web_file(HEADERS + user("alice", "secret"))) as running:
+        for headers, status in (({}, 401), (basic("alice", "secret"), 200)):
+            reply = fetch(running.port, headers=headers)
+            assert reply.status == status
+            assert reply.headers["x-frame-options"] == "deny"
+            assert reply.headers["content-security-policy"] == "default-src 'none'"
+        assert reply.headers["vary"] == "Accept"
+        assert fetch(running.port, method="POST").headers["x-frame-options"] == "deny"
+
+
+def test_more_requests_than_the_limit_are_told_to_come_later(web_file: WebFile) -> None:
+    file = web_file("rate_limit: {interval: 1h, burst: 3}\n" + user("alice", "secret"))
+    with running_server(config_file=file) as running:
+        replies = [fetch(running.port, headers=basic("alice", "secret")).status for _ in range(2)]
+        replies += [fetch(running.port).status for _ in range(4)]
+        assert replies == [200, 200, 401, 429, 429, 429]
+        assert running.server.bcrypt_checks == 1
+
+
+def test_the_bucket_fills_again_one_at_a_time_and_never_over_its_size() -> None:
+    bucket = TokenBucket(2.0, 3)
+    assert [bucket.allow(100.0) for _ in range(4)] == [True, True, True, False]
+    assert [bucket.allow(moment) for moment in (101.0, 102.0, 102.0, 104.0)] == [False, True, False, True]
+    assert [bucket.allow(1000.0) for _ in range(4)] == [True, True, True, False]
+
+
+def serial(running: RunningServer, context: ssl.SSLContext) -> str:
+    with connect(running.port) as plain, context.wrap_socket(plain, server_hostname="localhost") as client:
+        certificate = client.getpeercert()
+        assert certificate is not None
+        return str(certificate["serialNumber"])
+
+
+def test_a_new_certificate_is_served_to_new_connections_while_old_ones_go_on(pki: Pki, tmp_path: Path) -> None:
+    certificate, key, file = tmp_path / "s.crt", tmp_path / "s.key", tmp_path / "web.yml"
+    certificate.write_bytes(pki.server.certificate.read_bytes())
+    key.write_bytes(pki.server.key.read_bytes())
+    file.write_text("tls_server_config: {cert_file: s.crt, key_file: s.key}\n")
+    new = pki.authority.issue("renewed", "DNS:localhost,IP:127.0.0.1")
+    with running_server(config_file=file) as running:
+        old_serial = serial(running, pki.trusting())
+        kept = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=20, context=pki.trusting())
+        kept.request("GET", "/1")
+        assert kept.getresponse().read() == b"GET /1?\n"
+        replace(key, new.key.read_bytes())
+        replace(certificate, new.certificate.read_bytes())
+        until(lambda: serial(running, pki.trusting()) != old_serial, "the new certificate")
+        kept.request("GET", "/2")
+        assert kept.getresponse().read() == b"GET /2?\n"
+        kept.close()
+
+
+def test_users_and_headers_change_also_for_open_connections(web_file: WebFile) -> None:
+    file = web_file(user("alice", "secret"))
+    with running_server(config_file=file) as running:
+        kept = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+
+        def ask() -> Reply:
+            kept.request("GET", "/", headers=basic("alice", "secret"))
+            answer = kept.getresponse()
+            return Reply(answer.status, answer.read(), dict(answer.getheaders()))
+
+        assert ask().status == 200
+        replace(file, HEADERS + user("bob", "secret"))
+        until(lambda: ask().status == 401, "alice is out")
+        assert ask().headers["X-Frame-Options"] == "deny"
+        assert fetch(running.port, headers=basic("bob", "secret")).status == 200
+        kept.close()
+
+
+@pytest.mark.parametrize("harm", ["unknown_key: 1\n", "tls_server_config: {cert_file: none, key_file: none}\n", None])
+def test_a_file_that_becomes_bad_stops_everything_until_it_is_mended(
+    web_file: WebFile, caplog: pytest.LogCaptureFixture, harm: str | None
+) -> None:
+    good = user("alice", "secret")
+    file = web_file(good)
+    with running_server(config_file=file) as running, caplog.at_level(logging.INFO):
+        assert fetch(running.port, headers=basic("alice", "secret")).status == 200
+        if harm is None:
+            file.unlink()
+        else:
+            replace(file, good + harm)
+        until(lambda: fetch(running.port, headers=basic("alice", "secret")).status == 500, "the refusal")
+        seen_until = time.monotonic() + 2.2  # the file is looked at again meanwhile
+        while time.monotonic() < seen_until:
+            assert fetch(running.port, headers=basic("alice", "secret")).status == 500
+        replace(file, good)
+        until(lambda: fetch(running.port, headers=basic("alice", "secret")).status == 200, "the good file")
+    complaints = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(complaints) == 1
+    assert complaints[0].getMessage().startswith(str(file.parent))
+    assert "is good again" in caplog.text
+
+
+def test_a_certificate_that_becomes_bad_is_told_to_clients_over_the_old_one(pki: Pki, tmp_path: Path) -> None:
+    certificate, file = tmp_path / "s.crt", tmp_path / "web.yml"
+    certificate.write_bytes(pki.server.certificate.read_bytes())
+    file.write_text(f"tls_server_config: {{cert_file: s.crt, key_file: {pki.server.key}}}\n")
+    with running_server(config_file=file) as running:
+        assert fetch(running.port, tls=pki.trusting()).status == 200
+        replace(certificate, pki.client.certificate.read_bytes())  # not of this key
+        until(lambda: fetch(running.port, tls=pki.trusting()).status == 500, "the refusal")
+        replace(certificate, pki.server.certificate.read_bytes())
+        until(lambda: fetch(running.port, tls=pki.trusting()).status == 200, "the good certificate")
+
+
+def test_connections_let_in_under_looser_rules_are_not_served_under_stricter_ones(pki: Pki, tmp_path: Path) -> None:
+    file = tmp_path / "web.yml"
+    file.write_text("")
+    strict = ("client_auth_type: RequireAndVerifyClientCert", f"client_ca_file: {pki.authority.pair.certificate}")
+    with running_server(config_file=file) as running, connect(running.port) as plain:
+        request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+        plain.sendall(request)
+        assert plain.recv(65536).startswith(b"HTTP/1.1 200")
+        replace(file, pki.tls_section())
+        until(lambda: refused(running, None) or running.server.scheme == "https", "TLS")
+        plain.sendall(request)
+        assert hung_up(plain)
+        uncertified = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=20, context=pki.trusting())
+        uncertified.request("GET", "/")
+        assert uncertified.getresponse().read() == b"GET /?\n"
+        replace(file, pki.tls_section(*strict))
+        until(lambda: refused(running, pki.trusting()), "client certificates")
+        uncertified.sock.sendall(request)
+        assert hung_up(uncertified.sock)
+        uncertified.close()
+        assert fetch(running.port, tls=pki.trusting(pki.client)).status == 200
+
+
+def refused(running: RunningServer, context: ssl.SSLContext | None) -> bool:
+    try:
+        return fetch(running.port, tls=context).status != 200
+    except (OSError, http.client.HTTPException):
+        return True
+
+
+def hung_up(client: object) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        return client.recv(65536) == b""  # type: ignore[attr-defined]  # plain and TLS sockets alike
+    return True
+
+
+def test_a_reload_takes_another_file_at_once_and_a_bad_one_not_at_all(web_file: WebFile, tmp_path: Path) -> None:
+    other = tmp_path / "other.yml"
+    other.write_text(user("alice", "secret"))
+    with running_server() as running:
+        assert fetch(running.port).status == 200
+        running.call(running.server.reconfigure((LOOPBACK,), str(other)))
+        assert fetch(running.port).status == 401
+        with pytest.raises(WebConfigError, match="unknown key"):
+            running.call(running.server.reconfigure((LOOPBACK,), str(web_file("unknown: 1\n"))))
+        assert fetch(running.port).status == 401
+        assert fetch(running.port, headers=basic("alice", "secret")).status == 200
+        running.call(running.server.reconfigure((LOOPBACK,), ""))
+        assert fetch(running.port).status == 200
+
+
+def test_a_server_does_not_start_with_a_bad_file(web_file: WebFile) -> None:
+    with pytest.raises(WebConfigError, match=r"web\.yml: line 1: unknown: unknown key"):
+        with running_server(config_file=web_file("unknown: 1\n")):
+            pass
+
+
+def test_sessions_of_clients_without_tickets_do_not_pile_up(pki: Pki, web_file: WebFile) -> None:
+    context = pki.trusting()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_TICKET
+    with running_server(config_file=web_file(pki.tls_section())) as running:
+
+        async def sessions() -> int:
+            loaded = running.server._house.gate._edition.rules.context
+            assert loaded is not None
+            return loaded.session_stats()["number"]
+
+        for _ in range(5):
+            assert fetch(running.port, tls=context).status == 200
+        assert running.call(sessions()) == 5
+        running.server._house.gate.most_tls_sessions = 4
+        until(lambda: fetch(running.port, tls=context).status == 200 and running.call(sessions()) < 4, "a new context")
+
+
+def test_a_watch_sees_every_kind_of_change(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("one")
+    settle(file)
+    changes: list[Callable[[], object]] = [
+        lambda: file.write_text("two"),
+        lambda: replace(file, "two"),
+        lambda: file.unlink(),
+        lambda: file.write_text("two"),
+        lambda: file.chmod(0o600),
+    ]
+    for change in changes:
+        watch = Watch((str(file),))
+        assert not watch.changed()
+        change()
+        until(watch.changed, "the change")
+
+
+def settle(file: Path) -> None:
+    """Wait until the file counts as written."""
+    born = file.stat().st_ctime_ns
+    until(lambda: time.time_ns() - born > SETTLING_SECONDS * 1e9, "time passing")
+
+
+def test_a_file_that_is_still_being_written_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("users: all of them\n")
+    watch = Watch((str(file),))
+    settle(file)
+    looked = 0
+    with file.open("w") as written:
+        for line in range(40):
+            written.write(f"line {line}\n")
+            written.flush()
+            os.fsync(written.fileno())
+            if time.time_ns() - file.stat().st_ctime_ns < SETTLING_SECONDS * 0.5e9:
+                looked += 1
+                assert not watch.changed()
+            time.sleep(0.01)
+    assert looked > 0
+    until(watch.changed, "the finished file")

@@ -1,0 +1,211 @@
+"""HTTP as clients see it: requests good and bad, one after the other, and what the site's own mistakes become."""
+
+from __future__ import annotations
+
+import email.utils
+import http.client
+import logging
+import time
+from collections.abc import Iterator
+
+import pytest
+from web_server_kit import RunningServer, connect, exchange, fetch, read_to_end, running_server
+
+from telemetry_daemon.web.messages import Request, Response
+
+PAGE = b"".join(b'accelerator_power_watts{device="%d"} %d\n' % (number, number) for number in range(5000))
+
+
+def site(request: Request) -> Response:
+    if request.path == "/boom":
+        raise RuntimeError("no page today")
+    if request.path == "/forbidden-header":
+        return Response(200, (b"ok\n",), headers=(("X-Bad", "two\r\nlines"),))
+    if request.path == "/empty":
+        return Response(204, (b"",))
+    if request.path == "/page":
+        return Response(200, (PAGE[:1000], PAGE[1000:]), "text/plain; version=0.0.4", (("Vary", "Accept"),))
+    if request.path == "/accept":
+        return Response(200, (request.headers.get("accept", "").encode(),))
+    return Response(200, (f"{request.method} {request.path}?{request.query}".encode(),))
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningServer]:
+    with running_server(site) as server:
+        yield server
+
+
+def head(*lines: str) -> bytes:
+    return "\r\n".join((*lines, "", "")).encode()
+
+
+def test_a_page_comes_whole_with_its_type_length_and_date(running: RunningServer) -> None:
+    reply = fetch(running.port, "/page")
+    assert (reply.status, reply.body) == (200, PAGE)
+    assert reply.headers["content-type"] == "text/plain; version=0.0.4"
+    assert reply.headers["content-length"] == str(len(PAGE))
+    assert reply.headers["vary"] == "Accept"
+    assert "server" not in reply.headers
+    assert abs(email.utils.parsedate_to_datetime(reply.headers["date"]).timestamp() - time.time()) < 60
+
+
+def test_head_gives_the_same_headers_and_no_body(running: RunningServer) -> None:
+    get, head_only = fetch(running.port, "/page"), fetch(running.port, "/page", method="HEAD")
+    assert head_only.body == b""
+    assert {**head_only.headers, "date": ""} == {**get.headers, "date": ""}
+
+
+@pytest.mark.parametrize(
+    ("target", "path_and_query"),
+    [
+        ("/metrics", "/metrics?"),
+        ("/metrics?name[]=up&x=%20", "/metrics?name[]=up&x=%20"),
+        ("/%6detrics", "/metrics?"),
+        ("/a?b?c", "/a?b?c"),
+        ("http://somewhere/metrics?x=1", "/metrics?x=1"),
+        ("http://somewhere", "/?"),
+        ("HTTPS://somewhere?x=1", "/?x=1"),
+    ],
+)
+def test_path_and_query(running: RunningServer, target: str, path_and_query: str) -> None:
+    said = exchange(running.port, head(f"GET {target} HTTP/1.1", "Host: x"))
+    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert said.endswith(f"\r\n\r\nGET {path_and_query}".encode())
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"garbage\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (b"\x00" * 100, 400),
+        (head("GET / HTTP/1.1"), 400),
+        (head("GET / HTTP/1.1", "Host: x", "Host: y"), 400),
+        (head("GET / HTTP/1.1", "Host: x", "no colon"), 400),
+        (head("GET / HTTP/1.1", "Host: x", "Content-Length: x"), 400),
+        (head("GET metrics HTTP/1.1", "Host: x"), 400),
+        (head("GET ftp://x/ HTTP/1.1", "Host: x"), 400),
+        (head("GET / HTTP/3.0", "Host: x"), 505),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+        (head("GET / HTTP/1.1", "Host: x", "Content-Length: 3") + b"abc", 413),
+        (head("GET / HTTP/1.1", "Host: x", "Content-Length: 99999999999"), 413),
+        (head("HEAD / HTTP/1.1", "Host: x", "Content-Length: 3") + b"abc", 413),
+        (head("GET / HTTP/1.1", "Host: x", "Transfer-Encoding: chunked") + b"0\r\n\r\n", 413),
+        (head("GET / HTTP/1.1", "Host: x", "Transfer-Encoding: gzip"), 501),
+        (head("POST / HTTP/1.1", "Host: x", "Content-Length: 3") + b"abc", 405),
+        (head("GET / HTTP/1.1", "Host: x", "X: " + "y" * 17000), 431),
+        (head("GET / HTTP/1.1", "Host: x", *(f"X-{number}: {'y' * 100}" for number in range(160))), 431),
+        (head(f"GET /{'y' * 17000} HTTP/1.1", "Host: x"), 431),
+        (b"G" * 20000, 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n", 400),
+    ],
+)
+def test_bad_requests_are_refused_and_the_connection_closed(
+    running: RunningServer, request_bytes: bytes, status: int
+) -> None:
+    with connect(running.port) as client:
+        client.sendall(request_bytes)
+        if status == 400:
+            client.shutdown(1)  # some of these could still become a request
+        said = read_to_end(client)
+    assert said.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"\r\nConnection: close\r\n" in said
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert fetch(running.port).status == 200
+
+
+def test_a_head_of_16_kib_is_still_served(running: RunningServer) -> None:
+    said = exchange(running.port, head("GET / HTTP/1.1", "Host: x", "X: " + "y" * 16000))
+    assert said.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"])
+def test_other_methods_are_not_allowed_and_the_connection_goes_on(running: RunningServer, method: str) -> None:
+    target = "x:1" if method == "CONNECT" else "*" if method == "OPTIONS" else "/"
+    said = exchange(running.port, head(f"{method} {target} HTTP/1.1", "Host: x"), head("GET /next HTTP/1.1", "Host: x"))
+    assert said.startswith(b"HTTP/1.1 405 Method Not Allowed\r\n")
+    assert b"\r\nAllow: GET, HEAD\r\n" in said
+    assert said.endswith(b"GET /next?")
+
+
+def test_pipelined_requests_are_answered_in_order(running: RunningServer) -> None:
+    numbers = range(300)
+    said = exchange(running.port, b"".join(head(f"GET /{number} HTTP/1.1", "Host: x") for number in numbers))
+    assert said.count(b"HTTP/1.1 200 OK") == len(numbers)
+    positions = [said.index(b"GET /%d?" % number) for number in numbers]
+    assert positions == sorted(positions)
+
+
+def test_a_connection_carries_many_requests(running: RunningServer) -> None:
+    client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    client.connect()
+    local = client.sock.getsockname()
+    for number in range(20):
+        client.request("GET" if number % 2 else "HEAD", f"/{number}")
+        client.getresponse().read()
+        assert client.sock.getsockname() == local
+    client.close()
+
+
+@pytest.mark.parametrize(
+    "request_head",
+    [head("GET / HTTP/1.0"), head("GET / HTTP/1.1", "Host: x", "Connection: close")],
+)
+def test_the_server_hangs_up_where_the_client_wants_it(running: RunningServer, request_head: bytes) -> None:
+    with connect(running.port) as client:
+        client.sendall(request_head)
+        said = read_to_end(client)
+    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nConnection: close\r\n" in said
+    assert said.endswith(b"GET /?")
+
+
+def test_a_request_in_single_bytes_is_one_request(running: RunningServer) -> None:
+    request = head("GET /slow HTTP/1.1", "Host: x")
+    said = exchange(running.port, *(request[at : at + 1] for at in range(len(request))), pause_seconds=0.001)
+    assert said.endswith(b"GET /slow?")
+
+
+def test_expectations_and_upgrades_are_answered_plainly(running: RunningServer) -> None:
+    said = exchange(
+        running.port,
+        head("GET /1 HTTP/1.1", "Host: x", "Expect: 100-continue"),
+        head("GET /2 HTTP/1.1", "Host: x", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AA"),
+        head("GET /3 HTTP/1.1", "Host: x"),
+    )
+    assert [said.count(f"GET /{number}?".encode()) for number in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_headers_given_twice_are_joined(running: RunningServer) -> None:
+    said = exchange(running.port, head("GET /accept HTTP/1.1", "Host: x", "Accept: a", "ACCEPT: b"))
+    assert said.endswith(b"\r\n\r\na, b")
+
+
+def test_an_answer_without_content_has_no_length(running: RunningServer) -> None:
+    reply = fetch(running.port, "/empty")
+    assert (reply.status, reply.body) == (204, b"")
+    assert "content-length" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "logged"),
+    [("/boom", "RuntimeError: no page today"), ("/forbidden-header", "an answer that HTTP cannot carry")],
+)
+def test_a_mistake_of_the_site_costs_one_request(
+    running: RunningServer, caplog: pytest.LogCaptureFixture, path: str, logged: str
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        said = exchange(
+            running.port, head(f"GET {path} HTTP/1.1", "Host: x"), head("GET /after HTTP/1.1", "Host: x")
+        )
+    assert said.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert said.endswith(b"GET /after?")
+    assert logged in caplog.text
+    assert b"no page today" not in said
+
+
+def test_a_refusal_reaches_a_client_that_is_still_sending(running: RunningServer) -> None:
+    with connect(running.port) as client:
+        client.sendall(head("POST /upload HTTP/1.1", "Host: x", "Content-Length: 900000") + b"x" * 900_000)
+        assert read_to_end(client).startswith(b"HTTP/1.1 405 ")

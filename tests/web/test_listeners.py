@@ -1,0 +1,295 @@
+"""Listen addresses: what they may say, what is said when they cannot be had, and changing them while serving."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from web_server_kit import LOOPBACK, RunningServer, connect, echo, fetch, read_to_end, running_server, until
+
+from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.listeners import TcpAddress, UnixAddress, parse_address
+from telemetry_daemon.web.messages import Request, Response
+from telemetry_daemon.web.server import WebServer
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:19400", TcpAddress("127.0.0.1", 19400)),
+        (":9100", TcpAddress("", 9100)),
+        ("[::1]:9100", TcpAddress("::1", 9100)),
+        ("[fe80::1%eth0]:80", TcpAddress("fe80::1%eth0", 80)),
+        ("localhost:0", TcpAddress("localhost", 0)),
+        ("unix:/run/telemetry/web.sock", UnixAddress("/run/telemetry/web.sock")),
+        ("unix:///run/web.sock", UnixAddress("/run/web.sock")),
+    ],
+)
+def test_addresses(text: str, address: object) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("9100", r"'9100' is not a listen address; write HOST:PORT"),
+        ("", "is not a listen address"),
+        (":http", "is not a listen address"),
+        ("::1:9100", "is not a listen address"),
+        ("[]:9100", "the brackets hold no address"),
+        ("127.0.0.1:65536", "a port is at most 65535"),
+        ("127.0.0.1:-1", "is not a listen address"),
+        ("vsock://:9100", "vsock addresses are not served"),
+        ("unix:web.sock", "needs an absolute path"),
+        ("unix:/" + "x" * 120, "longer than 107 bytes"),
+        ("http://127.0.0.1:9100", "is not a listen address"),
+    ],
+)
+def test_bad_addresses_are_refused_with_a_remedy(text: str, complaint: str) -> None:
+    with pytest.raises(WebError, match=complaint):
+        parse_address(text)
+
+
+def start_error(*listen: str) -> str:
+    with pytest.raises(WebError) as caught, running_server(listen=listen):
+        pass
+    return str(caught.value)
+
+
+def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, socket.create_server(("127.0.0.1", 0)) as free:
+        taken, wanted = other.getsockname()[1], free.getsockname()[1]
+        free.close()
+        said = start_error(f"127.0.0.1:{wanted}", f"127.0.0.1:{taken}")
+    assert said.startswith(f"cannot listen on 127.0.0.1:{taken}: it is taken; ")
+    with pytest.raises(ConnectionRefusedError):
+        connect(wanted)
+
+
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("192.0.2.1:0", "this machine has no such address"),
+        ("no-such-host.invalid:0", "the name 'no-such-host.invalid' has no address"),
+        ("unix:/no/such/folder/web.sock", "the folder does not exist"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_told(address: str, complaint: str) -> None:
+    assert complaint in start_error(address)
+
+
+def test_no_address_at_all_is_told() -> None:
+    assert "no listen address is given" in start_error()
+
+
+def test_all_interfaces_take_both_families() -> None:
+    with running_server(listen=(":0",)) as running:
+        port = running.port
+        assert running.server.addresses == (f"[::]:{port}",)
+        for host in ("127.0.0.1", "::1"):
+            with socket.create_connection((host, port), timeout=20) as client:
+                client.sendall(b"GET /both HTTP/1.0\r\n\r\n")
+                assert read_to_end(client).endswith(b"GET /both?\n")
+
+
+def test_several_addresses_of_all_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "web.sock"
+    with running_server(listen=(LOOPBACK, "[::1]:0", f"unix:{path}", LOOPBACK)) as running:
+        first, second, third = running.server.addresses
+        assert first == f"127.0.0.1:{running.port}"
+        assert second.startswith("[::1]:")
+        assert third == f"unix:{path}"
+        assert via_unix(path) == b"GET /unix?\n"
+    assert not path.exists()
+
+
+def via_unix(path: Path) -> bytes:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(20)
+        client.connect(str(path))
+        client.sendall(b"GET /unix HTTP/1.0\r\n\r\n")
+        return read_to_end(client).partition(b"\r\n\r\n")[2]
+
+
+def test_a_socket_left_behind_is_replaced_and_one_in_use_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "web.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    with running_server(listen=(f"unix:{path}",)):
+        assert via_unix(path) == b"GET /unix?\n"
+        assert "it is taken" in start_error(f"unix:{path}")
+        assert via_unix(path) == b"GET /unix?\n"
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "precious"
+    path.write_text("data")
+    assert "a file that is no socket is there" in start_error(f"unix:{path}")
+    assert path.read_text() == "data"
+
+
+def test_another_servers_socket_is_not_removed_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "web.sock"
+    with running_server(listen=(f"unix:{path}",)):
+        path.unlink()
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(str(path))
+    assert path.exists()
+    other.close()
+
+
+class Scraper(threading.Thread):
+    """Scrapes without a pause until told to stop, each time on a new connection, and counts."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self.good = 0
+        self.failures: list[str] = []
+        self._port = port
+        self._enough = threading.Event()
+
+    def run(self) -> None:
+        while not self._enough.is_set():
+            try:
+                assert fetch(self._port).status == 200
+                self.good += 1
+            except (OSError, http.client.HTTPException, AssertionError) as error:
+                self.failures.append(repr(error))
+
+    def stop(self) -> None:
+        self._enough.set()
+        self.join()
+
+
+def test_changing_from_loopback_to_all_interfaces_and_back_loses_no_scrape() -> None:
+    with running_server() as running:
+        port = running.port
+        narrow, wide = (f"127.0.0.1:{port}",), (f":{port}",)
+        running.call(running.server.reconfigure(narrow, ""))
+        scraper = Scraper(port)
+        scraper.start()
+        for _ in range(10):
+            for listen in (wide, narrow):
+                before = scraper.good
+                running.call(running.server.reconfigure(listen, ""))
+                until(lambda: scraper.good >= before + 3, "scrapes after the change")  # noqa: B023 - called at once
+        scraper.stop()
+    assert scraper.failures == []
+    assert scraper.good >= 60
+
+
+def test_a_second_server_cannot_take_a_port_that_was_handed_over() -> None:
+    with running_server() as running:
+        port = running.port
+        running.call(running.server.reconfigure((f":{port}",), ""))
+        assert "it is taken" in start_error(f":{port}")
+        assert "it is taken" in start_error(f"127.0.0.1:{port}")
+
+
+def test_addresses_that_stay_keep_their_connections_and_others_lose_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "web.sock"
+    with running_server(listen=(LOOPBACK, f"unix:{path}")) as running, socket.socket(socket.AF_UNIX) as gone:
+        kept = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        kept.request("GET", "/1")
+        assert kept.getresponse().read() == b"GET /1?\n"
+        gone.settimeout(20)
+        gone.connect(str(path))
+        gone.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert gone.recv(65536).startswith(b"HTTP/1.1 200")
+        running.call(running.server.reconfigure((LOOPBACK,), ""))
+        assert gone.recv(65536) == b""
+        assert not path.exists()
+        kept.request("GET", "/2")
+        assert kept.getresponse().read() == b"GET /2?\n"
+        kept.close()
+
+
+@pytest.mark.parametrize("listen", [("192.0.2.1:0",), (LOOPBACK, "nonsense"), ()])
+def test_a_bad_change_changes_nothing(listen: tuple[str, ...]) -> None:
+    with running_server() as running:
+        before = running.server.addresses
+        with pytest.raises(WebError):
+            running.call(running.server.reconfigure(listen, ""))
+        with pytest.raises(WebError):
+            running.call(running.server.reconfigure((LOOPBACK, "[::1]:0"), "/no/such/file.yml"))
+        assert running.server.addresses == before
+        assert fetch(running.port).status == 200
+
+
+def test_a_running_answer_is_finished_at_the_end() -> None:
+    entered = threading.Event()
+
+    def slow(request: Request) -> Response:
+        entered.set()
+        return Response(200, (b"x" * 10_000_000,))
+
+    with running_server(slow) as running:
+        client = connect(running.port)
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert entered.wait(20)
+        received: list[bytes] = []
+        reader = threading.Thread(target=lambda: received.append(read_to_end(client)))
+        reader.start()
+    reader.join()
+    client.close()
+    assert received[0].endswith(b"x" * 1000)
+    assert len(received[0].partition(b"\r\n\r\n")[2]) == 10_000_000
+
+
+def test_a_client_that_does_not_read_does_not_hold_up_the_end() -> None:
+    with running_server(lambda _: Response(200, (b"x" * 50_000_000,))) as running, contextlib.ExitStack() as clients:
+        for _ in range(5):
+            clients.enter_context(connect(running.port)).sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: running.standing("ANSWERING") == 5, "answers under way")
+        running.call(running.server.close())
+        assert running.connections() == 0
+
+
+def test_serving_ends_with_close_and_closing_twice_is_harmless() -> None:
+    with running_server() as running:
+        waiting = threading.Thread(target=lambda: running.call(running.server.serve_forever()))
+        waiting.start()
+        running.call(running.server.close())
+        waiting.join(20)
+        assert not waiting.is_alive()
+
+
+def test_closing_a_server_that_never_started_is_harmless() -> None:
+    import asyncio
+
+    asyncio.run(WebServer(echo, (LOOPBACK,), "").close())
+
+
+def test_ticks_rise_while_the_loop_turns_and_stand_still_when_it_does_not() -> None:
+    blocked = threading.Event()
+
+    def stuck(request: Request) -> Response:
+        blocked.wait(20)
+        return Response(200, (b"",))
+
+    with running_server(stuck) as running:
+        before = running.server.ticks
+        until(lambda: running.server.ticks > before, "a tick")
+        client = connect(running.port)
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        stands_still(running)
+        blocked.set()
+        stood = running.server.ticks
+        until(lambda: running.server.ticks > stood, "a tick after the block")
+        client.close()
+
+
+def stands_still(running: RunningServer) -> None:
+    """Wait until two ticks could have come and none did."""
+    import time
+
+    def still() -> bool:
+        before = running.server.ticks
+        time.sleep(2.2)
+        return running.server.ticks == before
+
+    until(still, "ticks standing still")

@@ -1,0 +1,305 @@
+"""TLS as clients see it: versions, ciphers, certificates of both sides, and what is no TLS at all."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from web_server_kit import Pki, connect, fetch, read_to_end, running_server, until
+
+from telemetry_daemon.web.connection import Deadlines
+from telemetry_daemon.web.messages import Response
+
+WebFile = Callable[[str], Path]
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@contextlib.contextmanager
+def tls_client(port: int, context: ssl.SSLContext) -> Iterator[ssl.SSLSocket]:
+    with connect(port) as plain, context.wrap_socket(plain, server_hostname="localhost") as client:
+        yield client
+
+
+def test_a_page_over_tls_is_whole_and_ends_properly(pki: Pki, web_file: WebFile) -> None:
+    page = bytes(range(256)) * 4000
+    with running_server(lambda _: Response(200, (page,)), config_file=web_file(pki.tls_section())) as running:
+        reply = fetch(running.port, tls=pki.trusting())
+        assert (reply.status, reply.body) == (200, page)
+        assert running.server.scheme == "https"
+        with tls_client(running.port, pki.trusting()) as client:
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            said = b""
+            while piece := client.recv(65536):  # an end without TLS's goodbye would raise
+                said += piece
+    assert said.endswith(page)
+
+
+def test_a_certificate_and_key_written_into_the_file(pki: Pki, web_file: WebFile) -> None:
+    def block(name: str, path: Path) -> str:
+        return f"  {name}: |\n" + "".join(f"    {line}\n" for line in path.read_text().splitlines())
+
+    text = "tls_server_config:\n" + block("cert", pki.server.certificate) + block("key", pki.server.key)
+    text += block("client_ca", pki.authority.pair.certificate) + "  client_auth_type: RequireAndVerifyClientCert\n"
+    with running_server(config_file=web_file(text)) as running:
+        assert fetch(running.port, tls=pki.trusting(pki.client)).status == 200
+
+
+def test_requests_on_a_kept_connection_and_in_bulk(pki: Pki, web_file: WebFile) -> None:
+    with running_server(config_file=web_file(pki.tls_section())) as running:
+        client = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=20, context=pki.trusting())
+        for number in range(10):
+            client.request("GET", f"/{number}")
+            assert client.getresponse().read() == f"GET /{number}?\n".encode()
+        client.close()
+        with tls_client(running.port, pki.trusting()) as bulk:
+            bulk.sendall(REQUEST * 100 + b"GET /last HTTP/1.0\r\n\r\n")
+            said = b""
+            while piece := bulk.recv(65536):
+                said += piece
+    assert said.count(b"HTTP/1.1 200 OK") == 101
+    assert said.endswith(b"GET /last?\n")
+
+
+def test_a_greeting_in_single_bytes(pki: Pki, web_file: WebFile) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = pki.trusting().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with running_server(config_file=web_file(pki.tls_section())) as running, connect(running.port) as client:
+        for _ in range(10):
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                for byte in outgoing.read():
+                    client.send(bytes((byte,)))
+                incoming.write(client.recv(65536))
+        tls.write(REQUEST)
+        client.sendall(outgoing.read())
+        for _ in range(10):
+            incoming.write(client.recv(65536))
+            with contextlib.suppress(ssl.SSLWantReadError):
+                assert tls.read(12) == b"HTTP/1.1 200"
+                return
+    pytest.fail("no answer came")
+
+
+def test_http_on_a_tls_port_is_told_so(pki: Pki, web_file: WebFile) -> None:
+    with running_server(config_file=web_file(pki.tls_section())) as running:
+        reply = fetch(running.port)
+        assert reply.status == 400
+        assert b"HTTP request to an HTTPS server" in reply.body
+
+
+def test_http2_is_offered_by_nobody_and_http1_is_agreed_on(pki: Pki, web_file: WebFile) -> None:
+    context = pki.trusting()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with running_server(config_file=web_file(pki.tls_section())) as running:
+        with tls_client(running.port, context) as client:
+            assert client.selected_alpn_protocol() == "http/1.1"
+
+
+@pytest.mark.parametrize(
+    ("lines", "client_version", "agreed"),
+    [
+        ((), "TLSv1_2", "TLSv1.2"),
+        ((), "TLSv1_3", "TLSv1.3"),
+        ((), "TLSv1_1", None),
+        (("min_version: TLS13",), "TLSv1_2", None),
+        (("min_version: TLS13",), "TLSv1_3", "TLSv1.3"),
+        (("max_version: TLS12",), "TLSv1_3", None),
+        (("max_version: TLS12",), "TLSv1_2", "TLSv1.2"),
+        (("min_version: TLS11",), "TLSv1_1", "TLSv1.1"),
+        (("min_version: TLS10",), "TLSv1", "TLSv1"),
+        (("min_version: TLS11",), "TLSv1", None),
+        (("cipher_suites: [TLS_AES_128_GCM_SHA256]",), "TLSv1_2", None),
+    ],
+)
+def test_versions(pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_version: str, agreed: str | None) -> None:
+    context = pki.trusting()
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning) if client_version in {"TLSv1", "TLSv1_1"} else contextlib.nullcontext():
+        version = ssl.TLSVersion[client_version]
+        context.minimum_version = version
+        context.maximum_version = version
+    with running_server(config_file=web_file(pki.tls_section(*lines))) as running:
+        if agreed is None:
+            with pytest.raises(ssl.SSLError), tls_client(running.port, context):
+                pass
+        else:
+            with tls_client(running.port, context) as client:
+                assert client.version() == agreed
+
+
+@pytest.mark.parametrize(
+    ("lines", "client_ciphers", "chosen"),
+    [
+        (("cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]",), "ALL", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+        (("cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA]",), "ALL", "ECDHE-ECDSA-AES128-SHA"),
+        (("cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]",), "ECDHE-ECDSA-AES128-GCM-SHA256", None),
+        (
+            ("cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]",),
+            "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256",
+            "ECDHE-ECDSA-AES128-GCM-SHA256",
+        ),
+        (
+            (
+                "cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]",
+                "prefer_server_cipher_suites: false",
+            ),
+            "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256",
+            "ECDHE-ECDSA-AES256-GCM-SHA384",
+        ),
+    ],
+)
+def test_ciphers(pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_ciphers: str, chosen: str | None) -> None:
+    context = pki.trusting()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(client_ciphers)
+    with running_server(config_file=web_file(pki.tls_section(*lines))) as running:
+        if chosen is None:
+            with pytest.raises(ssl.SSLError), tls_client(running.port, context):
+                pass
+        else:
+            with tls_client(running.port, context) as client:
+                cipher = client.cipher()
+                assert cipher is not None
+                assert cipher[0] == chosen
+
+
+@pytest.mark.parametrize(("client_curve", "agrees"), [("secp384r1", True), ("prime256v1", False)])
+def test_a_single_curve(pki: Pki, web_file: WebFile, client_curve: str, agrees: bool) -> None:
+    context = pki.trusting()
+    context.set_ecdh_curve(client_curve)
+    lines = ("min_version: TLS13", "curve_preferences: [CurveP384]")
+    with running_server(config_file=web_file(pki.tls_section(*lines))) as running:
+        with contextlib.nullcontext() if agrees else pytest.raises(ssl.SSLError):
+            assert fetch(running.port, tls=context).status == 200
+
+
+VERIFY = ("client_auth_type: RequireAndVerifyClientCert", "client_ca_file: {authority}")
+OPTIONAL = ("client_auth_type: VerifyClientCertIfGiven", "client_ca_file: {authority}")
+REQUESTED = ("client_auth_type: RequestClientCert", "client_ca_file: {authority}")
+
+
+def allowing(*names: str) -> tuple[str, ...]:
+    return (*VERIFY, f"client_allowed_sans: [{', '.join(names)}]")
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("lines", "client", "welcome"),
+    [
+        ((), "none", True),
+        ((), "ours", True),
+        (VERIFY, "none", False),
+        (VERIFY, "ours", True),
+        (VERIFY, "strange", False),
+        (OPTIONAL, "none", True),
+        (OPTIONAL, "ours", True),
+        (OPTIONAL, "strange", False),
+        (REQUESTED, "none", True),
+        (REQUESTED, "strange", True),
+        (("client_auth_type: RequireAndVerifyClientCert",), "ours", False),
+        (allowing("prometheus.test"), "ours", True),
+        (allowing("other", "ops@example.test"), "ours", True),
+        (allowing("10.0.0.7"), "ours", True),
+        (allowing("'fd00::7'"), "ours", True),
+        (allowing("'fd00:0:0::0007'"), "ours", True),
+        (allowing("'spiffe://example.test/prom'"), "ours", True),
+        (allowing("prometheus"), "ours", False),
+        (allowing("test"), "ours", False),
+        (allowing("'*.test'"), "ours", False),
+        (allowing("client"), "ours", False),  # the common name is no subject alternative name
+        (allowing("prometheus.test"), "strange", False),
+        (allowing("prometheus.test"), "none", False),
+    ],
+)
+def test_client_certificates(
+    pki: Pki, web_file: WebFile, version: ssl.TLSVersion, lines: tuple[str, ...], client: str, welcome: bool
+) -> None:
+    lines = tuple(line.replace("{authority}", str(pki.authority.pair.certificate)) for line in lines)
+    context = pki.trusting({"none": None, "ours": pki.client, "strange": pki.strange_client}[client])
+    context.maximum_version = version
+    with running_server(config_file=web_file(pki.tls_section(*lines))) as running:
+        if welcome:
+            assert fetch(running.port, tls=context).status == 200
+        else:
+            with pytest.raises((OSError, http.client.HTTPException)):
+                fetch(running.port, tls=context)
+        until(lambda: running.connections() == 0, "the end of the connection")
+
+
+def test_a_refused_client_is_told_of_in_the_log_once(
+    pki: Pki, web_file: WebFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = (*VERIFY[:1], f"client_ca_file: {pki.authority.pair.certificate}", "client_allowed_sans: [somebody.else]")
+    with running_server(config_file=web_file(pki.tls_section(*lines))) as running, caplog.at_level(logging.INFO):
+        for _ in range(5):
+            with pytest.raises((OSError, http.client.HTTPException)):
+                fetch(running.port, tls=pki.trusting(pki.client))
+    told = [record.getMessage() for record in caplog.records if "no TLS with" in record.getMessage()]
+    assert len(told) == 1
+    assert told[0].startswith("no TLS with 127.0.0.1: the client's certificate is for 'prometheus.test', 'ops@")
+
+
+def test_a_tls_greeting_has_the_time_of_a_request_head(pki: Pki, web_file: WebFile) -> None:
+    deadlines = Deadlines(head=0.4)
+    with running_server(config_file=web_file(pki.tls_section()), deadlines=deadlines) as running:
+        for said in (b"", b"\x16\x03\x01\x02\x00\x01"):
+            with connect(running.port) as client:
+                client.sendall(said)
+                assert read_to_end(client) == b""
+        with tls_client(running.port, pki.trusting()) as greeted:
+            assert greeted.recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    "nonsense", [b"\x16" + b"\xff" * 500, b"\x16\x03\x01\x00\x05hello", b"\x16\x03\x01\xff\xff" + b"x" * 70000]
+)
+def test_nonsense_instead_of_a_greeting(pki: Pki, web_file: WebFile, nonsense: bytes) -> None:
+    with running_server(config_file=web_file(pki.tls_section())) as running:
+        with connect(running.port) as client:
+            with contextlib.suppress(OSError):
+                client.sendall(nonsense)
+            assert b"HTTP" not in read_to_end(client)
+        assert fetch(running.port, tls=pki.trusting()).status == 200
+
+
+def test_nonsense_within_a_tls_connection_ends_it(pki: Pki, web_file: WebFile) -> None:
+    with running_server(config_file=web_file(pki.tls_section())) as running:
+        with tls_client(running.port, pki.trusting()) as client:
+            client.sendall(REQUEST)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+            bare = socket.socket(fileno=client.detach())
+        bare.settimeout(20)
+        bare.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)
+        read_to_end(bare)
+        bare.close()
+        until(lambda: running.connections() == 0, "the end of the connection")
+        assert fetch(running.port, tls=pki.trusting()).status == 200
+
+
+def test_a_client_may_say_goodbye_before_it_has_its_answer(pki: Pki, web_file: WebFile) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = pki.trusting()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with running_server(config_file=web_file(pki.tls_section())) as running, connect(running.port) as client:
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                client.sendall(outgoing.read())
+                incoming.write(client.recv(65536))
+        tls.write(REQUEST)
+        with contextlib.suppress(ssl.SSLWantReadError):
+            tls.unwrap()
+        client.sendall(outgoing.read())
+        assert len(read_to_end(client)) > 100
+        until(lambda: running.connections() == 0, "the end of the connection")

@@ -1,0 +1,227 @@
+"""A plugin that misbehaves as the poll's name tells it to; workers under test load it by its path."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.library import CallError, ReaderRefusal
+from telemetry_parsers.model import Capture, Command, Library, Poll, Problem, Reading, Report
+
+
+def _no_core_file() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _segfault() -> None:
+    _no_core_file()
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _raise() -> None:
+    raise ValueError("no such\ncard")
+
+
+class _WordlessError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def _raise_wordless() -> None:
+    raise _WordlessError
+
+
+def _ignore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(3600)
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+def _pipes() -> list[int]:
+    """The pipes of the protocol, whatever their numbers."""
+    return [number for number in _descriptors() if number > 2 and stat.S_ISFIFO(os.fstat(number).st_mode)]
+
+
+def _descriptors() -> list[int]:
+    found = []
+    for number in range(64):
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            found.append(number)
+    return found
+
+
+def _to_every_pipe(line: bytes) -> None:
+    """As a library does that confuses its own descriptors with others'."""
+    for pipe in _pipes():
+        with contextlib.suppress(OSError):
+            os.write(pipe, line)
+
+
+def _flood() -> None:
+    """More than the limit on the pipe of answers, without a line end."""
+    for _ in range(200):
+        _to_every_pipe(b"x" * (1 << 16))
+
+
+def _recurse() -> None:
+    _recurse()
+
+
+def _leave_a_child_with_the_pipes() -> None:
+    """A process of the library lives on and holds every pipe open."""
+    if os.fork() == 0:
+        time.sleep(3600)
+        os._exit(0)
+    os._exit(7)
+
+
+def _print() -> None:
+    print("loading firmware", flush=True)
+    os.write(1, b"1 device\n")
+    sys.stderr.write("warning: old firmware\n")
+    os.write(1, b"x" * 300_000)
+
+
+def _read_stdin() -> None:
+    if sys.stdin.read() != "":
+        raise AssertionError("somebody types")
+
+
+def _die_with_words() -> None:
+    sys.stderr.write("libacme: cannot map BAR0\n")
+    sys.stderr.flush()
+    os._exit(3)
+
+
+def _burn_cpu() -> None:
+    until = time.process_time() + 0.2
+    while time.process_time() < until:
+        pass
+
+
+ACTIONS: Mapping[str, Callable[[], None]] = {
+    "raise": _raise,
+    "raise-wordless": _raise_wordless,
+    "exit": lambda: sys.exit(4),
+    "recursion": _recurse,
+    "die": lambda: os._exit(3),
+    "die-with-words": _die_with_words,
+    "segfault": _segfault,
+    "hang": lambda: time.sleep(3600),
+    "ignore-sigterm": _ignore_sigterm,
+    "spin": _spin,
+    "garbage": lambda: _to_every_pipe(b"Segment 3 ready\n"),
+    "another-answer": lambda: _to_every_pipe(b'{"id": 0, "cpu_seconds": 0, "error": null, "result": 1}\n'),
+    "flood": _flood,
+    "leave-a-child": _leave_a_child_with_the_pipes,
+    "print": _print,
+    "read-stdin": _read_stdin,
+    "burn-cpu": _burn_cpu,
+}
+
+
+def _told(*texts: str) -> Report:
+    return Report(problems=tuple(Problem("", text) for text in texts))
+
+
+RESULTS: Mapping[str, Callable[[], Any]] = {
+    "not-a-report": lambda: {"readings": []},
+    "nan": lambda: Report(readings=(Reading(None, "power_watts", float("nan")),)),
+    "huge": lambda: _told("x" * (9 << 20)),
+    "large": lambda: _told("x" * (1 << 20)),
+    "modules": lambda: _told(*sorted(sys.modules)),
+    "descriptors": lambda: _told(*map(str, _descriptors())),
+    "environment": lambda: _told(*sorted(os.environ)),
+    "working-directory": lambda: _told(os.getcwd()),  # noqa: PTH109  (workers do without pathlib, and a test looks)
+    "number": lambda: _told(str(_counted())),
+}
+_CALLS: list[None] = []
+
+
+def _counted() -> int:
+    _CALLS.append(None)
+    return len(_CALLS)
+
+
+def parse(capture: Capture) -> Any:
+    """Do what the poll's name says; the outputs' texts come back as problems."""
+    ACTIONS.get(capture.poll, lambda: None)()
+    if capture.poll in RESULTS:
+        return RESULTS[capture.poll]()
+    return _told(*(output.text for output in capture.outputs))
+
+
+PARSER = SourceParser(
+    name="naughty",
+    vendor="acme",
+    gives=("power_watts",),
+    polls=(Poll("all", Command((("naughty-smi",),))),),
+    parse=parse,
+)
+
+
+class NaughtyReader:
+    """A library reader whose calls are named after what they do."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.closed = 0
+
+    def open(self) -> None:
+        """Count it."""
+        self.opened += 1
+
+    def read(self, calls: Sequence[str]) -> Any:
+        """The answers to the calls, or trouble."""
+        for call in calls:
+            ACTIONS.get(call, lambda: None)()
+            if call.startswith("refuse "):
+                state, reason = call.removeprefix("refuse ").split(" ")
+                raise ReaderRefusal(state, None if reason == "-" else reason, "the library said so")  # type: ignore[arg-type]  # a bad word is a case
+            if call == "list":
+                return [1]
+        answers = {"counts": {"opened": self.opened, "closed": self.closed}, "nan": float("nan"), "bytes": b"x"}
+        errors = {"lost": CallError(15, "GPU is lost")}
+        known: Mapping[str, Any] = {**answers, **errors}
+        return {call: known.get(call, 1.5) for call in calls}
+
+    def close(self) -> None:
+        """Count it."""
+        self.closed += 1
+        if self.opened > 100:
+            raise RuntimeError("never reached")
+
+
+READER = NaughtyReader()
+
+
+class BrokenReader(NaughtyReader):
+    """Cannot be opened the first time, and not be closed at all."""
+
+    def open(self) -> None:
+        """Fail once."""
+        super().open()
+        if self.opened == 1:
+            raise OSError(5, "the device does not answer")
+
+    def close(self) -> None:
+        """Fail always."""
+        super().close()
+        raise OSError(5, "nor does it let go")
+
+
+BROKEN_READER = BrokenReader()
+LIBRARY_POLL = Poll("all", Library("naughty", ("counts",)))

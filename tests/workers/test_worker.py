@@ -1,0 +1,288 @@
+"""A worker answers, and whatever its code does costs one call: typed, reaped, started again."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import worker_kit
+from telemetry_daemon.readers.process import Launch, Process, launch
+from telemetry_daemon.readers.worker import (
+    Worker,
+    WorkerDied,
+    WorkerError,
+    WorkerFault,
+    WorkerOverflow,
+    WorkerStuck,
+    WorkerTimeout,
+)
+from worker_kit import PATIENCE_SECONDS, CountingLauncher, HandClock, alive, new_worker, parse_payload, told
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def launcher() -> CountingLauncher:
+    return CountingLauncher()
+
+
+@pytest.fixture
+def worker(clock: HandClock, launcher: CountingLauncher) -> Iterator[Worker]:
+    with worker_kit.closing(new_worker(clock=clock, launcher=launcher)) as made:
+        yield made
+
+
+def ask(worker: Worker, poll: str, *texts: str, seconds: float = PATIENCE_SECONDS) -> list[str]:
+    return told(worker.call("parse", parse_payload(poll, *texts), seconds))
+
+
+def test_it_parses_what_it_is_given(worker: Worker) -> None:
+    assert ask(worker, "echo", "Temp 41°C\n", "\udcff") == ["Temp 41°C\n", "\udcff"]
+
+
+def test_it_describes_the_parser(worker: Worker) -> None:
+    described = worker.call("describe", {"parser": f"{worker_kit.NAUGHTY}:PARSER"}, PATIENCE_SECONDS)
+    assert described["name"] == "naughty"
+    assert described["polls"][0]["request"]["alternatives"] == [["naughty-smi"]]
+
+
+def test_nothing_runs_until_it_is_asked(worker: Worker, launcher: CountingLauncher) -> None:
+    assert worker.pid is None
+    assert launcher.launches == []
+
+
+def test_one_process_answers_all_calls(worker: Worker, launcher: CountingLauncher) -> None:
+    assert [ask(worker, "number") for _ in range(3)] == [["1"], ["2"], ["3"]]
+    assert launcher.pids == [worker.pid]
+
+
+# What the plugin does, the error, what its text says, and whether the process survives it.
+FAULTS = (
+    ("raise", WorkerFault, r"naughty: ValueError: no such card \(naughty_plugin.py line \d+\)", True),
+    ("raise-wordless", WorkerFault, "_WordlessError: ", True),
+    ("recursion", WorkerFault, "RecursionError", True),
+    ("exit", WorkerFault, "SystemExit: 4", True),
+    ("not-a-report", WorkerFault, "parse returned dict, not a Report", True),
+    ("nan", WorkerFault, "not plain data", True),
+    ("huge", WorkerOverflow, r"an answer of \d+ bytes, the limit is 8388608", True),
+    ("flood", WorkerOverflow, "answered more than the limit", False),
+    ("garbage", WorkerDied, "answered what no worker should: not JSON", False),
+    ("another-answer", WorkerDied, "answered what no worker should: id: expected 1, found 0", False),
+    ("die", WorkerDied, "the worker exited with status 3", False),
+    ("die-with-words", WorkerDied, "the worker exited with status 3: libacme: cannot map BAR0", False),
+    ("segfault", WorkerDied, "the worker was ended by SIGSEGV", False),
+    ("leave-a-child", WorkerDied, "the worker exited with status 7", False),
+)
+
+
+@pytest.mark.parametrize(("poll", "error", "text", "survives"), FAULTS, ids=[row[0] for row in FAULTS])
+def test_a_fault_is_told_by_its_kind_and_costs_one_call(
+    worker: Worker,
+    clock: HandClock,
+    launcher: CountingLauncher,
+    poll: str,
+    error: type[WorkerError],
+    text: str,
+    survives: bool,
+) -> None:
+    with pytest.raises(error, match=text):
+        ask(worker, poll)
+    if not survives:
+        assert not alive(launcher.pids[0])
+        clock.seconds += 1
+    assert ask(worker, "echo", "well again") == ["well again"]
+    assert len(launcher.pids) == (1 if survives else 2)
+
+
+@pytest.mark.parametrize("poll", ["hang", "ignore-sigterm", "spin"])
+def test_a_call_that_hangs_is_ended_at_its_deadline(
+    worker: Worker, clock: HandClock, launcher: CountingLauncher, poll: str
+) -> None:
+    assert ask(worker, "echo", "up") == ["up"]
+    with pytest.raises(WorkerTimeout, match="did not answer before the deadline"):
+        ask(worker, poll, seconds=0.2)
+    assert not alive(launcher.pids[0])
+    clock.seconds += 1
+    assert ask(worker, "echo", "again") == ["again"]
+
+
+@pytest.mark.parametrize("poll", ["print", "read-stdin"])
+def test_the_standard_streams_are_not_the_protocol(worker: Worker, launcher: CountingLauncher, poll: str) -> None:
+    for _ in range(3):
+        assert ask(worker, poll, "fine") == ["fine"]
+    assert len(launcher.pids) == 1
+
+
+def test_large_questions_and_answers_pass_whole(worker: Worker) -> None:
+    text = "0123456789" * 300_000
+    assert ask(worker, "echo", text) == [text]
+    assert ask(worker, "large") == ["x" * (1 << 20)]
+
+
+def test_a_plugin_that_crashes_is_started_ever_more_rarely(
+    worker: Worker, clock: HandClock, launcher: CountingLauncher
+) -> None:
+    waits = [1, 2, 4, 8, 16, 32, 60, 60]
+    for wait in waits:
+        with pytest.raises(WorkerDied, match=r"exited with status 3$"):
+            ask(worker, "die")
+        clock.seconds += wait - 0.5
+        started = len(launcher.launches)
+        with pytest.raises(WorkerDied, match="exited with status 3; started again in"):
+            ask(worker, "echo")
+        assert len(launcher.launches) == started
+        clock.seconds += 0.5
+    assert ask(worker, "echo", "at last") == ["at last"]
+    with pytest.raises(WorkerDied):
+        ask(worker, "die")
+    clock.seconds += 1
+    assert ask(worker, "echo", "one second was enough") == ["one second was enough"]
+
+
+def test_a_worker_that_cannot_be_started_says_why(clock: HandClock) -> None:
+    def no_memory(what: Launch) -> Process:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    worker = new_worker(launcher=no_memory, clock=clock)
+    before = worker_kit.resources()
+    for _ in range(3):
+        with pytest.raises(WorkerDied, match=r"could not be started.*Resource temporarily unavailable"):
+            ask(worker, "echo")
+    assert worker_kit.resources() == before
+
+
+def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> None:
+    stuck: list[worker_kit.UnkillableProcess] = []
+
+    def first_one_stuck(what: Launch) -> Process:
+        process = launch(what)
+        if stuck:
+            return process
+        stuck.append(worker_kit.UnkillableProcess(process))
+        return stuck[0]
+
+    with worker_kit.closing(new_worker(launcher=first_one_stuck, clock=clock)) as worker:
+        with pytest.raises(WorkerStuck, match="does not end even when killed"):
+            ask(worker, "hang", seconds=0.2)
+        for _ in range(5):
+            clock.seconds += 100
+            with pytest.raises(WorkerStuck, match=f"worker {stuck[0].pid} does not end"):
+                ask(worker, "echo")
+        assert worker.pid is None
+        assert alive(stuck[0].pid)
+        stuck[0].let_go()
+        assert worker_kit.comes_true(lambda: not alive(stuck[0].pid))
+        assert ask(worker, "echo", "a new one") == ["a new one"]
+        assert worker.pid != stuck[0].pid
+        assert worker.cpu_seconds > 0
+
+
+def test_closing_ends_a_call_that_waits(worker: Worker, launcher: CountingLauncher) -> None:
+    assert ask(worker, "echo", "up") == ["up"]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ask, worker, "hang")
+        threading.Event().wait(0.1)
+        worker.close()
+        with pytest.raises(WorkerDied, match="the worker is closed"):
+            waiting.result(PATIENCE_SECONDS)
+    assert not alive(launcher.pids[0])
+
+
+def test_a_closed_worker_starts_no_process(worker: Worker, launcher: CountingLauncher) -> None:
+    worker.close()
+    worker.close()
+    with pytest.raises(WorkerDied, match="the worker is closed"):
+        ask(worker, "echo")
+    assert launcher.launches == []
+
+
+def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_path: Path) -> None:
+    """A worker with a child; neither heeds the end of the pipe or SIGTERM."""
+    pids = tmp_path / "pids"
+    launcher = CountingLauncher(worker_kit.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
+    worker = new_worker(launcher=launcher)
+    with pytest.raises(WorkerTimeout):
+        ask(worker, "echo", seconds=0.5)
+    assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
+
+
+def test_a_released_worker_starts_again_when_asked(worker: Worker, launcher: CountingLauncher) -> None:
+    assert ask(worker, "number") == ["1"]
+    worker.release()
+    assert worker.pid is None
+    assert not alive(launcher.pids[0])
+    assert ask(worker, "number") == ["1"]
+    assert len(launcher.pids) == 2
+
+
+def test_threads_take_turns(worker: Worker) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda n: ask(worker, "echo", str(n)), range(80)))
+    assert answers == [[str(n)] for n in range(80)]
+
+
+def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker) -> None:
+    assert ask(worker, "echo", "up") == ["up"]
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(ask, worker, "hang", seconds=3)
+        threading.Event().wait(0.3)
+        with pytest.raises(WorkerTimeout, match=r"another call has kept its worker for 0\.1 s"):
+            ask(worker, "echo", seconds=0.1)
+        with pytest.raises(WorkerTimeout):
+            first.result(PATIENCE_SECONDS)
+
+
+def test_cpu_time_is_that_of_the_workers_and_never_goes_back(worker: Worker, clock: HandClock) -> None:
+    seen = [worker.cpu_seconds]
+    ask(worker, "echo")
+    seen.append(worker.cpu_seconds)
+    ask(worker, "burn-cpu")
+    seen.append(worker.cpu_seconds)
+    with pytest.raises(WorkerTimeout):
+        ask(worker, "spin", seconds=0.3)
+    seen.append(worker.cpu_seconds)
+    clock.seconds += 1
+    ask(worker, "echo")
+    worker.close()
+    seen.append(worker.cpu_seconds)
+    assert seen[0] == 0
+    assert seen == sorted(seen)
+    assert seen[2] - seen[1] >= 0.2
+    assert seen[3] - seen[2] > 0.05, "what a killed worker used is known from its end"
+
+
+def test_the_worker_inherits_nothing(worker: Worker, tmp_path: Path) -> None:
+    secret = os.open(tmp_path / "secret", os.O_CREAT | os.O_RDWR)
+    os.set_inheritable(secret, True)
+    try:
+        descriptors = ask(worker, "descriptors")
+    finally:
+        os.close(secret)
+    # Three standard ones, the pipe of requests and the pipe of answers.
+    assert len(descriptors) == 5
+    assert str(secret) not in descriptors[5:]
+
+
+def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_directory() -> None:
+    environment = {**os.environ, "NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1", "LISTEN_FDS": "1", "ACME": "kept"}
+    with worker_kit.closing(new_worker(environment=environment)) as worker:
+        names = ask(worker, "environment")
+        assert ask(worker, "working-directory") == ["/"]
+    assert "ACME" in names
+    assert not {"NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS"}.intersection(names)
+
+
+def test_the_worker_imports_nothing_heavy(worker: Worker) -> None:
+    """14 MiB instead of 40: every plugin and every library costs one such process."""
+    modules = set(ask(worker, "modules"))
+    heavy = {"pydantic", "apscheduler", "prometheus_client", "psutil", "asyncio", "subprocess", "ssl", "logging"}
+    assert not modules & (heavy | {"importlib.metadata", "pathlib", "socket", "threading", "traceback", "email"})
+    assert len(modules) < 120

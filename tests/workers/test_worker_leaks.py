@@ -1,0 +1,103 @@
+"""Nothing is left behind: not after hundreds of faults, and not when the daemon itself is killed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+import worker_kit
+from telemetry_daemon.readers.process import Launch, Process, launch
+from telemetry_daemon.readers.worker import WorkerError, WorkerTimeout
+from worker_kit import HandClock, new_worker, parse_payload
+
+# A shell instead of Python makes hundreds of starts cheap; each of these is another way to fail.
+FAILING: tuple[Callable[[Launch], Launch], ...] = (
+    worker_kit.shell("exit 3"),
+    worker_kit.shell("echo garbage; sleep 60"),
+    worker_kit.shell("kill -SEGV $$"),
+    worker_kit.shell("echo words >&2; exit 1"),
+    worker_kit.shell("exec >&- 2>&-; sleep 60"),
+    worker_kit.shell("sleep 60 & exit 5"),
+    lambda what: Launch("/nonexistent/python", what.arguments, what.environment, what.inherited),
+)
+CYCLES = 200
+
+
+def test_hundreds_of_faults_leave_no_descriptor_thread_or_process() -> None:
+    clock = HandClock()
+    ways = itertools.cycle(FAILING)
+    launched: list[int] = []
+
+    def failing(what: Launch) -> Process:
+        process = launch(next(ways)(what))
+        launched.append(process.pid)
+        return process
+
+    worker = new_worker(launcher=failing, clock=clock)
+    before = worker_kit.resources()
+    for _ in range(CYCLES):
+        clock.seconds += 60
+        with pytest.raises(WorkerError):
+            worker.call("parse", parse_payload("echo"), worker_kit.PATIENCE_SECONDS)
+    assert worker_kit.resources() == before
+    assert len(launched) >= CYCLES * 6 // 7
+    assert not [pid for pid in launched if worker_kit.alive(pid)]
+
+
+def test_real_workers_leave_nothing_either() -> None:
+    clock = HandClock()
+    worker = new_worker(clock=clock)
+    before = worker_kit.resources()
+    for poll in ("die", "raise", "segfault", "garbage", "flood", "leave-a-child", "echo"):
+        clock.seconds += 60
+        try:
+            worker.call("parse", parse_payload(poll), worker_kit.PATIENCE_SECONDS)
+        except WorkerError:
+            assert poll != "echo"
+    with pytest.raises(WorkerTimeout):
+        worker.call("parse", parse_payload("hang"), 0.2)
+    worker.close()
+    assert worker_kit.resources() == before
+
+
+# A daemon that has a worker do something and is killed meanwhile; it prints the worker's pid first.
+DAEMON = """
+import sys, threading
+import worker_kit
+worker = worker_kit.new_worker()
+worker.call("parse", worker_kit.parse_payload("echo"), 60)
+print(worker.pid, flush=True)
+if sys.argv[1]:
+    worker.call("parse", worker_kit.parse_payload(sys.argv[1]), 0.9)
+threading.Event().wait()
+"""
+
+
+@contextmanager
+def daemon(poll: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    environment = worker_kit.python_path(worker_kit.NAUGHTY.parent.parent)
+    command = [worker_kit.PYTHON, "-c", DAEMON, poll]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def test_no_worker_outlives_a_killed_daemon() -> None:
+    """An idle one ends with its pipe, one that hangs some seconds after its deadline, by an alarm."""
+    with ExitStack() as stack:
+        daemons = [stack.enter_context(daemon(poll)) for poll in ("", "hang", "spin", "ignore-sigterm")]
+        for process, pid in daemons:
+            assert worker_kit.alive(pid)
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        for _, pid in daemons:
+            assert worker_kit.comes_true(lambda pid=pid: not worker_kit.alive(pid))

@@ -1,0 +1,183 @@
+"""A library or files read in a worker: what they say, or the state and reason for which they say nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import worker_kit
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.process import Launch, Process, launch
+from telemetry_daemon.readers.worker import Worker, WorkerReader
+from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Poll, Request
+from worker_kit import PATIENCE_SECONDS, CountingLauncher, HandClock, new_worker
+
+
+@pytest.fixture
+def launcher() -> CountingLauncher:
+    return CountingLauncher()
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def worker(launcher: CountingLauncher, clock: HandClock) -> Iterator[Worker]:
+    with worker_kit.closing(new_worker(launcher=launcher, clock=clock)) as made:
+        yield made
+
+
+def read(worker: Worker, request: Request, deadline: float = PATIENCE_SECONDS) -> Capture:
+    return WorkerReader("naughty", worker).read(Poll("all", request, deadline=deadline), Targets())
+
+
+def ask(worker: Worker, *calls: str, reader: str = "naughty", deadline: float = PATIENCE_SECONDS) -> Capture:
+    return read(worker, Library(reader, calls), deadline)
+
+
+def failure(capture: Capture) -> Failure:
+    assert capture.failure is not None
+    assert capture.outputs == ()
+    return capture.failure
+
+
+def test_each_call_is_an_output(worker: Worker) -> None:
+    capture = ask(worker, "power", "counts", "lost")
+    power, counts, lost = capture.outputs
+    assert (power.name, power.data, power.status) == ("power", 1.5, 0)
+    assert counts.data == {"opened": 1, "closed": 0}
+    assert (lost.name, lost.data, lost.status, lost.stderr) == ("lost", None, 15, "GPU is lost")
+    assert capture.failure is None
+
+
+def test_a_capture_tells_when_and_at_what_cost(worker: Worker) -> None:
+    before, wall_before = time.monotonic(), time.time()
+    capture = ask(worker, "burn-cpu")
+    after, wall_after = time.monotonic(), time.time()
+    assert (capture.source, capture.poll, capture.request) == ("naughty", "all", Library("naughty", ("burn-cpu",)))
+    assert before <= capture.monotonic_time <= after
+    assert wall_before - 1 <= capture.wall_time <= wall_after + 1
+    assert 0 < capture.seconds <= after - before
+    assert capture.cpu_seconds >= 0.2
+    assert ask(worker, "power").cpu_seconds < capture.cpu_seconds, "the cost is that of the call"
+
+
+def test_a_reader_is_opened_once(worker: Worker) -> None:
+    for _ in range(3):
+        capture = ask(worker, "counts")
+    assert capture.outputs[0].data == {"opened": 1, "closed": 0}
+
+
+# The call, and the failure that it comes to.
+FAILURES = (
+    ("refuse missing -", "missing", None, "the library said so"),
+    ("refuse no_devices -", "no_devices", None, "the library said so"),
+    ("refuse failed driver_gone", "failed", "driver_gone", "the library said so"),
+    ("refuse failed library_mismatch", "failed", "library_mismatch", "the library said so"),
+    ("refuse failed no_permission", "failed", "no_permission", "the library said so"),
+    ("refuse failed bored", "failed", "internal", "what was read is no output: failure.reason: expected one of"),
+    ("raise", "failed", "internal", "ValueError: no such card"),
+    ("list", "failed", "internal", "read returned list, not a mapping of calls"),
+    ("nan", "failed", "internal", "not plain data"),
+    ("bytes", "failed", "internal", "not plain data"),
+    ("exit", "failed", "internal", "SystemExit"),
+    ("flood", "failed", "too_much_output", "more than the limit"),
+    ("segfault", "failed", "killed", "the worker was ended by SIGSEGV"),
+)
+
+
+@pytest.mark.parametrize(("call", "state", "reason", "text"), FAILURES, ids=[row[0] for row in FAILURES])
+def test_trouble_has_its_state_and_reason(worker: Worker, call: str, state: str, reason: str | None, text: str) -> None:
+    found = failure(ask(worker, call))
+    assert (found.state, found.reason) == (state, reason)
+    assert text in found.text
+
+
+def test_a_call_that_hangs_is_a_timeout(worker: Worker, launcher: CountingLauncher) -> None:
+    ask(worker, "power")
+    found = failure(ask(worker, "hang", deadline=0.2))
+    assert (found.state, found.reason) == ("failed", "timeout")
+    assert not worker_kit.alive(launcher.pids[0])
+
+
+def test_a_library_that_holds_its_process_for_ever_is_stuck() -> None:
+    held: list[worker_kit.UnkillableProcess] = []
+
+    def holding(what: Launch) -> Process:
+        held.append(worker_kit.UnkillableProcess(launch(what)))
+        return held[-1]
+
+    with worker_kit.closing(new_worker(launcher=holding)) as worker:
+        for _ in range(3):
+            found = failure(ask(worker, "hang", deadline=0.2))
+            assert (found.state, found.reason) == ("stuck", None)
+        assert len(held) == 1
+        held[0].let_go()
+        assert worker_kit.comes_true(lambda: ask(worker, "power").failure is None)
+
+
+def test_a_reader_that_nobody_installed_is_missing(worker: Worker, launcher: CountingLauncher) -> None:
+    found = failure(ask(worker, "power", reader="other"))
+    assert (found.state, found.reason) == ("missing", None)
+    assert found.text == "no library reader named 'other' is installed"
+    assert launcher.launches == [], "no process is needed to know that"
+
+
+def test_after_trouble_the_reader_is_opened_anew(worker: Worker) -> None:
+    assert failure(ask(worker, "raise")).reason == "internal"
+    assert ask(worker, "counts").outputs[0].data == {"opened": 2, "closed": 1}
+
+
+def test_a_reader_that_cannot_be_opened_or_closed_may_work_the_next_time(worker: Worker) -> None:
+    found = failure(ask(worker, "counts", reader="broken"))
+    assert "OSError: [Errno 5] the device does not answer" in found.text
+    assert ask(worker, "counts", reader="broken").outputs[0].data == {"opened": 2, "closed": 1}
+
+
+def test_a_missing_library_keeps_no_process(worker: Worker, launcher: CountingLauncher) -> None:
+    ask(worker, "refuse missing -")
+    assert worker.pid is None
+    assert not worker_kit.alive(launcher.pids[0])
+
+
+@pytest.mark.parametrize("reason", ["driver_gone", "library_mismatch"])
+def test_a_lost_driver_costs_a_new_process_now_and_then(
+    worker: Worker, launcher: CountingLauncher, clock: HandClock, reason: str
+) -> None:
+    """Only a new process can load what was replaced, but at every poll it would cost too much."""
+    for _ in range(5):
+        ask(worker, f"refuse failed {reason}")
+    assert len(launcher.pids) == 1
+    clock.seconds += 30
+    ask(worker, f"refuse failed {reason}")
+    ask(worker, "power")
+    assert len(launcher.pids) == 2
+
+
+def test_files_are_read_in_the_worker(worker: Worker, tmp_path: Path) -> None:
+    (tmp_path / "temp1_input").write_text("41000\n")
+    (tmp_path / "name").write_text("acme\n")
+    capture = read(worker, Files(globs=(f"{tmp_path}/*",)))
+    assert {output.name: output.text for output in capture.outputs} == {
+        f"{tmp_path}/temp1_input": "41000\n",
+        f"{tmp_path}/name": "acme\n",
+    }
+
+
+def test_a_worker_runs_no_commands(worker: Worker) -> None:
+    found = failure(read(worker, Command((("true",),))))
+    assert (found.state, found.reason) == ("failed", "internal")
+    assert "a worker runs no commands" in found.text
+
+
+def test_closing_the_reader_closes_the_worker(worker: Worker, launcher: CountingLauncher) -> None:
+    reader = WorkerReader("naughty", worker)
+    reader.read(Poll("all", Library("naughty", ("power",))), Targets())
+    reader.close()
+    reader.close()
+    assert not worker_kit.alive(launcher.pids[0])
