@@ -35,7 +35,7 @@ wheel: $(VENV)/.installed-dev ## Build the wheel, install it elsewhere and test 
 	@.ci/wheel.sh
 
 bench: $(VENV)/.installed-dev ## Run the benchmarks
-	@set -e; for each in $(wildcard benchmarks/bench_*.py); do echo "== $$each"; $(BIN)/python $$each; done
+	@set -e; for each in $(wildcard benchmarks/*.py); do echo "== $$each"; $(BIN)/python $$each; done
 
 docs: $(VENV)/.installed-dev ## Write the generated files anew: reference pages, default configuration
 	$(BIN)/python .ci/generate.py

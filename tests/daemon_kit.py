@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_ADDRESS = re.compile(r"msg=serving .*?address=(\S+)")
+_ADDRESS = re.compile(r'msg="serving" .*?address=(\S+)')
 _PATIENCE_SECONDS = 30.0
 COMMAND = (sys.executable, "-m", "telemetry_daemon.cli")
 

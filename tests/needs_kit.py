@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 LEFT_OUT = pytest.StashKey[Counter[str]]()
-_NO_CAPTURES = "got empty parameter set"
+_NO_CAPTURES = ("got empty parameter set", "no shared captures")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,7 +39,7 @@ def missing_tools(item: pytest.Item) -> list[str]:
 
 def _skipped(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
     reports = reporter.stats.get("skipped", [])
-    return [report for report in reports if _NO_CAPTURES not in str(report.longrepr)]
+    return [report for report in reports if not any(words in str(report.longrepr) for words in _NO_CAPTURES)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

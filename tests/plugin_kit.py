@@ -11,8 +11,11 @@ from textwrap import dedent
 
 import worker_kit
 from telemetry_daemon import plugins
+from telemetry_daemon.plugin_worker import Patience
 from telemetry_daemon.readers.process import Launcher, launch
 from telemetry_daemon.readers.worker import Worker
+
+PATIENT = Patience(worker_kit.PATIENCE_SECONDS, worker_kit.PATIENCE_SECONDS)
 
 # A good parser; `{…}` are filled in by `source`.
 GOOD = """
@@ -72,6 +75,6 @@ class Site:
         self.workers.append(Worker(label, readers, environment=environment, launcher=self.launcher))
         return self.workers[-1]
 
-    def load(self, *paths: Path, seconds: float = worker_kit.PATIENCE_SECONDS) -> plugins.Loaded:
+    def load(self, *paths: Path, patience: Patience = PATIENT) -> plugins.Loaded:
         """Everything that there is, and in these folders."""
-        return plugins.load([str(path) for path in paths], self.new_worker, self.distributions, seconds)
+        return plugins.load([str(path) for path in paths], self.new_worker, self.distributions, patience)

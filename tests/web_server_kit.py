@@ -6,7 +6,6 @@ import asyncio
 import base64
 import contextlib
 import http.client
-import os
 import socket
 import ssl
 import subprocess
@@ -164,7 +163,7 @@ def replace(path: Path, content: bytes | str) -> None:
     """Put a new file in the place of another at once, old enough to count as written."""
     new = path.with_suffix(".new")
     new.write_bytes(content.encode() if isinstance(content, str) else content)
-    os.replace(new, path)
+    new.replace(path)
 
 
 def basic(user: str, password: str) -> dict[str, str]:
@@ -194,6 +193,7 @@ class Authority:
         self._made = 0
         _openssl(
             *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"),
+            *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
             *("-subj", f"/CN={name}", "-keyout", str(self.pair.key), "-out", str(self.pair.certificate)),
         )
 
@@ -203,7 +203,7 @@ class Authority:
         stem = self.folder / f"{name}-{self._made}"
         pair = Pair(stem.with_suffix(".crt"), stem.with_suffix(".key"))
         request, extension = stem.with_suffix(".csr"), stem.with_suffix(".ext")
-        extension.write_text(f"subjectAltName={sans}\n")
+        extension.write_text(f"subjectAltName={sans}\nauthorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
         _openssl(
             *("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}"),
             *("-keyout", str(pair.key), "-out", str(request)),

@@ -103,9 +103,9 @@ def _text(path: str, content: bytes) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: is not valid UTF-8; save the file as UTF-8 text") from None
+        raise ConfigError(f"{path}: line {line}: is not valid UTF-8; save the file as UTF-8 text") from None
     if text.startswith("\ufeff"):
-        raise ConfigError(f"{path}:1: begins with a byte order mark; save the file as UTF-8 without one")
+        raise ConfigError(f"{path}: line 1: begins with a byte order mark; save the file as UTF-8 without one")
     return text.replace("\r\n", "\n")
 
 
@@ -122,7 +122,7 @@ def _syntax_error(path: str, message: str) -> str:
     position = _POSITION.search(message)
     if position is None:
         return f"{path}: is not valid TOML: {message}"
-    return f"{path}:{position[1]}: is not valid TOML at column {position[2]}: {message[: position.start()]}"
+    return f"{path}: line {position[1]}: is not valid TOML at column {position[2]}: {message[: position.start()]}"
 
 
 def _printable(path: str) -> str:

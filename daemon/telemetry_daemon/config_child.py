@@ -74,9 +74,8 @@ def _abandon(child: subprocess.Popen[str]) -> None:
         child.communicate(timeout=_DEATH_SECONDS)
     except subprocess.TimeoutExpired:
         child.poll()
-        for stream in (child.stdin, child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
+        for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
+            stream.close()
 
 
 def _answer(status: int, output: str, errors: str) -> Settings:

@@ -29,7 +29,7 @@ _EXPECTED: Mapping[str, str] = {
     "finite_number": "must be a finite number",
     "list_type": 'must be a list of texts, as in ["…", "…"]',
     "too_short": "must not be empty; leave the setting out for its default",
-    "dict_type": "must be a section of its own, with settings below its heading",
+    "dict_type": "must be a section with an entry for each name",
     "model_type": "must be a section of its own, with settings below its heading",
 }
 
@@ -102,7 +102,7 @@ def _line(path: KeyPath, document: Document) -> int:
 def _where(path: KeyPath, document: Document) -> str:
     """The variable or flag that said it, else the file with the line."""
     line = _line(path, document)
-    return _origin(path, document) or (f"{document.file}:{line}" if line else f"{document.file}")
+    return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
 
 def _what(path: KeyPath, item: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from telemetry_daemon.settings import FLAGS
 RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_SHARED")
 RESERVED_PREFIX = "TELEMETRY_TEST_"
 
+_LONGEST_WHOLE = 18
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?\Z")
 
 
@@ -113,8 +114,7 @@ def _read(row: SettingRow, text: str) -> object:
     if row.kind == "list":
         return _items(text)
     if row.kind == "counts":
-        pairs = (item.partition("=") for item in _items(text))
-        return {name.strip(): _whole(count.strip()) for name, _, count in pairs}
+        return _counts(text)
     return text
 
 
@@ -122,12 +122,19 @@ def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
+def _counts(text: str) -> dict[str, int | str] | str:
+    """The counts by name; a name that is there twice has no count that could be taken."""
+    pairs = [item.partition("=") for item in _items(text)]
+    counts = {name.strip(): _whole(count.strip()) for name, _, count in pairs}
+    return counts if len(counts) == len(pairs) else text
+
+
 def _number(text: str) -> float | str:
     return float(text) if _DECIMAL.match(text.strip()) else text
 
 
 def _whole(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_WHOLE else text
 
 
 def _with(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:

@@ -54,6 +54,9 @@ def textfile_path(text: str) -> str:
     return absolute_path_or_none(text)
 
 
+PATH_RULES = (absolute_path, absolute_path_or_none, textfile_path)
+
+
 def route(text: str) -> str:
     """The path under which the metrics are served, one that is not taken by another page."""
     if _ROUTE.match(text) is None:

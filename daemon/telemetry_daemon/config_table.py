@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from telemetry_daemon.config_inputs import VARIABLE_PREFIX
 from telemetry_daemon.config_models import ConfigFile
-from telemetry_daemon.config_rules import absolute_path_or_none
+from telemetry_daemon.config_rules import PATH_RULES
 from telemetry_daemon.settings import FLAGS
 
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
@@ -126,5 +126,5 @@ def _kind(info: FieldInfo) -> Kind:
     kind = plain.get(get_origin(bare) or bare)
     if kind is not None:
         return kind
-    is_path = any(getattr(rule, "func", None) is absolute_path_or_none for rule in info.metadata)
+    is_path = any(getattr(rule, "func", None) in PATH_RULES for rule in info.metadata)
     return "path" if is_path else "text"

@@ -15,7 +15,7 @@ from telemetry_daemon.readers.worker import Worker, WorkerReader
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.source import Source
 from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Capture, Command, Library, Poll
+from telemetry_parsers.model import Capture, Command, Library, Metric, Poll
 
 SYS_PCI = Path("/sys/bus/pci/devices")
 # psutil reads /proc, which neither hangs nor crashes: a worker for it would only cost memory.
@@ -35,6 +35,10 @@ class Node(Protocol):
 
     def failures(self) -> tuple[str, ...]:
         """The plugins that could not be loaded."""
+        ...
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that plugins declare."""
         ...
 
     def pci_counts(self) -> dict[str, int]:
@@ -92,6 +96,10 @@ class RealNode:
     def failures(self) -> tuple[str, ...]:
         """The plugins that could not be loaded."""
         return tuple(failure.plugin for failure in self._loaded.failures)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that plugins declare."""
+        return self._loaded.metrics
 
     def pci_counts(self) -> dict[str, int]:
         """Accelerators on the PCI bus by vendor."""

@@ -112,10 +112,10 @@ def _complaint(reading: Reading, metric: Metric, devices: int) -> str | None:
 
 
 def _in_range(reading: Reading, metric: Metric, complaints: list[str]) -> Reading:
-    value = in_range(metric, reading.value)
-    if value is Absent.IMPLAUSIBLE and not isinstance(reading.value, Absent):
-        complaints.append(f"{_named(reading)} is {reading.value:g}, out of its range")
-    return replace(reading, value=value)
+    if isinstance(reading.value, Absent) or not isinstance(in_range(metric, reading.value), Absent):
+        return reading
+    complaints.append(f"{_named(reading)} is {reading.value:g}, out of its range")
+    return replace(reading, value=Absent.IMPLAUSIBLE)
 
 
 def _placed(items: tuple[Placed, ...], devices: int, complaints: list[str]) -> tuple[Placed, ...]:

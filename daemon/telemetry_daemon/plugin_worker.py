@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from telemetry_daemon.plugin_report import believed
 from telemetry_daemon.readers.worker import Worker, WorkerError
 from telemetry_parsers.codec import (
@@ -14,23 +16,31 @@ from telemetry_parsers.codec import (
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Problem, Reason, Report
 
-# A parser of the protocol reads a mebibyte in under a second; one that takes this long hangs.
-PARSE_SECONDS = 5.0
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a plugin may take to be imported and described, and to parse one capture.
+
+    A parser that keeps the protocol reads a mebibyte in under a second; one that takes five hangs.
+    """
+
+    describe_seconds: float = 10.0
+    parse_seconds: float = 5.0
 
 
-def describe(worker: Worker, target: str, deadline_seconds: float) -> DescribedParser:
+def describe(worker: Worker, target: str, patience: Patience) -> DescribedParser:
     """What the parser at `target` is; WorkerError or CodecError says why it cannot be told."""
-    return described_parser_from_plain(worker.call("describe", {"parser": target}, deadline_seconds))
+    return described_parser_from_plain(worker.call("describe", {"parser": target}, patience.describe_seconds))
 
 
-def isolated(parser: DescribedParser, worker: Worker, target: str) -> Parser:
+def isolated(parser: DescribedParser, worker: Worker, target: str, patience: Patience) -> Parser:
     """The described parser, whose `parse` runs in the worker."""
     return SourceParser(
         name=parser.name,
         vendor=parser.vendor,
         gives=parser.gives,
         polls=parser.polls,
-        parse=_IsolatedParse(parser, worker, target),
+        parse=_IsolatedParse(parser, worker, target, patience.parse_seconds),
         metrics=parser.metrics,
         contract_version=parser.contract_version,
     )
@@ -39,17 +49,18 @@ def isolated(parser: DescribedParser, worker: Worker, target: str) -> Parser:
 class _IsolatedParse:
     """Captures in, believed reports out; a worker's trouble is a failed report."""
 
-    __slots__ = ("_parser", "_target", "_worker")
+    __slots__ = ("_deadline_seconds", "_parser", "_target", "_worker")
 
-    def __init__(self, parser: DescribedParser, worker: Worker, target: str) -> None:
+    def __init__(self, parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> None:
         self._parser = parser
         self._worker = worker
         self._target = target
+        self._deadline_seconds = deadline_seconds
 
     def __call__(self, capture: Capture) -> Report:
         payload = {"parser": self._target, "capture": capture_to_plain(capture)}
         try:
-            report = report_from_plain(self._worker.call("parse", payload, PARSE_SECONDS))
+            report = report_from_plain(self._worker.call("parse", payload, self._deadline_seconds))
         except WorkerError as error:
             return self._failed(error.reason or "timeout", str(error))
         except CodecError as error:

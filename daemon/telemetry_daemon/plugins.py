@@ -12,17 +12,17 @@ from typing import final
 
 from telemetry_daemon import plugin_sources
 from telemetry_daemon.plugin_sources import Candidate, PluginFailure
-from telemetry_daemon.plugin_worker import describe, isolated
+from telemetry_daemon.plugin_worker import Patience, describe, isolated
 from telemetry_daemon.readers.targets import load as load_target
 from telemetry_daemon.readers.targets import told
 from telemetry_daemon.readers.worker import Worker, WorkerError, WorkerTimeout
-from telemetry_daemon.readers.worker_shape import shape_violations
 from telemetry_parsers.codec import CodecError, described_parser_from_plain, parser_to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.declaration import violations
 from telemetry_parsers.model import Library, Metric
+from telemetry_parsers.shape import shape_violations
 
-DESCRIBE_SECONDS = 10.0
+PATIENCE = Patience()
 # So many plugins are described at once: one that hangs at import must not keep the others waiting.
 _AT_ONCE = 4
 
@@ -85,7 +85,7 @@ def load(
     paths: Sequence[str] = (),
     worker_factory: WorkerFactory = Worker,
     distributions: Callable[[], Iterable[metadata.Distribution]] = metadata.distributions,
-    describe_seconds: float = DESCRIBE_SECONDS,
+    patience: Patience = PATIENCE,
 ) -> Loaded:
     """All parsers that keep the protocol; never raises for one that does not.
 
@@ -97,9 +97,7 @@ def load(
     others = [item for item in found.parsers if not item.built_in]
     if others:
         with ThreadPoolExecutor(min(_AT_ONCE, len(others)), thread_name_prefix="plugins") as pool:
-            attempts += pool.map(
-                lambda item: _load_isolated(item, found.readers, worker_factory, describe_seconds), others
-            )
+            attempts += pool.map(lambda item: _load_isolated(item, found.readers, worker_factory, patience), others)
     parsers, failures = _sorted_out(attempts)
     return Loaded(parsers, (*found.failures, *failures), found.readers, time.monotonic() - started)
 
@@ -118,15 +116,16 @@ def _load_built_in(candidate: Candidate, readers: Mapping[str, str], worker_fact
 
 
 def _load_isolated(
-    candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, describe_seconds: float
+    candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, patience: Patience
 ) -> _Attempt:
     """Described by a first worker that is closed again: one for a tool that is not there would only cost memory."""
     first = worker_factory(candidate.plugin, {})
     try:
-        parser = describe(first, candidate.target, describe_seconds)
+        parser = describe(first, candidate.target, patience)
         broken = violations(parser)
     except WorkerTimeout:
-        return _Attempt(candidate, None, f"cannot be loaded: its import did not end within {describe_seconds:g} s")
+        trouble = f"cannot be loaded: its import did not end within {patience.describe_seconds:g} s"
+        return _Attempt(candidate, None, trouble)
     except (WorkerError, CodecError) as error:
         return _Attempt(candidate, None, f"cannot be loaded: {str(error).removeprefix(f'{candidate.plugin}: ')}")
     finally:
@@ -135,7 +134,7 @@ def _load_isolated(
         return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(broken)}")
     own_reader = plugin_sources.module_reader(candidate)
     worker = worker_factory(parser.name, {**readers, parser.name: own_reader} if own_reader else readers)
-    proxy = isolated(parser, worker, candidate.target)
+    proxy = isolated(parser, worker, candidate.target, patience)
     return _Attempt(candidate, LoadedParser(proxy, candidate.origin, isolated=True, worker=worker))
 
 

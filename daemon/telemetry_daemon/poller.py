@@ -137,7 +137,8 @@ class Poller:
         events = self._store.put(source.name, poll, answer.capture, answer.report, answer.verdict, interval)
         self.finished_polls += 1
         self._log(source, poll, answer, events)
-        self._reconsider(source)
+        if answer.verdict.state == "ok":
+            self._reconsider(source)
         if events:
             self._look_closer(source, poll)
 
@@ -151,9 +152,8 @@ class Poller:
         if not schedule.is_expensive(source.parser.polls):
             return
         need = self._needs.get(source.name, Need())
-        gives_core = schedule.gives_core_readings(self._store.snapshot(), source.name)
-        now = self._clock.monotonic()
-        changed = schedule.reconsider(need, source.settings.mode, gives_core=gives_core, now=now)
+        covered = schedule.is_covered(self._store.snapshot(), source.name, source.parser.vendor)
+        changed = schedule.reconsider(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
         self._needs[source.name] = changed
         if changed.needed != need.needed:
             text = (

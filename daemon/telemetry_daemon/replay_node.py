@@ -14,6 +14,7 @@ from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.source import PciView, Source
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser, SourceParser
+from telemetry_parsers.model import Metric
 
 
 class ReplayNode:
@@ -55,6 +56,10 @@ class ReplayNode:
     def failures(self) -> tuple[str, ...]:
         """The plugins that could not be loaded."""
         return tuple(failure.plugin for failure in self._loaded.failures)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that plugins declare."""
+        return self._loaded.metrics
 
     def pci_counts(self) -> dict[str, int]:
         """A recording holds no PCI bus."""

@@ -52,20 +52,23 @@ def is_expensive(polls: Iterable[Poll]) -> bool:
     return any(isinstance(poll.request, Command) for poll in polls)
 
 
-def gives_core_readings(snapshot: Snapshot, source: str) -> bool:
-    """Whether some device's core reading comes from this source and no cheaper one."""
-    return any(
-        reading.source == source and reading.metric in CORE_KEYS and not isinstance(reading.value, Absent)
+def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
+    """Whether cheaper sources give core readings of the vendor's devices, and this one gives none that they lack."""
+    origins = {
+        reading.source
         for device in snapshot.devices
+        if device.vendor == vendor
         for reading in device.readings
-    )
+        if reading.metric in CORE_KEYS and not isinstance(reading.value, Absent)
+    }
+    return bool(origins) and source not in origins
 
 
-def reconsider(need: Need, mode: Mode, *, gives_core: bool, now: float) -> Need:
+def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
     """The need after one more look; it changes at most every five minutes."""
-    if mode != "auto" or need.needed == gives_core or now - need.since < CHANGE_MODE_AFTER_SECONDS:
+    if mode != "auto" or need.needed != covered or now - need.since < CHANGE_MODE_AFTER_SECONDS:
         return need
-    return Need(gives_core, now)
+    return Need(not covered, now)
 
 
 def within(poll: Poll, seconds: float) -> Poll:

@@ -56,8 +56,13 @@ class Service:
         self._store = Store(platform.node(), clock, identities, Accumulator())
         self._poller = Poller(self._store, clock)
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
+        self._metrics = {metric.key: metric for metric in node.metrics()}
         self._site = Site(
-            self._store.snapshot, self._store.ready, ProcessMetrics().render, self._settings.web.telemetry_path
+            self._store.snapshot,
+            self._store.ready,
+            ProcessMetrics().render,
+            self._settings.web.telemetry_path,
+            self._metrics,
         )
         self._web = WebServer(self._site.respond, self._settings.web.listen_address, self._settings.web.config_file)
         self._control = ControlServer(
@@ -75,7 +80,7 @@ class Service:
         self._tell_own_metrics()
         self._poller.start(self._node.sources(self._settings))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
-        textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot)
+        textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot, self._metrics)
         if textfile.wanted:
             self._poller.every("textfile", self._settings.textfile_interval, textfile.run)
         self._guard.start()
@@ -206,7 +211,7 @@ class Service:
         return {"forgotten": forgotten, "lost": lost}
 
     def _snapshot(self, _request: Mapping[str, Plain]) -> Mapping[str, Plain]:
-        return json.document(self._store.snapshot())
+        return json.document(self._store.snapshot(), self._metrics)
 
 
 def _by_vendor(metric: str, counts: Mapping[str, int]) -> tuple[Sample, ...]:

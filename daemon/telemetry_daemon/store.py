@@ -202,7 +202,8 @@ class Store:
             vendor=facts.vendor,
             gives=facts.gives,
             lists_devices=poll.lists_devices,
-            interval=interval,
+            # What takes longer than its interval comes no more often than it takes.
+            interval=max(interval, capture.seconds),
             taken=capture.monotonic_time,
             expires=health.expiry(capture.monotonic_time, interval, capture.seconds),
             report=report,
@@ -229,9 +230,12 @@ class Store:
             wall=self._clock.wall(),
             pending_vendors=self._pending_vendors(now),
         )
+        gone = {identity.id for identity in known.state.identities} - {i.id for i in merged.state.identities}
         known.state = merged.state
         self._merged, self._snapshot = merged, None
         if self._accumulator is not None:
+            for device_id in gone:
+                self._accumulator.forget(device_id)
             self._accumulator.advance(merged.devices)
         return merged
 

@@ -57,4 +57,4 @@ def _presence(device: MergedDevice) -> _Row:
 def _cells(reading: MergedReading) -> _Row:
     if isinstance(reading.value, Absent):
         return (reading.metric, reading.label, "", reading.value.value, reading.source)
-    return (reading.metric, reading.label, plain_number(reading.value), "", reading.source)
+    return (reading.metric, reading.label, plain_number(reading.value + 0.0), "", reading.source)

@@ -58,9 +58,9 @@ def families(
         _add_device(device, owner_of, found)
     for reading in shown.host:
         if not isinstance(reading.value, Absent):
-            found[reading.metric].append((owner_of(()), reading.label, reading.value))
+            found[reading.metric].append((owner_of(()), reading.label, reading.value + 0.0))
     for sample in own_samples(shown):
-        found[sample.metric].append((owner_of(sample.labels), "", sample.value))
+        found[sample.metric].append((owner_of(sample.labels), "", sample.value + 0.0))
     for key, metric in usable_metrics(extra).items():
         if key in found:
             yield Family(metric, tuple(found[key]))
@@ -74,7 +74,7 @@ def _add_device(device: MergedDevice, owner_of: Callable[[Labels], Owner], found
     for reading in device.readings:
         value = reading.value
         if not isinstance(value, Absent):
-            found[reading.metric].append((owner, reading.label, value))
+            found[reading.metric].append((owner, reading.label, value + 0.0))  # an int is one too, and -0.0 is 0.0
 
 
 def identity_labels(device: MergedDevice) -> Labels:

@@ -114,7 +114,7 @@ def _numbers(readings: Iterable[MergedReading], metrics: Mapping[str, Metric]) -
 
 
 def _number(value: float, metric: Metric) -> float | int:
-    return int(value) if metric.unit == "bytes" and value.is_integer() else value
+    return int(value) if metric.unit == "bytes" and value == int(value) else value + 0.0
 
 
 def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> _Document:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -52,6 +52,15 @@ class Trouble:
     what: str
     why: str
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure of the whole node, and which part of it the figure speaks of where that is not all."""
+
+    label: str
+    value: str
+    note: str = ""
 
 
 _REMEDIES: Mapping[Reason, str] = MappingProxyType(
@@ -159,6 +168,16 @@ def title(snapshot: Snapshot) -> str:
     return f"{snapshot.hostname}, {inventory(snapshot)}, {human.utc(snapshot.wall_time)}"
 
 
+def simulation_note(snapshot: Snapshot) -> str:
+    """A warning where devices are not real; empty where all are."""
+    simulated = [device.simulated for device in snapshot.devices]
+    if not any(simulated):
+        return ""
+    return (
+        "Simulated: these devices do not exist." if all(simulated) else "Simulated: some of these devices do not exist."
+    )
+
+
 def troubles(snapshot: Snapshot) -> Iterator[Trouble]:
     """The devices that are lost and the sources that fail."""
     for device in snapshot.devices:
@@ -181,3 +200,24 @@ def _remedy(source: SourceStatus) -> str:
     if source.state == "stuck":
         return _STUCK_REMEDY
     return _REMEDIES.get(source.reason or "internal", "see `telemetry doctor`")
+
+
+_FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[list[float]], str]], ...] = (
+    ("Hottest", lambda row: row.temperature, lambda values: human.celsius(max(values))),
+    ("Power", lambda row: row.power, lambda values: human.watts(sum(values))),
+    ("Memory used", lambda row: row.memory_used, lambda values: human.byte_size(sum(values))),
+    ("Mean utilization", lambda row: row.utilization, lambda values: human.percent(sum(values) / len(values))),
+)
+
+
+def tiles(snapshot: Snapshot) -> tuple[Tile, ...]:
+    """The node in a few figures: how many devices are up, the hottest, all their power, memory and utilization."""
+    whole = [row for row in rows(snapshot) if row.device.parent is None]
+    up = [row for row in whole if row.device.up]
+    found = [Tile("Devices up", str(len(up)), "" if len(up) == len(whole) else f"of {len(whole)}")] if whole else []
+    for label, read, in_words in _FIGURES:
+        values = [value for row in up if (value := read(row)) is not None and not isinstance(value, Absent)]
+        if values:
+            note = "" if len(values) == len(up) else f"from {len(values)} of {len(up)} devices"
+            found.append(Tile(label, in_words(values), note))
+    return tuple(found)

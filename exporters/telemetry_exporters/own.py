@@ -13,8 +13,8 @@ _Labels = tuple[tuple[str, str], ...]
 _STATES_WITHOUT_TRY = frozenset({"missing", "released", "disabled"})
 # States that say nothing of success or failure.
 _NEITHER_UP_NOR_DOWN = frozenset({"missing", "not_mine", "disabled"})
-# States of a source that is left alone on purpose: its last attempt stands for as long as that lasts.
-_LEFT_ALONE = frozenset({"suspended", "released"})
+# States in which an attempt did what it should.
+_UP = frozenset({"ok", "no_devices", "suspended", "released"})
 
 
 def own_samples(snapshot: Snapshot) -> Iterator[Sample]:
@@ -63,4 +63,4 @@ def _poll_samples(poll: Health, name: _Labels, now: float) -> Iterator[Sample]:
 
 
 def _is_up(poll: Health, now: float) -> bool:
-    return poll.state in _LEFT_ALONE or (poll.state in ("ok", "no_devices") and now < poll.expires)
+    return poll.state in _UP and now < poll.expires

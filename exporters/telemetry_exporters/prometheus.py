@@ -1,6 +1,6 @@
 """Prometheus text 0.0.4 and OpenMetrics 1.0 from a snapshot, byte for byte as prometheus_client writes them.
 
-prometheus_client takes some sixty milliseconds for 128 devices with 60 readings each, this about a tenth: the name and
+prometheus_client takes some seventy milliseconds for 128 devices with 60 readings each, this some ten: the name and
 labels of a series hardly ever change, so they are made once and kept for as long as the series is there.
 """
 

@@ -11,6 +11,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -36,7 +38,7 @@ MADE_HERE = frozenset(
     {"up", "info", "telemetry_devices"} | {name for name in OWN_LABELS if name.startswith("telemetry_source_")}
 )
 
-_DEVICE_TEXTS = tuple(field.name for field in fields(MergedDevice) if field.name != "readings")
+_TEXTS_OF = attrgetter(*(field.name for field in fields(MergedDevice) if field.type in ("str", "str | None")))
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _SUFFIXES = MappingProxyType({"counter": "_total", "info": "_info", "gauge": ""})
 _T = TypeVar("_T")
@@ -141,11 +143,17 @@ def _name(device: MergedDevice) -> str:
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """The device with clean texts of its own; its readings are looked at one by one later on."""
-    changes = {name: new for name in _DEVICE_TEXTS if (new := cleaned(old := getattr(device, name))) is not old}
-    if device.up is False and device.readings:
-        changes["readings"] = ()
-    return replace(device, **changes) if changes else device
+    """The device with clean texts of its own; its readings are looked at later on."""
+    kept = () if device.up is False else device.readings
+    if not _is_clean(device):
+        return replace(cleaned(replace(device, readings=())), readings=kept)
+    return device if kept is device.readings else replace(device, readings=kept)
+
+
+def _is_clean(device: MergedDevice) -> bool:
+    facts = chain.from_iterable(device.facts)
+    processes = (process.name for process in device.processes)
+    return "".join(chain(filter(None, _TEXTS_OF(device)), facts, processes)).isprintable()
 
 
 def _screen_device(device: MergedDevice, judge: _Judge, dropped: list[Dropped]) -> MergedDevice:

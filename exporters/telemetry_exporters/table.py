@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from telemetry_exporters import details, human
-from telemetry_exporters.overview import Row, Severity, Trouble, rows, source_condition, title, troubles
+from telemetry_exporters.overview import (
+    Row,
+    Severity,
+    Trouble,
+    rows,
+    simulation_note,
+    source_condition,
+    title,
+    troubles,
+)
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right
@@ -68,10 +77,9 @@ def table(
 
 
 def _head(snapshot: Snapshot, colour: Colour) -> list[str]:
+    note = simulation_note(snapshot)
     lines = [paint(title(snapshot), Style.BOLD, colour)]
-    if any(device.simulated for device in snapshot.devices):
-        lines.append(paint("Simulated: not every device here is real.", Style.WARNING, colour))
-    return lines
+    return [*lines, paint(note, Style.WARNING, colour)] if note else lines
 
 
 def _looked_with(snapshot: Snapshot) -> list[str]:

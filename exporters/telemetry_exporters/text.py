@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import fields, is_dataclass, replace
+from itertools import accumulate
 from typing import Any, TypeVar
 
 REPLACEMENT = "\ufffd"
@@ -37,7 +38,8 @@ def cleaned(thing: _T) -> _T:
         same = all(new is old for new, old in zip(parts, thing, strict=True))
         return thing if same else parts  # type: ignore[return-value]  # the same kinds in the same order
     if is_dataclass(thing) and not isinstance(thing, type):
-        return replace(thing, **_changes(thing))
+        changes = _changes(thing)
+        return replace(thing, **changes) if changes else thing
     return thing
 
 
@@ -61,13 +63,11 @@ def cut(text: str, width: int) -> str:
     """The text, or its beginning and an ellipsis where it takes more than `width` columns."""
     if display_width(text) <= width:
         return text
-    kept, used = [], 1
-    for character in text:
-        used += _columns(character)
-        if used > width:
-            break
-        kept.append(character)
-    return "".join(kept).rstrip() + ELLIPSIS if width > 0 else ""
+    if width <= 0:
+        return ""
+    beginnings = accumulate(map(_columns, text), initial=0)
+    kept = sum(columns < width for columns in beginnings) - 1
+    return text[:kept].rstrip() + ELLIPSIS
 
 
 def pad_right(text: str, width: int) -> str:

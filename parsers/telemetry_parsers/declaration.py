@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import get_args
 
 from telemetry_parsers.codec import DescribedParser
 from telemetry_parsers.contract import CONTRACT_VERSION, Parser
 from telemetry_parsers.metrics import BY_KEY, BY_NAME, CATALOGUE
-from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Request
+from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Tier
 
 # What merge and the daemon make themselves, from devices and other readings.
 MADE_BY_THE_DAEMON = frozenset({"info", "up", "busy_seconds_total", "energy_estimated_joules_total"})
@@ -21,13 +23,14 @@ _VENDOR = re.compile(r"[a-z0-9]+\Z")
 _WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
 _LABEL = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 _UNITS = frozenset(metric.unit for metric in CATALOGUE if metric.unit)
+_TIERS = get_args(Tier)
 _LONGEST_NAME = 40
 
 
 def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
     """Each way in which what a parser says of itself breaks the protocol; empty when none does."""
     if parser.contract_version != CONTRACT_VERSION:
-        return (f"it is written for contract version {parser.contract_version}, this is version {CONTRACT_VERSION}",)
+        return (f"contract_version is {parser.contract_version}, this is version {CONTRACT_VERSION}",)
     return (*_identity(parser), *_gives(parser), *_metrics(parser), *_polls(parser))
 
 
@@ -58,14 +61,14 @@ def _identity(parser: Parser | DescribedParser) -> Iterator[str]:
 def _gives(parser: Parser | DescribedParser) -> Iterator[str]:
     own = {metric.key for metric in parser.metrics}
     if not parser.gives:
-        yield "gives no metric"
+        yield "gives nothing"
     for key, count in Counter(parser.gives).items():
         if count > 1:
-            yield f"gives {key} {count} times"
+            yield f"gives names a metric twice: {key}"
         if key in MADE_BY_THE_DAEMON:
             yield f"gives {key}, which the daemon makes itself"
         elif key not in own and (key not in BY_KEY or BY_KEY[key].scope == "daemon"):
-            yield f"gives {key!r}, which is neither in the catalogue nor among its metrics"
+            yield f"gives {key}, which is neither in the catalogue nor among the parser's metrics"
     for key in sorted(own.difference(parser.gives)):
         yield f"declares metric {key} but does not give it"
 
@@ -79,7 +82,7 @@ def _metrics(parser: Parser | DescribedParser) -> Iterator[str]:
 def _metric_name(metric: Metric, vendor: str) -> Iterator[str]:
     prefix = f"accelerator_{vendor}_"
     if not metric.name.startswith(prefix) or not is_word(metric.name.removeprefix(prefix)):
-        yield f"its name must be {prefix} and lower-case letters, digits, underscores"
+        yield f"its name must begin with {prefix} and go on in lower-case letters, digits, underscores"
     if metric.name in BY_NAME:
         yield "the catalogue has a metric of that name"
     if (metric.kind == "counter") != metric.name.endswith("_total"):
@@ -90,11 +93,9 @@ def _metric_name(metric: Metric, vendor: str) -> Iterator[str]:
 
 def _metric(metric: Metric) -> Iterator[str]:
     if metric.kind == "info" or metric.scope != "device" or metric.core:
-        yield "a parser's own metrics are gauges and counters of devices, and not core"
-    if not metric.help.strip() or "\n" in metric.help:
-        yield "its help must be one line"
-    if not metric.low < metric.high:
-        yield f"its range goes from {metric.low:g} to {metric.high:g}"
+        yield "a parser declares gauges and counters of devices only, and none as core"
+    if not metric.help.strip() or "\n" in metric.help or not metric.low < metric.high:
+        yield "needs a help text and a range: one line, and a low that is below its high"
 
 
 def _label(metric: Metric) -> Iterator[str]:
@@ -108,13 +109,11 @@ def _label(metric: Metric) -> Iterator[str]:
 
 
 def _polls(parser: Parser | DescribedParser) -> Iterator[str]:
-    if not parser.polls:
-        yield "has no poll"
+    names = [poll.name for poll in parser.polls]
+    if not names or len(set(names)) < len(names):
+        yield "needs at least one poll, and one name for each"
     elif parser.vendor and not any(poll.lists_devices for poll in parser.polls):
         yield "has no poll that lists devices"
-    for name, count in Counter(poll.name for poll in parser.polls).items():
-        if count > 1:
-            yield f"has {count} polls named {name}"
     for poll in parser.polls:
         yield from (f"poll {poll.name}: {wrong}" for wrong in (*_poll(poll), *_request(poll.request)))
 
@@ -122,30 +121,34 @@ def _polls(parser: Parser | DescribedParser) -> Iterator[str]:
 def _poll(poll: Poll) -> Iterator[str]:
     if _NAME.match(poll.name) is None:
         yield "its name must be lower-case letters, digits, single hyphens"
-    if not poll.interval > 0:
-        yield f"its interval is {poll.interval:g} s"
-    if not poll.deadline > 0:
-        yield f"its deadline is {poll.deadline:g} s"
+    if poll.tier not in _TIERS:
+        yield f"tier {poll.tier!r} is none of {' '.join(_TIERS)}"
+    for what, seconds in (("interval", poll.interval), ("deadline", poll.deadline)):
+        if not 0 < seconds < math.inf:
+            yield f"{what} {seconds!r} is no time"
 
 
-def _request(request: Request) -> Iterator[str]:
+def _request(request: object) -> Iterator[str]:
     if isinstance(request, Command):
         yield from _command(request)
     elif isinstance(request, Files):
         paths = (*request.globs, *request.links, *request.binary)
         if not paths or not all(path.startswith("/") for path in paths):
-            yield "its files must be given by paths from the root"
-    elif isinstance(request, Library) and not (request.reader and request.calls):
-        yield "it must name a library reader and calls"
+            yield "needs paths, and all of them from the root"
+    elif isinstance(request, Library):
+        if not (request.reader and request.calls):
+            yield "needs a reader and calls"
+    else:
+        yield f"its request is {type(request).__name__}, not Command, Files or Library"
 
 
 def _command(request: Command) -> Iterator[str]:
     if not request.alternatives or not all(line and all(line) for line in request.alternatives):
-        yield "its command lines must not be empty, nor have empty words"
+        yield "needs command lines without blank words"
     if any("/" in line[0] for line in request.alternatives if line):
-        yield "its tool must be named without a path; folders is for the places to look in"
+        yield "names its tool by a path; put the folder into folders"
     if not all(folder.startswith("/") for folder in request.folders):
         yield "its folders must be given from the root"
     placeholder = f"{{{request.per}}}"
     if request.per and not all(any(placeholder in word for word in line) for line in request.alternatives):
-        yield f"it is repeated per {request.per}, but a command line has no {placeholder}"
+        yield f"is repeated per {request.per} but has no {placeholder}"

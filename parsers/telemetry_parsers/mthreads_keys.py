@@ -63,7 +63,6 @@ FIELDS: Mapping[Key, Field] = MappingProxyType(
         ("power readings", "power draw"): Field("power_watts", _watts),
         ("power readings", "current power limit"): Field("power_cap_watts", _watts),
         ("power readings", "default power limit"): Field("power_cap_default_watts", _watts),
-        ("power readings", "min power limit"): Field("power_cap_min_watts", _watts),
         ("power readings", "max power limit"): Field("power_cap_max_watts", _watts),
         ("clocks", "graphics"): Field("clock_hertz", _hertz, "graphics"),
         ("clocks", "memory"): Field("clock_hertz", _hertz, "memory"),

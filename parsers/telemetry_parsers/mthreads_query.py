@@ -23,7 +23,7 @@ from telemetry_parsers.mthreads_keys import (
     SECTIONS,
     Key,
 )
-from telemetry_parsers.mthreads_words import INDEX_SPACE, MOST_DEVICES, TOOL, VENDOR, Answer, known
+from telemetry_parsers.mthreads_words import INDEX_SPACE, MOST_DEVICES, TOOL, VENDOR, Answer, is_echo, known
 from telemetry_parsers.texts import Line, bus_address, quote
 
 _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
@@ -115,7 +115,9 @@ def read_json(text: str) -> Answer | None:
         _flatten(query, card, "", _DEEPEST)
     around = [(text[:start], "before"), (text[end:], "after")]
     query.problems.extend(
-        Problem("text", f"text {side} the JSON: {quote(extra)}") for extra, side in around if extra.strip()
+        Problem("text", f"text {side} the JSON: {quote(extra)}")
+        for extra, side in around
+        if extra.strip() and not is_echo(extra)
     )
     return _answer(query, "json")
 

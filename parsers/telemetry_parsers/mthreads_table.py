@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.answers import failed, told
-from telemetry_parsers.framed import Record, Shape, Table, headings_in, read_table
+from telemetry_parsers.framed import Record, Shape, headings_in, read_table
 from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report, Value
+from telemetry_parsers.model import Absent, Device, Outcome, Problem, Process, Reading, Report, Value
 from telemetry_parsers.mthreads_processes import ProcessTable, is_title, read_processes
 from telemetry_parsers.mthreads_words import (
     INDEX_SPACE,
@@ -20,6 +20,7 @@ from telemetry_parsers.mthreads_words import (
     VENDOR,
     Answer,
     ecc_enabled,
+    is_echo,
     known,
     performance_state,
 )
@@ -48,7 +49,8 @@ SHAPE = Shape(
     ),
     opening="id",
 )  # fmt: skip
-_BANNER = re.compile(r"[ \t]{0,40}mthreads-gmi:")
+# With its number: the tool puts its name before its error texts too.
+_BANNER = re.compile(r"[ \t]{0,40}mthreads-gmi:[ \t]{0,8}[0-9]")
 # A version at the very end of the text may be a fragment, so white space must follow it.
 _VERSIONS = (
     ("tool_version", re.compile(r"mthreads-gmi:[ \t]{0,8}(\S{1,64})(?=\s)")),
@@ -101,8 +103,8 @@ GIVES = (*(field.key for field in _FIELDS), "processes")
 
 
 def is_table(lines: Sequence[Line]) -> bool:
-    """Whether these lines hold the device table or the process table."""
-    return any(is_title(line) or _opens(line) for line in lines)
+    """Whether these lines hold the device table, the process table, or the banner above them."""
+    return any(is_title(line) or _opens(line) or _BANNER.match(line.text) for line in lines)
 
 
 def read(lines: Sequence[Line]) -> Answer:
@@ -119,12 +121,17 @@ def read(lines: Sequence[Line]) -> Answer:
         page.problems.append(Problem("text", f"{len(runs)} runs of {TOOL} in one text; the last one is read"))
     for record in table.records:
         page.add(record)
-    page.problems.extend(_table_problems(lines, table))
+    ended = table.headed and (table.closed or title < len(lines))
+    page.problems.extend(_unread(line) for line in table.unread if not _expected(line))
+    if not ended and title == len(lines):
+        cut = Problem(lines[-1].where, "the device table is cut off here; further cards may be missing")
+        page.problems.insert(0, cut)
     processes = read_processes(lines[title:]) if title < len(lines) else ProcessTable(gap=Absent.NOT_REPORTED)
     if not table.headed:
         page.add_bare(processes)
     page.count(processes)
-    return Answer(page.report(table, processes), table.closed)
+    without_devices: Outcome = "no_devices" if ended else "ok" if processes.gap is None else "failed"
+    return Answer(page.report(without_devices, (*table.unknown, *processes.unknown)), ended)
 
 
 class _Page:
@@ -174,18 +181,19 @@ class _Page:
             value = processes.gap or (Absent.NOT_UNDERSTOOD if ambiguous else float(counts[position]))
             self._readings.append(reading(position, "processes", value))
 
-    def report(self, table: Table, processes: ProcessTable) -> Report:
+    def report(self, without_devices: Outcome, unknown: Sequence[str]) -> Report:
         """What was read, or why nothing was."""
+        outcome = "ok" if self._devices else without_devices
         facts = tuple((name, text) for name, text in self._versions.items() if name == "tool_version")
-        if not self._devices and (not table.closed or processes.problems):
+        if outcome == "failed":
             return Report("failed", "not_understood", problems=told(self.problems), facts=facts)
         return Report(
-            outcome="no_devices" if table.headed and not self._devices else "ok",
+            outcome=outcome,
             devices=tuple(self._devices),
             readings=tuple(self._readings),
             processes=tuple(self._processes),
             problems=told(self.problems),
-            unknown_fields=(*table.unknown, *processes.unknown)[:MOST_DEVICES],
+            unknown_fields=tuple(unknown)[:MOST_DEVICES],
             facts=facts,
             index_space=INDEX_SPACE,
         )
@@ -232,14 +240,6 @@ def _value(text: str, field: _Field) -> Value:
     return field.read(match[field.part + 1] or "")
 
 
-def _table_problems(lines: Sequence[Line], table: Table) -> list[Problem]:
-    problems = []
-    if table.headed and not table.closed:
-        problems.append(Problem(lines[-1].where, "the device table is cut off here; further cards may be missing"))
-    problems.extend(_unread(line) for line in table.unread if not _expected(line))
-    return problems
-
-
 def _unread(line: Line) -> Problem:
     return Problem(line.where, f"not understood: {quote(line.text)}")
 
@@ -262,11 +262,7 @@ def _versions(lines: Sequence[Line]) -> dict[str, str]:
 def _expected(line: Line) -> bool:
     """Whether a line outside the tables is the banner, the time, or the command that a terminal echoed."""
     text = line.text.strip()
-    if _BANNER.match(text) or text.startswith(_DAYS):
-        return True
-    words = text.split()
-    tool = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == TOOL), None)
-    return tool is not None and all(word.startswith("-") for word in words[tool + 1 :])
+    return _BANNER.match(text) is not None or text.startswith(_DAYS) or is_echo(text)
 
 
 def _opens(line: Line) -> bool:

@@ -69,6 +69,13 @@ def known(text: str | None) -> str | None:
     return None if text is None or units.placeholder(text) is not None else text.strip()
 
 
+def is_echo(text: str) -> bool:
+    """Whether a line is the command itself, as a terminal shows it before the output: `root@node:~# mthreads-gmi -q`."""
+    words = text.split()
+    tool = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == TOOL), None)
+    return tool is not None and all(word.startswith("-") for word in words[tool + 1 :])
+
+
 def _word(text: str, meanings: Mapping[str, float]) -> Value:
     value = meanings.get(" ".join(text.lower().split()))
     if value is not None:

@@ -98,7 +98,10 @@ class Fields:
 
     def number(self, key: str) -> float:
         """A finite number."""
-        return finite(self._values[key], self.path(key))
+        value = self._values[key]
+        if type(value) is float and -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
+            return value  # thousands of readings: their paths are made for errors only
+        return finite(value, self.path(key))
 
     def number_or(self, key: str, missing: T) -> float | T:
         """A finite number, or `missing` for null."""

@@ -18,11 +18,12 @@ from telemetry_parsers.model import (
     Report,
     Value,
 )
-from telemetry_parsers.plain import Fields, finite
+from telemetry_parsers.plain import Fields
 
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _FORMS: tuple[Form, ...] = get_args(Form)
 _ABSENT = {absent.value: absent for absent in Absent}
+_ABSENT_WORDS = tuple(_ABSENT)
 _ABSENT_KEYS = frozenset({"absent"})
 
 _REPORT = frozenset(
@@ -147,15 +148,14 @@ def _reading_to_plain(reading: Reading) -> dict[str, Any]:
 
 def _reading_from_plain(plain: Plain, path: str) -> Reading:
     fields = Fields(plain, path, _READING)
-    value = _value_from_plain(fields.any("value"), fields.path("value"))
-    return Reading(fields.whole_or_none("device"), fields.text("metric"), value, fields.text("label"))
+    return Reading(fields.whole_or_none("device"), fields.text("metric"), _value(fields), fields.text("label"))
 
 
-def _value_from_plain(plain: Plain, path: str) -> Value:
-    if not isinstance(plain, dict):
-        return finite(plain, path)
-    word = Fields(plain, path, _ABSENT_KEYS).word("absent", tuple(_ABSENT))
-    return _ABSENT[word]
+def _value(fields: Fields) -> Value:
+    value = fields.any("value")
+    if not isinstance(value, dict):
+        return fields.number("value")
+    return _ABSENT[Fields(value, fields.path("value"), _ABSENT_KEYS).word("absent", _ABSENT_WORDS)]
 
 
 def _event_from_plain(plain: Plain, path: str) -> Event:

@@ -132,7 +132,7 @@ def test_the_daemons_side_does_not_load_pydantic() -> None:
     ("text", "status", "output", "errors"),
     [
         ("", 0, settings_to_plain(Settings()), ""),
-        ("x = 1\n", 78, None, "telemetry.toml:1: x: no such setting"),
+        ("x = 1\n", 78, None, "telemetry.toml: line 1: x: no such setting"),
     ],
 )
 def test_the_checking_module_can_be_run_by_hand(

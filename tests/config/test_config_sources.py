@@ -95,6 +95,10 @@ def test_a_variable_sets_what_its_name_says(
         ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "nan", 'export.textfile.interval: must be a number, not the text "nan"'),
         ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "0", "export.textfile.interval: must be at least 1, not 0.0"),
         ("TELEMETRY_EXPECT_DEVICES", "nvidia", 'expect.devices.nvidia: must be a whole number, not the text ""'),
+        ("TELEMETRY_EXPECT_DEVICES", "amd=1,amd=2",
+         'expect.devices: must be a section with an entry for each name, not the text "amd=1,amd=2"'),
+        ("TELEMETRY_EXPECT_DEVICES", "amd=" + "9" * 30,
+         f'expect.devices.amd: must be a whole number, not the text "{"9" * 30}"'),
         ("TELEMETRY_EXPECT_DEVICES", "nvidai=8", "expect.devices.nvidai: no such vendor; did you mean nvidia?"),
         ("TELEMETRY_WEB_LISTEN_ADDRESS", ",",
          "web.listen_address: must not be empty; leave the setting out for its default, not []"),
@@ -152,13 +156,13 @@ def test_errors_of_the_file_and_of_the_environment_are_told_together(bench: Work
     assert bench.complaints("[log]\nlevel = 1\n", environment) == [
         "environment variable TELEMETRY_LOGLEVEL: no such setting; did you mean TELEMETRY_LOG_LEVEL?",
         'environment variable TELEMETRY_LOG_FORMAT: log.format: must be one of text, json, not "xml"',
-        "telemetry.toml:2: log.level: must be one of debug, info, warning, error, not 1",
+        "telemetry.toml: line 2: log.level: must be one of debug, info, warning, error, not 1",
     ]
 
 
 def test_a_wrong_section_of_the_file_is_not_blamed_on_a_variable(bench: Workbench) -> None:
     assert bench.complaints("web = 3\n", {"TELEMETRY_WEB_TELEMETRY_PATH": "/m"}) == [
-        "telemetry.toml:1: web: must be a section of its own, with settings below its heading, not 3"
+        "telemetry.toml: line 1: web: must be a section of its own, with settings below its heading, not 3"
     ]
 
 

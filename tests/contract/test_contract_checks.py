@@ -88,6 +88,10 @@ BROKEN_REPORTS = {
     "fact 'Slot No'": giving(Report(devices=(device(facts=(("Slot No", "1"),)),))),
     "fact 'slot'": giving(Report(devices=(device(facts=(("slot", ""),)),))),
     "not among what the parser says it gives": with_reading(metric="power_watts", label=""),
+    "is the daemon's own": parser(
+        lambda capture: Report(readings=(Reading(None, "telemetry_source_up", 1.0),)), gives=("telemetry_source_up",)
+    ),
+    "cannot be recorded": giving(Report(index_space=7)),  # type: ignore[arg-type]  # that is the point
     "given twice": giving(Report(devices=(device(),), readings=(Reading(0, "temperature_celsius", 48.0, "core"),) * 2)),
     "its device is none of the report's": with_reading(device=1),
     "device None: its device is none": with_reading(device=None),
@@ -206,6 +210,7 @@ BROKEN_SHAPES = {
     "gives wobble_per_minute": parser(careful, gives=("wobble_per_minute",)),
     "gives telemetry_source_up": parser(careful, gives=("telemetry_source_up",)),
     "its name must begin with accelerator_foo_": parser(careful, metrics=(replace(OWN, name="accelerator_wobble"),)),
+    "is in the catalogue already": parser(careful, metrics=(replace(OWN, name="accelerator_power_watts"),)),
     "_total is for counters": parser(careful, metrics=(replace(OWN, kind="counter"),)),
     "gauges and counters of devices only": parser(careful, metrics=(replace(OWN, scope="host"),)),
     "needs a help text and a range": parser(careful, metrics=(replace(OWN, help=" "),)),

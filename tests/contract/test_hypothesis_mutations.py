@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,15 +11,18 @@ from hypothesis import strategies as st
 from captures_kit import own_cases, registered_parsers
 from telemetry_parsers.contract_checks import parse_violations
 from telemetry_parsers.contract_mutations import NASTY_DATA, NASTY_WORDS
-from telemetry_parsers.model import Capture, Output, Plain
+from telemetry_parsers.model import Capture, Plain
 
 PARSERS = registered_parsers()
 CAPTURES = {
     name: [capture for case in own_cases(name) for capture in case.captures(parser) if capture.outputs]
     for name, parser in PARSERS.items()
 }
+TEXTS = {
+    name: sorted({one.text for capture in captures for one in capture.outputs}) for name, captures in CAPTURES.items()
+}
 STATUSES = st.sampled_from([None, 0, 1, 127, -9])
-PLAIN = st.recursive(
+PIECES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.sampled_from(NASTY_DATA)),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
     max_leaves=12,
@@ -41,33 +46,27 @@ def damaged_texts(draw: st.DrawFn, texts: list[str]) -> str:
 
 @st.composite
 def damaged_data(draw: st.DrawFn, data: Plain) -> Plain:
-    """Data of which some pieces are others or gone."""
-    if draw(st.integers(0, 7)) == 0:
-        return draw(PLAIN)
-    if isinstance(data, dict):
-        kept = {key: draw(damaged_data(value)) for key, value in data.items() if draw(st.integers(0, 9))}
-        return {**kept, **draw(st.dictionaries(st.text(max_size=12), PLAIN, max_size=1))}
-    if isinstance(data, list):
-        return [draw(damaged_data(value)) for value in data if draw(st.integers(0, 9))]
-    return data
+    """Data of which a piece is another, gone or new."""
+    if not isinstance(data, dict) or draw(st.integers(0, 7)) == 0:
+        return draw(PIECES)
+    key = draw(st.one_of(st.sampled_from(sorted(data)), st.text(max_size=12))) if data else draw(st.text(max_size=12))
+    kept = {name: value for name, value in data.items() if name != key}
+    return kept if draw(st.booleans()) else {**kept, key: draw(damaged_data(data.get(key)))}
 
 
 @st.composite
 def damaged_captures(draw: st.DrawFn, name: str) -> Capture:
-    """A capture of that tool with damaged outputs."""
+    """A capture of that tool of which one output is damaged, or gone."""
     capture = draw(st.sampled_from(CAPTURES[name]))
-    texts = sorted({output.text for one in CAPTURES[name] for output in one.outputs})
-    outputs = tuple(
-        Output(
-            name=output.name,
-            text=draw(damaged_texts(texts)) if any(texts) else draw(st.text(max_size=40)),
-            stderr=draw(st.sampled_from(["", output.stderr, "Error: 42C\n"])),
-            status=draw(STATUSES),
-            data=None if output.data is None else draw(damaged_data(output.data)),
-        )
-        for output in capture.outputs
-    )
-    return Capture(capture.source, capture.poll, capture.request, outputs)
+    position = draw(st.integers(0, len(capture.outputs) - 1))
+    output = replace(capture.outputs[position], status=draw(STATUSES))
+    if output.data is not None:
+        output = replace(output, data=draw(damaged_data(output.data)))
+    else:
+        stderr = draw(st.sampled_from(["", output.stderr, "Error: 42C\n"]))
+        output = replace(output, text=draw(damaged_texts(TEXTS[name])), stderr=stderr)
+    changed = (output,) if draw(st.integers(0, 9)) else ()
+    return replace(capture, outputs=(*capture.outputs[:position], *changed, *capture.outputs[position + 1 :]))
 
 
 @pytest.mark.parametrize("name", sorted(PARSERS))

@@ -136,7 +136,7 @@ def test_parse_forms(saved):
     assert device["readings"]["temperature_celsius"] == {"core": 58.0}
     assert device["readings"]["memory_used_ratio"] == 0.125
     status, out, _ = run("parse", "mthreads-gmi", saved, "--format", "prometheus")
-    assert (status, 'accelerator_utilization_ratio{vendor="moorethreads",device="0"' in out) == (0, True)
+    assert (status, 'accelerator_utilization_ratio{device="0",id="0000:1a:00.0"' in out) == (0, True)
     status, out, _ = run("parse", "mthreads-gmi", saved, "--format", "table")
     assert (status, "MTT S80" in out) == (0, True)
 

@@ -55,17 +55,17 @@ def test_a_good_tool_is_read(tmp_path, tools):
     tools.prints("mthreads-gmi", GOOD)
     with daemon(tmp_path, tools) as running:
         running.until_state("mthreads-gmi", "ok")
-        labels = '{vendor="moorethreads",device="0",id="0000:1a:00.0",model="MTT S80"'
+        labels = '{device="0",id="0000:1a:00.0",model="MTT S80"'
         page = running.page()
         for line in (
-            f"accelerator_up{labels}}} 1.0",
-            f'accelerator_temperature_celsius{labels},sensor="core"}} 58.0',
-            f"accelerator_memory_used_bytes{labels}}} 2.147483648e+09",
-            f"accelerator_memory_used_ratio{labels}}} 0.125",
-            f"accelerator_utilization_ratio{labels}}} 0.37",
-            f"accelerator_pcie_link_width{labels}}} 8.0",
+            f'accelerator_up{labels},vendor="moorethreads"}} 1.0',
+            f'accelerator_temperature_celsius{labels},sensor="core",vendor="moorethreads"}} 58.0',
+            f'accelerator_memory_used_bytes{labels},vendor="moorethreads"}} 2.147483648e+09',
+            f'accelerator_memory_used_ratio{labels},vendor="moorethreads"}} 0.125',
+            f'accelerator_utilization_ratio{labels},vendor="moorethreads"}} 0.37',
+            f'accelerator_pcie_link_width{labels},vendor="moorethreads"}} 8.0',
             'telemetry_source_up{source="mthreads-gmi"} 1.0',
-            'telemetry_devices{vendor="moorethreads",model="MTT S80"} 1.0',
+            'telemetry_devices{model="MTT S80",vendor="moorethreads"} 1.0',
         ):
             assert line in page.splitlines(), line
         assert running.get("/readyz")[0] == 200
@@ -187,7 +187,7 @@ def test_a_lost_card_and_forget(tmp_path, tools):
         running.until(lambda: len(memory_used(running)) == 2)
         tools.prints("mthreads-gmi", GOOD)
         running.until(lambda: len(memory_used(running)) == 1)
-        lost = '{vendor="moorethreads",device="1",id="0000:1b:00.0",model="MTT S80"} 0.0'
+        lost = '{device="1",id="0000:1b:00.0",model="MTT S80",vendor="moorethreads"} 0.0'
         assert f"accelerator_up{lost}" in running.page()
         assert running.logged("device lost") == 1
         assert running.stop()[0] == 0

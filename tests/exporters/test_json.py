@@ -184,6 +184,12 @@ def test_a_document_in_full():
     }
 
 
+def test_an_absence_of_a_whole_metric_stands_for_its_labels_too():
+    readings = (kit.reading("clock_hertz", Absent.NOT_REPORTED), kit.reading("clock_hertz", Absent.NOT_SUPPORTED, "sm"))
+    (device,) = document(kit.snapshot(kit.device(0, *readings)))["devices"]
+    assert device["absent"] == {"clock_hertz": "not_reported"}
+
+
 def test_a_lost_device_has_an_identity_and_no_readings():
     (device,) = document(kit.snapshot(replace(kit.full_device(), up=False)))["devices"]
     assert (device["up"], device["readings"], device["absent"], device["origin"]) == (False, {}, {}, {})

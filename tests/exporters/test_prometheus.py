@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 from dataclasses import replace
 
@@ -101,13 +100,12 @@ def test_the_lint_sees_what_it_is_there_for(page, complaint):
     assert any(complaint in found for found in complaints(page.encode()))
 
 
+@pytest.mark.needs("promtool")
 @pytest.mark.parametrize(
     "page", [text_page(kit.big_snapshot(2, 200)), text_page(kit.snapshot(sources=(kit.source(),)))]
 )
 def test_promtool_has_nothing_to_say_of_a_page(page):
-    promtool = shutil.which("promtool")
-    assert promtool, "promtool is not installed: apt-get install prometheus"
-    done = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, timeout=60)
+    done = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 

@@ -14,6 +14,7 @@ PASSING = "def test_plain():\n    pass\n"
 LACKING = 'import pytest\n@pytest.mark.needs("sh", "no-such-tool")\ndef test_tool():\n    pass\n'
 SKIPPED = 'import pytest\ndef test_skipped():\n    pytest.skip("because")\n'
 NO_CAPTURES = 'import pytest\n@pytest.mark.parametrize("case", [])\ndef test_captures(case):\n    pass\n'
+NO_SHARED = 'import pytest\ndef test_shared():\n    pytest.skip("no shared captures: …")\n'
 HAVING = 'import pytest\n@pytest.mark.needs("sh")\ndef test_tool():\n    pass\n'
 
 
@@ -39,9 +40,10 @@ def run_pytest(folder: Path, tests: str, ci: str) -> tuple[int, str]:
         (PASSING + LACKING, 0, 1, "1 for lack of no-such-tool"),
         (PASSING + SKIPPED, 0, 1, "1 skipped, see above"),
         (PASSING + NO_CAPTURES, 0, 0, None),
+        (PASSING + NO_SHARED, 0, 0, None),
         ("def test_bad():\n    assert False\n" + LACKING, 1, 1, "1 for lack of no-such-tool"),
     ],
-    ids=["plain", "tool there", "tool missing", "skipped", "no captures", "failing"],
+    ids=["plain", "tool there", "tool missing", "skipped", "no captures", "no shared captures", "failing"],
 )
 def test_what_did_not_run_is_named_and_fails_ci(
     tmp_path: Path, tests: str, at_home: int, in_ci: int, named: str | None

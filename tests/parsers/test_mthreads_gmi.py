@@ -63,12 +63,33 @@ def test_an_index_or_a_name_at_the_very_end_may_be_a_fragment() -> None:
     assert [(device.index, device.model, device.bus_id) for device in named] == [(12, "MTT S80", None)]
 
 
-def test_versions_at_the_very_end_may_be_fragments() -> None:
-    banner = OLD[: OLD.index("2.7.1") + 5]
-    whole = report_on(OLD)
-    assert whole.facts == (("tool_version", "1.14.0"),)
-    assert whole.devices[0].driver == "2.7.1"
-    assert report_on(banner).devices == ()
+@pytest.mark.parametrize(
+    ("end", "facts"),
+    [
+        ("mthreads-gmi:1.1", ()),
+        ("mthreads-gmi:1.14.0", ()),
+        ("mthreads-gmi:1.14.0 ", (("tool_version", "1.14.0"),)),
+        ("Driver Version:2.7.1\n", (("tool_version", "1.14.0"),)),
+    ],
+)
+def test_an_output_cut_before_its_table_is_a_failure_and_gives_whole_versions_only(
+    end: str, facts: tuple[tuple[str, str], ...]
+) -> None:
+    report = report_on(OLD[: OLD.index(end) + len(end)])
+    assert (report.outcome, report.reason, report.facts) == ("failed", "not_understood", facts)
+    assert "cut off" in report.problems[0].text
+
+
+def test_the_tools_name_before_an_error_is_no_banner() -> None:
+    report = report_on("mthreads-gmi: error while loading shared libraries: libdrm.so.2\n", 127)
+    assert (report.outcome, report.reason) == ("failed", "library_mismatch")
+
+
+def test_a_process_table_ends_the_device_table_where_no_rule_does() -> None:
+    rows = [line for line in OLD.splitlines(keepends=True) if not line.startswith("-----")]
+    report = report_on("".join(rows))
+    assert (report.outcome, report.problems) == ("ok", ())
+    assert values(report, "processes") == [0.0]
 
 
 def test_no_end_of_the_text_gives_a_number_that_the_whole_does_not() -> None:
@@ -201,3 +222,8 @@ def test_the_poll_is_the_tool_without_flags() -> None:
     (poll,) = PARSER.polls
     assert poll.request.alternatives == (("mthreads-gmi",),)
     assert (poll.name, poll.tier, poll.interval, poll.deadline) == ("readings", "fast", 15.0, 10.0)
+
+
+def test_process_headings_without_end_are_no_process_table() -> None:
+    report = report_on("Processes:\n" + "ID   PID\n" * 100)
+    assert (report.outcome, report.reason, report.devices) == ("failed", "not_understood", ())

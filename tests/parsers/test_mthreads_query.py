@@ -69,6 +69,11 @@ def test_words_round_the_json_are_problems() -> None:
     assert len(report.devices) == 2
 
 
+def test_the_echoed_command_is_no_problem() -> None:
+    assert report_on("node1:~ $ mthreads-gmi -q --json\n" + JSON) == report_on(JSON)
+    assert report_on("$ /usr/bin/mthreads-gmi -q\n" + LIST) == report_on(LIST)
+
+
 @pytest.mark.parametrize(
     ("text", "outcome"),
     [
@@ -123,3 +128,8 @@ def test_another_vendors_list_is_not_taken() -> None:
     assert (
         report_on(nvidia.replace("MTBios Version", "VBIOS Version").replace("MPC Capable", "MIG")).outcome == "not_mine"
     )
+
+
+def test_a_thousand_cards_are_none_of_this_tools() -> None:
+    report = report_on("".join(f"GPU{number} 00000000:01:00.0\n" for number in range(1025)))
+    assert (report.outcome, report.reason, report.devices) == ("failed", "not_understood", ())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import py_compile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import worker_kit
 from telemetry_daemon import plugins
 from telemetry_daemon.plugin_sources import PluginFailure
 from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import WorkerReader
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Output, Poll, Report
@@ -98,16 +101,16 @@ BROKEN = {
         "cannot be loaded: the worker was ended by SIGSEGV",
     ),
     "has no such object": ("x = 1", "PARSER", "cannot be loaded: BrokenProtocolError: broken has no PARSER"),
-    "is no parser": ("PARSER = object()", "PARSER", "object has no contract_version; object has no name"),
+    "is no parser": ("PARSER = object()", "PARSER", "object lacks something of the Parser protocol: contract_version name vendor"),
     "has no metrics": (
         "class P: contract_version=1; name=''; vendor=''; gives=(); polls=(); parse=print\nPARSER = P()",
         "PARSER",
-        "BrokenProtocolError: P has no metrics",
+        "BrokenProtocolError: P lacks something of the Parser protocol: metrics",
     ),
     "has wrong types": (
         plugin_kit.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, name=1, gives='x', polls=({},), parse=None)"),
         "PARSER",
-        "name is not a string; parse is not callable; gives is not a tuple; polls[0] is dict, not Poll",
+        "name is not a string; parse is no function; gives is not a tuple; polls[0] is dict, not Poll",
     ),
     "has a poll with wrong types": (
         plugin_kit.source(request='Command((("acme-smi",),)), interval="5"'),
@@ -118,13 +121,13 @@ BROKEN = {
     "is of another version": (
         plugin_kit.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, contract_version=7)"),
         "PARSER",
-        "breaks the parser protocol: it is written for contract version 7, this is version 1",
+        "breaks the parser protocol: contract_version is 7, this is version 1",
     ),
     "has a bad name": (plugin_kit.source("Acme SMI"), "PARSER", "breaks the parser protocol: name 'Acme SMI' must be"),
     "gives what nobody knows": (
         plugin_kit.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, gives=('power',))"),
         "PARSER",
-        "breaks the parser protocol: gives 'power', which is neither in the catalogue nor among its metrics",
+        "breaks the parser protocol: gives power, which is neither in the catalogue nor among the parser's metrics",
     ),
     "raises when asked": (
         "class P:\n    @property\n    def contract_version(self): raise OSError(5, 'no')\nPARSER = P()",
@@ -157,7 +160,7 @@ def test_plugins_that_hang_at_import_hang_together(site: plugin_kit.Site) -> Non
             {f"slow{number}": f"slow{number}:PARSER"},
             {f"slow{number}": "import time; time.sleep(3600)"},
         )
-    with site.load(seconds=1) as loaded:
+    with site.load(patience=replace(plugin_kit.PATIENT, describe_seconds=1)) as loaded:
         assert [failure.text for failure in loaded.failures] == [
             f"cannot be loaded: its import did not end within 1 s: update or uninstall telemetry-slow{number}"
             for number in range(3)
@@ -243,7 +246,10 @@ def test_a_shadowed_distribution_is_no_second_plugin(site: plugin_kit.Site, tmp_
     hidden.folder.mkdir()
     hidden.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {}, "0.9")
     site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": plugin_kit.source()}, "1.0")
-    both = lambda: [*site.distributions(), *hidden.distributions()]  # noqa: E731
+
+    def both() -> Iterable[metadata.Distribution]:
+        return (*site.distributions(), *hidden.distributions())
+
     with plugins.load((), site.new_worker, both) as loaded:
         assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-acme 1.0"]
         assert loaded.failures == ()
@@ -279,6 +285,32 @@ def test_parse_never_raises_and_says_what_was_wrong(site: plugin_kit.Site, code:
         (problem,) = report.problems
         assert problem.where == "plugin acme-smi"
         assert said in problem.text
+
+
+HANGING = "import dataclasses, time\nPARSER = dataclasses.replace(PARSER, parse=lambda capture: time.sleep(3600))\n"
+
+
+def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site: plugin_kit.Site) -> None:
+    held: list[worker_kit.UnkillableProcess] = []
+
+    def holding(what: Launch) -> Process:
+        held.append(worker_kit.UnkillableProcess(launch(what)))
+        held[-1].held = bool(len(held) > 1)  # the first one only describes
+        return held[-1]
+
+    site.launcher = holding
+    site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": plugin_kit.source("acme-a", more=HANGING)})
+    with site.load(patience=replace(plugin_kit.PATIENT, parse_seconds=0.5)) as loaded:
+        parser = parser_named(loaded, "acme-a")
+        said = []
+        for _ in range(2):
+            report = parser.parse(capture())
+            assert (report.outcome, report.reason) == ("failed", "timeout")
+            said.append(report.problems[0].text)
+        assert "did not answer before the deadline" in said[0]
+        assert f"worker {held[1].pid} does not end" in said[1]
+        assert len(held) == 2
+        held[1].let_go()
 
 
 def test_readings_that_were_not_declared_are_not_believed(site: plugin_kit.Site) -> None:

@@ -52,22 +52,26 @@ def snapshot(*readings):
 
 
 @pytest.mark.parametrize(
-    ("readings", "gives"),
+    ("readings", "covered"),
     [
-        pytest.param([("power_watts", "", 5.0, "tool")], True, id="a core reading"),
-        pytest.param([("power_watts", "", 5.0, "sysfs"), ("fan_ratio", "", 0.5, "tool")], False, id="only others"),
-        pytest.param([("power_watts", "", Absent.NOT_REPORTED, "tool")], False, id="an absence"),
+        pytest.param([("power_watts", "", 5.0, "tool")], False, id="it alone"),
+        pytest.param([("power_watts", "", 5.0, "sysfs"), ("memory_used_bytes", "", 5.0, "tool")], False, id="both"),
+        pytest.param([("power_watts", "", 5.0, "sysfs"), ("fan_ratio", "", 0.5, "tool")], True, id="only others"),
+        pytest.param([("power_watts", "", 5.0, "sysfs"), ("up", "", 1.0, "sysfs")], True, id="another alone"),
+        pytest.param([("power_watts", "", Absent.NOT_REPORTED, "tool")], False, id="nobody has any"),
+        pytest.param([], False, id="no readings"),
     ],
 )
-def test_gives_core_readings(readings, gives):
-    """A tool is needed for the core readings that no cheaper source has."""
-    assert schedule.gives_core_readings(snapshot(*readings), "tool") is gives
+def test_is_covered(readings, covered):
+    """A tool is not needed often while cheaper sources give all core readings that it would."""
+    assert schedule.is_covered(snapshot(*readings), "tool", "amd") is covered
+    assert not schedule.is_covered(snapshot(*readings), "tool", "nvidia")
 
 
 def test_need_changes_at_most_every_five_minutes():
     """A source that comes and goes does not make the tool's interval flap."""
-    need = schedule.reconsider(Need(), "auto", gives_core=False, now=0.0)
+    need = schedule.reconsider(Need(), "auto", covered=True, now=0.0)
     assert need == Need(False, 0.0)
-    assert schedule.reconsider(need, "auto", gives_core=True, now=299.0) == need
-    assert schedule.reconsider(need, "auto", gives_core=True, now=300.0) == Need(True, 300.0)
-    assert schedule.reconsider(Need(), "always", gives_core=False, now=0.0) == Need()
+    assert schedule.reconsider(need, "auto", covered=False, now=299.0) == need
+    assert schedule.reconsider(need, "auto", covered=False, now=300.0) == Need(True, 300.0)
+    assert schedule.reconsider(Need(), "always", covered=True, now=0.0) == Need()

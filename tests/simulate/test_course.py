@@ -147,6 +147,14 @@ def test_a_lost_card_returns_with_its_counters_at_zero_and_the_others_stay():
     assert abs(losses - returns) <= 1
 
 
+def test_the_course_begins_with_all_cards_at_work_and_no_event_of_the_past():
+    motion = FastMotion("nvidia", 8, faults=Faults(lost_cards=1000.0, events=1000.0, failed_polls=1000.0))
+    report = motion.report()
+    assert len(report.devices) == 8
+    assert not report.events
+    assert any(values["utilization_ratio"] > 0.0 for values in by_device(report).values())
+
+
 def test_the_only_card_is_never_lost():
     motion = FastMotion("nvidia", 1, faults=Faults(lost_cards=1000.0))
     assert {len(report.devices) for report in motion.reports(HOUR, every=10.0)} == {1}

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_motion import FastMotion
+from telemetry_daemon.accumulate import Accumulator
 from telemetry_daemon.health import judge
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import MIXED, DemoNode
@@ -260,7 +261,7 @@ def fill(store, sources):
 def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
     clockwork = Clockwork()
     sources = simulated_sources(node, faults=NO_FAULTS, clock=clockwork.clock)
-    store = Store("demo", clockwork.clock)
+    store = Store("demo", clockwork.clock, accumulator=Accumulator())
     for source in sources:
         parser = source.parser
         store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))

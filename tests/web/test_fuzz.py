@@ -9,25 +9,39 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from web_server_kit import Pki, RunningServer, connect, fetch, read_to_end, running_server
 
 from telemetry_daemon.web.conversation import ClientLeft, Conversation, Refusal, plain
 from telemetry_daemon.web.messages import Request
+from web_server_kit import Pki, RunningServer, connect, fetch, read_to_end, running_server
 
 WORDS = st.sampled_from(
     [
         *(b"GET ", b"HEAD ", b"POST ", b"/", b"/metrics", b"?name[]=x", b" HTTP/1.1", b" HTTP/1.0", b" HTTP/9.9"),
         *(b"\r\n", b"\n", b"\r\n\r\n", b"Host: x\r\n", b"Content-Length: 5\r\n", b"Content-Length: -1\r\n", b"hello"),
-        *(b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n", b"Upgrade: h2c\r\n", b": \r\n", b"\x00", b"\xff"),
+        *(
+            b"Transfer-Encoding: chunked\r\n",
+            b"Connection: close\r\n",
+            b"Upgrade: h2c\r\n",
+            b": \r\n",
+            b"\x00",
+            b"\xff",
+        ),
         *(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", b"Expect: 100-continue\r\n"),
-        *(b"Authorization: Basic YTpi\r\n", b"x" * 5000, b" folded\r\n", b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03"),
+        *(
+            b"Authorization: Basic YTpi\r\n",
+            b"x" * 5000,
+            b" folded\r\n",
+            b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03",
+        ),
     ]
 )
 SPEECHES = st.lists(st.one_of(st.binary(max_size=40), WORDS), max_size=25)
 
 
 @pytest.fixture(scope="module", params=["plain", "tls"])
-def running(request: pytest.FixtureRequest, pki: Pki, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def running(
+    request: pytest.FixtureRequest, pki: Pki, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
     file = tmp_path_factory.mktemp("fuzz") / "web.yml"
     file.write_text(pki.tls_section() if request.param == "tls" else "")
     with running_server(config_file=file) as server:

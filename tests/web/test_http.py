@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from web_server_kit import RunningServer, connect, exchange, fetch, read_to_end, running_server
 
 from telemetry_daemon.web.messages import Request, Response
+from web_server_kit import RunningServer, connect, exchange, fetch, read_to_end, running_server
 
 PAGE = b"".join(b'accelerator_power_watts{device="%d"} %d\n' % (number, number) for number in range(5000))
 
@@ -21,6 +21,8 @@ def site(request: Request) -> Response:
         raise RuntimeError("no page today")
     if request.path == "/forbidden-header":
         return Response(200, (b"ok\n",), headers=(("X-Bad", "two\r\nlines"),))
+    if request.path == "/odd":
+        return Response(299, (b"odd",))
     if request.path == "/empty":
         return Response(204, (b"",))
     if request.path == "/page":
@@ -182,6 +184,10 @@ def test_headers_given_twice_are_joined(running: RunningServer) -> None:
     assert said.endswith(b"\r\n\r\na, b")
 
 
+def test_a_status_without_a_name(running: RunningServer) -> None:
+    assert exchange(running.port, head("GET /odd HTTP/1.1", "Host: x")).startswith(b"HTTP/1.1 299 \r\n")
+
+
 def test_an_answer_without_content_has_no_length(running: RunningServer) -> None:
     reply = fetch(running.port, "/empty")
     assert (reply.status, reply.body) == (204, b"")
@@ -196,9 +202,7 @@ def test_a_mistake_of_the_site_costs_one_request(
     running: RunningServer, caplog: pytest.LogCaptureFixture, path: str, logged: str
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        said = exchange(
-            running.port, head(f"GET {path} HTTP/1.1", "Host: x"), head("GET /after HTTP/1.1", "Host: x")
-        )
+        said = exchange(running.port, head(f"GET {path} HTTP/1.1", "Host: x"), head("GET /after HTTP/1.1", "Host: x"))
     assert said.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
     assert said.endswith(b"GET /after?")
     assert logged in caplog.text

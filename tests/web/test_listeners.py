@@ -9,12 +9,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from web_server_kit import LOOPBACK, RunningServer, connect, echo, fetch, read_to_end, running_server, until
 
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.listeners import TcpAddress, UnixAddress, parse_address
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_daemon.web.server import WebServer
+from web_server_kit import LOOPBACK, RunningServer, connect, echo, fetch, read_to_end, running_server, until
 
 
 @pytest.mark.parametrize(
@@ -154,11 +154,14 @@ class Scraper(threading.Thread):
 
     def run(self) -> None:
         while not self._enough.is_set():
-            try:
-                assert fetch(self._port).status == 200
-                self.good += 1
-            except (OSError, http.client.HTTPException, AssertionError) as error:
-                self.failures.append(repr(error))
+            self._scrape()
+
+    def _scrape(self) -> None:
+        try:
+            assert fetch(self._port).status == 200
+            self.good += 1
+        except (OSError, http.client.HTTPException, AssertionError) as error:
+            self.failures.append(repr(error))
 
     def stop(self) -> None:
         self._enough.set()
@@ -180,6 +183,43 @@ def test_changing_from_loopback_to_all_interfaces_and_back_loses_no_scrape() -> 
         scraper.stop()
     assert scraper.failures == []
     assert scraper.good >= 60
+
+
+def test_those_who_have_just_connected_to_an_address_that_goes_are_served_if_another_covers_them() -> None:
+    entered, released = threading.Event(), threading.Event()
+
+    def site(request: Request) -> Response:
+        if request.path == "/first":
+            entered.set()
+            released.wait(20)
+        return echo(request)
+
+    with running_server(site, listen=(":0",)) as running, contextlib.ExitStack() as clients:
+        port = running.port
+        running.call(running.server.reconfigure((f":{port}",), ""))
+        clients.enter_context(connect(port)).sendall(b"GET /first HTTP/1.0\r\n\r\n")
+        assert entered.wait(20)  # the loop stands still: who connects now is not accepted yet
+        covered = [clients.enter_context(connect(port)) for _ in range(60)]
+        others = [clients.enter_context(socket.create_connection(("::1", port), timeout=20)) for _ in range(60)]
+        change = threading.Thread(target=running.call, args=(running.server.reconfigure((f"127.0.0.1:{port}",), ""),))
+        change.start()
+        for client in (*covered, *others):
+            client.sendall(b"GET /late HTTP/1.0\r\n\r\n")
+        released.set()
+        change.join()
+        answers = [read_to_end(client) for client in covered]
+        assert [answer.endswith(b"GET /late?\n") for answer in answers] == [True] * 60
+        assert sum(read_to_end(client) == b"" for client in others) >= 20
+        assert running.server.addresses == (f"127.0.0.1:{port}",)
+
+
+def test_a_listener_that_breaks_for_good_ends_the_serving_and_stops_the_ticks() -> None:
+    with running_server() as running:
+        (acceptor,) = running.server._acceptors.values()
+        acceptor.listener.socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(OSError, match="Invalid argument"):
+            running.call(running.server.serve_forever())
+        stands_still(running)
 
 
 def test_a_second_server_cannot_take_a_port_that_was_handed_over() -> None:

@@ -7,14 +7,15 @@ import http.client
 import logging
 import socket
 import ssl
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from web_server_kit import Pki, connect, fetch, read_to_end, running_server, until
 
 from telemetry_daemon.web.connection import Deadlines
 from telemetry_daemon.web.messages import Response
+from web_server_kit import Pki, connect, fetch, read_to_end, running_server, until
 
 WebFile = Callable[[str], Path]
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -98,9 +99,11 @@ def test_http_on_a_tls_port_is_told_so(pki: Pki, web_file: WebFile) -> None:
 def test_http2_is_offered_by_nobody_and_http1_is_agreed_on(pki: Pki, web_file: WebFile) -> None:
     context = pki.trusting()
     context.set_alpn_protocols(["h2", "http/1.1"])
-    with running_server(config_file=web_file(pki.tls_section())) as running:
-        with tls_client(running.port, context) as client:
-            assert client.selected_alpn_protocol() == "http/1.1"
+    with (
+        running_server(config_file=web_file(pki.tls_section())) as running,
+        tls_client(running.port, context) as client,
+    ):
+        assert client.selected_alpn_protocol() == "http/1.1"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +125,8 @@ def test_http2_is_offered_by_nobody_and_http1_is_agreed_on(pki: Pki, web_file: W
 def test_versions(pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_version: str, agreed: str | None) -> None:
     context = pki.trusting()
     context.set_ciphers("ALL:@SECLEVEL=0")
-    with pytest.warns(DeprecationWarning) if client_version in {"TLSv1", "TLSv1_1"} else contextlib.nullcontext():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
         version = ssl.TLSVersion[client_version]
         context.minimum_version = version
         context.maximum_version = version
@@ -176,12 +180,14 @@ def test_a_single_curve(pki: Pki, web_file: WebFile, client_curve: str, agrees: 
     context = pki.trusting()
     context.set_ecdh_curve(client_curve)
     lines = ("min_version: TLS13", "curve_preferences: [CurveP384]")
-    with running_server(config_file=web_file(pki.tls_section(*lines))) as running:
-        with contextlib.nullcontext() if agrees else pytest.raises(ssl.SSLError):
-            assert fetch(running.port, tls=context).status == 200
+    file = web_file(pki.tls_section(*lines))
+    outcome = contextlib.nullcontext() if agrees else pytest.raises(ssl.SSLError)
+    with running_server(config_file=file) as running, outcome:
+        assert fetch(running.port, tls=context).status == 200
 
 
 VERIFY = ("client_auth_type: RequireAndVerifyClientCert", "client_ca_file: {authority}")
+PINNED = ("client_auth_type: RequireAndVerifyClientCert", "client_ca_file: {client}")
 OPTIONAL = ("client_auth_type: VerifyClientCertIfGiven", "client_ca_file: {authority}")
 REQUESTED = ("client_auth_type: RequestClientCert", "client_ca_file: {authority}")
 
@@ -202,6 +208,8 @@ def allowing(*names: str) -> tuple[str, ...]:
         (OPTIONAL, "none", True),
         (OPTIONAL, "ours", True),
         (OPTIONAL, "strange", False),
+        (PINNED, "ours", True),
+        (PINNED, "strange", False),
         (REQUESTED, "none", True),
         (REQUESTED, "strange", True),
         (("client_auth_type: RequireAndVerifyClientCert",), "ours", False),
@@ -222,7 +230,9 @@ def allowing(*names: str) -> tuple[str, ...]:
 def test_client_certificates(
     pki: Pki, web_file: WebFile, version: ssl.TLSVersion, lines: tuple[str, ...], client: str, welcome: bool
 ) -> None:
-    lines = tuple(line.replace("{authority}", str(pki.authority.pair.certificate)) for line in lines)
+    files = {"{authority}": pki.authority.pair.certificate, "{client}": pki.client.certificate}
+    for name, path in files.items():
+        lines = tuple(line.replace(name, str(path)) for line in lines)
     context = pki.trusting({"none": None, "ours": pki.client, "strange": pki.strange_client}[client])
     context.maximum_version = version
     with running_server(config_file=web_file(pki.tls_section(*lines))) as running:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -191,9 +192,21 @@ def test_closing_ends_a_call_that_waits(worker: Worker, launcher: CountingLaunch
         waiting = pool.submit(ask, worker, "hang")
         threading.Event().wait(0.1)
         worker.close()
-        with pytest.raises(WorkerDied, match="the worker is closed"):
+        with pytest.raises(WorkerDied, match="the worker was stopped during the call"):
             waiting.result(PATIENCE_SECONDS)
     assert not alive(launcher.pids[0])
+
+
+def test_stopping_ends_a_call_that_waits_but_not_the_next_one(worker: Worker, launcher: CountingLauncher) -> None:
+    assert ask(worker, "echo", "up") == ["up"]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ask, worker, "hang")
+        threading.Event().wait(0.1)
+        worker.stop()
+        with pytest.raises(WorkerDied, match="the worker was stopped during the call"):
+            waiting.result(PATIENCE_SECONDS)
+    assert not alive(launcher.pids[0])
+    assert ask(worker, "echo", "at once") == ["at once"], "it was no crash, so there is no waiting"
 
 
 def test_a_closed_worker_starts_no_process(worker: Worker, launcher: CountingLauncher) -> None:
@@ -214,9 +227,9 @@ def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_pa
     assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
 
 
-def test_a_released_worker_starts_again_when_asked(worker: Worker, launcher: CountingLauncher) -> None:
+def test_a_stopped_worker_starts_again_when_asked(worker: Worker, launcher: CountingLauncher) -> None:
     assert ask(worker, "number") == ["1"]
-    worker.release()
+    worker.stop()
     assert worker.pid is None
     assert not alive(launcher.pids[0])
     assert ask(worker, "number") == ["1"]
@@ -278,6 +291,17 @@ def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_dire
         assert ask(worker, "working-directory") == ["/"]
     assert "ACME" in names
     assert not {"NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS"}.intersection(names)
+
+
+def test_an_isolated_interpreter_has_isolated_workers() -> None:
+    program = (
+        f"import sys; sys.path.append({str(worker_kit.NAUGHTY.parent.parent)!r}); import worker_kit as kit\n"
+        "with kit.closing(kit.new_worker()) as worker:\n"
+        "    print(kit.told(worker.call('parse', kit.parse_payload('flags'), 60))[0])\n"
+    )
+    for flags, isolated in (([], "isolated=0"), (["-I"], "isolated=1")):
+        done = subprocess.run([worker_kit.PYTHON, *flags, "-c", program], capture_output=True, text=True, check=True)
+        assert isolated in done.stdout
 
 
 def test_the_worker_imports_nothing_heavy(worker: Worker) -> None:

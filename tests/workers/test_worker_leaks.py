@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -66,13 +67,14 @@ def test_real_workers_leave_nothing_either() -> None:
     assert worker_kit.resources() == before
 
 
-# A daemon that has a worker do something and is killed meanwhile; it prints the worker's pid first.
+# A daemon that prints its worker's pid, and once it is told to has it do something that takes longer than the daemon lives.
 DAEMON = """
 import sys, threading
 import worker_kit
 worker = worker_kit.new_worker()
 worker.call("parse", worker_kit.parse_payload("echo"), 60)
 print(worker.pid, flush=True)
+sys.stdin.readline()
 if sys.argv[1]:
     worker.call("parse", worker_kit.parse_payload(sys.argv[1]), 0.9)
 threading.Event().wait()
@@ -83,7 +85,9 @@ threading.Event().wait()
 def daemon(poll: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     environment = worker_kit.python_path(worker_kit.NAUGHTY.parent.parent)
     command = [worker_kit.PYTHON, "-c", DAEMON, poll]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             yield process, int(process.stdout.readline())
@@ -95,8 +99,13 @@ def test_no_worker_outlives_a_killed_daemon() -> None:
     """An idle one ends with its pipe, one that hangs some seconds after its deadline, by an alarm."""
     with ExitStack() as stack:
         daemons = [stack.enter_context(daemon(poll)) for poll in ("", "hang", "spin", "ignore-sigterm")]
-        for process, pid in daemons:
-            assert worker_kit.alive(pid)
+        assert [worker_kit.alive(pid) for _, pid in daemons] == [True] * 4
+        for process, _ in daemons:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        time.sleep(0.2)
+        for process, _ in daemons:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
         for _, pid in daemons:

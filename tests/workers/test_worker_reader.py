@@ -175,9 +175,13 @@ def test_a_worker_runs_no_commands(worker: Worker) -> None:
     assert "a worker runs no commands" in found.text
 
 
-def test_closing_the_reader_closes_the_worker(worker: Worker, launcher: CountingLauncher) -> None:
-    reader = WorkerReader("naughty", worker)
-    reader.read(Poll("all", Library("naughty", ("power",))), Targets())
+def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, launcher: CountingLauncher) -> None:
+    """A reload closes a source's reader and makes a new one; the plugin's worker serves that, too."""
+    reader, poll = WorkerReader("naughty", worker), Poll("all", Library("naughty", ("power",)))
+    assert reader.read(poll, Targets()).failure is None
     reader.close()
     reader.close()
     assert not worker_kit.alive(launcher.pids[0])
+    assert failure(reader.read(poll, Targets())).text == "naughty: the reader is closed"
+    assert WorkerReader("naughty", worker).read(poll, Targets()).failure is None
+    assert len(launcher.pids) == 2

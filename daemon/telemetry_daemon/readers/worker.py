@@ -23,6 +23,7 @@ from telemetry_parsers.model import REASONS, Capture, Failure, Library, Output, 
 from telemetry_parsers.plain import Fields
 
 _LONGEST_BACK_OFF_SECONDS = 60.0
+_CLOSE_SECONDS = 1.0
 # A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
 _RENEWAL_SECONDS = 30.0
 _ANSWER = frozenset({"id", "cpu_seconds", "error", "result"})
@@ -94,7 +95,8 @@ class Worker:
         self._environment = environment
         self._clock = clock
         self._turn = threading.Lock()
-        self._closing = threading.Event()
+        self._closed = threading.Event()
+        self._stopping = threading.Event()
         self._link: Link | None = None
         self._stuck: Link | None = None
         self._serial = 0
@@ -125,26 +127,33 @@ class Worker:
         if not self._turn.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeout(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
         try:
+            self._stopping.clear()
             return self._ask(self._running(), operation, payload, until)
         finally:
             self._turn.release()
 
-    def release(self) -> None:
-        """End the process, with all that it holds; the next call starts a new one."""
-        with self._turn:
-            self._dismiss()
+    def stop(self) -> None:
+        """End the process with all that it holds, within a second, also while a call waits for it.
 
-    def close(self) -> None:
-        """End the process for good, within a second, also while a call waits for it."""
-        self._closing.set()
-        if self._turn.acquire(timeout=1.0):
+        The next call starts a new one.
+        """
+        self._stopping.set()
+        if self._turn.acquire(timeout=_CLOSE_SECONDS):
             try:
                 self._dismiss()
             finally:
                 self._turn.release()
 
+    def close(self) -> None:
+        """Stop for good."""
+        self._closed.set()
+        self.stop()
+
+    def _interrupted(self) -> bool:
+        return self._stopping.is_set() or self._closed.is_set()
+
     def _running(self) -> Link:
-        if self._closing.is_set():
+        if self._closed.is_set():
             raise WorkerDied(f"{self.label}: the worker is closed")
         self._look_after_the_stuck()
         if self._link is None:
@@ -167,7 +176,7 @@ class Worker:
             raise WorkerDied(f"{self.label}: {self._trouble}; started again in {wait_seconds:.0f} s")
         environment = {name: text for name, text in self._environment.items() if name not in _NOT_FOR_WORKERS}
         try:
-            return Link(self.label, self._launcher, environment, self._closing)
+            return Link(self.label, self._launcher, environment, self._interrupted)
         except (OSError, ValueError) as error:
             self._back_off(f"the worker could not be started: {error}")
             raise WorkerDied(f"{self.label}: {self._trouble}") from None
@@ -189,7 +198,10 @@ class Worker:
         except CodecError as error:
             raise self._ended(link, WorkerDied, f"the worker answered what no worker should: {error}") from None
         except GoneError:
-            raise self._ended(link, WorkerDied, "the worker is closed" if self._closing.is_set() else "") from None
+            if self._interrupted():
+                self._retire(link, link.end)
+                raise WorkerDied(f"{self.label}: the worker was stopped during the call") from None
+            raise self._ended(link, WorkerDied, "") from None
         self._crashes = 0
         self._count_cpu(link, answer.number("cpu_seconds"))
         return _result(self.label, answer)
@@ -208,7 +220,7 @@ class Worker:
 
     def _ended(self, link: Link, error: type[WorkerError], trouble: str) -> WorkerError:
         """End a worker that failed; the error to raise, which is another one when it does not end."""
-        over = self._retire(link, link.end())
+        over = self._retire(link, link.end)
         self._back_off(trouble or link.fate())
         if over:
             return error(f"{self.label}: {self._trouble}")
@@ -216,9 +228,11 @@ class Worker:
 
     def _dismiss(self) -> None:
         if self._link is not None:
-            self._retire(self._link, self._link.dismiss())
+            self._retire(self._link, self._link.dismiss)
 
-    def _retire(self, link: Link, over: bool) -> bool:  # noqa: FBT001  (passes on what ending it said)
+    def _retire(self, link: Link, make_end: Callable[[], bool]) -> bool:
+        """Whether the process is gone; one that is not is remembered as stuck."""
+        over = make_end()
         self._link = None
         if over:
             self._count_end(link)
@@ -243,11 +257,15 @@ class Worker:
 
 
 class WorkerReader:
-    """Reads a source's files or library in a worker process, so that a wedged driver costs that process only."""
+    """Reads a source's files or library in a worker process, so that a wedged driver costs that process only.
+
+    The worker stays its owner's: closing the reader stops it, and another reader may use it again.
+    """
 
     def __init__(self, source: str, worker: Worker) -> None:
         self._source = source
         self._worker = worker
+        self._closed = threading.Event()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  (a library knows its devices)
         """What the library or the files said, or the failure that kept them from saying it."""
@@ -267,10 +285,14 @@ class WorkerReader:
         )
 
     def close(self) -> None:
-        """End the worker, within a second."""
-        self._worker.close()
+        """Stop the worker, within a second."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._worker.stop()
 
     def _answer(self, poll: Poll) -> tuple[tuple[Output, ...], Failure | None]:
+        if self._closed.is_set():
+            return (), Failure("failed", "killed", f"{self._source}: the reader is closed")
         target = ""
         if isinstance(poll.request, Library):
             target = self._worker.readers.get(poll.request.reader, "")
@@ -293,7 +315,7 @@ class WorkerReader:
         missing = failure.state == "missing"
         lost = failure.reason in ("library_mismatch", "driver_gone")
         if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
-            self._worker.release()
+            self._worker.stop()
 
 
 def _result(label: str, answer: Fields) -> Plain:

@@ -7,9 +7,8 @@ import os
 import select
 import signal
 import sys
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from telemetry_daemon.readers.process import Ended, Launch, Launcher
 from telemetry_daemon.readers.supervise import Limits, end, settle, wait_for
@@ -18,6 +17,7 @@ ANSWER_LIMIT_BYTES = 8 << 20
 
 _LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.4)
 _FAREWELL_SECONDS = 0.2
+_PATH_FLAGS = (("isolated", "-I"), ("ignore_environment", "-E"), ("no_user_site", "-s"), ("safe_path", "-P"))
 _CHUNK_BYTES = 1 << 16
 _LAST_WORDS_BYTES = 2048
 # How often a waiting call looks whether it is to end: often enough to close within a second.
@@ -29,7 +29,7 @@ class LateError(Exception):
 
 
 class GoneError(Exception):
-    """The process ended, or the conversation was closed."""
+    """The process ended, or the conversation was interrupted."""
 
 
 class OverflowingError(Exception):
@@ -37,13 +37,13 @@ class OverflowingError(Exception):
 
 
 class Link:
-    """A started worker. One thread uses it; setting `closing` from another one ends its conversation."""
+    """A started worker. One thread uses it; its conversation ends once `interrupted` says so."""
 
     def __init__(
-        self, label: str, launcher: Launcher, environment: Mapping[str, str], closing: threading.Event
+        self, label: str, launcher: Launcher, environment: Mapping[str, str], interrupted: Callable[[], bool]
     ) -> None:
         reading, writing = os.pipe2(os.O_CLOEXEC)
-        arguments = ("-m", "telemetry_daemon.readers.worker_main", label, str(reading))
+        arguments = (*_flags(), "-m", "telemetry_daemon.readers.worker_main", label, str(reading))
         with contextlib.ExitStack() as unless_started:
             unless_started.callback(os.close, writing)
             try:
@@ -54,7 +54,7 @@ class Link:
         os.set_blocking(writing, False)
         self._requests = writing
         self._hung_up = False
-        self._closing = closing
+        self._interrupted = interrupted
         self._received = bytearray()
         self._last_words = bytearray()
         self._ended_by_itself = False
@@ -118,7 +118,7 @@ class Link:
 
     def _wait(self, wanted: select.poll, until: float) -> frozenset[int]:
         left = until - time.monotonic()
-        if self._closing.is_set():
+        if self._interrupted():
             raise GoneError
         if left <= 0:
             raise LateError
@@ -170,6 +170,11 @@ class Link:
         if not self._hung_up:
             self._hung_up = True
             os.close(self._requests)
+
+
+def _flags() -> tuple[str, ...]:
+    """What this interpreter was told about where to look for modules, for the worker's."""
+    return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 
 def _told(ended: Ended | None) -> str:

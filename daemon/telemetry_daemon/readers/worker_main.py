@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from telemetry_daemon.readers.targets import BrokenProtocolError, load, told
-from telemetry_daemon.readers.worker_shape import shape_violations
 from telemetry_parsers.codec import (
     capture_from_plain,
     decode_line,
@@ -29,6 +28,7 @@ from telemetry_parsers.codec import (
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
 from telemetry_parsers.model import Failure, Files, Library, Output, Plain, Report
+from telemetry_parsers.shape import shape_violations
 
 ANSWER_LIMIT_BYTES = 8 << 20
 
@@ -36,7 +36,7 @@ ANSWER_LIMIT_BYTES = 8 << 20
 _ALARM_MARGIN_SECONDS = 5
 
 
-class Shop:
+class Workbench:
     """What this worker has loaded: parsers and open library readers, by target (`module:attribute` or `/file.py:attribute`)."""
 
     def __init__(self) -> None:
@@ -116,15 +116,15 @@ class Shop:
 
 def serve(requests: int, answers: int) -> None:
     """Answer request after request until the pipe of requests ends."""
-    shop = Shop()
+    workbench = Workbench()
     with open(requests, "rb") as lines:
         for line in lines:
             request = decode_line(line)
             signal.alarm(math.ceil(request["seconds"]) + _ALARM_MARGIN_SECONDS)
-            _send(answers, _answer(shop, request))
+            _send(answers, _answer(workbench, request))
             signal.alarm(0)
     signal.alarm(_ALARM_MARGIN_SECONDS)
-    shop.close()
+    workbench.close()
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -150,9 +150,9 @@ def _default_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _answer(shop: Shop, request: Plain) -> bytes:
+def _answer(workbench: Workbench, request: Plain) -> bytes:
     try:
-        result = shop.perform(request["operation"], request["payload"])
+        result = workbench.perform(request["operation"], request["payload"])
         line = _line(request, None, result)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (the isolation border: whatever a plugin raises is an answer)
         line = _line(request, {"reason": "internal", "text": told(error)}, None)

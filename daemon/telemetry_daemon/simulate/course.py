@@ -11,7 +11,7 @@ from telemetry_daemon.simulate.faults import Faults
 from telemetry_daemon.simulate.makers import Maker
 from telemetry_daemon.simulate.workload import Workload
 
-# Who looks first sees a node at work, not one that was just switched on.
+# Who looks first sees a node at work and whole, not one that was just switched on.
 WARM_UP_SECONDS = 300
 # After a longer pause the course goes on from here and leaves out what nobody saw.
 _MOST_SECONDS_AT_ONCE = 3600
@@ -57,7 +57,7 @@ class Course:
 
     def _second(self) -> None:
         now, random = self.now, self._random
-        if random.random() < self._incidents_per_second:
+        if now > WARM_UP_SECONDS and random.random() < self._incidents_per_second:
             (incident,) = random.choices(
                 [incident for _, incident in self._incidents], weights=[rate for rate, _ in self._incidents]
             )

@@ -11,6 +11,7 @@ from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
 from telemetry_daemon.source import PciView, Source
 from telemetry_daemon.times import Clock
 from telemetry_parsers import host
+from telemetry_parsers.model import Metric
 
 
 class DemoNode:
@@ -38,6 +39,10 @@ class DemoNode:
         return self._source(self._simulated[name], of_source)
 
     def failures(self) -> tuple[str, ...]:
+        """No plugins are used."""
+        return ()
+
+    def metrics(self) -> tuple[Metric, ...]:
         """No plugins are used."""
         return ()
 

@@ -1,4 +1,4 @@
-"""Accepting connections on one listener: one in each round of the loop, none lost when it stops."""
+"""Accepting connections on one listener: a few in each round of the loop, none lost when it stops."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from telemetry_daemon.web.listeners import BACKLOG, Listener
 from telemetry_daemon.web.seldom import SeldomLogger
 
+CLIENTS_IN_A_ROUND = 16  # each costs those already connected about a tenth of a millisecond
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
 
 _OUT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -74,9 +75,8 @@ class Acceptor:
             while not self._stopping:
                 await self._wake.wait()
                 self._wake.clear()
-                client = None if self._stopping else self._accept()
-                if client is not None:
-                    await self._welcome(client)
+                if not self._stopping:
+                    await asyncio.gather(*map(self._welcome, self._accept_some()))
         except OSError as error:
             # The rest is the client's doing or the network's, and passes.
             if error.errno in _NO_LISTENER:
@@ -84,6 +84,16 @@ class Acceptor:
             if error.errno in _OUT_OF_DESCRIPTORS:
                 self._make_room()
                 self._log.warning("cannot accept a connection: %s; raise LimitNOFILE", error.strerror)
+
+    def _accept_some(self) -> list[socket.socket]:
+        clients: list[socket.socket] = []
+        try:
+            while len(clients) < CLIENTS_IN_A_ROUND and (client := self._accept()) is not None:
+                clients.append(client)
+        except OSError:
+            if not clients:
+                raise
+        return clients
 
     def _accept(self) -> socket.socket | None:
         try:

@@ -81,11 +81,9 @@ class TlsChannel:
         try:
             while piece := self._tls.read(_READ_BYTES):
                 pieces.append(piece)
-            closed = True
+            closed = True  # reading nothing is the client's goodbye
         except ssl.SSLWantReadError:
             pass
-        except ssl.SSLZeroReturnError:
-            closed = True
         return Received(b"".join(pieces), self._outgoing.read(), closed)
 
     def protect(self, data: memoryview) -> bytes | memoryview:

@@ -61,11 +61,11 @@ class Connection(asyncio.BufferedProtocol):
         *("_is_last_answer", "_lingered_bytes", "_standing", "_to_send", "_transport", "_write_blocked"),
     )
     _transport: asyncio.Transport
+    _conversation: Conversation  # from the first byte on, as the channel
 
     def __init__(self, house: House) -> None:
         self._house = house
         self._channel: Channel | None = None  # none before the first byte
-        self._conversation = Conversation()
         self._entrance: object = None
         self._standing = Standing.UNFINISHED
         self._deadline: asyncio.TimerHandle | None = None
@@ -171,6 +171,7 @@ class Connection(asyncio.BufferedProtocol):
     def _open_channel(self, first_byte: int) -> Channel | None:
         gate = self._house.gate
         gate.look()
+        self._conversation = Conversation()
         self._entrance = gate.entrance
         if gate.encrypted and first_byte != TLS_HANDSHAKE_RECORD:
             self._channel = PlainChannel()
@@ -214,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
             self._within(self._house.deadlines.head, self._head_overdue)
 
     def _head_overdue(self) -> None:
-        if self._conversation.holds_input:
+        if self._channel is not None and self._conversation.holds_input:
             self._answer_with(plain(408), final=True)
         else:
             self.abort()

@@ -6,7 +6,9 @@ from enum import Enum
 from typing import Protocol
 
 MOST_CONNECTIONS = 512
-MOST_UNFINISHED = 256
+# Of those who have not asked yet, and of those who do not take their answer: what a client in earnest does takes
+# milliseconds, so the oldest of these are not in earnest.
+MOST_AT_WORK = 256
 
 
 class Standing(Enum):
@@ -18,6 +20,7 @@ class Standing(Enum):
     LEAVING = "everything is sent, the client has not hung up yet"
 
 
+_AT_WORK = (Standing.UNFINISHED, Standing.ANSWERING)
 # Who goes first when there are too many of all kinds.
 _EVICTION_ORDER = (Standing.LEAVING, Standing.WAITING, Standing.UNFINISHED, Standing.ANSWERING)
 
@@ -45,7 +48,7 @@ class Crowd:
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
         self._members: dict[Standing, dict[Member, None]] = {standing: {} for standing in Standing}
         self._most = most
-        self._most_unfinished = min(MOST_UNFINISHED, max(1, most // 2))
+        self._most_at_work = min(MOST_AT_WORK, max(1, most // 2))
         self.evicted = 0
 
     def __len__(self) -> int:
@@ -61,10 +64,11 @@ class Crowd:
         self._make_room()
 
     def move(self, member: Member, old: Standing, new: Standing) -> None:
-        """Note a connection's new standing; one that was evicted stays out."""
+        """Note a connection's new standing; one that was evicted stays out, and one too many goes."""
         if member in self._members[old]:
             del self._members[old][member]
             self._members[new][member] = None
+            self._make_room()
 
     def leave(self, member: Member) -> None:
         """Forget a connection."""
@@ -84,8 +88,9 @@ class Crowd:
         return [member for members in self._members.values() for member in members]
 
     def _make_room(self) -> None:
-        while self.count(Standing.UNFINISHED) > self._most_unfinished:
-            self._evict_oldest(Standing.UNFINISHED)
+        for standing in _AT_WORK:
+            while self.count(standing) > self._most_at_work:
+                self._evict_oldest(standing)
         while len(self) > self._most:
             self.evict_one()
 

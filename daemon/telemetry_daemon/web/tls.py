@@ -116,6 +116,8 @@ def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: s
     if config.client_certificate is ClientCertificate.NOT_ASKED_FOR:
         return
     context.verify_mode = _DEMANDS[config.client_certificate]
+    # What is listed is trusted, be it a root, an intermediate or the client's own certificate, as Go has it.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if config.client_ca is None:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
         return
@@ -126,8 +128,6 @@ def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: s
         raise WebConfigError(
             f"{place}: the client CA cannot be used: {_words(error)}; give PEM certificates"
         ) from error
-    if not context.cert_store_stats()["x509_ca"]:
-        raise WebConfigError(f"{place}: the client CA holds no certificate of an authority; give the one that signs")
 
 
 def _place(pem: Pem, file: str) -> str:

@@ -13,14 +13,14 @@ def shape_violations(parser: Any) -> list[str]:
     """Each way in which the object is no parser; what its words and numbers say is judged elsewhere."""
     missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
     if missing:
-        return [f"{type(parser).__name__} has no {name}" for name in missing]
+        return [f"{type(parser).__name__} lacks something of the Parser protocol: {' '.join(missing)}"]
     violations = [
         f"{name} is not a string" for name in ("name", "vendor") if not isinstance(getattr(parser, name), str)
     ]
     if not isinstance(parser.contract_version, int):
         violations.append("contract_version is not a number")
     if not callable(parser.parse):
-        violations.append("parse is not callable")
+        violations.append("parse is no function")
     violations += _items("gives", parser.gives, str)
     violations += _items("polls", parser.polls, Poll)
     violations += _items("metrics", parser.metrics, Metric)

@@ -1,0 +1,156 @@
+"""What the daemon costs: memory over many polls, CPU of an idle daemon, start of a command, size of each import.
+
+    python benchmarks/bench_cost.py [seconds to watch the daemon]
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from telemetry_daemon.accumulate import Accumulator
+from telemetry_daemon.health import judge
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_daemon.simulate.source import simulated_sources
+from telemetry_daemon.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_exporters.prometheus import Renderer
+
+IMPORTS = (
+    "asyncio, ssl",
+    "h11",
+    "prometheus_client",
+    "apscheduler.schedulers.background",
+    "psutil",
+    "pydantic",
+    "pynvml",
+    "telemetry_daemon.service",
+)
+PAGE_KIB = os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def main() -> None:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
+    print_polls()
+    print_daemon(seconds)
+    print_commands()
+    print_imports()
+
+
+def rss_mib(pid: int | str = "self") -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_KIB / 1024
+
+
+@dataclass
+class Times:
+    now: float = 0.0
+
+
+def print_polls() -> None:
+    """Memory and CPU of 10,000 polls of 8 devices, each scraped once, in fast motion."""
+    times = Times()
+    clock = Clock(lambda: times.now, lambda: 1.7e9 + times.now)
+    source = simulated_sources(parse_demo("8xnvidia"), clock=clock)[0]
+    parser, renderer = source.parser, Renderer()
+    store = Store("bench", clock, (), Accumulator())
+    store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
+    ours = 0.0
+    first = 0.0
+    for count in range(1, 10_001):
+        times.now += 1.0
+        poll = parser.polls[0]
+        capture = source.reader.read(poll, Targets())
+        start = time.process_time()
+        report = None if capture.failure else parser.parse(capture)
+        store.put(parser.name, poll, capture, report, judge(capture, report, 0), 1.0)
+        renderer.text(store.snapshot())
+        ours += time.process_time() - start
+        if count == 100:
+            gc.collect()
+            first = rss_mib()
+    gc.collect()
+    print("== 10,000 polls of 8 devices, each parsed, merged and rendered")
+    print(f"RSS after 100 polls {first:.1f} MiB, after 10,000 polls {rss_mib():.1f} MiB (ratio {rss_mib() / first:.3f})")
+    print(f"CPU per poll: {ours / 10_000 * 1e3:.2f} ms, parsing, merging and rendering together")
+
+
+def print_daemon(seconds: float) -> None:
+    """CPU and memory of a daemon that polls 8 simulated devices every second."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "telemetry.toml"
+        config.write_text(
+            f'[state]\ndirectory = "{folder}"\nruntime_directory = "{folder}"\n'
+            '[sources.nvml]\ninterval = 1.0\n[web]\nlisten_address = ["127.0.0.1:0"]\n'
+        )
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "telemetry_daemon.cli", "serve", "--demo", "8xnvidia", "--config", str(config)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            address = wait_for_address(daemon)
+            urllib.request.urlopen(f"http://{address}/metrics").read()
+            time.sleep(5)
+            before, start = cpu_seconds(daemon.pid), time.monotonic()
+            time.sleep(seconds)
+            used, passed = cpu_seconds(daemon.pid) - before, time.monotonic() - start
+            print(f"== an idle daemon, 8 simulated devices at 1 s, watched for {passed:.0f} s")
+            print(f"CPU {used / passed * 100:.2f} % of a core, RSS {rss_mib(daemon.pid):.1f} MiB (no children)")
+        finally:
+            daemon.terminate()
+            daemon.wait(timeout=20)
+            daemon.stderr.close()
+
+
+def wait_for_address(daemon: subprocess.Popen[str]) -> str:
+    for line in daemon.stderr:
+        found = re.search(r"msg=\"serving\" .*address=\"?([^\s\"]+)", line)
+        if found:
+            return found[1]
+    raise SystemExit("the daemon did not start")
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def print_commands() -> None:
+    """Wall time of short commands against an empty Python."""
+    print("== start of a command, median of 9")
+    empty = median_ms([sys.executable, "-c", ""])
+    for arguments in (["version"], ["--help"]):
+        took = median_ms([sys.executable, "-m", "telemetry_daemon.cli", *arguments])
+        print(f"telemetry {' '.join(arguments):<10} {took:6.0f} ms, {took / empty:.1f} × an empty Python ({empty:.0f} ms)")
+
+
+def median_ms(command: list[str]) -> float:
+    times = []
+    for _ in range(9):
+        start = time.perf_counter()
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def print_imports() -> None:
+    """RSS of a Python that imported each thing alone."""
+    print("== RSS with one import")
+    program = "import {0}; from pathlib import Path; print(Path('/proc/self/statm').read_text().split()[1])"
+    for name in ("sys", *IMPORTS):
+        out = subprocess.run([sys.executable, "-c", program.format(name)], capture_output=True, text=True, check=True)
+        print(f"{name:<36} {int(out.stdout) * PAGE_KIB / 1024:6.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""How long a page of metrics takes: our renderer beside prometheus_client, in one run, on the same snapshots.
+
+`python benchmarks/render.py` needs the packages that the tests need, and no accelerator.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import page_oracle
+import snapshot_kit
+from telemetry_daemon.web.rendered import Gzipped
+from telemetry_exporters.prometheus import EOF, Renderer, text_page
+from telemetry_parsers.model import Snapshot
+
+DEVICE_COUNTS = (8, 16, 128)
+READINGS_EACH = 60
+ROUNDS = 15
+
+
+def best_milliseconds(work: Callable[[Snapshot], object], devices: int) -> float:
+    """CPU time of the quickest of some rounds; each is given a snapshot of its own, as a daemon would."""
+    best = float("inf")
+    for number in range(ROUNDS):
+        snapshot = snapshot_kit.big_snapshot(devices, READINGS_EACH, number)
+        gc.collect()
+        begin = time.process_time()
+        work(snapshot)
+        best = min(best, time.process_time() - begin)
+    return best * 1000
+
+
+def measure(devices: int) -> None:
+    """Print one line for a node of that size."""
+    renderer = Renderer()
+    snapshot = snapshot_kit.big_snapshot(devices, READINGS_EACH, ROUNDS)
+    page = renderer.text(snapshot)
+    assert page == page_oracle.text(snapshot)
+    assert renderer.openmetrics(snapshot) + EOF == page_oracle.openmetrics(snapshot)
+    ours = best_milliseconds(renderer.text, devices)
+    first = best_milliseconds(text_page, devices)
+    theirs = best_milliseconds(page_oracle.text, devices)
+    our_openmetrics = best_milliseconds(renderer.openmetrics, devices)
+    their_openmetrics = best_milliseconds(page_oracle.openmetrics, devices)
+    compress = best_milliseconds(lambda _: Gzipped(page), devices)
+    gzipped = Gzipped(page)
+    finish = best_milliseconds(lambda _: gzipped.ended(b"x" * 2000), devices)
+    print(
+        f"{devices:7} {page.count(b'{'):7} {len(page) / 1000:7.0f} | {ours:6.2f} {first:6.2f} {theirs:7.2f}"
+        f" {theirs / ours:6.1f} | {our_openmetrics:6.2f} {their_openmetrics:7.2f}"
+        f" {their_openmetrics / our_openmetrics:6.1f} | {compress:6.2f} {finish:6.2f} {len(gzipped.beginning) / 1000:7.0f}"
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    print(
+        "CPU milliseconds, the best of", ROUNDS, "rounds; 'first' is a renderer's first page, 'ratio' theirs to ours."
+    )
+    print("                            text 0.0.4                    | OpenMetrics 1.0         | gzip level 1")
+    print("devices  series      kB |   ours  first  client  ratio |   ours  client  ratio |   page    end      kB")
+    for devices in DEVICE_COUNTS:
+        measure(devices)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""What a client accepts (RFC 9110, sections 12.4 and 12.5) against what there is: the syntax and the compression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from telemetry_exporters.prometheus import Syntax
+
+_CHARSET = "charset=utf-8"
+_MOST_ELEMENTS = 32
+# How names beyond [a-zA-Z0-9_:] would be written; ours are all within, so that both are the same.
+_ESCAPINGS = ("allow-utf-8", "underscores")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A content type that a page of metrics can have."""
+
+    media_type: str
+    version: str
+    syntax: Syntax
+    names_escaping: bool = False
+
+
+# The first is for those who do not care: everything reads it.
+OFFERS = (
+    Offer("text/plain", "0.0.4", Syntax.TEXT),
+    Offer("application/openmetrics-text", "1.0.0", Syntax.OPENMETRICS, names_escaping=True),
+    Offer("application/openmetrics-text", "0.0.1", Syntax.OPENMETRICS),
+    Offer("text/plain", "1.0.0", Syntax.TEXT, names_escaping=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """One element of an Accept header: what it matches, how much it is wanted."""
+
+    media_type: str
+    parameters: dict[str, str]
+    quality: float
+    place: int
+
+    def specificity(self, offer: Offer) -> int:
+        """How closely it means this offer, 0 when not at all."""
+        version = self.parameters.get("version")
+        if self.media_type == offer.media_type:
+            if version is None:
+                return 3
+            return 4 if version == offer.version else 0
+        if self.media_type == offer.media_type.partition("/")[0] + "/*":
+            return 2
+        return 1 if self.media_type == "*/*" else 0
+
+
+def choose(accept: str) -> tuple[Syntax, str]:
+    """The syntax to answer in, and its content type; plain text where nothing that we have is accepted."""
+    ranges = [_Range(*element, place) for place, element in enumerate(_elements(accept))]
+    meant = [(offer, one) for offer in OFFERS if (one := _closest(offer, ranges)) and one.quality > 0]
+    if not meant:
+        return OFFERS[0].syntax, _content_type(OFFERS[0], "")
+    # The most wanted, the first named among equals; min() itself keeps our own order beyond that.
+    offer, one = min(meant, key=lambda pair: (-pair[1].quality, pair[1].place))
+    return offer.syntax, _content_type(offer, one.parameters.get("escaping", ""))
+
+
+def _closest(offer: Offer, ranges: list[_Range]) -> _Range | None:
+    """The element that speaks of this offer most closely; that one alone decides."""
+    matching = [one for one in ranges if one.specificity(offer)]
+    return max(matching, key=lambda one: one.specificity(offer), default=None)
+
+
+def _content_type(offer: Offer, escaping: str) -> str:
+    text = f"{offer.media_type}; version={offer.version}; {_CHARSET}"
+    if not offer.names_escaping:
+        return text
+    return f"{text}; escaping={escaping if escaping in _ESCAPINGS else 'underscores'}"
+
+
+def _elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
+    """The elements of a list: name, parameters, quality; as many as an honest client sends."""
+    for element in header.split(",", _MOST_ELEMENTS)[:_MOST_ELEMENTS]:
+        name, *given = (part.strip() for part in element.split(";"))
+        pairs = (part.partition("=") for part in given)
+        parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
+        if name:
+            yield name.lower(), parameters, _quality(parameters.pop("q", "1"))
+
+
+def _quality(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        return 0.0
+    return value if 0.0 <= value <= 1.0 else 0.0
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether gzip is accepted, and no less than the bare page."""
+    qualities = {name: quality for name, _, quality in _elements(accept_encoding)}
+    gzip = qualities.get("gzip", qualities.get("x-gzip", qualities.get("*", 0.0)))
+    return gzip > 0 and gzip >= qualities.get("identity", 0.0)

@@ -1,0 +1,1 @@
+"""Reads the accelerators of Acme, a company that does not exist."""

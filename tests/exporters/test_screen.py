@@ -1,0 +1,161 @@
+"""What cannot be shown is left out and said, whatever merging may let through."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+import snapshot_kit as kit
+from page_lint import complaints
+from telemetry_exporters import csv, json
+from telemetry_exporters.prometheus import text_page
+from telemetry_exporters.screen import Dropped, Fault, screen, usable_metrics
+from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
+
+
+@pytest.mark.parametrize(
+    ("reading", "fault"),
+    [
+        (kit.reading("no_such_metric", 1.0), Fault.UNKNOWN),
+        (kit.reading("no_such_metric", Absent.NOT_REPORTED), Fault.UNKNOWN),
+        (kit.reading("up", 1.0), Fault.UNKNOWN),
+        (kit.reading("info", 1.0), Fault.UNKNOWN),
+        (kit.reading("telemetry_host_load1", 1.0), Fault.UNKNOWN),
+        (kit.reading("telemetry_source_problems", 1.0), Fault.UNKNOWN),
+        (kit.reading("power_watts", 2.0), Fault.DUPLICATE),
+        (kit.reading("power_watts", Absent.NOT_REPORTED), Fault.DUPLICATE),
+        (kit.reading("power_cap_watts", math.nan), Fault.UNFIT),
+        (kit.reading("power_cap_watts", math.inf), Fault.UNFIT),
+        (kit.reading("rank_info", 2.0), Fault.UNFIT),
+        (kit.reading("power_cap_watts", 1.0, "edge"), Fault.MISLABELLED),
+        (kit.reading("fan_ratio", Absent.NOT_REPORTED, "edge"), Fault.MISLABELLED),
+        (kit.reading("temperature_celsius", 41.0), Fault.MISLABELLED),
+    ],
+)
+def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_more(reading, fault):
+    good = kit.reading("power_watts", 80.0)
+    snapshot = kit.snapshot(kit.device(0, good, reading), sources=(kit.source("nvml"), kit.source("hy-smi")))
+    screened = screen(snapshot)
+    assert screened.dropped == (Dropped("nvml", "nvidia 0 GPU-00000000", reading.metric, reading.label, fault),)
+    assert screened.snapshot.devices[0].readings == (good,)
+    nvml, hy_smi = screened.snapshot.sources
+    assert [problem.where for problem in nvml.problems] == ["nvidia 0 GPU-00000000"]
+    assert hy_smi.problems == ()
+    page = text_page(snapshot).decode()
+    assert 'telemetry_source_problems{source="nvml"} 1.0\n' in page
+    assert complaints(page.encode()) == []
+    assert len(json.document(snapshot)["sources"][0]["problems"]) == 1
+    assert csv.render(snapshot).count("power_watts") == 1
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        kit.reading("temperature_celsius", Absent.NOT_REPORTED),
+        kit.reading("temperature_celsius", Absent.NOT_REPORTED, "edge"),
+        kit.reading("rank_info", 1.0),
+        kit.reading("power_cap_watts", 0.0),
+    ],
+)
+def test_a_reading_that_fits_stays(reading):
+    screened = screen(kit.snapshot(kit.device(0, reading)))
+    assert screened.dropped == ()
+    assert screened.snapshot.devices[0].readings == (reading,)
+
+
+def test_a_sound_device_is_not_even_copied():
+    snapshot = kit.big_snapshot(3)
+    screened = screen(snapshot)
+    assert all(shown is given for shown, given in zip(screened.snapshot.devices, snapshot.devices, strict=True))
+    assert screened.snapshot == snapshot
+
+
+def test_one_reading_that_does_not_fit_costs_no_other_device_anything():
+    bad = kit.device(0, kit.reading("power_watts", math.nan), kit.reading("fan_ratio", 0.5))
+    screened = screen(kit.snapshot(bad, kit.device(1, kit.reading("power_watts", 80.0))))
+    assert [[one.metric for one in device.readings] for device in screened.snapshot.devices] == [
+        ["fan_ratio"],
+        ["power_watts"],
+    ]
+
+
+@pytest.mark.parametrize("other", ["GPU-00000000", "GPU-00000000\x00"])
+def test_two_devices_with_one_id_are_one_device(other):
+    first, second = kit.device(0, id=other.replace("\x00", "\x01")), kit.device(1, id=other)
+    screened = screen(kit.snapshot(first, second))
+    assert [device.device for device in screened.snapshot.devices] == ["0"]
+    assert [item.fault for item in screened.dropped] == [Fault.DUPLICATE]
+
+
+def test_a_source_or_poll_that_comes_twice_is_shown_once():
+    twice = replace(kit.source(), polls=(kit.poll(), kit.poll()))
+    screened = screen(kit.snapshot(sources=(twice, kit.source("nvml", "failed"))))
+    (source,) = screened.snapshot.sources
+    assert (source.state, len(source.polls)) == ("ok", 1)
+    assert [item.fault for item in screened.dropped] == [Fault.DUPLICATE, Fault.DUPLICATE]
+
+
+@pytest.mark.parametrize(
+    ("sample", "fault"),
+    [
+        (Sample("no_such_metric", 1.0), Fault.UNKNOWN),
+        (Sample("power_watts", 1.0), Fault.UNKNOWN),
+        (Sample("telemetry_devices", 1.0, (("vendor", "amd"), ("model", ""))), Fault.DUPLICATE),
+        (Sample("telemetry_source_up", 1.0, (("source", "nvml"),)), Fault.DUPLICATE),
+        (Sample("telemetry_pci_devices", 1.0), Fault.MISLABELLED),
+        (Sample("telemetry_pci_devices", math.nan, (("vendor", "amd"),)), Fault.UNFIT),
+        (Sample("telemetry_build_info", 0.0, (("version", "1"), ("python", "3"))), Fault.UNFIT),
+        (Sample("telemetry_config_last_reload_successful", 0.0), Fault.DUPLICATE),
+    ],
+)
+def test_a_sample_of_our_own_that_does_not_fit_is_left_out(sample, fault):
+    good = Sample("telemetry_config_last_reload_successful", 1.0)
+    screened = screen(kit.snapshot(own=(good, sample)))
+    assert screened.snapshot.own == (good,)
+    assert [item.fault for item in screened.dropped] == [fault]
+
+
+def test_texts_are_clean_wherever_they_stand():
+    screened = screen(
+        kit.snapshot(
+            kit.device(0, kit.reading("events_total", 1.0, "a\x1b[2Jb"), serial="1\n2", facts=(("x", "\x07"),)),
+            hostname="no\ude00de",
+        )
+    )
+    (device,) = screened.snapshot.devices
+    assert screened.snapshot.hostname == "no�de"
+    assert (device.serial, device.facts, device.readings[0].label) == ("1 2", (("x", "�"),), "a�[2Jb")
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        Metric("accelerator_power_watts", "gauge", "watts", "Stands in the catalogue."),
+        Metric("accelerator_energy_joules", "gauge", "joules", "OpenMetrics has a family of that name."),
+        Metric("accelerator_acme_total", "gauge", "", "Ends as a counter."),
+        Metric("accelerator_acme_events", "counter", "", "Does not end as a counter."),
+        Metric("accelerator_acme", "info", "", "Does not end as an info."),
+        Metric("accelerator_acme_info", "gauge", "", "Ends as an info."),
+        Metric("accelerator_Acme", "gauge", "", "No snake_case."),
+        Metric("accelerator acme", "gauge", "", "No name."),
+        Metric("accelerator_acme_x", "gauge", "", "A label that all have.", label="id"),
+        Metric("accelerator_acme_y", "gauge", "", "No label's name.", label="a-b"),
+        Metric("telemetry_acme", "gauge", "", "Not of a device.", scope="daemon"),
+    ],
+)
+def test_a_plugins_metric_that_cannot_stand_on_a_page_is_unknown(metric):
+    usable = usable_metrics({metric.key: metric})
+    assert usable == usable_metrics({})
+    snapshot = kit.snapshot(kit.device(0, MergedReading(metric.key, "", 1.0, "acme")))
+    if metric.name != "accelerator_power_watts":
+        assert [item.fault for item in screen(snapshot, {metric.key: metric}).dropped] == [Fault.UNKNOWN]
+
+
+def test_of_two_plugins_metrics_of_one_family_the_first_stands():
+    first = Metric("accelerator_acme_a_total", "counter", "", "A counter.")
+    second = Metric("accelerator_acme_a", "gauge", "", "Its family's name.")
+    usable = usable_metrics({first.key: first, second.key: second})
+    assert first.key in usable
+    assert second.key not in usable

@@ -1,0 +1,279 @@
+"""The terminal's view: what an operator must see at a glance, in the width that there is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import snapshot_kit as kit
+from telemetry_exporters.style import Colour
+from telemetry_exporters.table import Detail, table
+from telemetry_exporters.text import display_width
+from telemetry_parsers.model import STATES, Absent, MergedReading, Metric, Problem, Process
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def lines_of(snapshot, width=0, detail=Detail.BRIEF):
+    return table(snapshot, width, Colour.NEVER, detail).splitlines()
+
+
+def test_a_node_in_full():
+    snapshot = kit.snapshot(
+        kit.full_device(0),
+        kit.device(
+            0,
+            kit.reading("temperature_celsius", 71.0, "hotspot"),
+            kit.reading("temperature_celsius", 64.0, "core"),
+            kit.reading("temperature_celsius", 90.0, "memory"),
+            kit.reading("power_watts", Absent.NOT_PERMITTED),
+            kit.reading("memory_used_bytes", 30 * 1024.0**3),
+            kit.reading("memory_total_bytes", 48 * 1024.0**3),
+            kit.reading("utilization_ratio", 0.875),
+            vendor="moorethreads",
+            model="MTT S4000",
+            id="MT-0",
+        ),
+        kit.device(1, vendor="moorethreads", model="MTT S4000", id="MT-1", up=False),
+        sources=(kit.source(), kit.source("npu-smi", "failed", reason="timeout", detail="no answer within 10 s")),
+    )
+    assert table(snapshot, 0, Colour.NEVER) == (
+        "node17, 1 × NVIDIA H100 80GB HBM3, 1 × MTT S4000, 2026-01-01 00:00:00 UTC\n"
+        "\n"
+        "VENDOR        DEVICE  MODEL                   TEMP  POWER / CAP          MEMORY  UTIL  STATE\n"
+        "nvidia        0       NVIDIA H100 80GB HBM3  41 °C  112 / 700 W  2 MiB / 80 GiB   0 %  ok\n"
+        "moorethreads  0       MTT S4000              71 °C            –     30 / 48 GiB  88 %  ok\n"
+        "moorethreads  1       MTT S4000                  –            –               –     –  lost\n"
+        "\n"
+        "✗ moorethreads 1 MTT S4000 (MT-1): lost: its driver no longer lists it\n"
+        "  → see `dmesg`, reset the device or reboot; `telemetry forget MT-1` if it was taken out\n"
+        "✗ npu-smi: failed: timeout (no answer within 10 s)\n"
+        "  → run the tool by hand; if it is merely slow, raise this source's deadline\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("readings", "wanted"),
+    [
+        ((), "–"),
+        ((kit.reading("temperature_celsius", Absent.NOT_SUPPORTED),), "–"),
+        ((kit.reading("temperature_celsius", 50.0, "memory"),), "–"),
+        ((kit.reading("temperature_celsius", 50.0, "hbm0"), kit.reading("temperature_celsius", 40.0, "edge")), "40 °C"),
+        ((kit.reading("temperature_celsius", 50.0, "board"), kit.reading("temperature_celsius", 0.0, "edge")), "0 °C"),
+        (
+            (
+                kit.reading("temperature_celsius", Absent.NOT_SUPPORTED, "edge"),
+                kit.reading("temperature_celsius", 61.0, "junction"),
+            ),
+            "61 °C",
+        ),
+    ],
+)
+def test_the_temperature_is_the_highest_but_those_of_memory_and_board(readings, wanted):
+    *_, line = lines_of(kit.snapshot(kit.device(0, *readings, model="X", current_model="X")))
+    assert re.split(r"\s{2,}", line)[3] == wanted
+
+
+@pytest.mark.parametrize(
+    ("readings", "wanted"),
+    [
+        ((kit.reading("power_watts", 80.0),), "80 W"),
+        ((kit.reading("power_cap_watts", 400.0),), "– / 400 W"),
+        ((kit.reading("power_watts", 0.0), kit.reading("power_cap_watts", 400.0)), "0 / 400 W"),
+        ((kit.reading("power_watts", Absent.NOT_PERMITTED), kit.reading("power_cap_watts", 400.0)), "– / 400 W"),
+        ((kit.reading("memory_used_bytes", 1024.0),), "1 KiB"),
+        ((kit.reading("memory_total_bytes", 1024.0**3),), "– / 1 GiB"),
+    ],
+)
+def test_half_of_a_pair_is_shown(readings, wanted):
+    assert wanted in lines_of(kit.snapshot(kit.device(0, *readings)))[-1]
+
+
+@pytest.mark.parametrize(
+    ("device", "word"),
+    [
+        (kit.device(0), "ok"),
+        (kit.device(0, up=False), "lost"),
+        (kit.device(0, up=None), "unknown"),
+        (kit.device(0, kit.reading("suspended", 1.0)), "asleep"),
+        (kit.device(0, kit.reading("suspended", 0.0)), "ok"),
+        (kit.device(0, kit.reading("health", 1.0, "alarm"), kit.reading("health", 0.0, "ok")), "alarm"),
+        (kit.device(0, kit.reading("health", 1.0, "ok")), "ok"),
+        (kit.device(0, kit.reading("recovery_action", 1.0, "drain_and_reset")), "needs drain and reset"),
+        (kit.device(0, kit.reading("recovery_action", 1.0, "none")), "ok"),
+    ],
+)
+def test_the_state_of_a_device(device, word):
+    assert lines_of(kit.snapshot(device))[3].endswith("  " + word)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_source_in_trouble_is_named_with_its_remedy_and_others_are_not(state):
+    text = "\n".join(lines_of(kit.snapshot(kit.full_device(), sources=(kit.source("hy-smi", state),))))
+    assert ("✗ hy-smi" in text) == (state in ("failed", "stuck"))
+    assert text.count("→") == text.count("✗")
+
+
+@pytest.mark.parametrize("width", [72, 80, 100, 120])
+def test_the_table_fits_the_terminal(width):
+    model = "An accelerator with a very long marketing name and 128 GiB of memory"
+    snapshot = kit.snapshot(*(kit.full_device(number, model=model) for number in range(3)))
+    rows = lines_of(snapshot, width)[2:]
+    assert all(display_width(line) <= width for line in rows)
+    assert all("112 / 700 W  2 MiB / 80 GiB   0 %  ok" in line for line in rows[1:])
+    assert all("An acc" in line and "…" in line for line in rows[1:])
+
+
+def test_where_space_is_short_columns_go_and_numbers_stay_whole():
+    snapshot = kit.snapshot(kit.full_device(), kit.full_device(1))
+    lines = lines_of(snapshot, 52)
+    assert lines[2].split() == ["DEVICE", "TEMP", "POWER", "/", "CAP", "MEMORY", "UTIL", "STATE"]
+    assert lines[3].split() == ["0", "41", "°C", "112", "/", "700", "W", "2", "MiB", "/", "80", "GiB", "0", "%", "ok"]
+    assert lines_of(snapshot, 10)[3] == lines[3]
+
+
+def test_of_several_vendors_the_vendor_stays_since_it_tells_devices_apart():
+    snapshot = kit.snapshot(kit.full_device(), kit.full_device(vendor="amd", model="MI300X", id="x"))
+    lines = lines_of(snapshot, 50)
+    assert lines[2].split()[:3] == ["VENDOR", "DEVICE", "TEMP"]
+
+
+def test_wide_characters_take_two_columns():
+    snapshot = kit.snapshot(kit.full_device(model="天数智芯 BI-V100"), kit.full_device(1, model="BI-V150"))
+    rows = lines_of(snapshot)[3:]
+    ends = {display_width(line[: line.index(" °C")]) for line in rows}
+    assert len(ends) == 1
+
+
+def test_no_escape_sequence_of_a_tool_gets_through():
+    evil = "\x1b]0;owned\x07\x1b[2J\u202e"
+    snapshot = kit.snapshot(
+        kit.device(0, model=evil, current_model=evil, id=evil, up=False),
+        sources=(kit.source("nvml", "failed", reason="exit_status", detail=evil, problems=(Problem(evil, evil),)),),
+        hostname=evil,
+    )
+    for detail in Detail:
+        text = table(snapshot, 0, Colour.NEVER, detail)
+        assert all(character.isprintable() or character == "\n" for character in text)
+        assert "�]0;owned��[2J�" in text
+
+
+@pytest.mark.parametrize("detail", Detail)
+@given(snapshot=kit.snapshots(), width=st.integers(0, 200))
+@settings(max_examples=25, deadline=None)
+def test_colour_adds_nothing_but_colour(detail, snapshot, width):
+    plain = table(snapshot, width, Colour.NEVER, detail)
+    assert ESCAPE.sub("", table(snapshot, width, Colour.ANSI, detail)) == plain
+    assert all(character.isprintable() or character in "\n\u3000\xa0" or character.isspace() for character in plain)
+
+
+def test_absent_values_are_dim_and_states_coloured():
+    text = table(kit.snapshot(kit.device(0), kit.device(1, up=False)), 0, Colour.ANSI)
+    assert "\x1b[2m" in text
+    assert "\x1b[32mok\x1b[0m" in text
+    assert "\x1b[31mlost\x1b[0m" in text
+
+
+def test_reasons_are_told_where_they_are_asked_for():
+    lacking = [
+        kit.device(
+            number,
+            kit.reading("temperature_celsius", 41.0, "core"),
+            kit.reading("power_watts", Absent.NOT_PERMITTED),
+            kit.reading("power_cap_watts", Absent.NOT_SUPPORTED),
+            kit.reading("memory_used_bytes", 1024.0),
+            kit.reading("memory_total_bytes", 2048.0),
+        )
+        for number in range(10)
+    ]
+    amd = replace(kit.full_device(vendor="amd", id="x"), readings=lacking[0].readings)
+    snapshot = kit.snapshot(*lacking, amd, kit.device(11, up=False))
+    assert "no reading" not in "\n".join(lines_of(snapshot))
+    text = "\n".join(lines_of(snapshot, detail=Detail.REASONS))
+    assert (
+        "– is no reading:\n"
+        "  power: not permitted (nvidia 0, 1, 2, 3, 4, 5, 6, 7 and 2 more; amd 0)\n"
+        "  power cap: not supported (nvidia 0, 1, 2, 3, 4, 5, 6, 7 and 2 more; amd 0)\n"
+        "  utilization: no source gives it (nvidia 0, 1, 2, 3, 4, 5, 6, 7 and 2 more; amd 0)\n"
+    ) in text
+
+
+def test_with_every_reading_there_is_no_legend():
+    assert "no reading" not in "\n".join(lines_of(kit.snapshot(kit.full_device()), detail=Detail.REASONS))
+
+
+def test_everything_in_full():
+    device = kit.device(
+        0,
+        kit.reading("power_watts", 112.5),
+        kit.reading("clock_hertz", Absent.NOT_PERMITTED, "memory"),
+        bus_id="0000:1a:00.0",
+        facts=(("numa_node", "0"),),
+        processes=(Process(0, 4711, "python3", 1048576.0), Process(0, 4712, "other")),
+    )
+    snapshot = kit.snapshot(
+        device,
+        sources=(
+            kit.source("nvml", version="550.54.15", problems=(Problem("field x", "is new"),)),
+            kit.source("hy-smi", "missing", polls=()),
+        ),
+        host=(MergedReading("telemetry_host_load1", "", 0.25, "host"),),
+    )
+    assert lines_of(snapshot, detail=Detail.EVERYTHING) == [
+        "node17, 1 × NVIDIA H100 80GB HBM3, 2026-01-01 00:00:00 UTC",
+        "",
+        "nvidia 0 NVIDIA H100 80GB HBM3 (ok)",
+        "  id         GPU-00000000",
+        "  bus id     0000:1a:00.0",
+        "  numa node  0",
+        "  power         112 W  nvml",
+        "  clock memory      –  not permitted (nvml)",
+        "  process 4711  1 MiB  python3",
+        "  process 4712      –  other",
+        "",
+        "host",
+        "  load1  0.25  host",
+        "",
+        "sources",
+        "  nvml    ok 550.54.15, readings took 0.25 s, 2 s ago",
+        "          field x: is new",
+        "  hy-smi  missing",
+    ]
+
+
+def test_a_plugins_metric_is_among_everything():
+    metric = Metric("accelerator_acme_tank_ratio", "gauge", "ratio", "Level of the tank.", 0, 1, "tank")
+    snapshot = kit.snapshot(kit.device(0, MergedReading("acme_tank_ratio", "left", 0.5, "acme")))
+    text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, {metric.key: metric})
+    assert "  acme tank left  50 %  acme\n" in text
+
+
+@pytest.mark.parametrize(
+    ("simulated", "note"),
+    [
+        ((False, False), None),
+        ((True, True), "Simulated: these devices do not exist."),
+        ((True, False), "Simulated: some of these devices do not exist."),
+    ],
+)
+def test_simulated_devices_are_called_so(simulated, note):
+    lines = lines_of(kit.snapshot(*(kit.full_device(place, simulated=one) for place, one in enumerate(simulated))))
+    assert [line for line in lines if "imulated" in line] == ([note] if note else [])
+
+
+@pytest.mark.parametrize(
+    ("sources", "wanted"),
+    [
+        ((), "No source was asked."),
+        (
+            (kit.source("nvml", "missing", polls=()), kit.source("hy-smi", "no_devices")),
+            "Looked for with: nvml (missing), hy-smi (no devices)",
+        ),
+    ],
+)
+def test_without_devices_it_says_how_they_were_looked_for(sources, wanted):
+    assert lines_of(kit.snapshot(sources=sources)) == ["node17, no devices, 2026-01-01 00:00:00 UTC", "", wanted]

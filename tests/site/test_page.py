@@ -1,0 +1,214 @@
+"""The page for people: everything that matters is on it, and nothing that a tool printed can take it over."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+
+import snapshot_kit as kit
+from telemetry_daemon.version import __version__
+from telemetry_daemon.web.messages import Request
+from telemetry_daemon.web.pages import Links, page
+from telemetry_daemon.web.site import Site
+from telemetry_parsers.model import Absent, Problem
+
+LINKS = Links("/metrics", "/api/v1/snapshot", "/healthz", "/readyz")
+VOID = {"meta", "link", "br"}
+ALLOWED = VOID | {
+    *(
+        "html",
+        "head",
+        "title",
+        "style",
+        "body",
+        "header",
+        "div",
+        "h1",
+        "h2",
+        "p",
+        "span",
+        "small",
+        "strong",
+        "code",
+        "a",
+    ),
+    *("dl", "dt", "dd", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "footer"),
+}
+
+
+class Page(HTMLParser):
+    """Reads a page: its elements, texts, links; complains of what is left open."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.links, self.texts, self.attributes = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append(tag)
+        self.attributes += [name for name, _ in attributes]
+        self.links += [value for name, value in attributes if name in ("href", "src", "action")]
+        if tag not in VOID and not (self.get_starttag_text() or "").endswith("/>"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data.strip())
+
+    @property
+    def text(self):
+        return " ".join(filter(None, self.texts))
+
+
+@given(kit.snapshots())
+@settings(max_examples=60, deadline=None)
+def test_any_page_is_well_formed_and_has_only_elements_of_ours(snapshot):
+    shown = Page(page(snapshot, LINKS))
+    assert set(shown.elements) <= ALLOWED
+    assert not any(name.startswith("on") or name == "style" for name in shown.attributes)
+
+
+@pytest.mark.parametrize("evil", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onload='x", "&lt;"])
+def test_texts_of_tools_stay_texts(evil):
+    snapshot = kit.snapshot(
+        kit.device(0, model=evil, current_model=evil, id=evil, vendor=evil),
+        kit.device(1, model=evil, id=evil + "2", up=False),
+        hostname=evil,
+        sources=(
+            kit.source(evil, "failed", reason="timeout", detail=evil, version=evil, problems=(Problem(evil, evil),)),
+        ),
+    )
+    shown = Page(page(snapshot, LINKS))
+    assert set(shown.elements) <= ALLOWED
+    assert shown.text.count(evil) > 8
+
+
+def test_nothing_comes_from_elsewhere():
+    shown = Page(page(kit.snapshot(kit.full_device()), LINKS))
+    assert [link for link in shown.links if not link.startswith("data:")] == [
+        LINKS.metrics,
+        LINKS.snapshot,
+        LINKS.health,
+        LINKS.readiness,
+    ]
+
+
+def test_the_policy_lets_in_the_pages_own_style_and_nothing_else():
+    snapshot = kit.snapshot(kit.full_device())
+    site = Site(lambda: snapshot, lambda: (True, ""), lambda syntax: b"")
+    response = site.respond(Request("GET", "/"))
+    (style,) = re.findall(r"<style>(.*?)</style>", b"".join(response.body).decode(), re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = dict(part.strip().split(" ", 1) for part in dict(response.headers)["Content-Security-Policy"].split(";"))
+    assert policy == {
+        "default-src": "'none'",
+        "style-src": f"'sha256-{digest}'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    assert response.content_type == "text/html; charset=utf-8"
+    assert dict(response.headers)["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_device_and_a_source_are_shown_with_all_that_matters():
+    snapshot = kit.snapshot(kit.full_device(), sources=(kit.source("nvml", version="550.54.15"),))
+    text = Page(page(snapshot, LINKS)).text
+    for wanted in (
+        "node17",
+        "1 × NVIDIA H100 80GB HBM3",
+        "2026-01-01 00:00:00 UTC",
+        "nvidia 0 GPU-00000000 ok NVIDIA H100 80GB HBM3 41 °C 112 W of 700 W 2 MiB of 80 GiB 0 %",
+        "nvml ok 550.54.15 readings 2 s ago, took 0.25 s",
+        f"device telemetry {__version__}",
+    ):
+        assert wanted in text
+
+
+def test_what_is_wrong_stands_above_the_devices_with_its_remedy():
+    snapshot = kit.snapshot(
+        kit.full_device(),
+        kit.device(1, up=False),
+        sources=(kit.source("hy-smi", "failed", reason="no_permission", detail="/dev/kfd"),),
+    )
+    text = Page(page(snapshot, LINKS)).text
+    above, _ = text.split(" Devices Device ")
+    assert "nvidia 1 NVIDIA H100 80GB HBM3 (GPU-00000001) : lost" in above
+    assert "telemetry forget GPU-00000001" in above
+    assert "hy-smi : failed: no permission (/dev/kfd) let the service's user read" in above
+
+
+def test_without_trouble_there_is_no_word_of_it():
+    assert 'class="troubles"' not in page(kit.snapshot(kit.full_device(), sources=(kit.source(),)), LINKS)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(None, "no source gives it"), (Absent.NOT_PERMITTED, "not permitted"), (Absent.NOT_SUPPORTED, "not supported")],
+)
+def test_an_absent_value_tells_why_when_pointed_at(value, why):
+    readings = () if value is None else (kit.reading("utilization_ratio", value),)
+    html = page(kit.snapshot(kit.device(0, *readings)), LINKS)
+    assert f'data-heading="Utilization"><span class="absent" title="{why}">–</span></td>' in html
+
+
+@pytest.mark.parametrize(
+    ("readings", "width"),
+    [
+        ((kit.reading("utilization_ratio", 0.0),), "0.0"),
+        ((kit.reading("utilization_ratio", 0.5),), "50.0"),
+        ((kit.reading("power_watts", 900.0), kit.reading("power_cap_watts", 700.0)), "100.0"),
+        ((kit.reading("memory_used_bytes", 1.0), kit.reading("memory_total_bytes", 4.0)), "25.0"),
+        ((kit.reading("power_watts", 100.0),), None),
+        ((kit.reading("power_watts", 100.0), kit.reading("power_cap_watts", 0.0)), None),
+    ],
+)
+def test_a_bar_is_as_long_as_the_share(readings, width):
+    html = page(kit.snapshot(kit.device(0, *readings)), LINKS)
+    assert re.findall(r'<rect width="([0-9.]+)" height="4"/>', html) == ([width] if width else [])
+
+
+@pytest.mark.parametrize(
+    ("devices", "wanted"),
+    [
+        ((), ""),
+        ((kit.full_device(0), kit.full_device(1)), "Devices up 2 Hottest 41 °C Power 225 W Memory used 4 MiB"),
+        ((kit.full_device(0), kit.device(1)), "Devices up 2 Hottest 41 °C from 1 of 2 devices Power 112 W from 1 of 2"),
+        ((kit.full_device(0), kit.device(1, up=False)), "Devices up 1 of 2 Hottest 41 °C Power 112 W Memory used"),
+        (
+            (kit.full_device(0), kit.full_device(1, parent="GPU-00000000", partition="0")),
+            "Devices up 1 Hottest 41 °C Power 112 W Memory used 2 MiB",
+        ),
+    ],
+)
+def test_the_nodes_figures_are_of_whole_devices_and_say_what_they_leave_out(devices, wanted):
+    text = Page(page(kit.snapshot(*devices), LINKS)).text
+    assert wanted in text
+    assert ("Devices up" in text) == bool(wanted)
+
+
+@pytest.mark.parametrize(("simulated", "shown"), [(True, True), (False, False)])
+def test_simulated_devices_carry_a_banner(simulated, shown):
+    html = page(kit.snapshot(kit.full_device(simulated=simulated)), LINKS)
+    assert ('<p class="banner">Simulated: these devices do not exist.</p>' in html) == shown
+
+
+def test_an_empty_node_says_so():
+    text = Page(page(replace(kit.snapshot(), hostname="bare"), LINKS)).text
+    assert "No accelerator was found on this node." in text
+    assert "No source has been asked yet." in text

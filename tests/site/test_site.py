@@ -1,0 +1,288 @@
+"""The site's answers: right, made once for each snapshot, whole when compressed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_text
+
+import snapshot_kit as kit
+from page_lint import complaints
+from telemetry_daemon.web.messages import Request
+from telemetry_daemon.web.process_metrics import ProcessMetrics
+from telemetry_daemon.web.site import Site
+from telemetry_exporters.prometheus import Syntax, text_page
+from telemetry_parsers.model import MergedReading, Metric
+
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+PROCESS_TEXT = b"# HELP process_max_fds Most.\n# TYPE process_max_fds gauge\nprocess_max_fds 1024.0\n"
+
+
+class Node:
+    """A node whose snapshot, readiness and process metrics a test sets; counts what the site asks for."""
+
+    def __init__(self, snapshot=None, **site):
+        self.snapshot = kit.snapshot(kit.full_device(), sources=(kit.source(),)) if snapshot is None else snapshot
+        self.readiness = (True, "ready")
+        self.process_text = PROCESS_TEXT
+        self.process_reads = 0
+        self.site = Site(lambda: self.snapshot, lambda: self.readiness, self._process_metrics, **site)
+
+    def _process_metrics(self, syntax):
+        assert isinstance(syntax, Syntax)
+        self.process_reads += 1
+        return self.process_text
+
+    def get(self, target, **headers):
+        path, _, query = target.partition("?")
+        return self.site.respond(
+            Request("GET", path, query, {name.replace("_", "-"): text for name, text in headers.items()})
+        )
+
+
+def body_of(response):
+    body = b"".join(response.body)
+    return gzip.decompress(body) if dict(response.headers).get("Content-Encoding") == "gzip" else body
+
+
+def test_metrics_are_the_page_and_the_process():
+    node = Node()
+    response = node.get("/metrics")
+    assert (response.status, response.content_type) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert body_of(response) == text_page(node.snapshot) + PROCESS_TEXT
+    assert complaints(body_of(response)) == []
+
+
+def test_openmetrics_ends_after_the_process():
+    response = Node().get("/metrics", accept=OPENMETRICS)
+    assert response.content_type.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    assert body_of(response).endswith(PROCESS_TEXT + b"# EOF\n")
+    assert body_of(response).count(b"# EOF") == 1
+    assert "process_max_fds" in {family.name for family in read_openmetrics(body_of(response).decode())}
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+@pytest.mark.parametrize("query", ["", "?name[]=accelerator_up&name[]=process_max_fds", "?name[]=nothing"])
+def test_compressed_and_not_it_is_the_same_page(accept, query):
+    node = Node()
+    plain, compressed = (node.get("/metrics" + query, accept=accept, accept_encoding=one) for one in ("", "gzip"))
+    assert dict(compressed.headers)["Content-Encoding"] == "gzip"
+    assert "Content-Encoding" not in dict(plain.headers)
+    assert body_of(compressed) == body_of(plain)
+    assert plain.content_type == compressed.content_type
+
+
+def test_a_compressed_page_is_one_gzip_member_for_any_tail():
+    node = Node(kit.big_snapshot(2))
+    for length in (0, 1, 100, 70_000):
+        node.process_text = b"# " + b"x" * length + b"\n"
+        body = b"".join(node.get("/metrics", accept_encoding="gzip").body)
+        unpacked = subprocess.run(["gzip", "-dc"], input=body, capture_output=True, check=True).stdout
+        assert unpacked == text_page(node.snapshot) + node.process_text
+        assert body.count(b"\x1f\x8b\x08") == 1
+    assert node.site.rendered.compressions == 1
+
+
+def test_a_page_is_made_once_for_a_snapshot_however_often_it_is_read():
+    node = Node()
+    beginnings = {id(node.get("/metrics", accept_encoding="gzip").body[0]) for _ in range(1000)}
+    assert (node.site.rendered.renders, node.site.rendered.compressions, len(beginnings)) == (1, 1, 1)
+    assert node.process_reads == 1000
+
+
+def test_nothing_is_made_before_it_is_asked_for_and_a_new_snapshot_is_made_anew():
+    node = Node()
+    rendered = node.site.rendered
+    assert rendered.renders == 0
+    for target, count in (("/metrics", 1), ("/metrics", 1), ("/api/v1/snapshot", 2), ("/", 3), ("/healthz", 3)):
+        node.get(target)
+        assert rendered.renders == count
+    node.snapshot = replace(node.snapshot, hostname="node18")
+    assert rendered.renders == 3
+    node.get("/metrics", accept_encoding="gzip")
+    node.get("/metrics", accept=OPENMETRICS)
+    assert (rendered.renders, rendered.compressions) == (5, 1)
+    assert b"node18" in body_of(node.get("/"))
+
+
+def test_an_equal_snapshot_that_is_another_object_is_made_anew():
+    node = Node()
+    node.get("/metrics")
+    node.snapshot = replace(node.snapshot)
+    node.get("/metrics")
+    assert node.site.rendered.renders == 2
+
+
+@given(st.lists(st.sampled_from(["/metrics", "/api/v1/snapshot", "/", "new"]), max_size=30), st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_every_answer_is_that_of_the_snapshot_that_holds(steps, compressed):
+    node = Node(kit.snapshot(kit.device(0, kit.reading("power_watts", 0.0))))
+    watts = 0
+    for step in steps:
+        if step == "new":
+            watts += 1
+            node.snapshot = kit.snapshot(kit.device(0, kit.reading("power_watts", float(watts))))
+        else:
+            body = body_of(node.get(step, accept_encoding="gzip" if compressed else "")).decode()
+            wanted = {"/metrics": f"}} {watts}.0\n", "/": f">{watts} W<"}.get(step, f'"power_watts": {watts}.0')
+            assert wanted in body
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("name[]=accelerator_power_watts", ["accelerator_power_watts"]),
+        ("name%5B%5D=accelerator_power_watts", ["accelerator_power_watts"]),
+        ("name[]=accelerator_up&name[]=accelerator_info", ["accelerator_info", "accelerator_up"]),
+        ("name[]=accelerator_energy_joules_total", ["accelerator_energy_joules_total"]),
+        ("name[]=process_max_fds", ["process_max_fds"]),
+        ("name[]=accelerator", []),
+        ("name[]=accelerator_power", []),
+        ("name[]=%ff%00", []),
+        ("name[]=", None),
+        ("other=1", None),
+    ],
+)
+def test_a_page_of_some_names(query, names):
+    response = Node().get("/metrics?" + query)
+    page = body_of(response)
+    found = [line.split()[2] for line in page.decode().splitlines() if line.startswith("# TYPE")]
+    assert response.status == 200
+    assert complaints(page) == []
+    if names is None:
+        assert len(found) > 10
+    else:
+        assert found == names
+        whole = body_of(Node().get("/metrics"))
+        assert all(line in whole.splitlines() for line in page.splitlines())
+
+
+def test_in_openmetrics_families_and_samples_both_go_by_name():
+    node = Node()
+    for name in ("accelerator_energy_joules", "accelerator_energy_joules_total"):
+        page = body_of(node.get(f"/metrics?name[]={name}", accept=OPENMETRICS)).decode()
+        (family,) = read_openmetrics(page)
+        assert (family.name, len(family.samples)) == ("accelerator_energy_joules", 1)
+
+
+@given(st.lists(st.sampled_from(["accelerator_info", "accelerator_up", "accelerator_fan_ratio", "x"]), min_size=1))
+@settings(max_examples=20, deadline=None)
+def test_a_page_of_some_names_is_what_prometheus_client_restricts_it_to(names):
+    node = Node(kit.big_snapshot(2, 40))
+    page = body_of(node.get("/metrics?" + "&".join(f"name[]={name}" for name in names))).decode()
+    found = {family.name for family in read_text(page)}
+    assert found == set(names) - {"x"}
+
+
+@pytest.mark.parametrize(
+    ("readiness", "status", "body"),
+    [((True, "ready"), 200, b"ready\n"), ((False, "waiting for nvml"), 503, b"waiting for nvml\n")],
+)
+def test_readiness(readiness, status, body):
+    node = Node()
+    node.readiness = readiness
+    response = node.get("/readyz")
+    assert (response.status, body_of(response)) == (status, body)
+
+
+def test_health_needs_nothing():
+    response = Node().get("/healthz")
+    assert (response.status, body_of(response), response.content_type) == (200, b"ok\n", "text/plain; charset=utf-8")
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_the_document(encoding):
+    node = Node()
+    response = node.get("/api/v1/snapshot", accept_encoding=encoding)
+    assert response.content_type == "application/json; charset=utf-8"
+    assert dict(response.headers)["Cache-Control"] == "no-store"
+    document = json.loads(body_of(response))
+    assert (document["schema"], len(document["devices"])) == ("telemetry.snapshot/1", 1)
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/metrics/", "/METRICS", "", "/api/v1", "/healthz/x", "/../etc/passwd"])
+def test_elsewhere_is_nothing_but_a_hint(path):
+    response = Node().get(path)
+    assert response.status == 404
+    assert body_of(response) == b"Not found. There are / and /api/v1/snapshot, /healthz, /readyz, /metrics.\n"
+
+
+def test_metrics_may_be_elsewhere():
+    node = Node(telemetry_path="/accelerators")
+    assert node.get("/metrics").status == 404
+    assert node.get("/accelerators").status == 200
+    assert b'href="/accelerators"' in body_of(node.get("/"))
+
+
+def test_caches_on_the_way_are_told_what_an_answer_depends_on():
+    node = Node()
+    assert dict(node.get("/metrics").headers)["Vary"] == "Accept, Accept-Encoding"
+    assert dict(node.get("/api/v1/snapshot").headers)["Vary"] == "Accept-Encoding"
+    assert all(
+        dict(node.get(target).headers)["Cache-Control"] == "no-store"
+        for target in ("/", "/api/v1/snapshot", "/healthz", "/readyz")
+    )
+
+
+def test_a_plugins_metrics_are_everywhere():
+    metric = Metric("accelerator_acme_tank_ratio", "gauge", "ratio", "Level of the tank.", 0, 1, "tank")
+    extra = {}
+    node = Node(kit.snapshot(kit.device(0, MergedReading("acme_tank_ratio", "left", 0.5, "acme"))), extra=extra)
+    assert b"acme_tank" not in body_of(node.get("/metrics"))
+    extra[metric.key] = metric  # a plugin that was loaded later
+    node.snapshot = replace(node.snapshot)
+    assert b"accelerator_acme_tank_ratio{" in body_of(node.get("/metrics"))
+    assert json.loads(body_of(node.get("/api/v1/snapshot")))["devices"][0]["readings"] == {
+        "acme_tank_ratio": {"left": 0.5}
+    }
+
+
+def test_with_nothing_known_metrics_are_those_of_the_process():
+    response = Node(kit.snapshot()).get("/metrics")
+    assert (response.status, body_of(response)) == (200, PROCESS_TEXT)
+
+
+@pytest.mark.parametrize("syntax", Syntax)
+def test_process_metrics_are_of_this_process_and_of_nothing_else(syntax):
+    page = ProcessMetrics().render(syntax).decode()
+    families = list(read_openmetrics(page + "# EOF\n") if syntax is Syntax.OPENMETRICS else read_text(page))
+    values = {sample.name: sample.value for family in families for sample in family.samples}
+    assert set(values) == {
+        "process_virtual_memory_bytes",
+        "process_resident_memory_bytes",
+        "process_start_time_seconds",
+        "process_cpu_seconds_total",
+        "process_open_fds",
+        "process_max_fds",
+    }
+    assert values["process_resident_memory_bytes"] > 10_000_000
+    assert 0 < values["process_open_fds"] < values["process_max_fds"]
+
+
+def test_a_whole_answer_with_real_process_metrics_is_read_by_every_parser():
+    node = Node(kit.big_snapshot(2, 200))
+    site = Site(lambda: node.snapshot, lambda: (True, ""), ProcessMetrics().render)
+    answers = [
+        body_of(site.respond(Request("GET", "/metrics", "", {"accept": accept, "accept-encoding": "gzip"})))
+        for accept in ("", OPENMETRICS)
+    ]
+    assert complaints(answers[0]) == []
+    counts = [len(list(read(page.decode()))) for read, page in zip((read_text, read_openmetrics), answers, strict=True)]
+    assert counts[0] == counts[1] > 60
+
+
+@pytest.mark.needs("promtool")
+def test_promtool_has_nothing_to_say_of_a_whole_answer():
+    site = Site(lambda: kit.big_snapshot(2, 200), lambda: (True, ""), ProcessMetrics().render)
+    page = body_of(site.respond(Request("GET", "/metrics")))
+    done = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert re.search(rb"^process_resident_memory_bytes ", page, re.MULTILINE)
