@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from telemetry_daemon import schedule
 from telemetry_daemon.health import Verdict
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.source import Answer, Source
@@ -75,7 +74,7 @@ class OneShot:
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
-            answer = source.ask(schedule.within(poll, left * _READER_SHARE), store.targets(source.name))
+            answer = source.ask(poll, store.targets(source.name), left * _READER_SHARE)
             answer = self._substitute(source, answer)
             if self._clock.monotonic() < until:
                 store.put(source.name, poll, answer.capture, answer.report, answer.verdict, _LIFE_SECONDS)

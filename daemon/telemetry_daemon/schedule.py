@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from telemetry_daemon.settings import Mode, SourceSettings
 from telemetry_parsers.metrics import CORE_KEYS
@@ -69,8 +69,3 @@ def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
     if mode != "auto" or need.needed != covered or now - need.since < CHANGE_MODE_AFTER_SECONDS:
         return need
     return Need(not covered, now)
-
-
-def within(poll: Poll, seconds: float) -> Poll:
-    """The poll with no more time than this."""
-    return replace(poll, deadline=min(poll.deadline, seconds))

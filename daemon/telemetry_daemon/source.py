@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -59,11 +60,11 @@ class Source:
         """The source's name."""
         return self.parser.name
 
-    def ask(self, poll: Poll, targets: Targets) -> Answer:
-        """The poll's answer; every failure is an answer too."""
+    def ask(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
+        """The poll's answer, in no more time than its deadline and the limit; every failure is an answer too."""
         if self.settings.mode == "never":
             return self._not_asked(poll, Failure("disabled", None, "switched off by the configuration"))
-        poll = replace(poll, deadline=schedule.deadline(poll, self.settings))
+        poll = replace(poll, deadline=min(limit_seconds, schedule.deadline(poll, self.settings)))
         pci = self._pci(self.parser.vendor)
         if poll.wakes and pci.suspended and not self.settings.wake_suspended:
             text = f"{pci.suspended} of {pci.count} devices sleep and are not woken"

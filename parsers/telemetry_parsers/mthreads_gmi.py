@@ -9,10 +9,10 @@ from dataclasses import replace
 from telemetry_parsers import mthreads_keys, mthreads_query, mthreads_table
 from telemetry_parsers.answers import error_report, failed, not_read, told, torn
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
 from telemetry_parsers.mthreads_words import ERRORS, SILENT, TOOL, VENDOR, Answer
 from telemetry_parsers.texts import MOST_LINES, Line, foreign_tool, lines, quote
-from telemetry_parsers.together import together
 
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
@@ -26,7 +26,7 @@ def parse(capture: Capture) -> Report:
     if refusal is not None:
         return refusal
     reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", SILENT)]
-    return together(reports)
+    return combine_reports(reports)
 
 
 def _one(output: Output) -> Report:

@@ -56,6 +56,35 @@ def test_outcome_is_the_best_and_problems_are_kept():
     bad = Report(outcome="failed", reason="exit_status", problems=(Problem("line 1", "no"),), unknown_fields=("b",))
     good = report(Device("x", 0), facts=(("tool_version", "1"),), unknown_fields=("a",))
     combined = combine_reports([bad, good])
-    assert (combined.outcome, combined.problems, combined.unknown_fields) == ("ok", bad.problems, ("a", "b"))
+    assert (combined.outcome, combined.problems, combined.unknown_fields) == ("ok", bad.problems, ("b", "a"))
     assert combined.facts == (("tool_version", "1"),)
     assert combine_reports([bad]).reason == "exit_status"
+
+
+def test_contradicting_identities_are_two_devices():
+    """One index with two bus addresses, uuids or serials is two devices."""
+    for fact in ({"bus_id": "0000:09:00.0"}, {"uuid": "GPU-1111-aaaa"}, {"serial": "S1"}):
+        other = {name: value[:-1] + "2" for name, value in fact.items()}
+        assert len(combine_reports([report(Device("x", 0, **fact)), report(Device("x", 0, **other))]).devices) == 2
+
+
+def test_two_rows_of_one_output_are_two_devices():
+    """Only different outputs speak of the same device."""
+    assert len(combine_reports([report(Device("x", 0), Device("x", 0)), report()]).devices) == 2
+
+
+def test_devices_without_any_name_are_never_the_same():
+    """Nothing says that they are one."""
+    assert len(combine_reports([report(Device("x")), report(Device("x"))]).devices) == 2
+
+
+def test_the_processes_of_a_device_come_from_one_output():
+    """Two lists of one device are not added up."""
+    listed = report(Device("x", 0), processes=(Process(0, 10, "p"), Process(0, 11, "q")))
+    assert [process.pid for process in combine_reports([listed, listed]).processes] == [10, 11]
+
+
+def test_one_report_is_itself():
+    """Nothing is changed when there is nothing to combine."""
+    one = report(Device("x", 0))
+    assert combine_reports([one]) is one

@@ -14,59 +14,63 @@ _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 def combine_reports(reports: Sequence[Report]) -> Report:
     """One report: the same device of several outputs once, the first number of each reading."""
+    if len(reports) == 1:
+        return reports[0]
     best = min(reports, key=lambda report: _BEST_FIRST.index(report.outcome))
     devices: list[Device] = []
     readings: dict[tuple[int | None, str, str], Reading] = {}
     events: list[Event] = []
-    processes: dict[tuple[int, int], Process] = {}
+    processes: list[Process] = []
     for report in reports:
-        places = [_place(devices, device) for device in report.devices]
-        _link_parents(devices, report.devices, places)
+        places = _places(devices, report.devices)
         for reading in report.readings:
             _keep_first_number(readings, replace(reading, device=_moved(places, reading.device)))
         events += [replace(event, device=_moved(places, event.device)) for event in report.events]
-        for process in report.processes:
-            place = places[process.device]
-            processes.setdefault((place, process.pid), replace(process, device=place))
+        listed = {process.device for process in processes}
+        moved = [replace(process, device=places[process.device]) for process in report.processes]
+        processes += [process for process in moved if process.device not in listed]
     return replace(
         best,
         devices=tuple(devices),
         readings=tuple(readings.values()),
         events=tuple(events),
-        processes=tuple(processes.values()),
-        problems=tuple(problem for report in reports for problem in report.problems),
-        unknown_fields=tuple(sorted({field for report in reports for field in report.unknown_fields})),
+        processes=tuple(processes),
+        problems=tuple(dict.fromkeys(problem for report in reports for problem in report.problems)),
+        unknown_fields=tuple(dict.fromkeys(field for report in reports for field in report.unknown_fields)),
         facts=tuple(sorted({key: value for report in reversed(reports) for key, value in report.facts}.items())),
     )
 
 
 def _same(first: Device, second: Device) -> bool:
-    """Whether two outputs of one tool speak of one device."""
-    if first.vendor != second.vendor or first.partition != second.partition:
+    """Whether two outputs of one tool speak of one device: by index, which no identity may contradict."""
+    if first.vendor != second.vendor or first.partition != second.partition or first.index != second.index:
         return False
-    if first.bus_id and second.bus_id:
-        return first.bus_id == second.bus_id
-    uuids = canonical_uuid(first.uuid), canonical_uuid(second.uuid)
-    if None not in uuids and first.index is None:
-        return uuids[0] == uuids[1]
-    return first.index is not None and first.index == second.index
+    identities = [
+        (first.bus_id, second.bus_id),
+        (canonical_uuid(first.uuid), canonical_uuid(second.uuid)),
+        (first.serial, second.serial),
+    ]
+    told_twice = [(one, other) for one, other in identities if one is not None and other is not None]
+    return all(one == other for one, other in told_twice) and (first.index is not None or bool(told_twice))
 
 
-def _place(devices: list[Device], device: Device) -> int:
-    """The position of the device among those known, to which it is added when new."""
-    unlinked = replace(device, parent=None)
-    for position, known in enumerate(devices):
-        if _same(known, device):
-            devices[position] = combine(known, unlinked)
-            return position
-    devices.append(unlinked)
-    return len(devices) - 1
-
-
-def _link_parents(devices: list[Device], told: Sequence[Device], places: Sequence[int]) -> None:
+def _places(devices: list[Device], told: Sequence[Device]) -> list[int]:
+    """The positions of a report's devices among those of earlier reports, to which new ones are added."""
+    earlier = len(devices)
+    places = []
+    for device in told:
+        unlinked = replace(device, parent=None)
+        place = next((at for at in range(earlier) if _same(devices[at], device)), None)
+        if place is None:
+            place = len(devices)
+            devices.append(unlinked)
+        else:
+            devices[place] = combine(devices[place], unlinked)
+        places.append(place)
     for device, place in zip(told, places, strict=True):
         if device.parent is not None and devices[place].parent is None:
             devices[place] = replace(devices[place], parent=places[device.parent])
+    return places
 
 
 def _moved(places: Sequence[int], position: int | None) -> int | None:
