@@ -1,6 +1,6 @@
 """What the daemon costs: memory over many polls, CPU of an idle daemon, start of a command, size of each import.
 
-    python benchmarks/bench_cost.py [seconds to watch the daemon]
+python benchmarks/bench_cost.py [seconds to watch the daemon]
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def print_polls() -> None:
             first = rss_mib()
     gc.collect()
     print("== 10,000 polls of 8 devices, each parsed, merged and rendered")
-    print(f"RSS after 100 polls {first:.1f} MiB, after 10,000 polls {rss_mib():.1f} MiB (ratio {rss_mib() / first:.3f})")
+    print(
+        f"RSS after 100 polls {first:.1f} MiB, after 10,000 polls {rss_mib():.1f} MiB (ratio {rss_mib() / first:.3f})"
+    )
     print(f"CPU per poll: {ours / 10_000 * 1e3:.2f} ms, parsing, merging and rendering together")
 
 
@@ -131,7 +133,9 @@ def print_commands() -> None:
     empty = median_ms([sys.executable, "-c", ""])
     for arguments in (["version"], ["--help"]):
         took = median_ms([sys.executable, "-m", "telemetry_daemon.cli", *arguments])
-        print(f"telemetry {' '.join(arguments):<10} {took:6.0f} ms, {took / empty:.1f} × an empty Python ({empty:.0f} ms)")
+        print(
+            f"telemetry {' '.join(arguments):<10} {took:6.0f} ms, {took / empty:.1f} × an empty Python ({empty:.0f} ms)"
+        )
 
 
 def median_ms(command: list[str]) -> float:

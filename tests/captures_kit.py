@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from telemetry_parsers.codec import capture_from_plain, decode_line, report_to_plain
+from telemetry_parsers.codec.captures import capture_from_plain, decode_line, report_to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Report
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from telemetry_parsers.codec import DescribedParser
+from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.model import (
     REASONS,
     STATES,

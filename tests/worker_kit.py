@@ -13,7 +13,7 @@ from typing import Any
 
 from telemetry_daemon.readers.process import Launch, Process, ToolProcess, launch
 from telemetry_daemon.readers.worker import Worker
-from telemetry_parsers.codec import capture_to_plain
+from telemetry_parsers.codec.captures import capture_to_plain
 from telemetry_parsers.model import Capture, Library, Output
 
 NAUGHTY = Path(__file__).parent / "workers" / "naughty_plugin.py"

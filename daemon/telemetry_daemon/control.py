@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from telemetry_parsers.codec.fields import CodecError, decode_line
 from telemetry_parsers.model import Plain
-from telemetry_parsers.plain import CodecError, decode_line
 
 log = logging.getLogger(__name__)
 

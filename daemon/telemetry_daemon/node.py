@@ -91,7 +91,9 @@ class RealNode:
             return made[kind]
 
         readers = {poll.name: reader(poll) for poll in item.parser.polls}
-        return Source(item.parser, readers, of_source, self._bus.view, self._clock, self._on_capture)
+        worker = item.worker
+        cpu = (lambda: worker.cpu_seconds) if worker is not None else (lambda: 0.0)
+        return Source(item.parser, readers, of_source, self._bus.view, self._clock, self._on_capture, cpu)
 
     def failures(self) -> tuple[str, ...]:
         """The plugins that could not be loaded."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from telemetry_parsers.codec import DescribedParser
-from telemetry_parsers.declaration import TAKEN_LABELS, is_label, is_word, rows
+from telemetry_parsers.checks.declaration import TAKEN_LABELS, is_label, is_word, rows
+from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Device, Event, Metric, Problem, Process, Reading, Report
 

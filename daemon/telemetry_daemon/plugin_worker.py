@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from telemetry_daemon.plugin_report import believed
 from telemetry_daemon.readers.worker import Worker, WorkerError
-from telemetry_parsers.codec import (
+from telemetry_parsers.codec.captures import (
     CodecError,
     DescribedParser,
     capture_to_plain,

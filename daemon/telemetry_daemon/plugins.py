@@ -16,11 +16,11 @@ from telemetry_daemon.plugin_worker import Patience, describe, isolated
 from telemetry_daemon.readers.targets import load as load_target
 from telemetry_daemon.readers.targets import told
 from telemetry_daemon.readers.worker import Worker, WorkerError, WorkerTimeout
-from telemetry_parsers.codec import CodecError, described_parser_from_plain, parser_to_plain
+from telemetry_parsers.checks.declaration import violations
+from telemetry_parsers.checks.shape import shape_violations
+from telemetry_parsers.codec.captures import CodecError, described_parser_from_plain, parser_to_plain
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.declaration import violations
 from telemetry_parsers.model import Library, Metric
-from telemetry_parsers.shape import shape_violations
 
 PATIENCE = Patience()
 # So many plugins are described at once: one that hangs at import must not keep the others waiting.

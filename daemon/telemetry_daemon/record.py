@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, final
 
-from telemetry_parsers.codec import CodecError, capture_to_plain, encode_line
+from telemetry_parsers.codec.captures import CodecError, capture_to_plain, encode_line
 from telemetry_parsers.model import Capture
 
 

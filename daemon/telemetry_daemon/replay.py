@@ -13,7 +13,7 @@ from pathlib import Path
 
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.times import Clock
-from telemetry_parsers.codec import CodecError, capture_from_plain, decode_line
+from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
 from telemetry_parsers.model import Capture, Failure, Poll
 
 _Key = tuple[str, str]

@@ -37,7 +37,10 @@ class Answer:
 
 
 class Source:
-    """A parser with the readers of its polls and its settings in force."""
+    """A parser with the readers of its polls and its settings in force.
+
+    `worker_cpu_seconds` counts the CPU time of the process in which a plugin's parser runs.
+    """
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class Source:
         pci: Callable[[str], PciView],
         clock: Clock,
         on_capture: Callable[[Capture], None],
+        worker_cpu_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.parser = parser
         self.settings = settings
@@ -54,6 +58,7 @@ class Source:
         self._pci = pci
         self._clock = clock
         self._on_capture = on_capture
+        self._worker_cpu_seconds = worker_cpu_seconds
 
     @property
     def name(self) -> str:
@@ -74,7 +79,9 @@ class Source:
         for _ in range(tries):
             capture = reader.read(poll, targets)
             self._on_capture(capture)
+            before = self._worker_cpu_seconds()
             report = self._parse(capture)
+            capture = replace(capture, cpu_seconds=capture.cpu_seconds + self._worker_cpu_seconds() - before)
             if report is None or report.outcome != "wrong_request" or not isinstance(reader, CommandReader):
                 break
             if not reader.reject(capture):

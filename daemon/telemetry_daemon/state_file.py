@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from telemetry_parsers.codec.fields import CodecError, Fields, decode_line
 from telemetry_parsers.model import Identity, Plain
-from telemetry_parsers.plain import CodecError, Fields, decode_line
 
 log = logging.getLogger(__name__)
 

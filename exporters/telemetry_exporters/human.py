@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from types import MappingProxyType
 
+from telemetry_parsers.metrics import CATALOGUE
 from telemetry_parsers.model import Metric
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -111,8 +113,17 @@ def in_words(value: float, metric: Metric) -> str:
 
 
 def name(metric: Metric) -> str:
-    """What the metric is of, in words; its unit stands beside the value."""
+    """What the metric is of, in words; its unit stands beside the value, and here where two differ by it only."""
+    short = _without_unit(metric)
+    return (short if _SHORT_NAMES[short] < 2 else f"{short} {metric.unit}").replace("_", " ")
+
+
+def _without_unit(metric: Metric) -> str:
     key = metric.key.removeprefix("telemetry_host_")
     if metric.kind == "counter":
         key = key.removesuffix("_total")
-    return key.removesuffix("_" + metric.unit).replace("_", " ") if metric.unit else key.replace("_", " ")
+    return key.removesuffix("_" + metric.unit) if metric.unit else key
+
+
+# `memory_used_bytes` and `memory_used_ratio` are told apart by their units.
+_SHORT_NAMES = Counter(_without_unit(metric) for metric in CATALOGUE if metric.scope == "device")

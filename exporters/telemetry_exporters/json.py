@@ -34,7 +34,7 @@ def document(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> _D
     return {
         "schema": SCHEMA,
         "time": utc_time(shown.wall_time),
-        "hostname": shown.hostname,
+        "hostname": shown.hostname or None,
         "host": {"readings": _numbers(shown.host, metrics)},
         "sources": [_source(source, shown.monotonic_time) for source in shown.sources],
         "devices": [_device(device, metrics) for device in shown.devices],

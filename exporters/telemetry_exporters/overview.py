@@ -164,8 +164,8 @@ def inventory(snapshot: Snapshot) -> str:
 
 
 def title(snapshot: Snapshot) -> str:
-    """The node in a line: its name, its devices, the time."""
-    return f"{snapshot.hostname}, {inventory(snapshot)}, {human.utc(snapshot.wall_time)}"
+    """The node in a line: its name where it is known, its devices, the time."""
+    return ", ".join(filter(None, (snapshot.hostname, inventory(snapshot), human.utc(snapshot.wall_time))))
 
 
 def simulation_note(snapshot: Snapshot) -> str:

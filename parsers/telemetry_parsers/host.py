@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.answers import failed, not_read, told
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Capture, Library, Output, Plain, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.texts import quote
+from telemetry_parsers.text.answers import failed, not_read, told
+from telemetry_parsers.text.lines import quote
 
 _PREFIX = "telemetry_host_"
 # Above any real byte count, and small enough to be a float.

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import codec_kit
-from telemetry_parsers import codec
+from telemetry_parsers.codec import captures as codec
 from telemetry_parsers.model import (
     Absent,
     Capture,

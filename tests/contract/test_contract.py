@@ -17,15 +17,15 @@ from captures_kit import (
     shared_text,
     text_capture,
 )
-from telemetry_parsers.contract import Parser
-from telemetry_parsers.contract_checks import (
+from telemetry_parsers.checks.laws import numbers
+from telemetry_parsers.checks.suite import (
     check,
     cut_violations,
+    declared_violations,
     parse_violations,
     sample_violations,
-    shape_violations,
 )
-from telemetry_parsers.contract_laws import numbers
+from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture
 
 PARSERS = registered_parsers()
@@ -40,7 +40,7 @@ def samples(case: Case) -> list[Capture]:
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_parser_says_of_itself_what_it_must(name: str) -> None:
     assert PARSERS[name].name == name
-    assert shape_violations(PARSERS[name]) == []
+    assert declared_violations(PARSERS[name]) == []
 
 
 @pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from telemetry_parsers.checks.suite import check, declared_violations
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.contract_checks import check, shape_violations
 from telemetry_parsers.model import (
     Absent,
     Capture,
@@ -210,7 +210,7 @@ BROKEN_SHAPES = {
     "gives wobble_per_minute": parser(careful, gives=("wobble_per_minute",)),
     "gives telemetry_source_up": parser(careful, gives=("telemetry_source_up",)),
     "its name must begin with accelerator_foo_": parser(careful, metrics=(replace(OWN, name="accelerator_wobble"),)),
-    "is in the catalogue already": parser(careful, metrics=(replace(OWN, name="accelerator_power_watts"),)),
+    "the catalogue has a metric of that name": parser(careful, metrics=(replace(OWN, name="accelerator_power_watts"),)),
     "_total is for counters": parser(careful, metrics=(replace(OWN, kind="counter"),)),
     "gauges and counters of devices only": parser(careful, metrics=(replace(OWN, scope="host"),)),
     "needs a help text and a range": parser(careful, metrics=(replace(OWN, help=" "),)),
@@ -237,7 +237,7 @@ BROKEN_SHAPES = {
 
 @pytest.mark.parametrize("words", sorted(BROKEN_SHAPES))
 def test_a_wrong_shape_is_found(words: str) -> None:
-    violations = shape_violations(BROKEN_SHAPES[words])
+    violations = declared_violations(BROKEN_SHAPES[words])
     assert any(words in violation for violation in violations), violations
 
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from captures_kit import own_cases, registered_parsers
-from telemetry_parsers.contract_checks import parse_violations
-from telemetry_parsers.contract_mutations import NASTY_DATA, NASTY_WORDS
+from telemetry_parsers.checks.mutations import NASTY_DATA, NASTY_WORDS
+from telemetry_parsers.checks.suite import parse_violations
 from telemetry_parsers.model import Capture, Plain
 
 PARSERS = registered_parsers()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_parsers.answers import MOST_PROBLEMS, ErrorText, error_report, not_read, told, torn
 from telemetry_parsers.model import Capture, Failure, Library, Problem, Report
-from telemetry_parsers.texts import lines
+from telemetry_parsers.text.answers import MOST_PROBLEMS, ErrorText, error_report, not_read, told, torn
+from telemetry_parsers.text.lines import lines
 
 
 @pytest.mark.parametrize(

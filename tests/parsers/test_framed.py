@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from telemetry_parsers.framed import Shape, Table, headings_in, is_rule, read_table
-from telemetry_parsers.texts import lines
+from telemetry_parsers.text.framed import Shape, Table, headings_in, is_rule, read_table
+from telemetry_parsers.text.lines import lines
 
 SHAPE = Shape(
     headings=frozenset({"id", "name", "bus", "load", "mem", "kind", "perf", "temp", "mode"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_parsers.texts import TOOL_MARKS, bus_address, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import TOOL_MARKS, bus_address, foreign_tool, lines, quote
 
 
 def test_lines_are_numbered_and_lose_colours_and_carriage_returns() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from telemetry_parsers.codec import DescribedParser
-from telemetry_parsers.declaration import rows, violations
+from telemetry_parsers.checks.declaration import rows, violations
+from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Command, Files, Library, Metric, Poll
 

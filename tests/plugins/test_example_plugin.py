@@ -74,7 +74,7 @@ import json, sys
 from telemetry_daemon import plugins
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.worker import WorkerReader
-from telemetry_parsers.codec import capture_to_plain, report_to_plain
+from telemetry_parsers.codec.captures import capture_to_plain, report_to_plain
 from telemetry_parsers.model import Capture, Output
 
 with plugins.load() as loaded:

@@ -22,7 +22,7 @@ from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
 from telemetry_daemon.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
-from telemetry_parsers.codec import capture_from_plain, capture_to_plain
+from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
 from telemetry_parsers.model import VENDORS, Absent, Capture, Command, Device, Library, Output, Report

@@ -201,6 +201,20 @@ def test_a_client_that_leaves_during_its_check_harms_nobody(web_file: WebFile) -
         until(lambda: running.connections() == 0, "the end of all connections")
 
 
+def test_a_full_send_buffer_during_a_check_does_not_end_the_connection(web_file: WebFile) -> None:
+    with running_server(config_file=web_file(users(("alice", DEAR_HASH)))) as running:
+        client = ask(running, "alice", "secret")
+
+        async def fill_and_drain() -> None:
+            (connection,) = running.server._house.crowd.everyone()
+            connection.pause_writing()
+            connection.resume_writing()
+
+        until(lambda: running.standing("ANSWERING") == 1, "the check")
+        running.call(fill_and_drain())
+        assert statuses([client]) == [200]
+
+
 def test_the_server_ends_while_checks_are_waiting(web_file: WebFile) -> None:
     dear = bcrypt.hashpw(b"secret", bcrypt.gensalt(12)).decode()
     with running_server(config_file=web_file(users(("alice", dear)))) as running:

@@ -17,7 +17,7 @@ from telemetry_daemon.health import judge
 from telemetry_daemon.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail
-from telemetry_parsers.codec import CodecError, capture_from_plain, decode_line
+from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot

@@ -14,7 +14,7 @@ from pathlib import Path
 from telemetry_daemon.readers.alternatives import Alternatives, Choice
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.pipes import Pipes
-from telemetry_daemon.readers.process import Launch, Launcher, Process, launch
+from telemetry_daemon.readers.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
 from telemetry_daemon.readers.supervise import Limits, Run, settle, supervise
 from telemetry_daemon.readers.toollock import HeldLock, ToolBusyError, ToolLocks
 from telemetry_daemon.readers.tools import Whereabouts
@@ -29,18 +29,6 @@ from telemetry_daemon.readers.verdict import (
 )
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
 
-# What systemd tells the daemon is not for its tools: one that answers NOTIFY_SOCKET would speak for us.
-_NOT_FOR_TOOLS = frozenset(
-    {
-        "NOTIFY_SOCKET",
-        "WATCHDOG_PID",
-        "WATCHDOG_USEC",
-        "LISTEN_PID",
-        "LISTEN_FDS",
-        "LISTEN_FDNAMES",
-        "JOURNAL_STREAM",
-    }
-)
 _LOCALE = {"LC_ALL": "C", "LANG": "C"}
 # `close` may take a second in all: SIGTERM's grace and the wait after SIGKILL (see Limits) fit into it.
 _CLOSE_SECONDS = 0.9
@@ -285,4 +273,4 @@ def _lines(request: Command, choice: Choice, targets: Targets) -> list[tuple[str
 
 
 def _for_tools(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name not in _NOT_FOR_TOOLS} | _LOCALE
+    return {name: value for name, value in environment.items() if name not in NOT_FOR_CHILDREN} | _LOCALE

@@ -10,6 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+# What systemd tells the daemon is not for its children: one that answers NOTIFY_SOCKET would speak for us.
+NOT_FOR_CHILDREN = frozenset(
+    {
+        "NOTIFY_SOCKET",
+        "WATCHDOG_PID",
+        "WATCHDOG_USEC",
+        "LISTEN_PID",
+        "LISTEN_FDS",
+        "LISTEN_FDNAMES",
+        "JOURNAL_STREAM",
+    }
+)
 _PROC = Path("/proc")
 
 

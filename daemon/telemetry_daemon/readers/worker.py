@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.process import Launcher, launch
+from telemetry_daemon.readers.process import NOT_FOR_CHILDREN, Launcher, launch
 from telemetry_daemon.readers.worker_link import GoneError, LateError, Link, OverflowingError
-from telemetry_parsers.codec import (
+from telemetry_parsers.codec.captures import (
     CodecError,
     decode_line,
     encode_line,
@@ -19,8 +19,8 @@ from telemetry_parsers.codec import (
     output_from_plain,
     request_to_plain,
 )
+from telemetry_parsers.codec.fields import Fields
 from telemetry_parsers.model import REASONS, Capture, Failure, Library, Output, Plain, Poll, Reason, State
-from telemetry_parsers.plain import Fields
 
 _LONGEST_BACK_OFF_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
@@ -29,8 +29,6 @@ _RENEWAL_SECONDS = 30.0
 _ANSWER = frozenset({"id", "cpu_seconds", "error", "result"})
 _ERROR = frozenset({"reason", "text"})
 _READ = frozenset({"outputs", "failure"})
-# What systemd tells the daemon is not for its workers.
-_NOT_FOR_WORKERS = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 
 class WorkerError(Exception):
@@ -174,7 +172,7 @@ class Worker:
         wait_seconds = self._not_before - self._clock()
         if wait_seconds > 0:
             raise WorkerDied(f"{self.label}: {self._trouble}; started again in {wait_seconds:.0f} s")
-        environment = {name: text for name, text in self._environment.items() if name not in _NOT_FOR_WORKERS}
+        environment = {name: text for name, text in self._environment.items() if name not in NOT_FOR_CHILDREN}
         try:
             return Link(self.label, self._launcher, environment, self._interrupted)
         except (OSError, ValueError) as error:

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from telemetry_daemon.readers.targets import BrokenProtocolError, load, told
-from telemetry_parsers.codec import (
+from telemetry_parsers.checks.shape import shape_violations
+from telemetry_parsers.codec.captures import (
     capture_from_plain,
     decode_line,
     encode_line,
@@ -28,7 +29,6 @@ from telemetry_parsers.codec import (
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
 from telemetry_parsers.model import Failure, Files, Library, Output, Plain, Report
-from telemetry_parsers.shape import shape_violations
 
 ANSWER_LIMIT_BYTES = 8 << 20
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from telemetry_parsers.codec.fields import CodecError, Fields, finite
 from telemetry_parsers.metrics import BY_KEY, reading
 from telemetry_parsers.model import (
     VENDORS,
@@ -19,7 +20,6 @@ from telemetry_parsers.model import (
     Reading,
     Report,
 )
-from telemetry_parsers.plain import CodecError, Fields, finite
 
 _FORMS: tuple[Form, ...] = ("data", "json", "text")
 _SAID = frozenset({"vendor", "form", "tool_version", "devices", "events", "processes"})

@@ -57,7 +57,16 @@ class Connection(asyncio.BufferedProtocol):
     """A client from accept to end of file; `Standing` names its states."""
 
     __slots__ = (
-        *("_channel", "_client_finished", "_conversation", "_deadline", "_entrance", "_head_begun", "_house"),
+        *(
+            "_answer_made",
+            "_channel",
+            "_client_finished",
+            "_conversation",
+            "_deadline",
+            "_entrance",
+            "_head_begun",
+            "_house",
+        ),
         *("_is_last_answer", "_lingered_bytes", "_standing", "_to_send", "_transport", "_write_blocked"),
     )
     _transport: asyncio.Transport
@@ -70,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         self._standing = Standing.UNFINISHED
         self._deadline: asyncio.TimerHandle | None = None
         self._to_send: deque[memoryview] = deque()
+        self._answer_made = False
         self._write_blocked = False
         self._head_begun = False
         self._client_finished = False
@@ -113,9 +123,9 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Go on where the kernel's buffer was full."""
         self._write_blocked = False
-        if self._standing is Standing.ANSWERING:
+        if self._answer_made:
             self._send_on()
-        else:
+        elif self._standing is not Standing.ANSWERING:
             self._go_on_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
@@ -264,6 +274,7 @@ class Connection(asyncio.BufferedProtocol):
         if sum(map(len, parts)) <= WRITE_BYTES:
             parts = [b"".join(parts)]
         self._to_send.extend(map(memoryview, parts))
+        self._answer_made = True
         self._send_on()
 
     def _send_on(self) -> None:
@@ -284,6 +295,7 @@ class Connection(asyncio.BufferedProtocol):
             self._answered()
 
     def _answered(self) -> None:
+        self._answer_made = False
         if self._is_last_answer or not self._conversation.go_on():
             self._leave()
             return

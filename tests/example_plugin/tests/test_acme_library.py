@@ -8,8 +8,8 @@ import pytest
 from telemetry_example.acme_library import PARSER
 from telemetry_example.reader import AcmeReader
 
-from telemetry_parsers.codec import capture_from_plain, decode_line
-from telemetry_parsers.contract_checks import check
+from telemetry_parsers.checks.suite import check
+from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Absent
 

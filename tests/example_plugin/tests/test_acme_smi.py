@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from telemetry_example.acme_smi import PARSER
 
-from telemetry_parsers.contract_checks import check
+from telemetry_parsers.checks.suite import check
 from telemetry_parsers.model import Absent, Capture, Output, Report
 
 CAPTURES = Path(__file__).parent.parent / "captures"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from telemetry_example.vendor import COOLANT_FLOW, INDEX_SPACE, VENDOR
-from telemetry_parsers.answers import failed, not_read, told
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Capture, Device, Library, Plain, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.texts import quote
+from telemetry_parsers.text.answers import failed, not_read, told
+from telemetry_parsers.text.lines import quote
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from telemetry_example.vendor import COOLANT_FLOW, INDEX_SPACE, VENDOR
 from telemetry_parsers import units
-from telemetry_parsers.answers import ErrorText, error_report, not_read, told
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Capture, Command, Device, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.texts import Line, bus_address, lines, quote
+from telemetry_parsers.text.answers import ErrorText, error_report, not_read, told
+from telemetry_parsers.text.lines import Line, bus_address, lines, quote
 
 
 @dataclass(frozen=True)

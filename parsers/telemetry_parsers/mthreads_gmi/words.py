@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.answers import ErrorText
 from telemetry_parsers.model import Absent, Report, Value
+from telemetry_parsers.text.answers import ErrorText
 
 VENDOR = "moorethreads"
 TOOL = "mthreads-gmi"

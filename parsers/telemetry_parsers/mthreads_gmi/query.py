@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.answers import failed, told
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Form, Plain, Problem, Reading, Report
-from telemetry_parsers.mthreads_keys import (
+from telemetry_parsers.mthreads_gmi.keys import (
     CARD_KEYS,
     FACTS,
     FAN_COUNT,
@@ -23,8 +22,9 @@ from telemetry_parsers.mthreads_keys import (
     SECTIONS,
     Key,
 )
-from telemetry_parsers.mthreads_words import INDEX_SPACE, MOST_DEVICES, TOOL, VENDOR, Answer, is_echo, known
-from telemetry_parsers.texts import Line, bus_address, quote
+from telemetry_parsers.mthreads_gmi.words import INDEX_SPACE, MOST_DEVICES, TOOL, VENDOR, Answer, is_echo, known
+from telemetry_parsers.text.answers import failed, told
+from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
 _MARKS = ('"Attached GPUs"', '"MTBios Version"')

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-from telemetry_parsers.codec import DescribedParser
+from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.contract import CONTRACT_VERSION, Parser
 from telemetry_parsers.metrics import BY_KEY, BY_NAME, CATALOGUE
 from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Tier

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers import units
-from telemetry_parsers.framed import headings_in, is_rule
 from telemetry_parsers.model import Absent, Problem
-from telemetry_parsers.texts import Line, quote
+from telemetry_parsers.text.framed import headings_in, is_rule
+from telemetry_parsers.text.lines import Line, quote
 
 _TITLE = "processes:"
 _COLUMNS = ("id", "pid", "process name")

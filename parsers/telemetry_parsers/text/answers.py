@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers.model import Capture, Outcome, Problem, Reason, Report
-from telemetry_parsers.texts import Line, quote
+from telemetry_parsers.text.lines import Line, quote
 
 # So many problems are told one by one; a text of a million wrong lines is one fact, not a million.
 MOST_PROBLEMS = 12

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from telemetry_parsers.codec.fields import CodecError, Fields, decode_line, encode_line, jsonable, texts, unexpected
+from telemetry_parsers.codec.reports import report_from_plain, report_to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import (
     REASONS,
@@ -24,8 +26,6 @@ from telemetry_parsers.model import (
     Scope,
     Tier,
 )
-from telemetry_parsers.plain import CodecError, Fields, decode_line, encode_line, jsonable, texts, unexpected
-from telemetry_parsers.report_codec import report_from_plain, report_to_plain
 
 __all__ = [
     "CAPTURE_SCHEMA",

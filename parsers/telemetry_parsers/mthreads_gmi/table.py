@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.answers import failed, told
-from telemetry_parsers.framed import Record, Shape, headings_in, read_table
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Outcome, Problem, Process, Reading, Report, Value
-from telemetry_parsers.mthreads_processes import ProcessTable, is_title, read_processes
-from telemetry_parsers.mthreads_words import (
+from telemetry_parsers.mthreads_gmi.processes import ProcessTable, is_title, read_processes
+from telemetry_parsers.mthreads_gmi.words import (
     INDEX_SPACE,
     MOST_DEVICES,
     TOOL,
@@ -24,7 +22,9 @@ from telemetry_parsers.mthreads_words import (
     known,
     performance_state,
 )
-from telemetry_parsers.texts import Line, bus_address, quote
+from telemetry_parsers.text.answers import failed, told
+from telemetry_parsers.text.framed import Record, Shape, headings_in, read_table
+from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _NOTHING = r"N/A|-"
 SHAPE = Shape(

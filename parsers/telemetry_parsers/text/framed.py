@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from telemetry_parsers.texts import Line
+from telemetry_parsers.text.lines import Line
 
 _RULE_SIGNS = frozenset("-+=| \t")
 _RULE = re.compile(r"-{3}|={3}")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
-from telemetry_parsers.codec import CodecError, report_from_plain, report_to_plain
+from telemetry_parsers.codec.captures import CodecError, report_from_plain, report_to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import (
@@ -23,7 +23,7 @@ from telemetry_parsers.model import (
     Reading,
     Report,
 )
-from telemetry_parsers.texts import plain
+from telemetry_parsers.text.lines import plain
 
 _OUTCOMES = get_args(Outcome)
 _FORMS = get_args(Form)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Value
-from telemetry_parsers.mthreads_words import ecc_enabled, performance_state, yes
+from telemetry_parsers.mthreads_gmi.words import ecc_enabled, performance_state, yes
 
 # Section and key, in lower case with single blanks; the section of a card's own keys is empty.
 Key = tuple[str, str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from telemetry_parsers.codec.fields import Fields
 from telemetry_parsers.model import (
     REASONS,
     Absent,
@@ -18,7 +19,6 @@ from telemetry_parsers.model import (
     Report,
     Value,
 )
-from telemetry_parsers.plain import Fields
 
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _FORMS: tuple[Form, ...] = get_args(Form)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_parsers import mthreads_keys, mthreads_query, mthreads_table
-from telemetry_parsers.answers import error_report, failed, not_read, told, torn
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
-from telemetry_parsers.mthreads_words import ERRORS, SILENT, TOOL, VENDOR, Answer
-from telemetry_parsers.texts import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.mthreads_gmi import keys, query, table
+from telemetry_parsers.mthreads_gmi.words import ERRORS, SILENT, TOOL, VENDOR, Answer
+from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
 
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
@@ -47,11 +47,11 @@ def _one(output: Output) -> Report:
 
 def _shape(found: Sequence[Line], text: str) -> Answer | None:
     """The answer by the shape that the text has, None when it has none of the tool's."""
-    if mthreads_table.is_table(found):
-        return mthreads_table.read(found)
-    if mthreads_query.is_list(found):
-        return mthreads_query.read_list(found)
-    return mthreads_query.read_json(text) or _facts_only(found)
+    if table.is_table(found):
+        return table.read(found)
+    if query.is_list(found):
+        return query.read_list(found)
+    return query.read_json(text) or _facts_only(found)
 
 
 def _facts_only(found: Sequence[Line]) -> Answer | None:
@@ -85,7 +85,7 @@ def _nothing(output: Output, found: Sequence[Line]) -> Report:
 PARSER = SourceParser(
     name=TOOL,
     vendor=VENDOR,
-    gives=tuple(dict.fromkeys((*mthreads_table.GIVES, *mthreads_keys.GIVES))),
+    gives=tuple(dict.fromkeys((*table.GIVES, *keys.GIVES))),
     polls=(
         Poll(
             name="readings",

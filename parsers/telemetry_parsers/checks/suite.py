@@ -1,0 +1,109 @@
+"""The contract suite as a callable: give it a parser and samples of its tool's output, and it says what is wrong."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from telemetry_parsers.checks import declaration
+from telemetry_parsers.checks.laws import numbers, report_violations
+from telemetry_parsers.checks.mutations import cuts, mutations
+from telemetry_parsers.checks.shape import shape_violations
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Output, Report
+
+# Each sample is cut at so many places, and as many of its violations are told.
+_CUTS = 128
+_MOST_VIOLATIONS = 50
+
+Sample = str | Capture
+
+
+def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
+    """What is wrong with a parser, in words: its own shape, and its reports on samples and damaged samples.
+
+    A sample is a text that the tool printed, or a capture. An empty list means that the contract is kept.
+    """
+    violations = declared_violations(parser)
+    for position, sample in enumerate(samples):
+        violations.extend(f"sample {position}: {text}" for text in sample_violations(parser, sample))
+        if len(violations) >= _MOST_VIOLATIONS:
+            break
+    return violations[:_MOST_VIOLATIONS]
+
+
+def sample_violations(parser: Parser, sample: Sample) -> list[str]:
+    """What is wrong with the reports on one sample and on what is left of it when it is damaged."""
+    capture = capture_of(parser, sample)
+    violations = parse_violations(parser, capture)
+    if violations:
+        return violations  # a hundred damaged forms of it would say the same
+    for mutation in mutations(capture):
+        violations.extend(f"{mutation.name}: {text}" for text in parse_violations(parser, mutation.capture))
+    violations.extend(cut_violations(parser, capture))
+    return violations
+
+
+def capture_of(parser: Parser, sample: Sample) -> Capture:
+    """The sample as a capture of the parser's first poll."""
+    if isinstance(sample, Capture):
+        return sample
+    poll = parser.polls[0]
+    return Capture(parser.name, poll.name, poll.request, (Output(text=sample),))
+
+
+def parse_violations(parser: Parser, capture: Capture) -> list[str]:
+    """What is wrong with the report on this one capture."""
+    before = copy.deepcopy(capture)
+    report, again = _parse(parser, capture), _parse(parser, capture)
+    if isinstance(report, _Raised):
+        return [report.text]
+    try:
+        violations = report_violations(parser, capture, report)
+    except (AttributeError, TypeError, ValueError) as error:
+        return [f"gives a report with a field of the wrong type: {error}"]
+    if report != again:
+        violations.append("the same capture gives another report the second time")
+    if repr(before) != repr(capture):  # NaN is not equal to itself, its text is
+        violations.append("changes the capture")
+    return violations
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """What a parser raised instead of giving a report."""
+
+    text: str
+
+
+def _parse(parser: Parser, capture: Capture) -> Report | _Raised:
+    try:
+        return parser.parse(capture)
+    except Exception as error:  # noqa: BLE001 - a foreign parser may raise anything, and that it does is the finding
+        return _Raised(f"raises {type(error).__name__}: {str(error)[:200]}")
+
+
+def cut_violations(parser: Parser, capture: Capture, most: int = _CUTS) -> list[str]:
+    """Numbers that a text gives only when its end is missing: fragments, and counts of what was not printed yet."""
+    if len(capture.outputs) != 1 or not capture.outputs[0].text:
+        return []
+    output = capture.outputs[0]
+    whole = _numbers(_parse(parser, capture))
+    violations: list[str] = []
+    for cut in cuts(output.text, most):
+        report = _parse(parser, replace(capture, outputs=(replace(output, text=output.text[:cut]),)))
+        violations.extend([f"cut at {cut}: {report.text}"] if isinstance(report, _Raised) else [])
+        fragments = sorted(_numbers(report) - whole, key=str)
+        violations.extend(f"cut at {cut}: gives {fragment}" for fragment in fragments)
+    return violations
+
+
+def _numbers(report: Report | _Raised) -> set[tuple[int | None, str, str, float]]:
+    return set() if isinstance(report, _Raised) else numbers(report)
+
+
+def declared_violations(parser: object) -> list[str]:
+    """What is wrong with what a parser says of itself: the same law by which the daemon loads it."""
+    return shape_violations(parser) or [*declaration.violations(cast("Parser", parser))]

@@ -1,0 +1,1 @@
+"""Plain JSON forms of captures, reports and parsers, and the strict way back."""

@@ -1,0 +1,1 @@
+"""What parsers of printed text share: lines, framed tables, error texts."""
