@@ -16,6 +16,8 @@ from queue import Empty, SimpleQueue
 
 LONGEST_QUEUE = 8
 MOST_REMEMBERED = 100
+CLOSING_LOOKS = 200  # two seconds in all
+SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
 BCRYPT_PASSWORD_BYTES = 72  # bcrypt reads no more; the library raises where others cut
 # Any salt and digest do: no password is known for them, and the result is thrown away.
 _NOBODY = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
@@ -86,13 +88,18 @@ class BasicAuth:
             self._waiting[attempt.key] = [then]
             self._hand_over(attempt)
 
-    def close(self) -> None:
-        """End the worker after the check that it is doing; what waits is never answered."""
+    async def close(self) -> None:
+        """End the worker after the check that it is doing, for which it has two seconds; nobody else is answered."""
         self._waiting.clear()
         with contextlib.suppress(Empty):
             while True:
                 self._attempts.get_nowait()
         self._attempts.put(None)
+        # An interpreter that ends while a thread is within bcrypt aborts: the library is not made for being cut off.
+        for _ in range(CLOSING_LOOKS):
+            if self._worker is None or not self._worker.is_alive():
+                return
+            await asyncio.sleep(SECONDS_BETWEEN_CLOSING_LOOKS)
 
     def _attempt(self, user: bytes, password: bytes) -> _Attempt:
         hashed = self._users.get(user, self._nobody)

@@ -156,9 +156,9 @@ class Gate:
         else:
             then(None)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End the password checks."""
-        self._auth.close()
+        await self._auth.close()
 
     def _read_again(self) -> None:
         try:

@@ -104,7 +104,7 @@ class WebServer:
             await acceptor.stop()
             acceptor.listener.close()
         await self._finish_everybody()
-        self._house.gate.close()
+        await self._house.gate.close()
         if not self._over.done():
             self._over.set_result(None)
 
