@@ -8,7 +8,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-SOURCE = Path(__file__).parent / "clock" / "stepped_clock.c"
+SOURCE = Path(__file__).parent / "polling" / "stepped_clock.c"
 
 
 class SteppedClock:

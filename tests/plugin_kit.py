@@ -10,8 +10,8 @@ from pathlib import Path
 from textwrap import dedent
 
 import worker_kit
-from telemetry_daemon import plugins
-from telemetry_daemon.plugin_worker import Patience
+from telemetry_daemon.plugins import loading as plugins
+from telemetry_daemon.plugins.worker import Patience
 from telemetry_daemon.readers.process import Launcher, launch
 from telemetry_daemon.readers.worker import Worker
 

@@ -10,15 +10,16 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from telemetry_daemon import control, log, state_file, systemd
-from telemetry_daemon.accumulate import Accumulator
-from telemetry_daemon.clock import ClockGuard
+from telemetry_daemon import control, log, systemd
 from telemetry_daemon.config_inputs import ConfigError
 from telemetry_daemon.control import ControlServer
 from telemetry_daemon.node import Node
-from telemetry_daemon.poller import Poller
+from telemetry_daemon.polling.clock import ClockGuard
+from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.settings import Settings
-from telemetry_daemon.store import Store
+from telemetry_daemon.state import file as state_file
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.textfile_job import TextfileJob
 from telemetry_daemon.times import Clock
 from telemetry_daemon.version import __version__
@@ -87,12 +88,25 @@ class Service:
         addresses = ", ".join(self._web.addresses)
         logger.info("serving", extra={"version": __version__, "address": addresses})
         systemd.ready(f"serving on {addresses}")
-        tasks = [asyncio.create_task(self._web.serve_forever()), asyncio.create_task(self._feed_watchdog())]
-        await self._stop.wait()
+        try:
+            await self._serve_until_told()
+        finally:
+            await self._end()
+
+    async def _serve_until_told(self) -> None:
+        """Serve until the stop event; raises what ended the serving before."""
+        stop = asyncio.create_task(self._stop.wait())
+        serving = [asyncio.create_task(self._web.serve_forever()), asyncio.create_task(self._feed_watchdog())]
+        await asyncio.wait([stop, *serving], return_when=asyncio.FIRST_COMPLETED)
+        for task in (stop, *serving):
+            if task.done():
+                task.result()
+            task.cancel()
+
+    async def _end(self) -> None:
+        """Stop everything, each part within its own bounds."""
         logger.info("stopping")
         systemd.stopping()
-        for task in tasks:
-            task.cancel()
         await self._control.close()
         await self._web.close()
         self._guard.stop()

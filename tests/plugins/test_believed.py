@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from telemetry_daemon.plugin_report import believed
+from telemetry_daemon.plugins.report import believed
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.model import Absent, Command, Device, Event, Metric, Poll, Problem, Process, Reading, Report
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.plugin_worker import Patience
+from telemetry_daemon.plugins.worker import Patience
 from telemetry_daemon.readers import worker_link
 from telemetry_parsers.model import Absent
 

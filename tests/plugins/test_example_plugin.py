@@ -71,7 +71,7 @@ def run(*arguments: str, **environment: str) -> str:
 # What a program does with plugins: load them, read, parse. Run in a process whose path has the installed example.
 PROGRAM = """
 import json, sys
-from telemetry_daemon import plugins
+from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.worker import WorkerReader
 from telemetry_parsers.codec.captures import capture_to_plain, report_to_plain

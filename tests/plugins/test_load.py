@@ -13,8 +13,8 @@ import pytest
 
 import plugin_kit
 import worker_kit
-from telemetry_daemon import plugins
-from telemetry_daemon.plugin_sources import PluginFailure
+from telemetry_daemon.plugins import loading as plugins
+from telemetry_daemon.plugins.sources import PluginFailure
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import WorkerReader

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_daemon import schedule
-from telemetry_daemon.schedule import Need
+from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.schedule import Need
 from telemetry_daemon.settings import SourceSettings
 from telemetry_parsers.model import Absent, Command, Files, Library, MergedDevice, MergedReading, Poll, Snapshot
 

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import bcrypt
 import pytest
 
 from web_server_kit import Pki, connect, fetch, read_to_end, until
@@ -215,15 +214,6 @@ def test_clients_that_ask_and_do_not_read_cost_little_and_lock_nobody_out(
         for name, figure in figures.items():
             record_property(name, figure)
         assert server.peak_mib() < MOST_MIB
-
-
-def test_ending_during_a_password_check_is_clean(tmp_path: Path) -> None:
-    file = tmp_path / "web.yml"
-    file.write_text(f"basic_auth_users: {{alice: {bcrypt.hashpw(b'secret', bcrypt.gensalt(12)).decode()}}}\n")
-    with served(str(file)) as server, connect(server.port) as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YTpi\r\n\r\n")
-        before = server.cpu_seconds()
-        until(lambda: server.cpu_seconds() > before, "the check")
 
 
 def test_a_plain_server_is_small_and_loads_nothing_for_tls_files_and_passwords(

@@ -221,6 +221,7 @@ def test_the_server_ends_while_checks_are_waiting(web_file: WebFile) -> None:
     with running_server(config_file=web_file(users(("alice", dear)))) as running:
         clients = [ask(running, "alice", f"guess {number}") for number in range(9)]
         until(lambda: running.standing("ANSWERING") == 9, "checks")
+    assert "bcrypt" not in [thread.name for thread in threading.enumerate()]
     for client in clients:
         client.close()
 

@@ -7,6 +7,7 @@ import sys
 
 from telemetry_daemon import exits
 from telemetry_daemon.commands import options
+from telemetry_daemon.exits import CommandError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,16 +21,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer; 78 for a configuration that cannot be used."""
-    from telemetry_daemon import config, config_names, config_text, plugins
+    from telemetry_daemon import config, config_names, config_text
+    from telemetry_daemon.plugins.loading import load
 
     if arguments.what == "default":
         sys.stdout.write(config_text.default_toml())
         return exits.OK
     loaded = config.load_with_origins(options.inputs(arguments))
-    with plugins.load(loaded.settings.plugin_paths) as found:
+    with load(loaded.settings.plugin_paths) as found:
         config_names.check_source_names(loaded.settings, [item.parser.name for item in found.parsers])
+    if loaded.settings.web.config_file:
+        _check_web(loaded.settings.web.config_file)
     if arguments.what == "show":
         sys.stdout.write(config_text.show_toml(loaded.settings, loaded.origins))
     else:
         print("the configuration is good")
     return exits.OK
+
+
+def _check_web(path: str) -> None:
+    from telemetry_daemon.web.errors import WebError
+    from telemetry_daemon.web.gate import load_rules
+
+    try:
+        load_rules(path)
+    except WebError as error:
+        raise CommandError(str(error), exits.CONFIGURATION) from None

@@ -6,11 +6,11 @@ import argparse
 import platform
 import sys
 
-from telemetry_daemon import exits, log, plugins
+from telemetry_daemon import exits, log
 from telemetry_daemon.commands import options
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot
-from telemetry_daemon.plugins import Loaded
+from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.times import Clock
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import Absent, Snapshot, SourceStatus
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what is known of each source; 2 when one of them failed."""
     log.setup("error", "text")
     settings = options.settings(arguments)
-    with plugins.load(settings.plugin_paths) as loaded:
+    with load(settings.plugin_paths) as loaded:
         node = RealNode(loaded, Clock())
         shot = OneShot(platform.node(), node.sources(settings), Clock())
         try:

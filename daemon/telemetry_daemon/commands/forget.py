@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from telemetry_daemon import control, exits, state_file
+from telemetry_daemon import control, exits
 from telemetry_daemon.commands import options
 from telemetry_daemon.control import ControlError
 from telemetry_daemon.exits import CommandError
+from telemetry_daemon.state import file as state_file
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from telemetry_daemon import exits, plugins
+from telemetry_daemon import exits
 from telemetry_daemon.commands import forms
 from telemetry_daemon.exits import CommandError
-from telemetry_daemon.health import judge
-from telemetry_daemon.store import SourceFacts, Store
+from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.polling.health import judge
+from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail
 from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one document of what the outputs say; 2 when they hold a problem."""
-    with plugins.load(arguments.paths) as loaded:
+    with load(arguments.paths) as loaded:
         parser = find_parser(arguments.source, {item.parser.name: item.parser for item in loaded.parsers})
         captures = [capture for name in arguments.files for capture in _captures(parser, name)]
         snapshot = read_captures(parser, captures)

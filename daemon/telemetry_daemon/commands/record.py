@@ -7,14 +7,15 @@ import sys
 import threading
 from pathlib import Path
 
-from telemetry_daemon import exits, log, plugins
+from telemetry_daemon import exits, log
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.snapshot import seconds
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import RealNode
-from telemetry_daemon.poller import Poller
-from telemetry_daemon.record import Recorder, RecordError
-from telemetry_daemon.store import Store
+from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.recording.record import Recorder, RecordError
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture
 
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             failure.append(error)
             ended.set()
 
-    with plugins.load(settings.plugin_paths) as loaded, recorder:
+    with load(settings.plugin_paths) as loaded, recorder:
         clock = Clock()
         node = RealNode(loaded, clock, keep)
         poller = Poller(Store("", clock), clock)

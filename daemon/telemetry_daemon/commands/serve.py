@@ -7,13 +7,13 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from telemetry_daemon import exits, log, plugins
+from telemetry_daemon import exits, log
 from telemetry_daemon.commands import options
 from telemetry_daemon.config_child import load_in_child
 from telemetry_daemon.config_names import check_source_names
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import Node, RealNode
-from telemetry_daemon.plugins import Loaded
+from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.service import Service, Start, leave
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.times import Clock
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     settings = load_in_child(inputs)
     log.setup(settings.log.level, settings.log.format)
-    loaded = plugins.load(settings.plugin_paths)
+    loaded = load(settings.plugin_paths)
     check_source_names(settings, [item.parser.name for item in loaded.parsers])
     clock = Clock()
     node = _node(arguments, loaded, clock)
@@ -68,7 +68,7 @@ def _node(arguments: argparse.Namespace, loaded: Loaded, clock: Clock) -> Node:
 
         return DemoNode(arguments.demo, clock)
     if arguments.replay is not None:
-        from telemetry_daemon.replay_node import ReplayNode
+        from telemetry_daemon.recording.node import ReplayNode
 
         return ReplayNode(arguments.replay, loaded, clock)
     return RealNode(loaded, clock)

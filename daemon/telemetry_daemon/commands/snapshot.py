@@ -10,18 +10,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_daemon import control, exits, log, plugins
+from telemetry_daemon import control, exits, log
 from telemetry_daemon.commands import forms, options
 from telemetry_daemon.commands.parse import find_parser
 from telemetry_daemon.control import ControlError
 from telemetry_daemon.exits import CommandError
-from telemetry_daemon.health import judge
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute
+from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.polling.health import judge
+from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.remote import NoSuchPartError, report_of
 from telemetry_daemon.settings import Settings
-from telemetry_daemon.source import Answer, Source
 from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail
 from telemetry_parsers.model import VENDORS, MergedDevice, Metric, Snapshot, Tier
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one document; 2 when a source failed, 3 when there is nothing."""
     log.setup("error", "text")
     settings = options.settings(arguments)
-    with plugins.load(settings.plugin_paths) as loaded:
+    with load(settings.plugin_paths) as loaded:
         known = {item.parser.name: item.parser for item in loaded.parsers}
         for name in arguments.source:
             find_parser(name, known)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from telemetry_daemon.clock import ClockGuard
+from telemetry_daemon.polling.clock import ClockGuard
 
 DEADLINE_SECONDS = 30.0
 

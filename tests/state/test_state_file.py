@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from telemetry_daemon import state_file
+from telemetry_daemon.state import file as state_file
 from telemetry_parsers.model import Identity
 
 CARD = Identity(

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.record import Recorder, RecordError
-from telemetry_daemon.replay import read_recording
+from telemetry_daemon.recording.record import Recorder, RecordError
+from telemetry_daemon.recording.replay import read_recording
 from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Output
 
 CAPTURES = (

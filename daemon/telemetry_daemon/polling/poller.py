@@ -11,13 +11,13 @@ from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEven
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from telemetry_daemon import schedule
 from telemetry_daemon.log import ChangeLog
-from telemetry_daemon.schedule import Need
-from telemetry_daemon.source import Answer, Source
-from telemetry_daemon.store import SourceFacts, Store
+from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.schedule import Need
+from telemetry_daemon.polling.source import Answer, Source
+from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
+from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
-from telemetry_daemon.trigger import SteadyTrigger, respread, spread
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Poll
 

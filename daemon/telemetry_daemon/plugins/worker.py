@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from telemetry_daemon.plugin_report import believed
+from telemetry_daemon.plugins.report import believed
 from telemetry_daemon.readers.worker import Worker, WorkerError
 from telemetry_parsers.codec.captures import (
     CodecError,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.record import Recorder
-from telemetry_daemon.replay import RecordingError, Replay, ReplayReader, read_recording
+from telemetry_daemon.recording.record import Recorder
+from telemetry_daemon.recording.replay import RecordingError, Replay, ReplayReader, read_recording
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Failure, Library, Output, Poll
 

@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from telemetry_daemon.clock import ClockGuard
-from telemetry_daemon.trigger import SteadyTrigger, respread, spread
+from telemetry_daemon.polling.clock import ClockGuard
+from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 
 INTERVAL_SECONDS = 1.0
 JOBS = ("one", "two", "three")

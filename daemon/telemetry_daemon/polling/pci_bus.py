@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from telemetry_daemon.polling.source import PciView
 from telemetry_daemon.readers import pci
-from telemetry_daemon.source import PciView
 
 LOOK_AGAIN_SECONDS = 5.0
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.accumulate import MOST_CODES, Accumulator
+from telemetry_daemon.state.accumulate import MOST_CODES, Accumulator
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Value
 

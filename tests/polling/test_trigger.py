@@ -10,7 +10,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.trigger import SteadyTrigger, respread, spread
+from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 INTERVALS = st.sampled_from([0.5, 2.0, 15.0, 60.0, 300.0])

@@ -10,9 +10,9 @@ from importlib import metadata
 from types import TracebackType
 from typing import final
 
-from telemetry_daemon import plugin_sources
-from telemetry_daemon.plugin_sources import Candidate, PluginFailure
-from telemetry_daemon.plugin_worker import Patience, describe, isolated
+from telemetry_daemon.plugins import sources as plugin_sources
+from telemetry_daemon.plugins.sources import Candidate, PluginFailure
+from telemetry_daemon.plugins.worker import Patience, describe, isolated
 from telemetry_daemon.readers.targets import load as load_target
 from telemetry_daemon.readers.targets import told
 from telemetry_daemon.readers.worker import Worker, WorkerError, WorkerTimeout

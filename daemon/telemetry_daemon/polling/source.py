@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from telemetry_daemon import schedule
-from telemetry_daemon.health import Verdict, judge
+from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.health import Verdict, judge
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.settings import SourceSettings

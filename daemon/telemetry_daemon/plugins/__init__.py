@@ -1,0 +1,1 @@
+"""Third-party parsers: found, checked, and run in a process of their own."""

@@ -1,0 +1,1 @@
+"""Captures kept as lines, and played again."""
