@@ -14,6 +14,8 @@ from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.worker import Patience
 from telemetry_daemon.readers.process import Launcher, launch
 from telemetry_daemon.readers.worker import Worker
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Command, Output
 
 PATIENT = Patience(worker_kit.PATIENCE_SECONDS, worker_kit.PATIENCE_SECONDS)
 
@@ -78,3 +80,23 @@ class Site:
     def load(self, *paths: Path, patience: Patience = PATIENT) -> plugins.Loaded:
         """Everything that there is, and in these folders."""
         return plugins.load([str(path) for path in paths], self.new_worker, self.distributions, patience)
+
+
+COMMAND = Command((("acme-smi",),))
+
+
+def names(loaded: plugins.Loaded) -> list[str]:
+    return [item.parser.name for item in loaded.parsers]
+
+
+def built_in() -> list[str]:
+    with plugins.load() as loaded:
+        return names(loaded)
+
+
+def parser_named(loaded: plugins.Loaded, name: str) -> Parser:
+    return next(item.parser for item in loaded.parsers if item.parser.name == name)
+
+
+def capture(text: str = "80", poll: str = "all") -> Capture:
+    return Capture("acme-smi", poll, COMMAND, (Output(text=text),))

@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args
 
 # The JSON-compatible data that a library reader returns.
 Plain = Any
-
 Kind = Literal["gauge", "counter", "info"]
 Scope = Literal["device", "host", "daemon"]
 Tier = Literal["fast", "slow", "inventory"]
@@ -40,19 +39,11 @@ Reason = Literal[
 
 STATES: tuple[State, ...] = get_args(State)
 REASONS: tuple[Reason, ...] = get_args(Reason)
+# fmt: off
 VENDORS = (
-    "nvidia",
-    "amd",
-    "hygon",
-    "moorethreads",
-    "ascend",
-    "cambricon",
-    "metax",
-    "iluvatar",
-    "enflame",
-    "intel",
-    "kunlunxin",
+    "nvidia", "amd", "hygon", "moorethreads", "ascend", "cambricon", "metax", "iluvatar", "enflame", "intel", "kunlunxin",
 )
+# fmt: on
 
 
 class Absent(enum.Enum):

@@ -160,6 +160,7 @@ def test_a_wedged_tool_leaves_scrapes_alone(tmp_path, tools):
         before = running.source("host")["polls"][0]["age_seconds"]
         running.until(lambda: running.source("host")["polls"][0]["age_seconds"] < before)
         assert running.source("mthreads-gmi") == {}
+        assert running.stop()[0] == 0
 
 
 def test_a_tool_that_comes_later_is_picked_up(tmp_path, tools):

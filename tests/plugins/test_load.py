@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import py_compile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -16,43 +16,15 @@ import worker_kit
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.sources import PluginFailure
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import WorkerReader
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Capture, Command, Output, Poll, Report
-
-COMMAND = Command((("acme-smi",),))
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[plugin_kit.Site]:
-    made = plugin_kit.Site(tmp_path)
-    yield made
-    for worker in made.workers:
-        worker.close()
-
-
-def names(loaded: plugins.Loaded) -> list[str]:
-    return [item.parser.name for item in loaded.parsers]
-
-
-def built_in() -> list[str]:
-    with plugins.load() as loaded:
-        return names(loaded)
-
-
-def parser_named(loaded: plugins.Loaded, name: str) -> Parser:
-    return next(item.parser for item in loaded.parsers if item.parser.name == name)
-
-
-def capture(text: str = "80", poll: str = "all") -> Capture:
-    return Capture("acme-smi", poll, COMMAND, (Output(text=text),))
+from telemetry_parsers.model import Poll, Report
 
 
 def test_every_built_in_parser_loads_in_this_process() -> None:
     with plugins.load() as loaded:
         assert loaded.failures == ()
-        assert {"host", "mthreads-gmi"} <= set(names(loaded))
+        assert {"host", "mthreads-gmi"} <= set(plugin_kit.names(loaded))
         assert not [item.origin for item in loaded.parsers if item.isolated]
         assert loaded.seconds > 0
 
@@ -73,7 +45,7 @@ def test_a_third_party_parser_runs_in_a_worker_of_its_own(site: plugin_kit.Site)
         assert isinstance(item.parser, Parser)
         assert item.worker is not None
         assert item.worker.pid is None, "a tool that is not there costs no process"
-        problem = item.parser.parse(capture()).problems[0]
+        problem = item.parser.parse(plugin_kit.capture()).problems[0]
         assert int(problem.text) == item.worker.pid != os.getpid()
     assert item.worker.pid is None
 
@@ -81,10 +53,10 @@ def test_a_third_party_parser_runs_in_a_worker_of_its_own(site: plugin_kit.Site)
 def test_its_parser_is_what_it_said_it_is(site: plugin_kit.Site) -> None:
     site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": plugin_kit.source()})
     with site.load() as loaded:
-        parser = parser_named(loaded, "acme-smi")
+        parser = plugin_kit.parser_named(loaded, "acme-smi")
         assert (parser.vendor, parser.gives, parser.contract_version) == ("acme", ("power_watts",), 1)
-        assert parser.polls == (Poll("all", COMMAND),)
-        report = parser.parse(capture("80.5"))
+        assert parser.polls == (Poll("all", plugin_kit.COMMAND),)
+        report = parser.parse(plugin_kit.capture("80.5"))
         assert [reading.value for reading in report.readings] == [80.5]
 
 
@@ -149,8 +121,8 @@ def test_a_broken_plugin_is_reported_and_the_rest_works(
         assert said in failure.text
         assert failure.text.endswith(": update or uninstall telemetry-broken")
         assert "\n" not in failure.text
-        assert names(loaded) == [*built_in(), "acme-two"]
-        assert parser_named(loaded, "acme-two").parse(capture()).outcome == "ok"
+        assert plugin_kit.names(loaded) == [*plugin_kit.built_in(), "acme-two"]
+        assert plugin_kit.parser_named(loaded, "acme-two").parse(plugin_kit.capture()).outcome == "ok"
 
 
 def test_plugins_that_hang_at_import_hang_together(site: plugin_kit.Site) -> None:
@@ -165,7 +137,7 @@ def test_plugins_that_hang_at_import_hang_together(site: plugin_kit.Site) -> Non
             f"cannot be loaded: its import did not end within 1 s: update or uninstall telemetry-slow{number}"
             for number in range(3)
         ]
-        assert names(loaded) == built_in()
+        assert plugin_kit.names(loaded) == plugin_kit.built_in()
     assert not [worker.pid for worker in site.workers if worker.pid is not None]
 
 
@@ -222,7 +194,7 @@ def test_a_broken_entry_point_costs_only_itself(site: plugin_kit.Site) -> None:
     entries = {"bad": "no such thing", "half": "module_a", "acme-smi": "module_a:PARSER"}
     site.install("telemetry-a", entries, {"module_a": plugin_kit.source()})
     with site.load() as loaded:
-        assert names(loaded)[-1] == "acme-smi"
+        assert plugin_kit.names(loaded)[-1] == "acme-smi"
         assert [failure.text for failure in loaded.failures] == [
             "its entry point bad = 'no such thing' is not module:object: update or uninstall telemetry-a",
             "its entry point half = 'module_a' is not module:object: update or uninstall telemetry-a",
@@ -234,7 +206,7 @@ def test_a_distribution_with_broken_metadata_costs_only_itself(site: plugin_kit.
     site.install("telemetry-z", {"z": "module_z:PARSER"}, {})
     (site.folder / "telemetry_z-1.0.dist-info" / "entry_points.txt").write_bytes(b"\xff\xfe\x00[")
     with site.load() as loaded:
-        assert names(loaded)[-1] == "acme-smi"
+        assert plugin_kit.names(loaded)[-1] == "acme-smi"
         (failure,) = loaded.failures
         assert failure.plugin == "telemetry_z-1.0.dist-info"
         assert "its metadata cannot be read (UnicodeDecodeError" in failure.text
@@ -253,82 +225,6 @@ def test_a_shadowed_distribution_is_no_second_plugin(site: plugin_kit.Site, tmp_
     with plugins.load((), site.new_worker, both) as loaded:
         assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-acme 1.0"]
         assert loaded.failures == ()
-
-
-PARSE_TROUBLE = {
-    "raises": ("raise KeyError('temp')", "internal", "KeyError: 'temp' (module_a.py line "),
-    "exits": ("import os; os._exit(9)", "killed", "the worker exited with status 9"),
-    "crashes": (
-        "import os, resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); os.kill(os.getpid(), 11)",
-        "killed",
-        "the worker was ended by SIGSEGV",
-    ),
-    "returns nothing": ("return None", "internal", "parse returned NoneType, not a Report"),
-    "returns NaN": ("return Report(readings=(Reading(0, 'power_watts', float('nan')),))", "internal", "not plain data"),
-    "returns junk": ("return Report(devices=('a',))", "internal", "AttributeError"),
-    "returns a wrong outcome": ("return Report(outcome='fine')", "internal", "its report cannot be read: outcome: expected one of"),
-    "returns too much": ("return Report(index_space='x' * (9 << 20))", "too_much_output", "the limit is 8388608"),
-    "lists others' cards": ("return Report(devices=(Device('nvidia', 0),))", "internal", "device 0 is of vendor 'nvidia'"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("code", "reason", "said"), PARSE_TROUBLE.values(), ids=PARSE_TROUBLE)
-def test_parse_never_raises_and_says_what_was_wrong(site: plugin_kit.Site, code: str, reason: str, said: str) -> None:
-    more = (
-        f"def trouble(capture):\n    {code}\nimport dataclasses\nPARSER = dataclasses.replace(PARSER, parse=trouble)\n"
-    )
-    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": plugin_kit.source(more=more)})
-    with site.load() as loaded:
-        report = parser_named(loaded, "acme-smi").parse(capture())
-        assert (report.outcome, report.reason) == ("failed", reason)
-        assert (report.devices, report.readings) == ((), ())
-        (problem,) = report.problems
-        assert problem.where == "plugin acme-smi"
-        assert said in problem.text
-
-
-HANGING = "import dataclasses, time\nPARSER = dataclasses.replace(PARSER, parse=lambda capture: time.sleep(3600))\n"
-
-
-def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site: plugin_kit.Site) -> None:
-    held: list[worker_kit.UnkillableProcess] = []
-
-    def holding(what: Launch) -> Process:
-        held.append(worker_kit.UnkillableProcess(launch(what)))
-        held[-1].held = bool(len(held) > 1)  # the first one only describes
-        return held[-1]
-
-    site.launcher = holding
-    site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": plugin_kit.source("acme-a", more=HANGING)})
-    with site.load(patience=replace(plugin_kit.PATIENT, parse_seconds=0.5)) as loaded:
-        parser = parser_named(loaded, "acme-a")
-        said = []
-        for _ in range(2):
-            report = parser.parse(capture())
-            assert (report.outcome, report.reason) == ("failed", "timeout")
-            said.append(report.problems[0].text)
-        assert "did not answer before the deadline" in said[0]
-        assert f"worker {held[1].pid} does not end" in said[1]
-        assert len(held) == 2
-        held[1].let_go()
-
-
-def test_readings_that_were_not_declared_are_not_believed(site: plugin_kit.Site) -> None:
-    more = """
-    import dataclasses
-    def more(capture):
-        readings = (Reading(0, "power_watts", 80.0), Reading(0, "fan_ratio", 0.5), Reading(3, "power_watts", 1.0))
-        return Report(devices=(Device("acme", 0),), readings=readings)
-    PARSER = dataclasses.replace(PARSER, parse=more)
-    """
-    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": plugin_kit.source(more=more)})
-    with site.load() as loaded:
-        report = parser_named(loaded, "acme-smi").parse(capture())
-        assert [(reading.metric, reading.value) for reading in report.readings] == [("power_watts", 80.0)]
-        assert [problem.text for problem in report.problems] == [
-            "fan_ratio is not among the metrics that the parser gives",
-            "power_watts is about device 3 of 1",
-        ]
 
 
 READER = """
@@ -375,7 +271,7 @@ def test_a_module_of_a_folder_is_a_plugin(site: plugin_kit.Site, tmp_path: Path)
         assert loaded.failures == ()
         item = loaded.parsers[-1]
         assert (item.parser.name, item.origin, item.isolated) == ("acme-smi", f"{folder}/acme.py", True)
-        assert item.parser.parse(capture()).outcome == "ok"
+        assert item.parser.parse(plugin_kit.capture()).outcome == "ok"
         assert read(item) == ["file"]
     assert sorted(path.name for path in folder.iterdir()) == [".hidden.py", "README", "_helper.py", "acme.py"]
 
@@ -392,7 +288,7 @@ def test_a_module_cached_by_somebody_else_is_not_run(site: plugin_kit.Site, tmp_
     file.write_text(good)
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     with site.load(folder) as loaded:
-        assert names(loaded)[-1] == "acme-smi"
+        assert plugin_kit.names(loaded)[-1] == "acme-smi"
 
 
 def test_each_plugin_costs_one_process_while_it_is_used(site: plugin_kit.Site) -> None:
@@ -403,7 +299,7 @@ def test_each_plugin_costs_one_process_while_it_is_used(site: plugin_kit.Site) -
     with site.load() as loaded:
         assert worker_kit.resources() == before
         for _ in range(3):
-            assert [item.parser.parse(capture()).outcome for item in loaded.parsers[-2:]] == ["ok", "ok"]
+            assert [item.parser.parse(plugin_kit.capture()).outcome for item in loaded.parsers[-2:]] == ["ok", "ok"]
         assert worker_kit.resources()[2] == before[2] + 2
     assert worker_kit.resources() == before
 
@@ -414,10 +310,10 @@ def test_one_plugin_that_crashes_does_not_touch_the_other(site: plugin_kit.Site)
     site.install("telemetry-b", {"b": "module_b:PARSER"}, {"module_b": plugin_kit.source("acme-b")})
     with site.load() as loaded:
         bad, good = loaded.parsers[-2:]
-        assert good.parser.parse(capture()).outcome == "ok"
+        assert good.parser.parse(plugin_kit.capture()).outcome == "ok"
         assert good.worker is not None
         pid = good.worker.pid
         for _ in range(3):
-            assert bad.parser.parse(capture()) != Report()
-            assert good.parser.parse(capture()).outcome == "ok"
+            assert bad.parser.parse(plugin_kit.capture()) != Report()
+            assert good.parser.parse(plugin_kit.capture()).outcome == "ok"
         assert good.worker.pid == pid
