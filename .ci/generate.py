@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.config_text import default_toml, reference_markdown
+from telemetry_daemon.config.text import default_toml, reference_markdown
 from telemetry_exporters.metrics_doc import metrics_markdown
 
 CHECKOUT = Path(__file__).resolve().parent.parent

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.config import Loaded, load_with_origins
-from telemetry_daemon.config_inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config.file import Loaded, load_with_origins
+from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.settings import Settings
 
 SOURCES = ("host", "hy-smi", "mthreads-gmi", "nvml")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from telemetry_daemon import control, log, systemd
-from telemetry_daemon.config_inputs import ConfigError
+from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.control import ControlServer
 from telemetry_daemon.node import Node
 from telemetry_daemon.polling.clock import ClockGuard

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from config_kit import SOURCES, Workbench
-from telemetry_daemon.config import load
-from telemetry_daemon.config_child import load_in_child
-from telemetry_daemon.config_inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config_models import ConfigFile
+from telemetry_daemon.config.child import load_in_child
+from telemetry_daemon.config.file import load
+from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config.models import ConfigFile
+from telemetry_daemon.config.plain import settings_from_plain, settings_to_plain
 from telemetry_daemon.settings import LogSettings, Settings, SourceSettings, WebSettings
-from telemetry_daemon.settings_plain import settings_from_plain, settings_to_plain
 
 FULL = Settings(
     log=LogSettings("debug", "json"),
@@ -121,7 +121,7 @@ def test_a_child_that_does_not_answer_is_given_up(program: str) -> None:
 
 def test_the_daemons_side_does_not_load_pydantic() -> None:
     program = (
-        "import sys; import telemetry_daemon.config_child, telemetry_daemon.config_names, telemetry_daemon.settings_plain;"
+        "import sys; import telemetry_daemon.config.child, telemetry_daemon.config.names, telemetry_daemon.config.plain;"
         "sys.exit(any(name.startswith('pydantic') for name in sys.modules))"
     )
     path = ":".join(filter(None, sys.path))
@@ -148,7 +148,7 @@ def test_the_checking_module_can_be_run_by_hand(
         "default_path": "",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "telemetry_daemon.config_check"],
+        [sys.executable, "-m", "telemetry_daemon.config.check"],
         input=json.dumps(request),
         capture_output=True,
         text=True,

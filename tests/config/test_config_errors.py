@@ -9,9 +9,9 @@ import socket
 import pytest
 
 from config_kit import Workbench
-from telemetry_daemon.config import load
-from telemetry_daemon.config_inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config_names import check_source_names
+from telemetry_daemon.config.file import load
+from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config.names import check_source_names
 
 WORDS = "must be one of"
 ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"

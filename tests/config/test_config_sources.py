@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from config_kit import SOURCES, Workbench
-from telemetry_daemon.config import load
-from telemetry_daemon.config_inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config_table import settings_rows
+from telemetry_daemon.config.file import load
+from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config.table import settings_rows
 from telemetry_daemon.settings import Settings, SourceSettings
 
 FILE = '[log]\nlevel = "warning"\n[sources.nvml]\nmode = "always"\ninterval = 9\n'

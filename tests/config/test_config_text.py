@@ -7,8 +7,8 @@ import re
 import pytest
 
 from config_kit import Workbench
-from telemetry_daemon.config_table import sections, settings_rows
-from telemetry_daemon.config_text import default_toml, reference_markdown, show_toml, toml_value
+from telemetry_daemon.config.table import sections, settings_rows
+from telemetry_daemon.config.text import default_toml, reference_markdown, show_toml, toml_value
 from telemetry_daemon.settings import LogSettings, Settings, SourceSettings, WebSettings
 
 FULL = Settings(

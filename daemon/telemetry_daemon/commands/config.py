@@ -21,19 +21,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer; 78 for a configuration that cannot be used."""
-    from telemetry_daemon import config, config_names, config_text
+    from telemetry_daemon.config import file, names, text
     from telemetry_daemon.plugins.loading import load
 
     if arguments.what == "default":
-        sys.stdout.write(config_text.default_toml())
+        sys.stdout.write(text.default_toml())
         return exits.OK
-    loaded = config.load_with_origins(options.inputs(arguments))
+    loaded = file.load_with_origins(options.inputs(arguments))
     with load(loaded.settings.plugin_paths) as found:
-        config_names.check_source_names(loaded.settings, [item.parser.name for item in found.parsers])
+        names.check_source_names(loaded.settings, [item.parser.name for item in found.parsers])
     if loaded.settings.web.config_file:
         _check_web(loaded.settings.web.config_file)
     if arguments.what == "show":
-        sys.stdout.write(config_text.show_toml(loaded.settings, loaded.origins))
+        sys.stdout.write(text.show_toml(loaded.settings, loaded.origins))
     else:
         print("the configuration is good")
     return exits.OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from telemetry_daemon.config_inputs import ConfigInputs
+from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.settings import FLAGS, Settings
 
 _HELP = {
@@ -39,6 +39,6 @@ def inputs(arguments: argparse.Namespace) -> ConfigInputs:
 
 def settings(arguments: argparse.Namespace) -> Settings:
     """The settings in force. Raises ConfigError."""
-    from telemetry_daemon import config
+    from telemetry_daemon.config import file
 
-    return config.load(inputs(arguments))
+    return file.load(inputs(arguments))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from telemetry_daemon import exits, log
 from telemetry_daemon.commands import options
-from telemetry_daemon.config_child import load_in_child
-from telemetry_daemon.config_names import check_source_names
+from telemetry_daemon.config.child import load_in_child
+from telemetry_daemon.config.names import check_source_names
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import Node, RealNode
 from telemetry_daemon.plugins.loading import Loaded, load

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from telemetry_daemon import exits
-from telemetry_daemon.config_inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config.plain import settings_from_plain
 from telemetry_daemon.settings import Settings
-from telemetry_daemon.settings_plain import settings_from_plain
 
 DEADLINE_SECONDS = 10.0
 
@@ -25,7 +25,7 @@ _FAILED = "the configuration could not be checked"
 # directory first, where anybody may have left a module.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[1:]; del sys.argv[1:]; "
-    "from telemetry_daemon.config_check import main; sys.exit(main())"
+    "from telemetry_daemon.config.check import main; sys.exit(main())"
 )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from telemetry_daemon import config_rules as rules
+from telemetry_daemon.config import rules
 from telemetry_daemon.settings import (
     DEFAULT_ADDRESS,
     LogSettings,

@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from telemetry_daemon.config_errors import dotted
-from telemetry_daemon.config_models import ConfigFile
-from telemetry_daemon.config_table import NAME, KeyPath, SectionRow, SettingRow, sections
+from telemetry_daemon.config.errors import dotted
+from telemetry_daemon.config.models import ConfigFile
+from telemetry_daemon.config.table import NAME, KeyPath, SectionRow, SettingRow, sections
 from telemetry_daemon.settings import Settings
 
 _WIDTH = 110

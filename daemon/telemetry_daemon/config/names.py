@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from telemetry_daemon.config_inputs import ConfigError
+from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.settings import Settings
 
 _ENOUGH_ALIKE = 0.6

@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from telemetry_daemon.config_errors import dotted, explained, unknown_names
-from telemetry_daemon.config_inputs import FILE_VARIABLE, ConfigError, ConfigInputs
-from telemetry_daemon.config_layers import Document, merged, unknown_variables
-from telemetry_daemon.config_models import ConfigFile
+from telemetry_daemon.config.errors import dotted, explained, unknown_names
+from telemetry_daemon.config.inputs import FILE_VARIABLE, ConfigError, ConfigInputs
+from telemetry_daemon.config.layers import Document, merged, unknown_variables
+from telemetry_daemon.config.models import ConfigFile
 from telemetry_daemon.settings import Settings
 
 if sys.version_info >= (3, 11):

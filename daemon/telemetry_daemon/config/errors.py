@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from telemetry_daemon.config_inputs import ConfigInputs
-from telemetry_daemon.config_layers import Document
-from telemetry_daemon.config_lines import line_of
-from telemetry_daemon.config_names import meant, nearest, nearest_or_all
-from telemetry_daemon.config_rules import shown
-from telemetry_daemon.config_table import KeyPath, general_path, settings_rows
+from telemetry_daemon.config.inputs import ConfigInputs
+from telemetry_daemon.config.layers import Document
+from telemetry_daemon.config.lines import line_of
+from telemetry_daemon.config.names import meant, nearest, nearest_or_all
+from telemetry_daemon.config.rules import shown
+from telemetry_daemon.config.table import KeyPath, general_path, settings_rows
 
 _TOLD_AT_MOST = 50
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")

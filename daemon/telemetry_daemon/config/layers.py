@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from telemetry_daemon.config_inputs import FILE_VARIABLE, VARIABLE_PREFIX, ConfigInputs
-from telemetry_daemon.config_names import meant, nearest
-from telemetry_daemon.config_table import NAME, KeyPath, SettingRow, general_path, settings_rows
+from telemetry_daemon.config.inputs import FILE_VARIABLE, VARIABLE_PREFIX, ConfigInputs
+from telemetry_daemon.config.names import meant, nearest
+from telemetry_daemon.config.table import NAME, KeyPath, SettingRow, general_path, settings_rows
 from telemetry_daemon.settings import FLAGS
 
 # Variables that begin like ours and are no settings: the file's path, tracebacks of the command, what tests use.

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from telemetry_daemon.config_inputs import VARIABLE_PREFIX
-from telemetry_daemon.config_models import ConfigFile
-from telemetry_daemon.config_rules import PATH_RULES
+from telemetry_daemon.config.inputs import VARIABLE_PREFIX
+from telemetry_daemon.config.models import ConfigFile
+from telemetry_daemon.config.rules import PATH_RULES
 from telemetry_daemon.settings import FLAGS
 
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
