@@ -17,11 +17,11 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.polling.health import judge
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus import Renderer

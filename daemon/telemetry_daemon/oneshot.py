@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from telemetry_daemon.polling.health import Verdict
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Failure, Poll, Snapshot, Tier

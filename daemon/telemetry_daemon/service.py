@@ -14,6 +14,7 @@ from telemetry_daemon import control, log, systemd
 from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.control import ControlServer
 from telemetry_daemon.node import Node
+from telemetry_daemon.own_metrics import OwnMetrics
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.settings import Settings
@@ -28,7 +29,7 @@ from telemetry_daemon.web.process_metrics import ProcessMetrics
 from telemetry_daemon.web.server import WebServer
 from telemetry_daemon.web.site import Site
 from telemetry_exporters import json
-from telemetry_parsers.model import Identity, Plain, Sample
+from telemetry_parsers.model import Plain
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +54,11 @@ class Service:
         self._start = start
         self._settings = start.settings
         self._node = node
-        identities = self._load_identities()
+        path = state_file.path_in(self._settings.state_directory)
+        self._memory = state_file.DeviceMemory(path) if start.remembers_devices else None
+        identities = self._memory.identities if self._memory is not None else ()
         self._store = Store(platform.node(), clock, identities, Accumulator())
+        self._own = OwnMetrics(self._store)
         self._poller = Poller(self._store, clock)
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
@@ -70,7 +74,6 @@ class Service:
             control.path_in(self._settings.runtime_directory),
             {"forget": self._forget, "snapshot": self._snapshot},
         )
-        self._saved = identities
         self._stop = asyncio.Event()
 
     async def run(self) -> None:
@@ -112,12 +115,7 @@ class Service:
         self._guard.stop()
         self._poller.stop()
         self._node.close()
-        self._save_identities()
-
-    def _load_identities(self) -> tuple[Identity, ...]:
-        if not self._start.remembers_devices:
-            return ()
-        return state_file.load(state_file.path_in(self._settings.state_directory))
+        self._remember()
 
     async def _start_control(self) -> None:
         try:
@@ -139,26 +137,11 @@ class Service:
         loop.add_signal_handler(signal.SIGHUP, reload)
 
     def _tell_own_metrics(self) -> None:
-        version = Sample("telemetry_build_info", 1.0, (("version", __version__), ("python", platform.python_version())))
-        self._store.set_own("telemetry_build_info", (version,))
-        self._tell_reload(succeeded=1.0)
-        self._tell_expected()
-        self._store.set_own(
-            "telemetry_plugin_load_failures",
-            tuple(Sample("telemetry_plugin_load_failures", 1.0, (("plugin", name),)) for name in self._node.failures()),
-        )
-        self._tell_pci()
-
-    def _tell_expected(self) -> None:
-        expected = self._settings.expected_devices
-        self._store.set_own("telemetry_devices_expected", _by_vendor("telemetry_devices_expected", dict(expected)))
-
-    def _tell_pci(self) -> None:
-        self._store.set_own("telemetry_pci_devices", _by_vendor("telemetry_pci_devices", self._node.pci_counts()))
-
-    def _tell_reload(self, *, succeeded: float) -> None:
-        name = "telemetry_config_last_reload_successful"
-        self._store.set_own(name, (Sample(name, succeeded),))
+        self._own.tell_version()
+        self._own.tell_reload(succeeded=1.0)
+        self._own.tell_expected(dict(self._settings.expected_devices))
+        self._own.tell_plugin_failures(self._node.failures())
+        self._own.tell_pci(self._node.pci_counts())
 
     async def _reload(self) -> None:
         """Apply a changed configuration; a bad one leaves the running one in force."""
@@ -168,11 +151,11 @@ class Service:
             await self._web.reconfigure(settings.web.listen_address, settings.web.config_file)
             await asyncio.to_thread(self._apply, settings)
         except (ConfigError, WebError) as error:
-            self._tell_reload(succeeded=0.0)
+            self._own.tell_reload(succeeded=0.0)
             logger.error("the configuration was not reloaded; the running one stays", extra={"error": str(error)})
             systemd.ready("the new configuration is bad; the running one stays")
             return
-        self._tell_reload(succeeded=1.0)
+        self._own.tell_reload(succeeded=1.0)
         logger.info("configuration reloaded")
         systemd.ready("serving on " + ", ".join(self._web.addresses))
 
@@ -191,7 +174,7 @@ class Service:
             if settings.source(name) != before.source(name):
                 self._poller.remove(name)
                 self._poller.add(self._node.source(name, self._settings))
-        self._tell_expected()
+        self._own.tell_expected(dict(settings.expected_devices))
 
     async def _feed_watchdog(self) -> None:
         """Tell systemd that we live, while this loop, the guard's thread and the scheduler all move."""
@@ -205,19 +188,12 @@ class Service:
 
     def _housekeeping(self) -> None:
         """What is worth doing now and then, on a thread of its own."""
-        self._tell_pci()
-        self._save_identities()
+        self._own.tell_pci(self._node.pci_counts())
+        self._remember()
 
-    def _save_identities(self) -> None:
-        identities = self._store.identities()
-        if not self._start.remembers_devices or identities == self._saved:
-            return
-        path = state_file.path_in(self._settings.state_directory)
-        try:
-            state_file.save(path, identities)
-        except OSError as error:
-            logger.warning("devices will not be remembered over a restart", extra={"path": str(path), "error": error})
-        self._saved = identities
+    def _remember(self) -> None:
+        if self._memory is not None:
+            self._memory.keep(self._store.identities())
 
     def _forget(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
         forgotten = self._store.forget(str(request.get("id", "")))
@@ -226,10 +202,6 @@ class Service:
 
     def _snapshot(self, _request: Mapping[str, Plain]) -> Mapping[str, Plain]:
         return json.document(self._store.snapshot(), self._metrics)
-
-
-def _by_vendor(metric: str, counts: Mapping[str, int]) -> tuple[Sample, ...]:
-    return tuple(Sample(metric, float(count), (("vendor", vendor),)) for vendor, count in sorted(counts.items()))
 
 
 def leave(status: int) -> None:

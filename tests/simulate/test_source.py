@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_motion import FastMotion
-from telemetry_daemon.polling.health import judge
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import MIXED, DemoNode
 from telemetry_daemon.simulate.faults import NO_FAULTS
@@ -20,6 +19,7 @@ from telemetry_daemon.simulate.makers import MAKERS
 from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from telemetry_daemon.polling.health import Verdict
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Command, Device, Event, Failure, Identity, Poll, Reading, Report, Sample

@@ -14,7 +14,7 @@ from telemetry_daemon import exits
 from telemetry_daemon.commands import forms
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.polling.health import judge
+from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail

@@ -18,11 +18,11 @@ from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute
 from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.polling.health import judge
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.remote import NoSuchPartError, report_of
 from telemetry_daemon.settings import Settings
+from telemetry_daemon.state.health import judge
 from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail
 from telemetry_parsers.model import VENDORS, MergedDevice, Metric, Snapshot, Tier

@@ -51,6 +51,25 @@ def save(path: Path, identities: Iterable[Identity]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+class DeviceMemory:
+    """The file, written only when there is something new to remember; a failure to write is logged and no more."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.identities = load(path)
+
+    def keep(self, identities: tuple[Identity, ...]) -> None:
+        """Remember these."""
+        if identities == self.identities:
+            return
+        try:
+            save(self._path, identities)
+        except OSError as error:
+            facts = {"path": str(self._path), "error": error}
+            log.warning("devices will not be remembered over a restart", extra=facts)
+        self.identities = identities
+
+
 def _identity(plain: Plain, path: str) -> Identity:
     device = Fields(plain, path, _KEYS)
     return Identity(

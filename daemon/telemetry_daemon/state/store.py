@@ -7,10 +7,10 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from telemetry_daemon.polling import health
-from telemetry_daemon.polling.health import Verdict
 from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.node import Merged, merge
 from telemetry_parsers.merge.precedence import Offered, offered

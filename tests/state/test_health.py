@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_daemon.polling import health
-from telemetry_daemon.polling.health import Verdict
+from telemetry_daemon.state import health
+from telemetry_daemon.state.health import Verdict
 from telemetry_parsers.model import Capture, Command, Device, Failure, Poll, Problem, Report
 
 REQUEST = Command((("tool",),))

@@ -1,0 +1,46 @@
+"""The daemon's own metrics that no source has: version, configuration, plugins, what the PCI bus holds."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.version import __version__
+from telemetry_parsers.model import Sample
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class OwnMetrics:
+    """Puts them into the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def tell_version(self) -> None:
+        """The daemon's version and Python's."""
+        self._set("telemetry_build_info", {(("version", __version__), ("python", platform.python_version())): 1.0})
+
+    def tell_reload(self, *, succeeded: float) -> None:
+        """1 when the configuration was last read without an error, 0 when not."""
+        self._set("telemetry_config_last_reload_successful", {(): succeeded})
+
+    def tell_plugin_failures(self, plugins: Sequence[str]) -> None:
+        """The plugins that could not be loaded."""
+        self._set("telemetry_plugin_load_failures", {(("plugin", name),): 1.0 for name in plugins})
+
+    def tell_expected(self, counts: Mapping[str, int]) -> None:
+        """How many devices of each vendor there should be."""
+        self._set("telemetry_devices_expected", _by_vendor(counts))
+
+    def tell_pci(self, counts: Mapping[str, int]) -> None:
+        """How many accelerators of each vendor are on the PCI bus."""
+        self._set("telemetry_pci_devices", _by_vendor(counts))
+
+    def _set(self, metric: str, values: Mapping[Labels, float]) -> None:
+        self._store.set_own(metric, tuple(Sample(metric, value, labels) for labels, value in values.items()))
+
+
+def _by_vendor(counts: Mapping[str, int]) -> dict[Labels, float]:
+    return {(("vendor", vendor),): float(count) for vendor, count in sorted(counts.items())}
