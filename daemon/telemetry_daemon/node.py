@@ -25,6 +25,10 @@ _IN_PROCESS = "host"
 class Node(Protocol):
     """Where the service gets its sources from: this machine, the simulator or a recording."""
 
+    def names(self) -> tuple[str, ...]:
+        """The names of all sources."""
+        ...
+
     def sources(self, settings: Settings) -> list[Source]:
         """All sources with these settings."""
         ...

@@ -52,7 +52,7 @@ _HEADS: Mapping[Syntax, Callable[[Metric], str]] = MappingProxyType(
 )
 
 
-@lru_cache(maxsize=4096)  # clocks and memory sizes are a few numbers told again and again
+@lru_cache(maxsize=512)  # clocks and memory sizes are a few numbers told again and again
 def _with_exponent(value: float) -> str:
     digits = repr(value)
     point = digits.find(".")

@@ -15,12 +15,12 @@ import worker_kit
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import (
     Worker,
-    WorkerDied,
+    WorkerDiedError,
     WorkerError,
-    WorkerFault,
-    WorkerOverflow,
-    WorkerStuck,
-    WorkerTimeout,
+    WorkerFaultError,
+    WorkerOverflowError,
+    WorkerStuckError,
+    WorkerTimeoutError,
 )
 from worker_kit import PATIENCE_SECONDS, CountingLauncher, HandClock, alive, new_worker, parse_payload, told
 
@@ -67,20 +67,20 @@ def test_one_process_answers_all_calls(worker: Worker, launcher: CountingLaunche
 
 # What the plugin does, the error, what its text says, and whether the process survives it.
 FAULTS = (
-    ("raise", WorkerFault, r"naughty: ValueError: no such card \(naughty_plugin.py line \d+\)", True),
-    ("raise-wordless", WorkerFault, "_WordlessError: ", True),
-    ("recursion", WorkerFault, "RecursionError", True),
-    ("exit", WorkerFault, "SystemExit: 4", True),
-    ("not-a-report", WorkerFault, "parse returned dict, not a Report", True),
-    ("nan", WorkerFault, "not plain data", True),
-    ("huge", WorkerOverflow, r"an answer of \d+ bytes, the limit is 8388608", True),
-    ("flood", WorkerOverflow, "answered more than the limit", False),
-    ("garbage", WorkerDied, "answered what no worker should: not JSON", False),
-    ("another-answer", WorkerDied, "answered what no worker should: id: expected 1, found 0", False),
-    ("die", WorkerDied, "the worker exited with status 3", False),
-    ("die-with-words", WorkerDied, "the worker exited with status 3: libacme: cannot map BAR0", False),
-    ("segfault", WorkerDied, "the worker was ended by SIGSEGV", False),
-    ("leave-a-child", WorkerDied, "the worker exited with status 7", False),
+    ("raise", WorkerFaultError, r"naughty: ValueError: no such card \(naughty_plugin.py line \d+\)", True),
+    ("raise-wordless", WorkerFaultError, "_WordlessError: ", True),
+    ("recursion", WorkerFaultError, "RecursionError", True),
+    ("exit", WorkerFaultError, "SystemExit: 4", True),
+    ("not-a-report", WorkerFaultError, "parse returned dict, not a Report", True),
+    ("nan", WorkerFaultError, "not plain data", True),
+    ("huge", WorkerOverflowError, r"an answer of \d+ bytes, the limit is 8388608", True),
+    ("flood", WorkerOverflowError, "answered more than the limit", False),
+    ("garbage", WorkerDiedError, "answered what no worker should: not JSON", False),
+    ("another-answer", WorkerDiedError, "answered what no worker should: id: expected 1, found 0", False),
+    ("die", WorkerDiedError, "the worker exited with status 3", False),
+    ("die-with-words", WorkerDiedError, "the worker exited with status 3: libacme: cannot map BAR0", False),
+    ("segfault", WorkerDiedError, "the worker was ended by SIGSEGV", False),
+    ("leave-a-child", WorkerDiedError, "the worker exited with status 7", False),
 )
 
 
@@ -108,7 +108,7 @@ def test_a_call_that_hangs_is_ended_at_its_deadline(
     worker: Worker, clock: HandClock, launcher: CountingLauncher, poll: str
 ) -> None:
     assert ask(worker, "echo", "up") == ["up"]
-    with pytest.raises(WorkerTimeout, match="did not answer before the deadline"):
+    with pytest.raises(WorkerTimeoutError, match="did not answer before the deadline"):
         ask(worker, poll, seconds=0.2)
     assert not alive(launcher.pids[0])
     clock.seconds += 1
@@ -133,16 +133,16 @@ def test_a_plugin_that_crashes_is_started_ever_more_rarely(
 ) -> None:
     waits = [1, 2, 4, 8, 16, 32, 60, 60]
     for wait in waits:
-        with pytest.raises(WorkerDied, match=r"exited with status 3$"):
+        with pytest.raises(WorkerDiedError, match=r"exited with status 3$"):
             ask(worker, "die")
         clock.seconds += wait - 0.5
         started = len(launcher.launches)
-        with pytest.raises(WorkerDied, match="exited with status 3; started again in"):
+        with pytest.raises(WorkerDiedError, match="exited with status 3; started again in"):
             ask(worker, "echo")
         assert len(launcher.launches) == started
         clock.seconds += 0.5
     assert ask(worker, "echo", "at last") == ["at last"]
-    with pytest.raises(WorkerDied):
+    with pytest.raises(WorkerDiedError):
         ask(worker, "die")
     clock.seconds += 1
     assert ask(worker, "echo", "one second was enough") == ["one second was enough"]
@@ -155,7 +155,7 @@ def test_a_worker_that_cannot_be_started_says_why(clock: HandClock) -> None:
     worker = new_worker(launcher=no_memory, clock=clock)
     before = worker_kit.resources()
     for _ in range(3):
-        with pytest.raises(WorkerDied, match=r"could not be started.*Resource temporarily unavailable"):
+        with pytest.raises(WorkerDiedError, match=r"could not be started.*Resource temporarily unavailable"):
             ask(worker, "echo")
     assert worker_kit.resources() == before
 
@@ -171,11 +171,11 @@ def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> Non
         return stuck[0]
 
     with worker_kit.closing(new_worker(launcher=first_one_stuck, clock=clock)) as worker:
-        with pytest.raises(WorkerStuck, match="does not end even when killed"):
+        with pytest.raises(WorkerStuckError, match="does not end even when killed"):
             ask(worker, "hang", seconds=0.2)
         for _ in range(5):
             clock.seconds += 100
-            with pytest.raises(WorkerStuck, match=f"worker {stuck[0].pid} does not end"):
+            with pytest.raises(WorkerStuckError, match=f"worker {stuck[0].pid} does not end"):
                 ask(worker, "echo")
         assert worker.pid is None
         assert alive(stuck[0].pid)
@@ -192,7 +192,7 @@ def test_closing_ends_a_call_that_waits(worker: Worker, launcher: CountingLaunch
         waiting = pool.submit(ask, worker, "hang")
         threading.Event().wait(0.1)
         worker.close()
-        with pytest.raises(WorkerDied, match="the worker was stopped during the call"):
+        with pytest.raises(WorkerDiedError, match="the worker was stopped during the call"):
             waiting.result(PATIENCE_SECONDS)
     assert not alive(launcher.pids[0])
 
@@ -203,7 +203,7 @@ def test_stopping_ends_a_call_that_waits_but_not_the_next_one(worker: Worker, la
         waiting = pool.submit(ask, worker, "hang")
         threading.Event().wait(0.1)
         worker.stop()
-        with pytest.raises(WorkerDied, match="the worker was stopped during the call"):
+        with pytest.raises(WorkerDiedError, match="the worker was stopped during the call"):
             waiting.result(PATIENCE_SECONDS)
     assert not alive(launcher.pids[0])
     assert ask(worker, "echo", "at once") == ["at once"], "it was no crash, so there is no waiting"
@@ -212,7 +212,7 @@ def test_stopping_ends_a_call_that_waits_but_not_the_next_one(worker: Worker, la
 def test_a_closed_worker_starts_no_process(worker: Worker, launcher: CountingLauncher) -> None:
     worker.close()
     worker.close()
-    with pytest.raises(WorkerDied, match="the worker is closed"):
+    with pytest.raises(WorkerDiedError, match="the worker is closed"):
         ask(worker, "echo")
     assert launcher.launches == []
 
@@ -222,7 +222,7 @@ def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_pa
     pids = tmp_path / "pids"
     launcher = CountingLauncher(worker_kit.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
     worker = new_worker(launcher=launcher)
-    with pytest.raises(WorkerTimeout):
+    with pytest.raises(WorkerTimeoutError):
         ask(worker, "echo", seconds=0.5)
     assert [alive(int(pid)) for pid in pids.read_text().split()] == [False, False]
 
@@ -247,9 +247,9 @@ def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker) -
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(ask, worker, "hang", seconds=3)
         threading.Event().wait(0.3)
-        with pytest.raises(WorkerTimeout, match=r"another call has kept its worker for 0\.1 s"):
+        with pytest.raises(WorkerTimeoutError, match=r"another call has kept its worker for 0\.1 s"):
             ask(worker, "echo", seconds=0.1)
-        with pytest.raises(WorkerTimeout):
+        with pytest.raises(WorkerTimeoutError):
             first.result(PATIENCE_SECONDS)
 
 
@@ -259,7 +259,7 @@ def test_cpu_time_is_that_of_the_workers_and_never_goes_back(worker: Worker, clo
     seen.append(worker.cpu_seconds)
     ask(worker, "burn-cpu")
     seen.append(worker.cpu_seconds)
-    with pytest.raises(WorkerTimeout):
+    with pytest.raises(WorkerTimeoutError):
         ask(worker, "spin", seconds=0.3)
     seen.append(worker.cpu_seconds)
     clock.seconds += 1

@@ -14,7 +14,7 @@ import pytest
 
 import worker_kit
 from telemetry_daemon.readers.process import Launch, Process, launch
-from telemetry_daemon.readers.worker import WorkerError, WorkerTimeout
+from telemetry_daemon.readers.worker import WorkerError, WorkerTimeoutError
 from worker_kit import HandClock, new_worker, parse_payload
 
 # A shell instead of Python makes hundreds of starts cheap; each of these is another way to fail.
@@ -61,7 +61,7 @@ def test_real_workers_leave_nothing_either() -> None:
             worker.call("parse", parse_payload(poll), worker_kit.PATIENCE_SECONDS)
         except WorkerError:
             assert poll != "echo"
-    with pytest.raises(WorkerTimeout):
+    with pytest.raises(WorkerTimeoutError):
         worker.call("parse", parse_payload("hang"), 0.2)
     worker.close()
     assert worker_kit.resources() == before

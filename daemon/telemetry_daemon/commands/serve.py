@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 from telemetry_daemon import exits, log
@@ -39,21 +38,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; does not return when it served."""
     inputs = options.inputs(arguments)
 
-    def settings_for(loaded: Loaded) -> Callable[[], Settings]:
-        def read() -> Settings:
-            settings = load_in_child(inputs)
-            check_source_names(settings, [item.parser.name for item in loaded.parsers])
-            return settings
-
-        return read
-
     settings = load_in_child(inputs)
     log.setup(settings.log.level, settings.log.format)
     loaded = load(settings.plugin_paths)
-    check_source_names(settings, [item.parser.name for item in loaded.parsers])
     clock = Clock()
     node = _node(arguments, loaded, clock)
-    start = Start(settings, settings_for(loaded), remembers_devices=isinstance(node, RealNode))
+    known = {*node.names(), *(item.parser.name for item in loaded.parsers)}
+    check_source_names(settings, known)
+
+    def reload_settings() -> Settings:
+        changed = load_in_child(inputs)
+        check_source_names(changed, known)
+        return changed
+
+    start = Start(settings, reload_settings, remembers_devices=isinstance(node, RealNode))
     try:
         asyncio.run(Service(start, node, clock).run())
     except WebError as error:

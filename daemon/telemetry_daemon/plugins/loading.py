@@ -15,7 +15,7 @@ from telemetry_daemon.plugins.sources import Candidate, PluginFailure
 from telemetry_daemon.plugins.worker import Patience, describe, isolated
 from telemetry_daemon.readers.targets import load as load_target
 from telemetry_daemon.readers.targets import told
-from telemetry_daemon.readers.worker import Worker, WorkerError, WorkerTimeout
+from telemetry_daemon.readers.worker import Worker, WorkerError, WorkerTimeoutError
 from telemetry_parsers.checks.declaration import violations
 from telemetry_parsers.checks.shape import shape_violations
 from telemetry_parsers.codec.captures import CodecError, described_parser_from_plain, parser_to_plain
@@ -123,7 +123,7 @@ def _load_isolated(
     try:
         parser = describe(first, candidate.target, patience)
         broken = violations(parser)
-    except WorkerTimeout:
+    except WorkerTimeoutError:
         trouble = f"cannot be loaded: its import did not end within {patience.describe_seconds:g} s"
         return _Attempt(candidate, None, trouble)
     except (WorkerError, CodecError) as error:

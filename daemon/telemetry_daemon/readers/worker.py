@@ -43,32 +43,32 @@ class WorkerError(Exception):
         return Failure(self.state, self.reason, str(self))
 
 
-class WorkerTimeout(WorkerError):  # noqa: N818  (named for what happened)
+class WorkerTimeoutError(WorkerError):
     """No answer before the deadline; the worker was ended."""
 
     reason: Reason | None = "timeout"
 
 
-class WorkerStuck(WorkerError):  # noqa: N818
+class WorkerStuckError(WorkerError):
     """A worker does not end even when killed; no other is started before it has."""
 
     state: State = "stuck"
     reason: Reason | None = None
 
 
-class WorkerDied(WorkerError):  # noqa: N818
+class WorkerDiedError(WorkerError):
     """The worker ended during the call, could not be started, or waits before it is started again."""
 
     reason: Reason | None = "killed"
 
 
-class WorkerOverflow(WorkerError):  # noqa: N818
+class WorkerOverflowError(WorkerError):
     """The answer was longer than the limit."""
 
     reason: Reason | None = "too_much_output"
 
 
-class WorkerFault(WorkerError):  # noqa: N818
+class WorkerFaultError(WorkerError):
     """The worker is well, but what it ran raised; the text says what."""
 
 
@@ -123,7 +123,7 @@ class Worker:
         """The result of an operation, or one of the WorkerErrors."""
         until = time.monotonic() + deadline_seconds
         if not self._turn.acquire(timeout=max(0.0, deadline_seconds)):
-            raise WorkerTimeout(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
+            raise WorkerTimeoutError(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
         try:
             self._stopping.clear()
             return self._ask(self._running(), operation, payload, until)
@@ -152,7 +152,7 @@ class Worker:
 
     def _running(self) -> Link:
         if self._closed.is_set():
-            raise WorkerDied(f"{self.label}: the worker is closed")
+            raise WorkerDiedError(f"{self.label}: the worker is closed")
         self._look_after_the_stuck()
         if self._link is None:
             self._link = self._start()
@@ -164,20 +164,20 @@ class Worker:
         if stuck is None:
             return
         if not stuck.over():
-            raise WorkerStuck(f"{self.label}: worker {stuck.pid} does not end, its library or driver holds it")
+            raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not end, its library or driver holds it")
         self._count_end(stuck)
         self._stuck = None
 
     def _start(self) -> Link:
         wait_seconds = self._not_before - self._clock()
         if wait_seconds > 0:
-            raise WorkerDied(f"{self.label}: {self._trouble}; started again in {wait_seconds:.0f} s")
+            raise WorkerDiedError(f"{self.label}: {self._trouble}; started again in {wait_seconds:.0f} s")
         environment = {name: text for name, text in self._environment.items() if name not in NOT_FOR_CHILDREN}
         try:
             return Link(self.label, self._launcher, environment, self._interrupted)
         except (OSError, ValueError) as error:
             self._back_off(f"the worker could not be started: {error}")
-            raise WorkerDied(f"{self.label}: {self._trouble}") from None
+            raise WorkerDiedError(f"{self.label}: {self._trouble}") from None
 
     def _ask(self, link: Link, operation: str, payload: Plain, until: float) -> Plain:
         self._serial += 1
@@ -186,20 +186,20 @@ class Worker:
         try:
             line = encode_line(request).encode("ascii") + b"\n"
         except CodecError as error:
-            raise WorkerFault(f"{self.label}: the question cannot be asked: {error}") from None
+            raise WorkerFaultError(f"{self.label}: the question cannot be asked: {error}") from None
         try:
             answer = self._understood(link.exchange(line, until))
         except LateError:
-            raise self._ended(link, WorkerTimeout, "the worker did not answer before the deadline") from None
+            raise self._ended(link, WorkerTimeoutError, "the worker did not answer before the deadline") from None
         except OverflowingError:
-            raise self._ended(link, WorkerOverflow, "the worker answered more than the limit") from None
+            raise self._ended(link, WorkerOverflowError, "the worker answered more than the limit") from None
         except CodecError as error:
-            raise self._ended(link, WorkerDied, f"the worker answered what no worker should: {error}") from None
+            raise self._ended(link, WorkerDiedError, f"the worker answered what no worker should: {error}") from None
         except GoneError:
             if self._interrupted():
                 self._retire(link, link.end)
-                raise WorkerDied(f"{self.label}: the worker was stopped during the call") from None
-            raise self._ended(link, WorkerDied, "") from None
+                raise WorkerDiedError(f"{self.label}: the worker was stopped during the call") from None
+            raise self._ended(link, WorkerDiedError, "") from None
         self._crashes = 0
         self._count_cpu(link, answer.number("cpu_seconds"))
         return _result(self.label, answer)
@@ -222,7 +222,7 @@ class Worker:
         self._back_off(trouble or link.fate())
         if over:
             return error(f"{self.label}: {self._trouble}")
-        return WorkerStuck(f"{self.label}: {self._trouble}, and worker {link.pid} does not end even when killed")
+        return WorkerStuckError(f"{self.label}: {self._trouble}, and worker {link.pid} does not end even when killed")
 
     def _dismiss(self) -> None:
         if self._link is not None:
@@ -320,7 +320,7 @@ def _result(label: str, answer: Fields) -> Plain:
     if answer.any("error") is None:
         return answer.any("result")
     error = Fields(answer.any("error"), "error", _ERROR)
-    kind = WorkerOverflow if error.text("reason") == "too_much_output" else WorkerFault
+    kind = WorkerOverflowError if error.text("reason") == "too_much_output" else WorkerFaultError
     raise kind(f"{label}: {error.text('text')}")
 
 

@@ -42,6 +42,10 @@ class ReplayNode:
         polls = tuple(poll for poll in parser.polls if poll.name in recorded)
         return SourceParser(name, parser.vendor, parser.gives, polls, parser.parse, parser.metrics)
 
+    def names(self) -> tuple[str, ...]:
+        """The names of the recorded sources."""
+        return tuple(self._parsers)
+
     def sources(self, settings: Settings) -> list[Source]:
         """The recorded sources."""
         return [self.source(name, settings) for name in self._parsers]

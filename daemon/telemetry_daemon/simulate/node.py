@@ -26,9 +26,13 @@ class DemoNode:
         self._simulated = {item.parser.name: item for item in simulated_sources(node)}
         self._counts = dict(node.groups)
 
+    def names(self) -> tuple[str, ...]:
+        """The names of the simulated sources, and the host's."""
+        return (*self._simulated, host.PARSER.name)
+
     def sources(self, settings: Settings) -> list[Source]:
         """The simulated sources and the host."""
-        return [self.source(name, settings) for name in (*self._simulated, host.PARSER.name)]
+        return [self.source(name, settings) for name in self.names()]
 
     def source(self, name: str, settings: Settings) -> Source:
         """One source anew."""

@@ -1,0 +1,62 @@
+"""What README.md shows is what comes out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_daemon.simulate.faults import NO_FAULTS
+from telemetry_daemon.simulate.source import simulated_sources
+from telemetry_daemon.state.health import judge
+from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_exporters.style import Colour
+from telemetry_exporters.table import table
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text()
+WIDTH = 110
+
+
+def simulated_table() -> str:
+    """The table of a simulated node after an hour of its course."""
+    times = {"now": 0.0}
+    clock = Clock(lambda: times["now"], lambda: 1_780_000_000.0 + times["now"])
+    store = Store("node7", clock)
+    sources = simulated_sources(parse_demo("2xnvidia,2xmoorethreads,2xascend,1xhygon"), faults=NO_FAULTS, clock=clock)
+    for moment in (0.0, 3600.0):
+        times["now"] = moment
+        for source in sources:
+            parser = source.parser
+            store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
+            for poll in parser.polls:
+                capture = source.reader.read(poll, Targets())
+                report = parser.parse(capture)
+                store.put(parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
+    return table(store.snapshot(), WIDTH, Colour.NEVER)
+
+
+def test_the_table_is_a_real_one():
+    """The picture of `telemetry snapshot` is its output for a simulated node."""
+    shown = re.search(r"```console\n\$ telemetry snapshot\n(.*?)```", README, re.DOTALL)
+    assert shown is not None
+    assert shown[1] == simulated_table()
+
+
+def test_every_link_leads_somewhere():
+    """Files that README.md and the pages of docs/ link to are there."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    prose = {page: re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE) for page in pages}
+    links = [(page, link) for page, text in prose.items() for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)]
+    assert [f"{page.name}: {link}" for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_command_of_the_readme_exists():
+    """`telemetry X` in README.md and docs/ is a command that there is."""
+    from telemetry_daemon.cli import _COMMANDS
+
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    named = {word for page in pages for word in re.findall(r"`telemetry ([a-z]+)", page.read_text())}
+    assert named - {name for name, _ in _COMMANDS} == set()
