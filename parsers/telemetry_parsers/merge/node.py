@@ -81,12 +81,13 @@ def _live_devices(
 ) -> tuple[list[MergedDevice], list[tuple[str, Problem]]]:
     chosen: dict[str, dict[ReadingKey, MergedReading]] = {}
     problems: list[tuple[str, Problem]] = []
+    absences = precedence.Absences()
     for item in named:
         values = precedence.choose(item, by_report, counters)
         problem = _derive_memory_ratio(values)
         if problem is not None:
             problems.append((problem[0], Problem(f"{item.identity.vendor} {item.identity.device}", problem[1])))
-        for absent in precedence.not_reported(item, values):
+        for absent in absences.of(item, values):
             values[(absent.metric, absent.label)] = absent
         chosen[item.identity.id] = values
     for item in named:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -103,15 +103,28 @@ def choose(
     return {key: offer.reading for key, offer in best.items()}
 
 
-def not_reported(named: Named, chosen: Mapping[ReadingKey, MergedReading]) -> list[MergedReading]:
-    """An absence for each metric that some source of the device could give and did not speak of."""
-    spoken = {metric for metric, _ in chosen} | _DECIDED_ELSEWHERE
+class Absences:
+    """What sources could give and did not speak of; devices of one merge that are alike share the answer."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[frozenset[str], tuple[int, ...]], tuple[MergedReading, ...]] = {}
+
+    def of(self, named: Named, chosen: Mapping[ReadingKey, MergedReading]) -> tuple[MergedReading, ...]:
+        """An absence for each metric that some source of the device could give and none spoke of."""
+        listings = [sighting.listing for sighting in named.group.sightings]
+        spoken = frozenset(metric for metric, _ in chosen)
+        key = (spoken, tuple(map(id, listings)))
+        if key not in self._known:
+            self._known[key] = _absences(listings, spoken | _DECIDED_ELSEWHERE)
+        return self._known[key]
+
+
+def _absences(listings: Sequence[SourceReport], spoken: frozenset[str]) -> tuple[MergedReading, ...]:
     missing: dict[str, MergedReading] = {}
-    for sighting in named.group.sightings:
-        listing = sighting.listing
+    for listing in listings:
         for metric in listing.gives:
             if metric not in spoken and metric not in missing:
                 missing[metric] = MergedReading(
                     metric, "", Absent.NOT_REPORTED, listing.source, listing.taken, listing.interval
                 )
-    return list(missing.values())
+    return tuple(missing.values())
