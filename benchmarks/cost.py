@@ -1,6 +1,6 @@
 """What the daemon costs: memory over many polls, CPU of an idle daemon, start of a command, size of each import.
 
-python benchmarks/bench_cost.py [seconds to watch the daemon]
+python benchmarks/cost.py [seconds to watch the daemon]
 """
 
 from __future__ import annotations
