@@ -1,0 +1,136 @@
+"""What surrounds the daemon: systemd, node_exporter's textfile, plugins from a folder."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import Daemon
+from fake_tools import ToolFolder
+from page_lint import complaints
+
+PLUGIN = '''
+"""Reads acme-smi, which prints one number of watts per card."""
+
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Command, Device, Poll, Report
+from telemetry_parsers.units import WATTS, quantity
+
+
+def parse(capture):
+    lines = capture.outputs[0].text.splitlines()
+    return Report(
+        devices=tuple(Device("acme", index, model="Anvil") for index, _ in enumerate(lines)),
+        readings=tuple(reading(index, "power_watts", quantity(line, WATTS)) for index, line in enumerate(lines)),
+    )
+
+
+PARSER = SourceParser("acme-smi", "acme", ("power_watts",), (Poll("readings", Command((("acme-smi",),)), interval=1.0),), parse)
+'''
+
+
+class Systemd:
+    """A notification socket that keeps what it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "notify"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(self.path))
+        self.told: list[str] = []
+
+    def heard(self, word: str) -> int:
+        """How many messages so far had the word."""
+        while select.select([self._socket], [], [], 0)[0]:
+            self.told.append(self._socket.recv(4096).decode())
+        return sum(word in message for message in self.told)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def systemd(tmp_path):
+    made = Systemd(tmp_path)
+    yield made
+    made.close()
+
+
+def test_systemd_is_told(tmp_path, systemd):
+    """READY once it listens, the watchdog again and again, RELOADING and READY at a reload, STOPPING at the end."""
+    environment = {"NOTIFY_SOCKET": str(systemd.path), "WATCHDOG_USEC": "400000"}
+    with Daemon(tmp_path, environment=environment) as daemon:
+        daemon.until(lambda: systemd.heard("READY=1") == 1)
+        daemon.until(lambda: systemd.heard("WATCHDOG=1") >= 3)
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: systemd.heard("READY=1") == 2)
+        assert systemd.heard("RELOADING=1\nMONOTONIC_USEC=") == 1
+        assert daemon.stop()[0] == 0
+    assert systemd.heard("STOPPING=1") == 1
+
+
+def test_a_frozen_daemon_feeds_no_watchdog(tmp_path, systemd):
+    """While the process stands still nothing is fed; when it goes on, it is."""
+    environment = {"NOTIFY_SOCKET": str(systemd.path), "WATCHDOG_USEC": "400000"}
+    with Daemon(tmp_path, environment=environment) as daemon:
+        daemon.until(lambda: systemd.heard("WATCHDOG=1") >= 1)
+        daemon.signal(signal.SIGSTOP)
+        os.waitpid(daemon.pid, os.WUNTRACED)
+        before = systemd.heard("WATCHDOG=1")
+        assert systemd.heard("WATCHDOG=1") == before
+        daemon.signal(signal.SIGCONT)
+        daemon.until(lambda: systemd.heard("WATCHDOG=1") > before)
+
+
+def test_the_textfile_is_whole_at_every_moment(tmp_path):
+    """node_exporter's file appears, passes the lint at every look, and nothing else is left in its folder."""
+    folder = tmp_path / "textfiles"
+    folder.mkdir()
+    path = folder / "accelerators.prom"
+    with Daemon(tmp_path, f'[export.textfile]\npath = "{path}"\ninterval = 1.0\n') as daemon:
+        daemon.until(path.exists)
+        seen = set()
+        daemon.until(lambda: seen.add(path.stat().st_ino) or len(seen) > 2)
+        content = path.read_bytes()
+        assert b"telemetry_host_memory_total_bytes" in content
+        assert complaints(content) == []
+        daemon.stop()
+    assert {entry.name for entry in folder.iterdir()} <= {"accelerators.prom"}
+
+
+def test_plugins_of_a_folder(tmp_path):
+    """A plugin's devices are served like any other's; a broken one beside it is reported and costs nothing else."""
+    tools = ToolFolder(tmp_path / "tools")
+    tools.prints("acme-smi", "81.5W\n79W\n")
+    folder = tmp_path / "parsers"
+    folder.mkdir()
+    (folder / "acme.py").write_text(PLUGIN)
+    (folder / "broken.py").write_text("import no_such_module\n")
+    config = f'[parsers]\npaths = ["{folder}"]\n'
+    with Daemon(tmp_path, config, environment={"PATH": tools.search_path}) as daemon:
+        daemon.until_state("acme-smi", "ok")
+        lines = daemon.page().splitlines()
+        assert 'accelerator_power_watts{device="0",id="acme:0",model="Anvil",vendor="acme"} 81.5' in lines
+        assert [line for line in lines if line.startswith("telemetry_plugin_load_failures{") and "broken.py" in line]
+        assert daemon.source("host")["state"] == "ok"
+
+
+def test_a_plugin_that_hangs_costs_itself_only(tmp_path):
+    """A parser that never returns gives a failed source; the others go on and the daemon ends in time."""
+    tools = ToolFolder(tmp_path / "tools")
+    tools.prints("acme-smi", "81.5W\n")
+    folder = tmp_path / "parsers"
+    folder.mkdir()
+    (folder / "acme.py").write_text(PLUGIN.replace("    lines = ", "    while True: pass\n    lines = "))
+    config = f'[parsers]\npaths = ["{folder}"]\n'
+    with Daemon(tmp_path, config, environment={"PATH": tools.search_path}) as daemon:
+        daemon.until_state("acme-smi", "failed")
+        assert daemon.source("acme-smi")["reason"] == "timeout"
+        assert daemon.source("host")["state"] == "ok"
+        status, seconds = daemon.stop()
+        assert (status, seconds < 3.0) == (0, True)
