@@ -4,10 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # The tests that compute; the others mostly wait for processes. No test of one half gets into the way of the other's.
-computing=()
-for each in accumulate catalogue codec contract exporters merge parsers simulate; do
-    if [ -d "tests/$each" ]; then computing+=("tests/$each"); fi
-done
+computing=(tests/{catalogue,codec,contract,exporters,merge,parsers,simulate})
 
 covered() {
     .venv/bin/coverage run -m pytest "$@"

@@ -1,14 +1,19 @@
-"""What the PCI bus says of a vendor's devices, looked at anew every few seconds at most."""
+"""What the PCI bus says of a vendor's devices: which there are, looked at rarely, and which of them sleep."""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from telemetry_daemon.polling.source import PciView
 from telemetry_daemon.readers import pci
+from telemetry_daemon.readers.pci import PciDevice
 
+# A node may have hundreds of PCI functions, and cards come and go seldom.
+SCAN_SECONDS = 60.0
+# The few accelerators among them may fall asleep at any time.
 LOOK_AGAIN_SECONDS = 5.0
 
 
@@ -19,7 +24,9 @@ class PciBus:
         self._root = root
         self._monotonic = monotonic
         self._lock = threading.Lock()
+        self._scanned = float("-inf")
         self._looked = float("-inf")
+        self._devices: tuple[PciDevice, ...] = ()
         self._views: dict[str, PciView] = {}
 
     def view(self, vendor: str) -> PciView:
@@ -36,9 +43,11 @@ class PciBus:
 
     def _look(self) -> None:
         now = self._monotonic()
-        if now - self._looked < LOOK_AGAIN_SECONDS:
-            return
-        devices = pci.scan(self._root)
-        asleep = [device.vendor for device in devices if device.suspended]
-        self._views = {vendor: PciView(count, asleep.count(vendor)) for vendor, count in pci.counts(devices).items()}
-        self._looked = now
+        if now - self._scanned >= SCAN_SECONDS:
+            self._scanned = now
+            self._devices = pci.scan(self._root)
+        if now - self._looked >= LOOK_AGAIN_SECONDS:
+            self._looked = now
+            asleep = Counter(d.vendor for d in self._devices if pci.is_suspended(d.bus_id, self._root))
+            counts = pci.counts(self._devices)
+            self._views = {vendor: PciView(count, asleep[vendor]) for vendor, count in counts.items()}

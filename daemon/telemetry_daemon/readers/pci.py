@@ -77,6 +77,11 @@ def counts(devices: Iterable[PciDevice]) -> dict[str, int]:
     return dict(Counter(device.vendor for device in devices))
 
 
+def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
+    """Whether the device at that address sleeps, None where the kernel does not say."""
+    return _is_suspended(root / bus_id)
+
+
 def _device(folder: Path) -> PciDevice | None:
     vendor = _VENDORS.get(_hexadecimal(folder / "vendor"))
     if vendor is None:

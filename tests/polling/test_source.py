@@ -1,0 +1,120 @@
+"""One attempt at a poll: asked, parsed, judged; every way in which it can fail is an answer."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fake_tools import Answer, ToolFolder
+from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.settings import SourceSettings
+from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Capture, Command, Device, Poll, Report
+
+REQUEST = Command((("acme-smi", "--json"), ("acme-smi",)))
+
+
+def parse(capture: Capture) -> Report:
+    """One number of watts; "bad option" is a version that does not know a flag, "crash" a bug of the parser's."""
+    text = capture.outputs[0].text.strip()
+    if text == "bad option":
+        return Report("wrong_request")
+    if text == "crash":
+        raise KeyError(text)
+    if text == "none":
+        return Report("no_devices")
+    return Report(devices=(Device("acme", 0),), readings=(reading(0, "power_watts", float(text)),))
+
+
+class Bench:
+    """A source of a fake tool, and what it captured."""
+
+    def __init__(self, folder, settings=SourceSettings(), pci=PciView(), *, wakes=False):  # noqa: B008  # frozen
+        self.tools = ToolFolder(folder / "tools")
+        self.poll = Poll("readings", REQUEST, deadline=20.0, wakes=wakes)
+        self.captured: list[Capture] = []
+        reader = CommandReader("acme-smi", folder / "locks", environment=self.tools.environment)
+        parser = SourceParser("acme-smi", "acme", ("power_watts",), (self.poll,), parse)
+        self.source = Source(parser, {"readings": reader}, settings, lambda _vendor: pci, Clock(), self.captured.append)
+
+    def ask(self, limit_seconds=math.inf):
+        return self.source.ask(self.poll, Targets(), limit_seconds)
+
+
+def test_a_good_answer(tmp_path):
+    """The capture is kept, parsed and judged good."""
+    bench = Bench(tmp_path)
+    bench.tools.prints("acme-smi", "81.5\n")
+    answer = bench.ask()
+    assert (answer.verdict.state, answer.report.readings[0].value) == ("ok", 81.5)
+    assert bench.captured == [answer.capture]
+
+
+def test_a_version_that_does_not_know_a_flag(tmp_path):
+    """The next command line is tried at once, and remembered for the polls that follow."""
+    bench = Bench(tmp_path)
+    bench.tools.answers("acme-smi", {"--json": Answer("bad option\n", status=2)}, Answer("81.5\n"))
+    assert bench.ask().verdict.state == "ok"
+    assert bench.ask().verdict.state == "ok"
+    assert bench.tools.calls("acme-smi") == ["--json", "", ""]
+
+
+def test_no_command_line_works(tmp_path):
+    """Each is tried once, then the poll has failed."""
+    bench = Bench(tmp_path)
+    bench.tools.prints("acme-smi", "bad option\n")
+    verdict = bench.ask().verdict
+    assert (verdict.state, verdict.reason) == ("failed", "not_understood")
+    assert bench.tools.calls("acme-smi") == ["--json", ""]
+
+
+def test_a_parser_that_raises(tmp_path, caplog):
+    """A bug costs its own source and is logged with its traceback."""
+    bench = Bench(tmp_path)
+    bench.tools.prints("acme-smi", "crash\n")
+    verdict = bench.ask().verdict
+    assert (verdict.state, verdict.reason) == ("failed", "internal")
+    assert caplog.records[0].exc_info is not None
+
+
+@pytest.mark.parametrize(
+    ("pci", "settings", "state", "calls"),
+    [
+        (PciView(2, 1), SourceSettings(), "suspended", 0),
+        (PciView(2, 1), SourceSettings(wake_suspended=True), "ok", 1),
+        (PciView(2, 0), SourceSettings(), "ok", 1),
+    ],
+)
+def test_sleeping_cards_are_left_alone(tmp_path, pci, settings, state, calls):
+    """A poll that would wake a card is not asked while one sleeps, unless the configuration says so."""
+    bench = Bench(tmp_path, settings, pci, wakes=True)
+    bench.tools.prints("acme-smi", "81.5\n")
+    assert (bench.ask().verdict.state, len(bench.tools.calls("acme-smi"))) == (state, calls)
+
+
+def test_switched_off(tmp_path):
+    """Mode never asks nothing."""
+    bench = Bench(tmp_path, SourceSettings(mode="never"))
+    bench.tools.prints("acme-smi", "81.5\n")
+    assert (bench.ask().verdict.state, bench.tools.calls("acme-smi")) == ("disabled", [])
+
+
+def test_no_device_although_the_bus_has_some(tmp_path):
+    """A tool that lists nothing on a node with such cards has lost its driver."""
+    bench = Bench(tmp_path, pci=PciView(4, 0))
+    bench.tools.prints("acme-smi", "none\n")
+    verdict = bench.ask().verdict
+    assert (verdict.state, verdict.reason) == ("failed", "driver_gone")
+
+
+def test_a_limit_cuts_the_deadline(tmp_path):
+    """A command's own time limit holds, whatever the configured deadline is."""
+    bench = Bench(tmp_path, SourceSettings(deadline=20.0))
+    bench.tools.sleeps("acme-smi")
+    verdict = bench.ask(limit_seconds=0.2).verdict
+    assert (verdict.state, verdict.reason) == ("failed", "timeout")
