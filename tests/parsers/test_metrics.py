@@ -1,0 +1,78 @@
+"""The catalogue: names that Prometheus' people would choose, ranges that hold, and readings made by them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from telemetry_parsers import metrics
+from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
+from telemetry_parsers.model import Absent
+
+UNIT_SUFFIXES = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds")
+
+
+@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
+def test_names(metric):
+    """Base units at the end of the name, _total for counters only, _info for facts only."""
+    assert re.fullmatch(r"(accelerator|telemetry)_[a-z0-9_]+", metric.name)
+    assert metric.name.endswith("_total") == (metric.kind == "counter")
+    assert metric.name.endswith("_info") == (metric.kind == "info")
+    suffix = metric.name.removesuffix("_total").rpartition("_")[2]
+    assert (suffix if suffix in UNIT_SUFFIXES else "") == metric.unit
+    assert metric.help.endswith(".")
+    assert metric.low <= metric.high
+    assert not metric.words or metric.label or metric.name in OWN_LABELS
+
+
+def test_rows_are_unique():
+    """No name and no key twice."""
+    assert len({metric.name for metric in CATALOGUE}) == len(BY_KEY) == len(CATALOGUE)
+
+
+def test_the_daemons_own_metrics_have_their_labels():
+    """Each of them, and nothing else, has an entry in the table of labels."""
+    assert set(OWN_LABELS) == {metric.name for metric in CATALOGUE if metric.scope == "daemon"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("utilization_ratio", 0.0, 0.0),
+        ("utilization_ratio", 1.0, 1.0),
+        ("utilization_ratio", 1.01, Absent.IMPLAUSIBLE),
+        ("utilization_ratio", -0.01, Absent.IMPLAUSIBLE),
+        ("temperature_celsius", -40.0, -40.0),
+        ("temperature_celsius", 345.0, Absent.IMPLAUSIBLE),
+        ("power_watts", math.nan, Absent.IMPLAUSIBLE),
+        ("energy_joules_total", math.inf, Absent.IMPLAUSIBLE),
+        ("memory_total_bytes", 0.0, Absent.IMPLAUSIBLE),
+        ("power_watts", Absent.NOT_SUPPORTED, Absent.NOT_SUPPORTED),
+    ],
+)
+def test_readings_are_in_range(key, value, expected):
+    """A value outside of its metric's range is implausible; an absence stays what it is."""
+    assert metrics.reading(0, key, value).value == expected
+
+
+def test_there_is_no_negative_zero():
+    """-0.0 would print as -0.0."""
+    assert math.copysign(1.0, metrics.reading(0, "utilization_ratio", -0.0).value) == 1.0
+
+
+def test_states():
+    """1 for the active state, 0 for the others that the device supports."""
+    found = metrics.states(0, "health", "warning", ("ok", "warning", "critical"))
+    assert [(reading.label, reading.value) for reading in found] == [("ok", 0.0), ("warning", 1.0), ("critical", 0.0)]
+    assert len(metrics.states(0, "health", "ok")) == len(BY_KEY["health"].words)
+
+
+@pytest.mark.parametrize(
+    ("sensor", "main"),
+    [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False)],
+)  # fmt: skip
+def test_main_temperature(sensor, main):
+    """ "The temperature" is not that of memory, HBM or the board."""
+    assert metrics.is_main_temperature(sensor) is main
