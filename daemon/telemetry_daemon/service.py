@@ -75,6 +75,7 @@ class Service:
             {"forget": self._forget, "snapshot": self._snapshot},
         )
         self._stop = asyncio.Event()
+        self._reloading = asyncio.Lock()
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT. Raises WebError when it cannot listen."""
@@ -130,7 +131,7 @@ class Service:
         reloads: set[asyncio.Task[None]] = set()
 
         def reload() -> None:
-            task = loop.create_task(self._reload())
+            task = loop.create_task(self._reload_in_turn())
             reloads.add(task)
             task.add_done_callback(reloads.discard)
 
@@ -142,6 +143,11 @@ class Service:
         self._own.tell_expected(dict(self._settings.expected_devices))
         self._own.tell_plugin_failures(self._node.failures())
         self._own.tell_pci(self._node.pci_counts())
+
+    async def _reload_in_turn(self) -> None:
+        """One reload at a time, however fast the signals come."""
+        async with self._reloading:
+            await self._reload()
 
     async def _reload(self) -> None:
         """Apply a changed configuration; a bad one leaves the running one in force."""

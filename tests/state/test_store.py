@@ -38,6 +38,7 @@ class Node:
             "node", Clock(lambda: self.times.now, lambda: 1e9 + self.times.now), identities, Accumulator()
         )
         self.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
+        self.store.add_source(SourceFacts("nvml", "nvidia", ()))
 
     def put(self, report=CARDS, verdict=OK, poll=FAST, source="tool"):
         capture = Capture(source, poll.name, REQUEST, cpu_seconds=0.25, wall_time=1e9, monotonic_time=self.times.now)
@@ -185,6 +186,7 @@ def test_a_removed_source_leaves_nothing_behind():
     node = Node()
     node.put()
     node.store.remove_source("tool")
+    node.put()
     snapshot = node.store.snapshot()
     assert (snapshot.devices, snapshot.sources) == ((), ())
 

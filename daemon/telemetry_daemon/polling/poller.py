@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, timezone
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.log import ChangeLog
@@ -168,7 +170,10 @@ class Poller:
         for other in source.parser.polls:
             if other.tier != "fast" and other.name != poll.name:
                 self._started.pop((source.name, other.name), None)
-                self._scheduler.modify_job(_job_id(source.name, other.name), next_run_time=datetime.now(timezone.utc))
+                with suppress(JobLookupError):  # the source was removed meanwhile
+                    self._scheduler.modify_job(
+                        _job_id(source.name, other.name), next_run_time=datetime.now(timezone.utc)
+                    )
 
     def _log(self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent]) -> None:
         verdict = answer.verdict

@@ -111,10 +111,12 @@ class Store:
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, verdict: Verdict, interval: float
     ) -> tuple[DeviceEvent, ...]:
-        """Take in one attempt; returns what became of devices by it."""
+        """Take in one attempt; returns what became of devices by it. A source that was removed is not heard any more."""
         key = (source, poll.name)
         with self._lock:
             known = self._known
+            if source not in known.sources:
+                return ()
             known.healths[key] = health.attempt(source, poll, capture, verdict, interval, known.healths.get(key))
             known.cpu_seconds[source] = known.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             known.awaited.pop(key, None)
