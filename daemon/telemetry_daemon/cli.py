@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -25,6 +26,10 @@ _COMMANDS = (
     ("forget", "forget a lost device"),
     ("version", "print the version"),
 )
+
+
+# What a full disk or a broken terminal says.
+_OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 
 
 class _Parser(argparse.ArgumentParser):
@@ -88,20 +93,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.status
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; nothing more can be said to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return exits.OK
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        if error.errno not in _OUTPUT_ERRORS:
+            return _bug(error)
+        _discard_output()
+        sys.stderr.write(f"telemetry: cannot write the output: {error.strerror}; make room, or write it elsewhere\n")
+        return exits.OUTPUT
     except Exception as error:  # noqa: BLE001  # the last resort: a bug is told in one line, whole on request
-        if os.environ.get("TELEMETRY_DEBUG"):
-            traceback.print_exc()
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        sys.stderr.write(
-            f"telemetry: a bug of ours: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
-            " set TELEMETRY_DEBUG=1 for the traceback and report it\n"
-        )
-        return exits.BUG
+        return _bug(error)
     return status
+
+
+def _bug(error: Exception) -> int:
+    """Tell of a bug in one line, with its traceback if that was asked for."""
+    if os.environ.get("TELEMETRY_DEBUG"):
+        traceback.print_exception(error)
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    sys.stderr.write(
+        f"telemetry: a bug of ours: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
+        " set TELEMETRY_DEBUG=1 for the traceback and report it\n"
+    )
+    return exits.BUG
+
+
+def _discard_output() -> None:
+    """What is still in the buffer has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -237,11 +238,23 @@ def test_metrics():
 
 def test_a_closed_pipe_is_no_fault(saved):
     """`telemetry … | head -1` ends quietly."""
-    import subprocess
-
     line = f"{' '.join(COMMAND)} metrics | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], env=clean_environment({}), capture_output=True, text=True, timeout=60)
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+
+
+def test_a_full_disk_is_told(saved):
+    """Output that cannot be written is no bug of ours: one line, and a status of its own."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "parse", "mthreads-gmi", saved],
+            env=clean_environment({}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, len(done.stderr.splitlines())) == (74, 1)
+    assert "No space left on device" in done.stderr
 
 
 def test_demo(tmp_path):
