@@ -11,22 +11,8 @@ import pytest
 
 from daemon_kit import COMMAND, Daemon, clean_environment, run
 from fake_tools import ToolFolder
+from mthreads_kit import TABLE
 from telemetry_daemon.version import __version__
-
-TABLE = """\
-Fri May  2 10:11:12 2025
----------------------------------------------------------------
-    mthreads-gmi:1.14.0          Driver Version:2.7.0
----------------------------------------------------------------
-ID   Name           |PCIe                |%GPU  Mem
-     Device Type    |Pcie Lane Width     |Temp  MPC Capable
-                                         |      ECC Mode
-+-------------------------------------------------------------+
-0    MTT S80        |00000000:1a:00.0    |37%   2048MiB(16384MiB)
-     Physical       |8x(16x)             |58C   YES
-                                         |      N/A
----------------------------------------------------------------
-"""
 
 
 @pytest.fixture

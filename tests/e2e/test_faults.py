@@ -10,29 +10,8 @@ import pytest
 
 from daemon_kit import Daemon, run
 from fake_tools import Answer, ToolFolder
+from mthreads_kit import TABLE as GOOD
 
-GOOD = """\
-Fri May  2 10:11:12 2025
----------------------------------------------------------------
-    mthreads-gmi:1.14.0          Driver Version:2.7.0
----------------------------------------------------------------
-ID   Name           |PCIe                |%GPU  Mem
-     Device Type    |Pcie Lane Width     |Temp  MPC Capable
-                                         |      ECC Mode
-+-------------------------------------------------------------+
-0    MTT S80        |00000000:1a:00.0    |37%   2048MiB(16384MiB)
-     Physical       |8x(16x)             |58C   YES
-                                         |      N/A
----------------------------------------------------------------
-
----------------------------------------------------------------
-Processes:
-ID   PID       Process name                         GPU Memory
-                                                         Usage
-+-------------------------------------------------------------+
-   No running processes found
----------------------------------------------------------------
-"""
 ERROR = "Error: failed to initialize mtml: driver not loaded\n"
 FAST = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n'
 
