@@ -105,6 +105,18 @@ def test_a_partition_that_goes_while_its_parent_stays_is_removed():
     assert [(event.id, event.what) for event in merged.events] == [("MIG-bbbb-2222", "removed")]
 
 
+def test_a_card_that_returns_without_its_partitions():
+    """A card that was lost with its partitions and comes back whole takes them off the list of the lost."""
+    node = Node()
+    whole = card(0, uuid="GPU-aaaa-1111", bus_id=BUS0)
+    part = card(None, uuid="MIG-bbbb-2222", bus_id=BUS0, partition="1", parent=0)
+    node.see(told("nvml", [(whole, {}), (part, {})]))
+    lost = node.see(told("nvml", [], taken=1.0))
+    assert {device.id: device.up for device in lost.devices} == {"GPU-aaaa-1111": False, "MIG-bbbb-2222": False}
+    back = node.see(told("nvml", [(whole, {})], taken=2.0))
+    assert {device.id: device.up for device in back.devices} == {"GPU-aaaa-1111": True}
+
+
 def test_a_card_that_shows_nothing_is_down():
     """A listed card whose tool says that it does not answer is up 0, without readings."""
     merged = Node().see(told("tool", [(card(0, bus_id=BUS0, up=False), {"power_watts": 5.0})]))

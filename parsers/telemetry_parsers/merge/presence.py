@@ -37,13 +37,12 @@ def _missing(
     identity: Identity, listing_sources: Collection[str], present: Collection[str], wall: float
 ) -> Identity | None:
     """The identity as it stands while no list has it; None when it is to be forgotten."""
+    somebody_knows = any(source in listing_sources for source in identity.listed_by)
+    if somebody_knows and identity.parent is not None and identity.parent in present:
+        return None
     if identity.lost_since is not None:
         return identity if wall - identity.lost_since < FORGET_AFTER_SECONDS else None
-    if not any(source in listing_sources for source in identity.listed_by):
-        return identity
-    if identity.parent is not None and identity.parent in present:
-        return None
-    return replace(identity, lost_since=wall)
+    return replace(identity, lost_since=wall) if somebody_knows else identity
 
 
 def update(
