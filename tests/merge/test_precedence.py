@@ -53,6 +53,11 @@ def only(merged):
             id="the newer of two polls",
         ),
         pytest.param(
+            [one("a", {"power_watts": 50.0}), one("b", {"power_watts": 51.0}, taken=1.0)],
+            (50.0, "a"),
+            id="of two alike always the same, whichever was asked last",
+        ),
+        pytest.param(
             [one("a", {"power_watts": 0.0}, form="data"), one("b", {"power_watts": 7.0}, form="text")],
             (0.0, "a"),
             id="zero is a number",

@@ -32,7 +32,7 @@ class Offer:
     """A reading that a report offers; of several for one key the lowest rank wins."""
 
     key: ReadingKey
-    rank: tuple[int, int, float, str]
+    rank: tuple[int, int, str, float]
     reading: MergedReading
     pinned: bool
 
@@ -65,9 +65,9 @@ def _offer(report: SourceReport, reading: Reading, metric: Metric) -> Offer:
     return Offer((reading.metric, reading.label), _rank(value, report), merged, pinned)
 
 
-def _rank(value: Value, report: SourceReport) -> tuple[int, int, float, str]:
+def _rank(value: Value, report: SourceReport) -> tuple[int, int, str, float]:
     telling = _TELLING[value] if isinstance(value, Absent) else -1
-    return telling, FORM_RANK[report.report.form], -report.taken, report.source
+    return telling, FORM_RANK[report.report.form], report.source, -report.taken
 
 
 def _offers(named: Named, by_report: Mapping[tuple[str, str], Offered]) -> Iterator[tuple[SourceReport, int, Offer]]:
