@@ -24,6 +24,8 @@ _COMMANDS = (
     ("metrics", "list the metrics"),
     ("config", "check, show or print the configuration"),
     ("forget", "forget a lost device"),
+    ("release", "let go of a device's library or tool, so that the device can be reset"),
+    ("resume", "poll a released source again"),
     ("version", "print the version"),
 )
 

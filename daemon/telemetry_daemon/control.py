@@ -25,7 +25,11 @@ Verb = Callable[[Mapping[str, Plain]], Mapping[str, Plain]]
 
 
 class ControlError(Exception):
-    """The daemon cannot be reached, or refused."""
+    """The daemon cannot be reached."""
+
+
+class RefusedError(ControlError):
+    """The daemon answered that it will not do it, and why."""
 
 
 def path_in(runtime_directory: str) -> Path:
@@ -64,7 +68,9 @@ class ControlServer:
             if not _is_own_user(writer.get_extra_info("socket")):
                 return
             line = await asyncio.wait_for(reader.readline(), _TIMEOUT_SECONDS)
-            writer.write(json.dumps(self._answer(line)).encode() + b"\n")
+            # On a thread: to let go of a tool may take a second, and scrapes must not wait for it.
+            answer = await asyncio.to_thread(self._answer, line)
+            writer.write(json.dumps(answer).encode() + b"\n")
             await asyncio.wait_for(writer.drain(), _TIMEOUT_SECONDS)
         except (OSError, ValueError, asyncio.TimeoutError) as error:
             log.debug("control connection ended", extra={"error": error})
@@ -108,8 +114,10 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
         plain = decode_line(answer)
     except (OSError, CodecError) as error:
         raise ControlError(f"no daemon answers on {path}: {error}") from None
-    if not isinstance(plain, dict) or "error" in plain:
-        raise ControlError(str(plain.get("error")) if isinstance(plain, dict) else "the daemon's answer is no object")
+    if not isinstance(plain, dict):
+        raise ControlError("the daemon's answer is no object")
+    if "error" in plain:
+        raise RefusedError(str(plain["error"]))
     return plain
 
 

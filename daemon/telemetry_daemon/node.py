@@ -73,6 +73,8 @@ class RealNode:
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
         self._by_name = {item.parser.name: item for item in loaded.parsers}
+        # One for each source, however often it is made anew: while its worker is stuck there must be no second one.
+        self._workers: dict[str, Worker] = {}
 
     def names(self) -> tuple[str, ...]:
         """The names of all sources."""
@@ -121,7 +123,9 @@ class RealNode:
             return CommandReader(name, Path(settings.runtime_directory) / "locks", path)
         if kind is HostReader:
             return HostReader()
-        return WorkerReader(name, item.worker or Worker(name, self._loaded.readers))
+        if name not in self._workers:
+            self._workers[name] = item.worker or Worker(name, self._loaded.readers)
+        return WorkerReader(name, self._workers[name])
 
 
 def _kind(poll: Poll) -> type:

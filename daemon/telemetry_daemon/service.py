@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import platform
 import signal
@@ -72,7 +73,12 @@ class Service:
         self._web = WebServer(self._site.respond, self._settings.web.listen_address, self._settings.web.config_file)
         self._control = ControlServer(
             control.path_in(self._settings.runtime_directory),
-            {"forget": self._forget, "snapshot": self._snapshot},
+            {
+                "forget": self._forget,
+                "release": self._release,
+                "resume": self._resume,
+                "snapshot": self._snapshot,
+            },
         )
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
@@ -122,7 +128,10 @@ class Service:
         try:
             await self._control.start()
         except OSError as error:
-            logger.warning("no control socket: `telemetry forget` will not reach this daemon", extra={"error": error})
+            logger.warning(
+                "no control socket: `telemetry forget`, `release` and `resume` will not reach this daemon",
+                extra={"error": error},
+            )
 
     def _install_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -205,6 +214,27 @@ class Service:
         forgotten = self._store.forget(str(request.get("id", "")))
         lost = [device.id for device in self._store.snapshot().devices if device.up is False]
         return {"forgotten": forgotten, "lost": lost}
+
+    def _release(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
+        name, seconds = str(request.get("source", "")), request.get("seconds")
+        if name not in self._poller.sources():
+            return {"error": self._no_source(name)}
+        held_by = self._poller.release(
+            self._node.source(name, self._settings), math.inf if seconds is None else float(seconds)
+        )
+        logger.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
+        return {"left_behind": list(held_by)}
+
+    def _resume(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
+        name = str(request.get("source", ""))
+        if name not in self._poller.sources():
+            return {"error": self._no_source(name)}
+        was_released = self._poller.resume(name)
+        logger.info("resumed by the operator", extra={"source": name})
+        return {"resumed": was_released}
+
+    def _no_source(self, name: str) -> str:
+        return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
 
     def _snapshot(self, _request: Mapping[str, Plain]) -> Mapping[str, Plain]:
         return json.document(self._store.snapshot(), self._metrics)

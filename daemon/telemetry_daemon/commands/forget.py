@@ -6,7 +6,7 @@ import argparse
 
 from telemetry_daemon import control, exits
 from telemetry_daemon.commands import options
-from telemetry_daemon.control import ControlError
+from telemetry_daemon.commands.daemon import ask_daemon
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.state import file as state_file
 
@@ -22,10 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = options.settings(arguments)
     socket_path = control.path_in(settings.runtime_directory)
     if socket_path.exists():
-        try:
-            answer = control.ask(socket_path, "forget", id=arguments.id)
-        except ControlError as error:
-            raise CommandError(f"{error}; run it as root or as the daemon's user", exits.UNAVAILABLE) from None
+        answer = ask_daemon(settings, "forget", id=arguments.id)
         if not answer["forgotten"]:
             raise CommandError(_unknown(arguments.id, answer["lost"]))
     else:

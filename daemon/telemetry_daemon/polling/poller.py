@@ -15,13 +15,14 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.log import ChangeLog
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.releases import Releases
 from telemetry_daemon.polling.schedule import Need
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.model import Poll
+from telemetry_parsers.model import Failure, Poll
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Poller:
         self._sources: dict[str, Source] = {}
         self._started: dict[tuple[str, str], float] = {}
         self._needs: dict[str, Need] = {}
+        self._releases = Releases(clock.monotonic)
         self._changes = ChangeLog()
         self._scheduler = BackgroundScheduler(
             timezone=timezone.utc,
@@ -69,7 +71,7 @@ class Poller:
         for poll in parser.polls:
             self._scheduler.add_job(
                 self._run,
-                args=(source, poll),
+                args=(source.name, poll),
                 trigger=self._trigger(source, poll),
                 id=_job_id(source.name, poll.name),
                 executor=source.name,
@@ -88,6 +90,30 @@ class Poller:
         source.close()
         self._scheduler.remove_executor(name, shutdown=False)
         self._store.remove_source(name)
+
+    def release(self, source: Source, seconds: float) -> tuple[int, ...]:
+        """Let go of the tool or library of a source until resumed or the time is over, with `source` to go on with then.
+
+        Returns the processes that did not end and may still hold the device.
+        """
+        with self._lock:
+            before = self._sources[source.name]
+            self._sources[source.name] = source
+            self._releases.release(source.name, seconds)
+        before.close()
+        released = Failure("released", None, self._releases.told(source.name))
+        for poll in source.parser.polls:
+            self._take_in(source, poll, source.not_asked(poll, released))
+        return before.left_behind()
+
+    def resume(self, name: str) -> bool:
+        """Poll a released source again, at once; False when it was not released."""
+        with self._lock:
+            source = self._sources[name]
+            was_released = self._releases.resume(name)
+        for poll in source.parser.polls if was_released else ():
+            self._ask_now(name, poll)
+        return was_released
 
     def every(self, name: str, seconds: float, chore: Callable[[], None]) -> None:
         """Do something that is no poll at this interval, on a thread of its own."""
@@ -122,9 +148,12 @@ class Poller:
         interval = schedule.base_interval(poll, source.settings)
         return SteadyTrigger(interval, spread(source.name, poll.name, interval), self._clock.monotonic)
 
-    def _run(self, source: Source, poll: Poll) -> None:
+    def _run(self, name: str, poll: Poll) -> None:
         """One job: ask if it is due, and take the answer in."""
-        key = (source.name, poll.name)
+        source = self.sources().get(name)
+        if source is None:
+            return  # removed since the job was due
+        key = (name, poll.name)
         health = self._store.health_of(key)
         need = self._needs.get(source.name, Need())
         interval = schedule.interval_now(poll, source.settings, health.state if health else None, need)
@@ -132,9 +161,15 @@ class Poller:
         if not self._is_due(key, interval, schedule.base_interval(poll, source.settings), now):
             return
         self._started[key] = now
-        answer = source.ask(poll, self._store.targets(source.name))
+        released = self._released(name)
+        answer = source.not_asked(poll, released) if released else source.ask(poll, self._store.targets(name))
+        self._take_in(source, poll, answer)
+
+    def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
+        """Put an answer into the store, unless its source was removed or released while it was asked."""
         if self.sources().get(source.name) is not source:
-            return  # removed while it was asked
+            return
+        need = self._needs.get(source.name, Need())
         interval = schedule.interval_now(poll, source.settings, answer.verdict.state, need)
         events = self._store.put(source.name, poll, answer.capture, answer.report, answer.verdict, interval)
         self.finished_polls += 1
@@ -165,15 +200,22 @@ class Poller:
             )
             log.info(text, extra={"source": source.name})
 
+    def _released(self, name: str) -> Failure | None:
+        """What a poll of a released source gets, None for one that is not."""
+        text = self._releases.told(name)
+        return Failure("released", None, text) if text else None
+
+    def _ask_now(self, name: str, poll: Poll) -> None:
+        """Run a poll as soon as may be, however rarely it is due."""
+        self._started.pop((name, poll.name), None)
+        with suppress(JobLookupError):  # the source was removed meanwhile
+            self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
+
     def _look_closer(self, source: Source, poll: Poll) -> None:
         """Run the source's rarer polls now: its devices have changed."""
         for other in source.parser.polls:
             if other.tier != "fast" and other.name != poll.name:
-                self._started.pop((source.name, other.name), None)
-                with suppress(JobLookupError):  # the source was removed meanwhile
-                    self._scheduler.modify_job(
-                        _job_id(source.name, other.name), next_run_time=datetime.now(timezone.utc)
-                    )
+                self._ask_now(source.name, other)
 
     def _log(self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent]) -> None:
         verdict = answer.verdict

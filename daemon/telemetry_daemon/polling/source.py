@@ -68,12 +68,12 @@ class Source:
     def ask(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
         """The poll's answer, in no more time than its deadline and the limit; every failure is an answer too."""
         if self.settings.mode == "never":
-            return self._not_asked(poll, Failure("disabled", None, "switched off by the configuration"))
+            return self.not_asked(poll, Failure("disabled", None, "switched off by the configuration"))
         poll = replace(poll, deadline=min(limit_seconds, schedule.deadline(poll, self.settings)))
         pci = self._pci(self.parser.vendor)
         if poll.wakes and pci.suspended and not self.settings.wake_suspended:
             text = f"{pci.suspended} of {pci.count} devices sleep and are not woken"
-            return self._not_asked(poll, Failure("suspended", None, text))
+            return self.not_asked(poll, Failure("suspended", None, text))
         reader = self._readers[poll.name]
         tries = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
         for _ in range(tries):
@@ -93,6 +93,10 @@ class Source:
         for reader in self._readers.values():
             reader.close()
 
+    def left_behind(self) -> tuple[int, ...]:
+        """The processes that did not end when the source was closed."""
+        return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.left_behind()))
+
     def _parse(self, capture: Capture) -> Report | None:
         if capture.failure is not None:
             return None
@@ -102,7 +106,8 @@ class Source:
             log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
             return None
 
-    def _not_asked(self, poll: Poll, failure: Failure) -> Answer:
+    def not_asked(self, poll: Poll, failure: Failure) -> Answer:
+        """The answer to a poll that is left out, and why."""
         capture = Capture(
             source=self.name,
             poll=poll.name,

@@ -106,6 +106,7 @@ class CommandReader:
         self._turn = threading.Lock()
         self._closing = threading.Event()
         self._leftover: _Leftover | None = None
+        self._left_behind: tuple[int, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """What the tool printed, run by run, or the failure that kept it from printing."""
@@ -142,12 +143,17 @@ class CommandReader:
             return
         try:
             if self._leftover is not None:
-                settle(self._leftover.process, 0.0)
+                if not settle(self._leftover.process, 0.0):
+                    self._left_behind = (self._leftover.process.pid,)
                 self._leftover.process.close()
                 self._leftover.task.lock.leave()
                 self._leftover = None
         finally:
             self._turn.release()
+
+    def left_behind(self) -> tuple[int, ...]:
+        """The tool's process, when it did not end or must not be killed."""
+        return self._left_behind
 
     def _answer_in_turn(self, poll: Poll, targets: Targets, attempt: _Attempt) -> None:
         request = poll.request

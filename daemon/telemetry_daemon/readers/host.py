@@ -52,6 +52,10 @@ class HostReader:
     def close(self) -> None:
         """Nothing runs, nothing is held."""
 
+    def left_behind(self) -> tuple[int, ...]:
+        """None: nothing runs."""
+        return ()
+
     def _ask(self, name: str) -> Output:
         call = self._calls.get(name)
         if call is None:

@@ -110,6 +110,12 @@ class Worker:
         return None if link is None else link.pid
 
     @property
+    def stuck_pid(self) -> int | None:
+        """The process id of a worker that had not ended, though killed, when it was last looked after."""
+        stuck = self._stuck
+        return None if stuck is None else stuck.pid
+
+    @property
     def cpu_seconds(self) -> float:
         """CPU time of all its processes so far; of a running one as of its last answer. Never goes back."""
         return self._cpu_seconds
@@ -139,6 +145,7 @@ class Worker:
         if self._turn.acquire(timeout=_CLOSE_SECONDS):
             try:
                 self._dismiss()
+                self._settle_stuck()
             finally:
                 self._turn.release()
 
@@ -160,13 +167,16 @@ class Worker:
         return self._link
 
     def _look_after_the_stuck(self) -> None:
-        stuck = self._stuck
-        if stuck is None:
-            return
-        if not stuck.over():
+        stuck = self._settle_stuck()
+        if stuck is not None:
             raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not end, its library or driver holds it")
-        self._count_end(stuck)
-        self._stuck = None
+
+    def _settle_stuck(self) -> Link | None:
+        """The worker that still does not end, None once there is none."""
+        if self._stuck is not None and self._stuck.over():
+            self._count_end(self._stuck)
+            self._stuck = None
+        return self._stuck
 
     def _start(self) -> Link:
         wait_seconds = self._not_before - self._clock()
@@ -287,6 +297,11 @@ class WorkerReader:
         if not self._closed.is_set():
             self._closed.set()
             self._worker.stop()
+
+    def left_behind(self) -> tuple[int, ...]:
+        """The worker, when it did not end."""
+        pid = self._worker.stuck_pid
+        return () if pid is None else (pid,)
 
     def _answer(self, poll: Poll) -> tuple[tuple[Output, ...], Failure | None]:
         if self._closed.is_set():

@@ -98,6 +98,10 @@ class ReplayReader:
     def close(self) -> None:
         """Nothing runs, nothing is held."""
 
+    def left_behind(self) -> tuple[int, ...]:
+        """None: nothing runs."""
+        return ()
+
 
 class _Loop:
     """Where in the recording we are: all sources at the same place, from the start again after each period."""

@@ -10,7 +10,7 @@ from telemetry_parsers.model import VENDORS
 EXAMPLE = "8xnvidia,4xhygon"
 MOST_CARDS = 256
 _GROUP = re.compile(r"([1-9][0-9]{0,3})x([a-z]+)\Z")
-_LONGEST_QUOTE = 40
+_LONGEST_QUOTE = 48
 
 
 class DemoError(ValueError):
@@ -54,5 +54,7 @@ def _group(part: str) -> tuple[str, int]:
 
 
 def _error(part: str, why: str) -> DemoError:
-    quoted = ascii(part if len(part) <= _LONGEST_QUOTE else part[:_LONGEST_QUOTE] + "…")
+    quoted = ascii(part[:_LONGEST_QUOTE])
+    if len(quoted) > _LONGEST_QUOTE or len(part) > _LONGEST_QUOTE:
+        quoted = quoted[: _LONGEST_QUOTE - 1] + "…'"
     return DemoError(f"demo node: {quoted}: {why}; write for example {EXAMPLE}")

@@ -61,6 +61,10 @@ class SimulatedReader:
     def close(self) -> None:
         """Nothing runs between two reads."""
 
+    def left_behind(self) -> tuple[int, ...]:
+        """None: nothing runs."""
+        return ()
+
 
 class SimulatedSource:
     """One vendor's simulated cards: `parser` says what to poll, `reader` answers."""

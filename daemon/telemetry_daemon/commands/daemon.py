@@ -1,0 +1,22 @@
+"""What commands ask of the running daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from telemetry_daemon import control, exits
+from telemetry_daemon.control import ControlError
+from telemetry_daemon.exits import CommandError
+from telemetry_daemon.settings import Settings
+from telemetry_parsers.model import Plain
+
+
+def ask_daemon(settings: Settings, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
+    """The daemon's answer. Raises CommandError when none answers, or when it refuses."""
+    path = control.path_in(settings.runtime_directory)
+    try:
+        return control.ask(path, verb, **arguments)
+    except control.RefusedError as error:
+        raise CommandError(str(error)) from None
+    except ControlError as error:
+        raise CommandError(f"{error}; run it as root or as the daemon's user", exits.UNAVAILABLE) from None

@@ -1,0 +1,34 @@
+"""`telemetry release SOURCE`: the running daemon lets go of a library or tool, so that its devices can be reset."""
+
+from __future__ import annotations
+
+import argparse
+
+from telemetry_daemon import exits
+from telemetry_daemon.commands import durations, options
+from telemetry_daemon.commands.daemon import ask_daemon
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The source, and for how long."""
+    parser.add_argument("source", metavar="SOURCE", help="such as nvml; `telemetry doctor` names them")
+    parser.add_argument(
+        "--for",
+        dest="seconds",
+        type=durations.seconds,
+        metavar="TIME",
+        help="poll it again after 10m, 1h30m …; without it, when told by `telemetry resume` or started anew",
+    )
+    options.add_config(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the running daemon; says what still holds the device, with exit status 2."""
+    answer = ask_daemon(options.settings(arguments), "release", source=arguments.source, seconds=arguments.seconds)
+    left_behind = ", ".join(map(str, answer["left_behind"]))
+    if left_behind:
+        print(f"released {arguments.source}, but process {left_behind} does not end and may still hold the device")
+        return exits.PROBLEMS
+    until = "" if arguments.seconds is None else f" for {arguments.seconds:g} s"
+    print(f"released {arguments.source}{until}; 'telemetry resume {arguments.source}' takes it up again")
+    return exits.OK

@@ -1,0 +1,22 @@
+"""`telemetry resume SOURCE`: the running daemon polls a released source again."""
+
+from __future__ import annotations
+
+import argparse
+
+from telemetry_daemon import exits
+from telemetry_daemon.commands import options
+from telemetry_daemon.commands.daemon import ask_daemon
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The source."""
+    parser.add_argument("source", metavar="SOURCE", help="a source that `telemetry release` released")
+    options.add_config(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the running daemon."""
+    answer = ask_daemon(options.settings(arguments), "resume", source=arguments.source)
+    print(f"resumed {arguments.source}" if answer["resumed"] else f"{arguments.source} was not released")
+    return exits.OK

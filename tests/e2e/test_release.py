@@ -1,0 +1,88 @@
+"""An operator takes a source away from the running daemon and gives it back."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import Daemon, run
+from fake_tools import ToolFolder
+from mthreads_kit import TABLE
+
+FAST = "[sources.mthreads-gmi]\ninterval = 0.5\n"
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> ToolFolder:
+    folder = ToolFolder(tmp_path / "tools")
+    folder.prints("mthreads-gmi", TABLE)
+    return folder
+
+
+def daemon(tmp_path: Path, tools: ToolFolder) -> Daemon:
+    return Daemon(tmp_path, FAST + "[sources.host]\ninterval = 1.0\n", environment=tools.environment)
+
+
+def test_a_released_source_is_left_alone_until_it_is_resumed(tmp_path: Path, tools: ToolFolder) -> None:
+    with daemon(tmp_path, tools) as running:
+        running.until_state("mthreads-gmi", "ok")
+        config = ("--config", str(running.config_path))
+        status, out, _ = run("release", "mthreads-gmi", *config)
+        assert (status, "released mthreads-gmi" in out) == (0, True)
+        page = running.page()
+        assert 'telemetry_source_state{source="mthreads-gmi",state="released"} 1.0' in page
+        assert 'telemetry_source_up{source="mthreads-gmi"} 1.0' in page
+        assert "accelerator_memory_used_bytes" not in page
+        assert "accelerator_up{" not in page, "nobody knows whether a released card is there"
+        calls = tools.calls("mthreads-gmi")
+        seen = running.source("host")["polls"][0]["age_seconds"]
+        running.until(lambda: running.source("host")["polls"][0]["age_seconds"] < seen)
+        assert tools.calls("mthreads-gmi") == calls
+        assert run("resume", "mthreads-gmi", *config)[:2] == (0, "resumed mthreads-gmi\n")
+        running.until_state("mthreads-gmi", "ok")
+        assert "accelerator_memory_used_bytes" in running.page()
+        assert run("resume", "mthreads-gmi", *config)[1] == "mthreads-gmi was not released\n"
+
+
+def test_a_release_for_a_time_ends_by_itself(tmp_path: Path, tools: ToolFolder) -> None:
+    with daemon(tmp_path, tools) as running:
+        running.until_state("mthreads-gmi", "ok")
+        assert run("release", "mthreads-gmi", "--for", "2s", "--config", str(running.config_path))[0] == 0
+        running.until_state("mthreads-gmi", "released")
+        running.until_state("mthreads-gmi", "ok")
+
+
+def test_a_release_outlives_a_reload(tmp_path: Path, tools: ToolFolder) -> None:
+    with daemon(tmp_path, tools) as running:
+        running.until_state("mthreads-gmi", "ok")
+        assert run("release", "mthreads-gmi", "--config", str(running.config_path))[0] == 0
+        running.write_config("[sources.mthreads-gmi]\ninterval = 0.7\n")
+        running.signal(signal.SIGHUP)
+        running.until(lambda: running.logged("configuration reloaded"))
+        running.until_state("mthreads-gmi", "released")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("release", "nvmll"), 64, "there is no source named 'nvmll'; the sources are"),
+        (("resume", "nvmll"), 64, "there is no source named 'nvmll'"),
+        (("release", "host", "--for", "soon"), 64, "write 90s, 10m, 1h30m or 2d"),
+        (("release",), 64, "SOURCE"),
+    ],
+)
+def test_a_wrong_request_is_refused_by_name(
+    tmp_path: Path, tools: ToolFolder, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    with daemon(tmp_path, tools) as running:
+        got, _, error = run(*arguments, "--config", str(running.config_path))
+        assert (got, words in error) == (status, True), error
+
+
+def test_without_a_daemon_it_says_so(tmp_path: Path) -> None:
+    config = tmp_path / "telemetry.toml"
+    config.write_text(f'[state]\nruntime_directory = "{tmp_path}/run"\n')
+    status, _, error = run("release", "nvml", "--config", str(config))
+    assert (status, "no daemon answers on" in error) == (69, True)
