@@ -12,7 +12,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint wheel bench docs clean
+.PHONY: help run test lint wheel bench review docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ wheel: $(VENV)/.installed-dev ## Build the wheel, install it elsewhere and test 
 
 bench: $(VENV)/.installed-dev ## Run the benchmarks
 	@set -e; for each in $(wildcard benchmarks/*.py); do echo "== $$each"; $(BIN)/python $$each; done
+
+review: $(VENV)/.installed-dev ## Show what each parser makes of each capture, to be read beside the texts (ARGS=rocm)
+	@$(BIN)/python tests/review.py $(ARGS)
 
 docs: $(VENV)/.installed-dev ## Write the generated files anew: reference pages, default configuration
 	$(BIN)/python .ci/generate.py

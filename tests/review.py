@@ -1,0 +1,98 @@
+"""Prints what each parser makes of each capture, to be read down beside the texts: `make review`, `make review ARGS=rocm`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from captures_kit import own_cases, registered_parsers, shared_files, shared_folder, shared_text, text_capture
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Absent, Capture, Device, Reading, Report
+
+# Where the folder of real outputs is not named as the source.
+SOURCES = {"hccn_tool": "hccn-tool", "sysfs": "amdgpu-sysfs", "xpu-smi-intel": "xpu-smi"}
+# The core readings stand first, by these letters; the others follow by their names.
+SHORT = {
+    "power_watts": "P",
+    "power_cap_watts": "cap",
+    "memory_used_bytes": "used",
+    "memory_total_bytes": "total",
+    "memory_used_ratio": "used%",
+    "utilization_ratio": "util",
+    "temperature_celsius": "T",
+}
+_MEBIBYTE = 1 << 20
+_WIDTH = 190
+
+
+def review(wanted: str = "") -> Iterator[str]:
+    """A line for each file with its outcome, then one for each device and each problem."""
+    parsers = registered_parsers()
+    for path in shared_files("*") + shared_files("*/*"):
+        name = SOURCES.get(path.parent.name, path.parent.name)
+        if name in parsers and wanted in str(path):
+            yield from _file(f"{path.parent.name}/{path.stem}", parsers[name], [shared_capture(parsers[name], path)])
+    for case in own_cases():
+        if wanted in f"own {case.id}":
+            yield from _file(f"own {case.id}", parsers[case.tool], case.captures(parsers[case.tool]))
+
+
+def shared_capture(parser: Parser, path: Path) -> Capture:
+    """A shared file as the parser gets it."""
+    return text_capture(parser, shared_text(path))
+
+
+def _file(name: str, parser: Parser, captures: list[Capture]) -> Iterator[str]:
+    for capture in captures:
+        report = parser.parse(capture)
+        reason = f" {report.reason}" if report.reason else ""
+        readings = sum(not isinstance(reading.value, Absent) for reading in report.readings)
+        counts = f"{len(report.devices)} devices, {readings} readings, {len(report.processes)} processes"
+        yield f"{name}: {report.outcome}{reason}, {counts}"
+        for position, device in enumerate(report.devices):
+            yield f"    {_device(device)}"
+            yield from _folded([_reading(each) for each in _of(report, position)])
+        if report.unknown_fields:
+            yield from _folded([f"unknown: {', '.join(report.unknown_fields)}"])
+        yield from (f"    ! {problem.where}: {problem.text}"[:_WIDTH] for problem in report.problems)
+
+
+def _device(device: Device) -> str:
+    names = ("index", "model", "bus_id", "uuid", "serial", "driver", "partition", "parent")
+    told = [f"{name}={getattr(device, name)}" for name in names if getattr(device, name) is not None]
+    facts = [f"{name}={text}" for name, text in device.facts]
+    return " ".join([device.vendor, *told, *facts, *([] if device.up else ["DOWN"])])
+
+
+def _of(report: Report, position: int) -> list[Reading]:
+    own = [reading for reading in report.readings if reading.device == position]
+    order = list(SHORT)
+    return sorted(own, key=lambda reading: order.index(reading.metric) if reading.metric in SHORT else len(order))
+
+
+def _reading(reading: Reading) -> str:
+    name = SHORT.get(reading.metric, reading.metric) + (f".{reading.label}" if reading.label else "")
+    if isinstance(reading.value, Absent):
+        return f"{name}={reading.value.value}"
+    if reading.metric.endswith("_bytes"):
+        return f"{name}={reading.value / _MEBIBYTE:g}Mi"
+    return f"{name}={reading.value:.6g}"
+
+
+def _folded(words: list[str]) -> Iterator[str]:
+    line = "       "
+    for word in words:
+        if len(line) + len(word) >= _WIDTH:
+            yield line
+            line = "       "
+        line += f" {word}"
+    if line.strip():
+        yield line
+
+
+if __name__ == "__main__":
+    if shared_folder() is None:
+        sys.exit("no real outputs: set TELEMETRY_SHARED, or put the folder 'shared' beside the repository")
+    for text in review(*sys.argv[1:2]):
+        print(text)
