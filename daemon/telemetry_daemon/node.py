@@ -125,7 +125,7 @@ class RealNode:
             return HostReader()
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)
-        return WorkerReader(name, self._workers[name])
+        return WorkerReader(name, self._workers[name], path or "/")
 
 
 def _kind(poll: Poll) -> type:

@@ -159,6 +159,14 @@ def test_a_lost_driver_costs_a_new_process_now_and_then(
     assert len(launcher.pids) == 2
 
 
+def test_files_lie_below_the_configured_root(worker: Worker, tmp_path: Path) -> None:
+    (tmp_path / "sys").mkdir()
+    (tmp_path / "sys" / "vendor").write_text("0x1002\n")
+    reader = WorkerReader("naughty", worker, str(tmp_path))
+    poll = Poll("all", Files(globs=("/sys/*",)), deadline=PATIENCE_SECONDS)
+    assert [(o.name, o.text) for o in reader.read(poll, Targets()).outputs] == [("/sys/vendor", "0x1002\n")]
+
+
 def test_files_are_read_in_the_worker(worker: Worker, tmp_path: Path) -> None:
     (tmp_path / "temp1_input").write_text("41000\n")
     (tmp_path / "name").write_text("acme\n")

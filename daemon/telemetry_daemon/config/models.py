@@ -86,7 +86,10 @@ class SourceSection(Section):
     )
     path: OptionalPath = Field(
         default="",
-        description="The tool, library or folder to use. Empty: it is looked for where its vendor installs it.",
+        description=(
+            "The tool to run; for a source that reads files, the folder below which they lie, such as `/host` in a container "
+            "that has the host's /sys there. Empty: the tool is looked for where its vendor installs it, files below `/`."
+        ),
         examples=["/opt/vendor/bin/tool"],
     )
     interval: float | None = Field(

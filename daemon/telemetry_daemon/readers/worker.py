@@ -267,12 +267,14 @@ class Worker:
 class WorkerReader:
     """Reads a source's files or library in a worker process, so that a wedged driver costs that process only.
 
-    The worker stays its owner's: closing the reader stops it, and another reader may use it again.
+    The worker stays its owner's: closing the reader stops it, and another reader may use it again. `root` is the folder
+    that files are read below: in a container the host's own may lie elsewhere.
     """
 
-    def __init__(self, source: str, worker: Worker) -> None:
+    def __init__(self, source: str, worker: Worker, root: str = "/") -> None:
         self._source = source
         self._worker = worker
+        self._root = root
         self._closed = threading.Event()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  (a library knows its devices)
@@ -312,7 +314,7 @@ class WorkerReader:
             if not target:
                 text = f"no library reader named {poll.request.reader!r} is installed"
                 return (), Failure("missing", None, text)
-        payload = {"request": request_to_plain(poll.request), "reader": target}
+        payload = {"request": request_to_plain(poll.request), "reader": target, "root": self._root}
         try:
             outputs, failure = _read_result(self._worker.call("read", payload, poll.deadline))
         except WorkerError as error:
