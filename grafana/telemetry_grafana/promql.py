@@ -1,0 +1,124 @@
+"""PromQL held against the catalogue: a query that names a metric or label that is not ours does not build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from telemetry_parsers.metrics import BY_NAME, OWN_LABELS
+from telemetry_parsers.model import Metric
+
+# What Prometheus itself and every exporter has.
+FOREIGN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "up": frozenset(),
+        "scrape_duration_seconds": frozenset(),
+        "scrape_samples_scraped": frozenset(),
+        "process_start_time_seconds": frozenset(),
+        "process_cpu_seconds_total": frozenset(),
+        "process_resident_memory_bytes": frozenset(),
+        "process_open_fds": frozenset(),
+    }
+)
+TARGET_LABELS = frozenset({"job", "instance"})
+DEVICE_LABELS = TARGET_LABELS | {"vendor", "device", "id", "model"}
+# Facts on accelerator_info, besides the labels of every device.
+INFO_LABELS = frozenset(
+    {"uuid", "bus_id", "serial", "driver", "parent", "partition", "numa_node", "power_kind", "simulated", "model_now"}
+)
+RANK_LABELS = frozenset({"rank", "server"})
+
+# Labels whose words are all in the catalogue; a vendor may add words of its own to the others.
+_CLOSED = frozenset({"state", "level", "action", "domain", "engine"})
+
+_SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
+_MATCHER = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*\"((?:[^\"\\]|\\.)*)\"\s*(?:,|\Z)")
+_OURS = re.compile(r"(accelerator|telemetry|process|scrape|instance|model|fleet)[_:]|up\Z")
+_STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
+_GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
+
+
+class QueryError(ValueError):
+    """A query that asks for what is not there."""
+
+
+def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
+    """The query itself, once each metric and each label in it is known; `recorded` are rules with their labels."""
+    rest = _GROUPINGS.sub("", query)
+    for match in _SELECTOR.finditer(_without_strings_outside_selectors(rest)):
+        name = match[1]
+        if _OURS.match(name):
+            _check_matchers(name, match[2] or "", labels_of(name, recorded))
+    known = DEVICE_LABELS | INFO_LABELS | RANK_LABELS | _all_own_labels()
+    for grouping in _GROUPINGS.finditer(query):
+        for label in filter(None, (part.strip() for part in grouping[2].split(","))):
+            if label not in known:
+                raise QueryError(f"no metric of ours has the label {label!r}, in: {query}")
+    return query
+
+
+def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> frozenset[str]:
+    """The labels that a metric may have; QueryError for one that nobody exports."""
+    if name in recorded:
+        return frozenset(recorded[name])
+    if name in FOREIGN:
+        return TARGET_LABELS | FOREIGN[name]
+    metric = BY_NAME.get(name)
+    if metric is None:
+        raise QueryError(f"no such metric: {name!r}")
+    if metric.scope == "device":
+        return _device_labels(metric)
+    return TARGET_LABELS | frozenset(OWN_LABELS.get(name, ()))
+
+
+def _device_labels(metric: Metric) -> frozenset[str]:
+    if metric.key == "info":
+        return DEVICE_LABELS | INFO_LABELS
+    if metric.key == "rank_info":
+        return DEVICE_LABELS | RANK_LABELS
+    return DEVICE_LABELS | ({metric.label} if metric.label else frozenset())
+
+
+def _all_own_labels() -> frozenset[str]:
+    of_devices = {metric.label for metric in BY_NAME.values() if metric.label}
+    return frozenset(of_devices | {label for labels in OWN_LABELS.values() for label in labels})
+
+
+def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
+    position = 0
+    while matchers[position:].strip():
+        match = _MATCHER.match(matchers, position)
+        if match is None:
+            raise QueryError(f"what stands in the braces of {name} is no list of matchers: {matchers!r}")
+        label, _, text = match.groups()
+        if label not in labels:
+            raise QueryError(f"{name} has no label {label!r}; its labels are {', '.join(sorted(labels))}")
+        _check_words(name, label, text)
+        position = match.end()
+
+
+def _check_words(name: str, label: str, text: str) -> None:
+    """A word of a closed list that is spelt out must be one of it."""
+    metric = BY_NAME.get(name)
+    if metric is None or label not in _CLOSED or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
+        return
+    unknown = [word for word in text.split("|") if word and word not in metric.words]
+    if unknown:
+        raise QueryError(f"{name} has no {label} {', '.join(unknown)}; there are {', '.join(metric.words)}")
+
+
+def _without_strings_outside_selectors(query: str) -> str:
+    """The query with texts such as label_replace's emptied, so that no word in them is taken for a metric."""
+    parts, position, depth = [], 0, 0
+    while position < len(query):
+        sign = query[position]
+        depth += {"{": 1, "}": -1}.get(sign, 0)
+        match = _STRINGS.match(query, position)
+        if match is None:
+            parts.append(sign)
+            position += 1
+        else:
+            parts.append(match[0] if depth else '""')
+            position = match.end()
+    return "".join(parts)

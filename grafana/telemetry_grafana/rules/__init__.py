@@ -1,0 +1,1 @@
+"""Recording rules and alerts: one source for Prometheus, Grafana and the documentation."""

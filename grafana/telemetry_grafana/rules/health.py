@@ -1,0 +1,167 @@
+"""Alerts about cards that are broken or about to be: events, memory errors, links.
+
+A lost card takes its series with it, and must not take its alert: what tells of broken hardware is remembered for hours.
+"""
+
+from __future__ import annotations
+
+from telemetry_grafana.rules.alert import Alert, AlertGroup
+
+_DEVICE = "by (job, instance, vendor, device, id, model)"
+
+
+def _remembered(selector: str) -> str:
+    return f"last_over_time({selector}[6h])"
+
+
+def _last_event(comparison: str) -> str:
+    return _remembered(f'accelerator_event_last_timestamp_seconds{{code{comparison}"$xid_critical"}}')
+
+
+HEALTH = AlertGroup(
+    "telemetry-health",
+    "Broken cards",
+    (
+        Alert(
+            name="AcceleratorEventCritical",
+            severity="critical",
+            condition=f"time() - {_last_event('=~')} < $event_seconds",
+            hold="0m",
+            summary="{vendor} {device} on {instance}: {code}",
+            meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware.",
+            check="`dmesg | grep -i xid`; the vendor's table of the code.",
+            remedy="Drain the card; reset it or reboot the node; repeated: have it replaced.",
+        ),
+        Alert(
+            name="AcceleratorEvent",
+            severity="warning",
+            condition=f"time() - {_last_event('!~')} < $event_seconds",
+            hold="0m",
+            summary="{vendor} {device} on {instance}: {code}",
+            meaning="The driver reported an event. Many are caused by the application (an illegal address), some come before worse.",
+            check="The vendor's table of the code, and whether it comes on the same card again.",
+            remedy="Nothing, if the application explains it; otherwise watch the card.",
+        ),
+        Alert(
+            name="AcceleratorRecoveryNeeded",
+            severity="warning",
+            condition='accelerator_recovery_action{action!="none"} == 1',
+            hold="5m",
+            summary="the driver asks to {action} {vendor} {device} on {instance}",
+            meaning="The driver itself says that the card needs this before it works properly again.",
+            check="The events and memory errors of the card (dashboard Card).",
+            remedy="Do what it asks once the jobs have ended; `telemetry release` lets go of the card for a reset.",
+        ),
+        Alert(
+            name="AcceleratorUnhealthy",
+            severity="critical",
+            condition=_remembered('accelerator_health{state=~"alarm|critical"}') + " == 1",
+            hold="2m",
+            summary="{vendor} {device} on {instance} says of itself: {state}",
+            meaning="The card's own health state is bad.",
+            check="The vendor's tool names the error codes (Ascend: `npu-smi info -t health -i ID`).",
+            remedy="By code; mostly a reset, else a replacement.",
+        ),
+        Alert(
+            name="AcceleratorUncorrectedErrors",
+            severity="critical",
+            condition=_remembered("accelerator_ecc_uncorrected_total") + " > 0",
+            hold="0m",
+            summary="{vendor} {device} on {instance}: {value} uncorrected memory errors ({location})",
+            meaning="Memory held wrong data and could not be mended. Jobs that used it have failed, or have computed with it.",
+            check="Whether rows were remapped or pages retired since (dashboard Card).",
+            remedy="Reset the card, so that rows are remapped. Repeated after a reset: replace it.",
+        ),
+        Alert(
+            name="AcceleratorCorrectedErrorStorm",
+            severity="warning",
+            condition=f"sum {_DEVICE} (accelerator_ecc_corrected_total) > $ecc_corrected",
+            hold="5m",
+            summary="{vendor} {device} on {instance}: {value} corrected memory errors",
+            meaning="So many corrected errors come before uncorrected ones, and cost time.",
+            check="How fast the number grows.",
+            remedy="Plan a replacement.",
+        ),
+        Alert(
+            name="AcceleratorRowRemapFailed",
+            severity="critical",
+            condition=_remembered("accelerator_row_remap_failed") + " == 1",
+            hold="0m",
+            summary="{vendor} {device} on {instance} has no spare memory rows left",
+            meaning="A bad row could not be replaced.",
+            check="`accelerator_remapped_rows`.",
+            remedy="Replace the card; vendors take it back for this.",
+        ),
+        Alert(
+            name="AcceleratorResetNeededForMemory",
+            severity="warning",
+            condition="accelerator_row_remap_pending == 1 or accelerator_retired_pages_pending == 1",
+            hold="5m",
+            summary="{vendor} {device} on {instance} needs a reset to take bad memory out of use",
+            meaning="Bad memory was found and stays in use until the card is reset.",
+            check="The uncorrected errors of the card.",
+            remedy="Drain the card, `telemetry release`, reset it.",
+        ),
+        Alert(
+            name="AcceleratorMemoryWearingOut",
+            severity="warning",
+            condition=(
+                f"sum {_DEVICE} (accelerator_retired_pages) > $retired_pages"
+                f" or sum {_DEVICE} (accelerator_remapped_rows) >= $remapped_rows"
+            ),
+            hold="5m",
+            summary="{vendor} {device} on {instance}: {value} memory pages or rows are out of use",
+            meaning="The card has taken much of its memory out of use.",
+            check="How fast the number grows.",
+            remedy="Plan a replacement.",
+        ),
+        Alert(
+            name="AcceleratorLinkDown",
+            severity="warning",
+            condition="accelerator_link_up == 0 and max_over_time(accelerator_link_up[1d]) == 1",
+            hold="5m",
+            summary="link {link} of {vendor} {device} on {instance} is down",
+            meaning="A link between devices, or to the network of the cards, was up within a day and is down. Jobs over several cards hang or crawl.",
+            check="The error counters of the link and of its other end.",
+            remedy="Reseat or replace bridge, cable or module; a reset of the card brings some links back.",
+        ),
+        Alert(
+            name="AcceleratorLinkErrors",
+            severity="warning",
+            condition=(
+                "rate(accelerator_link_crc_errors_total[5m]) > $link_crc_per_second"
+                " or increase(accelerator_link_replay_errors_total[15m]) >= 1"
+                " or increase(accelerator_link_recovery_errors_total[15m]) >= 1"
+            ),
+            hold="0m",
+            summary="link {link} of {vendor} {device} on {instance} has errors",
+            meaning="Data is sent again or the link trains anew: it is slow, and may fail.",
+            check="Both ends of the link; the temperature of optical modules.",
+            remedy="As for AcceleratorLinkDown.",
+        ),
+        Alert(
+            name="AcceleratorPcieReplays",
+            severity="warning",
+            condition="increase(accelerator_pcie_replays_total[15m]) / 15 > $pcie_replays_per_minute",
+            hold="15m",
+            summary="{vendor} {device} on {instance} sends {value:humanize} PCIe packets a minute again",
+            meaning="The PCIe link has transmission errors.",
+            check="`lspci -vvv` (AER), riser and retimer.",
+            remedy="Reseat the card; replace riser or retimer.",
+        ),
+        Alert(
+            name="AcceleratorPcieDegraded",
+            severity="warning",
+            condition=(
+                "accelerator_pcie_link_width < accelerator_pcie_link_width_max"
+                " or (accelerator_pcie_link_generation < accelerator_pcie_link_generation_max"
+                " and on (job, instance, id) accelerator_utilization_ratio > $busy_ratio)"
+            ),
+            hold="15m",
+            summary="the PCIe link of {vendor} {device} on {instance} runs below what it can",
+            meaning="Fewer lanes, or a lower generation although the card is busy (an idle card slows its link down to save power).",
+            check="`lspci -vvv`: LnkCap against LnkSta, of the card and of the bridge before it.",
+            remedy="Reseat the card; check the slot's setting in the BIOS.",
+        ),
+    ),
+)

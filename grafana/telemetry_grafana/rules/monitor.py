@@ -1,0 +1,147 @@
+"""Alerts about the monitor itself: what does not report cannot warn, so these come first."""
+
+from __future__ import annotations
+
+from telemetry_grafana.rules.alert import Alert, AlertGroup
+
+# A source in one of these states is silent on purpose.
+_SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine"} == 1'
+_CORE = (
+    "accelerator_memory_total_bytes",
+    "accelerator_power_watts",
+    "accelerator_utilization_ratio",
+    "accelerator:temperature_celsius",
+)
+
+
+def _any_of(form: str) -> str:
+    return " or ".join(form.format(metric) for metric in _CORE)
+
+
+MONITOR = AlertGroup(
+    "telemetry-monitor",
+    "The monitor",
+    (
+        Alert(
+            name="TelemetryDown",
+            severity="critical",
+            condition="up == 0 and on (job, instance) last_over_time(telemetry_build_info[1d])",
+            hold="3m",
+            summary="telemetry on {instance} is not answering",
+            meaning="Prometheus could not scrape a node that it has scraped within a day: the node, the network or the daemon is down.",
+            check="`systemctl status telemetry` and `curl -s localhost:19400/healthz` on the node; the target's error on Prometheus' page /targets.",
+            remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first.",
+        ),
+        Alert(
+            name="TelemetryAbsent",
+            severity="critical",
+            condition="absent(telemetry_build_info)",
+            hold="10m",
+            summary="no node at all reports accelerators",
+            meaning="Prometheus has no target of ours: none is configured, discovery finds none, or all are down.",
+            check="Prometheus' page /targets, and the scrape configuration.",
+            remedy="Mend the scrape configuration or the service discovery.",
+        ),
+        Alert(
+            name="TelemetrySourceFailing",
+            severity="warning",
+            condition="telemetry_source_up == 0",
+            hold="10m",
+            summary="{source} on {instance} fails, so its devices are not watched",
+            meaning="A tool or library was there and does not give what it should: a timeout, a driver error, missing rights, output that is not understood.",
+            check="`telemetry doctor` on the node names the reason and the remedy; `telemetry_source_failures_total` counts by reason.",
+            remedy="By reason: `driver_gone`: load the driver or reboot; `no_permission`: groups video and render; `library_mismatch`: the driver was upgraded, reboot or reload it; `timeout`: see TelemetrySourceStuck.",
+        ),
+        Alert(
+            name="TelemetrySourceStuck",
+            severity="critical",
+            condition='telemetry_source_state{state="stuck"} == 1',
+            hold="5m",
+            summary="{source} on {instance} hangs in the driver and cannot be killed",
+            meaning="A process that asks the driver is in uninterruptible sleep. The driver is wedged; jobs on its cards hang as well, or soon will.",
+            check="`dmesg | tail`; `ps -eo pid,stat,wchan:30,cmd | grep ' D'`.",
+            remedy="Drain the node and reboot it. No second process is started while one hangs; the daemon itself goes on.",
+        ),
+        Alert(
+            name="TelemetryReadingsStale",
+            severity="warning",
+            condition=(
+                "time() - telemetry_source_last_success_timestamp_seconds > $stale_seconds"
+                f" unless on (job, instance, source) ({_SILENT})"
+            ),
+            hold="5m",
+            summary="{source}/{poll} on {instance} has had no success for {value:humanizeDuration}",
+            meaning="One of a source's polls fails for longer than its rarest interval explains. Its readings have expired and are not served.",
+            check="`telemetry doctor`, the log (`journalctl -u telemetry`).",
+            remedy="As for TelemetrySourceFailing. A poll that a card cannot answer can be left out: `sources.NAME.mode`.",
+        ),
+        Alert(
+            name="TelemetryReadingsGone",
+            severity="warning",
+            condition=(
+                f"(count by (job, instance, vendor, device, id, model) ({_any_of('last_over_time({}[1d])')})"
+                f" unless on (job, instance, id) ({_any_of('{}')}))"
+                " and on (job, instance, id) (accelerator_up == 1)"
+                " unless on (job, instance, id) (accelerator_suspended == 1)"
+            ),
+            hold="10m",
+            summary="{vendor} {device} on {instance} is listed but tells nothing any more",
+            meaning="The device gave core readings within a day and gives none now, although it is still listed: often the last thing before a card is lost.",
+            check="`telemetry snapshot` shows the reason of each absence; run the vendor's tool by hand.",
+            remedy="Drain the card, reset it (`telemetry release` first), or replace it.",
+        ),
+        Alert(
+            name="TelemetryPollSlow",
+            severity="warning",
+            condition="telemetry_source_duration_seconds > $slow_seconds",
+            hold="10m",
+            summary="{source}/{poll} on {instance} takes {value:humanizeDuration}",
+            meaning="The tool or the driver answers slowly. This often precedes a wedged driver.",
+            check="Whether it came suddenly (the dashboard Monitor health); the load of the host.",
+            remedy="Poll a slow tool less often (`sources.NAME.interval`); where it came suddenly, treat the node as suspect.",
+        ),
+        Alert(
+            name="TelemetryNotUnderstood",
+            severity="info",
+            condition="telemetry_source_problems > 0",
+            hold="30m",
+            summary="{source} on {instance} prints what telemetry does not understand",
+            meaning="Some of the tool's output was left out because it is not known: a new version, a rare card. What is served is right; something may be missing.",
+            check="`telemetry snapshot --format json` lists the problems with their lines.",
+            remedy="Send the output (`telemetry record` masks it) with a bug report.",
+        ),
+        Alert(
+            name="TelemetryPluginNotLoaded",
+            severity="warning",
+            condition="telemetry_plugin_load_failures == 1",
+            hold="5m",
+            summary="plugin {plugin} on {instance} could not be loaded",
+            meaning="A parser that was installed does not load or breaks the protocol, so its source is not polled.",
+            check="`telemetry doctor` says what is wrong with it.",
+            remedy="Mend or remove the plugin.",
+        ),
+        Alert(
+            name="TelemetryConfigurationRejected",
+            severity="warning",
+            condition="telemetry_config_last_reload_successful == 0",
+            hold="5m",
+            summary="the configuration on {instance} is bad; the one before is in force",
+            meaning="A reload found an error. The daemon goes on with what it had, and would not start with the new file.",
+            check="`telemetry config check` names the key and the line.",
+            remedy="Mend the file and `systemctl reload telemetry`.",
+        ),
+        Alert(
+            name="TelemetryRestarting",
+            severity="warning",
+            condition=(
+                "changes(process_start_time_seconds[1h]) > $restarts"
+                " and on (job, instance) last_over_time(telemetry_build_info[1h])"
+            ),
+            hold="0m",
+            summary="telemetry on {instance} was started {value} times within an hour",
+            meaning="The daemon ends and is started again: killed for memory, ended by its watchdog, or restarted by hand.",
+            check="`journalctl -u telemetry` and `dmesg | grep -i oom`.",
+            remedy="Report a crash with the log. A watchdog restart names what did not move.",
+        ),
+    ),
+)

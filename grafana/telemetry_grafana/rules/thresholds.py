@@ -1,0 +1,49 @@
+"""Every number that an alert compares with, in one place, with where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A number that a rule names as `$name`."""
+
+    value: str
+    meaning: str
+    origin: str
+
+
+THRESHOLDS: Mapping[str, Threshold] = MappingProxyType(
+    {
+        "stale_seconds": Threshold("1200", "seconds without a success of a poll", "four times the rarest interval"),
+        "slow_seconds": Threshold("5", "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
+        "restarts": Threshold("3", "starts of the daemon in an hour", "own figure"),
+        "event_seconds": Threshold("600", "seconds for which an event is told", "nvidia_gpu_exporter"),
+        "xid_critical": Threshold(
+            "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
+        ),
+        "ecc_corrected": Threshold("2e7", "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
+        "retired_pages": Threshold("10", "memory pages taken out of use", "Meta GCM"),
+        "remapped_rows": Threshold("512", "memory rows replaced by spare ones", "DCGM hardware limits"),
+        "limit_margin_celsius": Threshold("5", "degrees below the device's own limit", "nvidia_gpu_exporter"),
+        "hot_celsius": Threshold("85", "degrees where the device tells no limit", "VESSL, gpud"),
+        "critical_celsius": Threshold("95", "degrees where the device tells no critical temperature", "VESSL"),
+        "outlier_celsius": Threshold("15", "degrees above the mean of the node's cards of that model", "own figure"),
+        "fan_stopped_celsius": Threshold("70", "degrees at which a fan should turn", "own figure"),
+        "link_crc_per_second": Threshold("100", "checksum errors a second", "DCGM hardware limits"),
+        "pcie_replays_per_minute": Threshold("8", "packets sent again a minute", "widely used, no source: tune it"),
+        "busy_ratio": Threshold("0.5", "utilization at which a link must run at full speed", "own figure"),
+        "idle_ratio": Threshold("0.02", "utilization below which a device counts as idle", "Meta, jobstats"),
+        "held_ratio": Threshold("0.5", "memory held by whoever leaves the device idle", "own figure"),
+        "straggler_ratio": Threshold("0.2", "utilization below the median of the peers", "own figure"),
+        "straggler_peers": Threshold("4", "devices of a model that make a median meaningful", "own figure"),
+    }
+)
+
+
+def values() -> dict[str, str]:
+    """What each `$name` in a rule stands for."""
+    return {name: threshold.value for name, threshold in THRESHOLDS.items()}

@@ -1,0 +1,279 @@
+"""For each alert series that must make it fire and series, mostly just beside them, that must not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# {D} stands for the labels of a device of the vendor at hand, {T} for those of its node's daemon. Times are minutes
+# after 0; every case is looked at after an hour.
+Series = Mapping[str, str]
+ALWAYS = "1x120"
+HERE = {"telemetry_build_info{{T}}": ALWAYS}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An alert with series that fire it and, by what they show, series that do not."""
+
+    alert: str
+    fires: Series
+    silent: Mapping[str, Series] = field(default_factory=dict)
+    vendors: tuple[str, ...] = ("ascend", "nvidia")
+
+
+def _over(metric: str, above: object, below: object, more: Series | None = None) -> tuple[Series, Mapping[str, Series]]:
+    rest = dict(more or {})
+    return {metric: f"{above}x120", **rest}, {"just within": {metric: f"{below}x120", **rest}}
+
+
+def _case(alert: str, metric: str, above: object, below: object, more: Series | None = None, **others: Series) -> Case:
+    fires, silent = _over(metric, above, below, more)
+    return Case(alert, fires, {**silent, **{name.replace("_", " "): series for name, series in others.items()}})
+
+
+UP = {"accelerator_up{{D}}": ALWAYS}
+RELEASED = {'telemetry_source_state{{T},source="s",state="released"}': ALWAYS}
+SUSPENDED = {'telemetry_source_state{{T},source="s",state="suspended"}': ALWAYS}
+OF_VENDOR = '{{T},vendor="{vendor}"}'
+COUNTED = '{{T},vendor="{vendor}",model="m"}'
+FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "8x120", f"telemetry_devices{COUNTED}": "7x120"}
+BUS = {f"telemetry_pci_devices{OF_VENDOR}": "8x120", f"telemetry_devices{COUNTED}": "7x120"}
+EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_79"}'
+OTHER_EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_13"}'
+CORE = 'accelerator_temperature_celsius{{D},sensor="core"}'
+HBM = 'accelerator_temperature_celsius{{D},sensor="hbm0"}'
+BOARD = 'accelerator_temperature_celsius{{D},sensor="board"}'
+SLOWDOWN = 'accelerator_temperature_slowdown_celsius{{D},sensor="core"}'
+CRITICAL = 'accelerator_temperature_critical_celsius{{D},sensor="core"}'
+PEER = 'accelerator_temperature_celsius{{T},vendor="{vendor}",device="1",id="peer",model="m",sensor="core"}'
+
+
+def _busy(device: str, seconds_a_minute: float) -> dict[str, str]:
+    series = f'accelerator_busy_seconds_total{{{{T}},vendor="{{vendor}}",device="{device}",id="id{device}",model="m"}}'
+    return {series: f"0+{seconds_a_minute}x120"}
+
+
+MONITOR = (
+    Case(
+        "TelemetryDown",
+        {"up{{T}}": "0x120", "telemetry_build_info{{T}}": "1x5 _x115"},
+        {
+            "answers": {"up{{T}}": ALWAYS, **HERE},
+            "another exporter's target": {"up{{T}}": "0x120", 'telemetry_build_info{job="o",instance="o"}': ALWAYS},
+        },
+        ("nvidia",),
+    ),
+    Case("TelemetryAbsent", {"up{{T}}": "0x120"}, {"one node": HERE}, ("nvidia",)),
+    Case(
+        "TelemetrySourceFailing",
+        {'telemetry_source_up{{T},source="s"}': "0x120"},
+        {
+            "works": {'telemetry_source_up{{T},source="s"}': ALWAYS},
+            "for a moment": {'telemetry_source_up{{T},source="s"}': "1x55 0x65"},
+        },
+        ("nvidia",),
+    ),
+    Case(
+        "TelemetrySourceStuck",
+        {'telemetry_source_state{{T},source="s",state="stuck"}': ALWAYS},
+        {"failed": {'telemetry_source_state{{T},source="s",state="failed"}': ALWAYS}},
+        ("nvidia",),
+    ),
+    Case(
+        "TelemetryReadingsStale",
+        {'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "2090x120"},
+        {
+            "just fresh": {'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "2410x120"},
+            "released": {
+                'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "60x120",
+                **RELEASED,
+            },
+            "suspended": {
+                'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "60x120",
+                **SUSPENDED,
+            },
+        },
+        ("nvidia",),
+    ),
+    Case(
+        "TelemetryReadingsGone",
+        {"accelerator_power_watts{{D}}": "90x30 _x90", **UP},
+        {
+            "still told": {"accelerator_power_watts{{D}}": "90x120", **UP},
+            "another core reading": {"accelerator_power_watts{{D}}": "90x30 _x90", CORE: "50x120", **UP},
+            "never had any": UP,
+            "released": {"accelerator_power_watts{{D}}": "90x30 _x90", "accelerator_up{{D}}": "1x30 _x90"},
+            "asleep": {"accelerator_power_watts{{D}}": "90x30 _x90", **UP, "accelerator_suspended{{D}}": ALWAYS},
+            "lost": {"accelerator_power_watts{{D}}": "90x30 _x90", "accelerator_up{{D}}": "1x30 0x90"},
+        },
+    ),
+    _case("TelemetryPollSlow", 'telemetry_source_duration_seconds{{T},source="s",poll="p"}', 5.1, 5),
+    _case("TelemetryNotUnderstood", 'telemetry_source_problems{{T},source="s"}', 1, 0),
+    _case("TelemetryPluginNotLoaded", 'telemetry_plugin_load_failures{{T},plugin="p"}', 1, 0),
+    _case("TelemetryConfigurationRejected", "telemetry_config_last_reload_successful{{T}}", 0, 1),
+    Case(
+        "TelemetryRestarting",
+        {"process_start_time_seconds{{T}}": "0x30 10x5 20x5 30x5 40x75", **HERE},
+        {
+            "three times": {"process_start_time_seconds{{T}}": "0x30 10x5 20x5 30x80", **HERE},
+            "another process": {"process_start_time_seconds{{T}}": "0x30 10x5 20x5 30x5 40x75"},
+        },
+        ("nvidia",),
+    ),
+)
+PRESENCE = (
+    Case(
+        "AcceleratorLost",
+        {"accelerator_up{{D}}": "0x120"},
+        {
+            "there": UP,
+            "nobody knows": {"accelerator_up{{D}}": "1x20 _x100"},
+            "for a moment": {"accelerator_up{{D}}": "1x58 0x62"},
+        },
+    ),
+    Case(
+        "AcceleratorsFewerThanExpected",
+        FEWER,
+        {
+            "all there": {**FEWER, f"telemetry_devices{COUNTED}": "8x120"},
+            "released": {**FEWER, **RELEASED},
+            "asleep": {**FEWER, **SUSPENDED},
+            "nothing expected": {f"telemetry_devices{COUNTED}": "7x120"},
+        },
+    ),
+    Case(
+        "AcceleratorNotListed",
+        {f"telemetry_pci_devices{OF_VENDOR}": ALWAYS},
+        {
+            "all listed": {**BUS, f"telemetry_devices{COUNTED}": "8x120"},
+            "more than on the bus": {**BUS, f"telemetry_devices{COUNTED}": "9x120"},
+            "released": {**BUS, **RELEASED},
+            "asleep": {**BUS, **SUSPENDED},
+        },
+    ),
+    Case("AcceleratorNotListed", BUS),
+)
+HEALTH = (
+    Case(
+        "AcceleratorEventCritical",
+        {EVENT: "3010x120"},
+        {"long ago": {EVENT: "2990x120"}, "another code": {OTHER_EVENT: "3590x120"}},
+    ),
+    Case("AcceleratorEventCritical", {EVENT: "3590x1 _x118"}),
+    Case(
+        "AcceleratorEvent",
+        {OTHER_EVENT: "3010x120"},
+        {"long ago": {OTHER_EVENT: "2990x120"}, "critical": {EVENT: "3590x120"}},
+    ),
+    Case(
+        "AcceleratorRecoveryNeeded",
+        {'accelerator_recovery_action{{D},action="reset"}': ALWAYS},
+        {
+            "none": {'accelerator_recovery_action{{D},action="none"}': ALWAYS},
+            "another one": {'accelerator_recovery_action{{D},action="reset"}': "0x120"},
+        },
+    ),
+    Case(
+        "AcceleratorUnhealthy",
+        {'accelerator_health{{D},state="alarm"}': ALWAYS},
+        {
+            "warning": {'accelerator_health{{D},state="warning"}': ALWAYS},
+            "well": {'accelerator_health{{D},state="alarm"}': "0x120"},
+        },
+    ),
+    Case("AcceleratorUnhealthy", {'accelerator_health{{D},state="critical"}': "1x5 _x115"}),
+    _case("AcceleratorUncorrectedErrors", 'accelerator_ecc_uncorrected_total{{D},location="dram"}', 1, 0),
+    Case("AcceleratorUncorrectedErrors", {'accelerator_ecc_uncorrected_total{{D},location="dram"}': "1x10 _x110"}),
+    _case("AcceleratorCorrectedErrorStorm", 'accelerator_ecc_corrected_total{{D},location="dram"}', 20000001, 20000000),
+    _case("AcceleratorRowRemapFailed", "accelerator_row_remap_failed{{D}}", 1, 0),
+    _case("AcceleratorResetNeededForMemory", "accelerator_row_remap_pending{{D}}", 1, 0),
+    _case("AcceleratorResetNeededForMemory", "accelerator_retired_pages_pending{{D}}", 1, 0),
+    _case("AcceleratorMemoryWearingOut", 'accelerator_retired_pages{{D},cause="multiple"}', 11, 10),
+    _case("AcceleratorMemoryWearingOut", 'accelerator_remapped_rows{{D},cause="uncorrectable"}', 512, 511),
+    Case(
+        "AcceleratorLinkDown",
+        {'accelerator_link_up{{D},link="0"}': "1x30 0x90"},
+        {
+            "up": {'accelerator_link_up{{D},link="0"}': ALWAYS},
+            "never was": {'accelerator_link_up{{D},link="0"}': "0x120"},
+        },
+    ),
+    Case(
+        "AcceleratorLinkErrors",
+        {'accelerator_link_crc_errors_total{{D},link="0"}': "0+6060x120"},
+        {"few": {'accelerator_link_crc_errors_total{{D},link="0"}': "0+5940x120"}},
+    ),
+    Case(
+        "AcceleratorLinkErrors",
+        {'accelerator_link_recovery_errors_total{{D},link="0"}': "0x55 1x65"},
+        {"long ago": {'accelerator_link_recovery_errors_total{{D},link="0"}': "0x5 1x115"}},
+    ),
+    Case(
+        "AcceleratorPcieReplays",
+        {"accelerator_pcie_replays_total{{D}}": "0+9x120"},
+        {"few": {"accelerator_pcie_replays_total{{D}}": "0+7x120"}},
+    ),
+    Case(
+        "AcceleratorPcieDegraded",
+        {"accelerator_pcie_link_width{{D}}": "8x120", "accelerator_pcie_link_width_max{{D}}": "16x120"},
+        {"full": {"accelerator_pcie_link_width{{D}}": "16x120", "accelerator_pcie_link_width_max{{D}}": "16x120"}},
+    ),
+    Case(
+        "AcceleratorPcieDegraded",
+        {
+            "accelerator_pcie_link_generation{{D}}": "3x120",
+            "accelerator_pcie_link_generation_max{{D}}": "5x120",
+            "accelerator_utilization_ratio{{D}}": "0.51x120",
+        },
+        {
+            "idle": {
+                "accelerator_pcie_link_generation{{D}}": "1x120",
+                "accelerator_pcie_link_generation_max{{D}}": "5x120",
+                "accelerator_utilization_ratio{{D}}": "0.5x120",
+            }
+        },
+    ),
+)
+RUNNING = (
+    _case("AcceleratorHot", CORE, 85.1, 85),
+    _case("AcceleratorHot", CORE, 95.1, 95, {SLOWDOWN: "100x120"}, memory_is_no_core={HBM: "94x120"}),
+    _case("AcceleratorHot", CORE, 60.1, 60, {SLOWDOWN: "65x120"}),
+    _case("AcceleratorTemperatureCritical", CORE, 95, 94.9),
+    _case("AcceleratorTemperatureCritical", HBM, 95, 94.9, board={BOARD: "99x120"}),
+    _case("AcceleratorTemperatureCritical", CORE, 110, 109, {CRITICAL: "110x120"}),
+    _case("AcceleratorHotterThanPeers", CORE, 81, 79.9, {PEER: "50x120"}),
+    _case(
+        "AcceleratorFanStopped",
+        "accelerator_fan_ratio{{D}}",
+        0,
+        0.1,
+        {CORE: "70.1x120"},
+        cool={"accelerator_fan_ratio{{D}}": "0x120", CORE: "70x120"},
+    ),
+    _case("AcceleratorThermalThrottling", 'accelerator_throttled{{D},reason="hw_thermal_slowdown"}', 1, 0),
+    _case("AcceleratorPowerBrake", 'accelerator_throttled{{D},reason="hw_power_brake_slowdown"}', 1, 0),
+    Case(
+        "AcceleratorIdleWithMemoryHeld",
+        {"accelerator_busy_seconds_total{{D}}": "0+1.1x120", "accelerator_memory_used_ratio{{D}}": "0.51x120"},
+        {
+            "busy": {
+                "accelerator_busy_seconds_total{{D}}": "0+1.3x120",
+                "accelerator_memory_used_ratio{{D}}": "0.51x120",
+            },
+            "free": {
+                "accelerator_busy_seconds_total{{D}}": "0+1.1x120",
+                "accelerator_memory_used_ratio{{D}}": "0.5x120",
+            },
+        },
+    ),
+    Case(
+        "AcceleratorStraggler",
+        {**_busy("0", 40), **_busy("1", 55), **_busy("2", 55), **_busy("3", 55)},
+        {
+            "close to its peers": {**_busy("0", 44), **_busy("1", 55), **_busy("2", 55), **_busy("3", 55)},
+            "too few peers": {**_busy("0", 40), **_busy("1", 55), **_busy("2", 55)},
+        },
+    ),
+)
+CASES = (*MONITOR, *PRESENCE, *HEALTH, *RUNNING)
