@@ -81,7 +81,7 @@ def test_generated_files_are_current() -> None:
 
 
 def test_generated_files_are_found_out_of_date_and_written_anew(tmp_path: Path) -> None:
-    for folder in ("docs", "deploy"):
+    for folder in ("docs", "deploy", "grafana"):
         shutil.copytree(CHECKOUT / folder, tmp_path / folder)
     page = tmp_path / "docs" / "configuration.md"
     current = page.read_text()
@@ -129,7 +129,7 @@ def test_each_dependency_is_pinned_once_and_within_its_range(python: str) -> Non
 def test_make_alone_lists_every_target() -> None:
     done = subprocess.run(["make", "-C", str(CHECKOUT)], capture_output=True, text=True, check=True)
     listed = re.findall(r"^make ([a-z]+) ", done.stdout, flags=re.MULTILINE)
-    assert listed == ["help", "run", "test", "lint", "wheel", "bench", "docs", "clean"]
+    assert listed == ["help", "run", "test", "lint", "wheel", "bench", "review", "docs", "clean"]
 
 
 @pytest.mark.parametrize("file", sorted(filter(Path.is_file, (CHECKOUT / ".ci").iterdir())), ids=lambda file: file.name)
