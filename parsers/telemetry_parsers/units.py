@@ -37,6 +37,12 @@ SECONDS: Units = MappingProxyType(_units(s=(1, 1), ms=(1, 1000), us=(1, 1_000_00
 LANES: Units = MappingProxyType({"x": (1, 1), "": (1, 1)})
 COUNT: Units = MappingProxyType({"": (1, 1)})
 
+# The generation of a PCIe link by its speed in GT/s, as the PCI Express specifications count them.
+PCIE_GENERATIONS: Mapping[str, float] = MappingProxyType(
+    {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
+     "64": 6.0, "64.0": 6.0}
+)  # fmt: skip
+
 # Words that tools print in place of a number, in lower case and without the brackets round them.
 PLACEHOLDERS: Mapping[str, Absent] = MappingProxyType(
     {
@@ -115,6 +121,12 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
     if factor is None:
         return Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else value * factor[0] / factor[1]
+
+
+def pcie_generation(speed: str) -> Value:
+    """The generation of a PCIe link from its speed in GT/s, the unit left off: `16.0` is 4."""
+    speed = speed.strip()
+    return PCIE_GENERATIONS.get(speed) or placeholder(speed) or Absent.NOT_UNDERSTOOD
 
 
 def whole(text: str) -> int | None:

@@ -94,3 +94,20 @@ def test_no_text_makes_it_raise_or_give_a_number_that_is_not_there(text, kind, b
 def test_a_printed_number_is_read_as_it_was_meant(number):
     """Decimal digits with a unit come back as that number."""
     assert units.quantity(f"{number} W", units.WATTS) == float(number)
+
+
+@pytest.mark.parametrize(
+    ("speed", "generation"),
+    [
+        ("2.5", 1.0),
+        ("5.0", 2.0),
+        ("16", 4.0),
+        (" 32.0 ", 5.0),
+        ("64.0", 6.0),
+        ("N/A", Absent.NOT_REPORTED),
+        ("12", Absent.NOT_UNDERSTOOD),
+        ("16.0 GT/s", Absent.NOT_UNDERSTOOD),
+    ],
+)
+def test_a_pcie_generation_from_its_speed(speed: str, generation: float | Absent) -> None:
+    assert units.pcie_generation(speed) == generation
