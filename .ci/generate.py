@@ -15,6 +15,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 # Dashboards and alerts are made here and never installed.
 sys.path.insert(0, str(CHECKOUT / "grafana"))
 
+from telemetry_grafana.dashboards.catalogue import PAGES  # noqa: E402  (only now it can be found)
 from telemetry_grafana.rules import grafana, prometheus  # noqa: E402  (only now it can be found)
 from telemetry_grafana.rules.handbook import handbook  # noqa: E402  (the same)
 
@@ -55,6 +56,7 @@ FILES = (
     Generated("deploy/prometheus/rules/telemetry-recording.yml", prometheus.recording_rules),
     Generated("deploy/prometheus/rules/telemetry-alerts.yml", prometheus.alert_rules),
     Generated("grafana/provisioning/alerting/telemetry-rules.yaml", grafana.rules),
+    *(Generated(f"grafana/dashboards/{page.uid}.json", page.to_json) for page in PAGES),
 )
 
 

@@ -9,6 +9,7 @@ wanted=(
     "openssl openssl"
     "prometheus prometheus"
     "promtool prometheus"
+    "prometheus-alertmanager prometheus-alertmanager"
 )
 
 missing() {

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
-PIN = re.compile(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.]*(; python_version (<|>=) '3\.[0-9]+')?")
+PIN = re.compile(r"[A-Za-z0-9_.-]+==(?:[0-9]+!)?[0-9][A-Za-z0-9.]*(; python_version (<|>=) '3\.[0-9]+')?")
 
 
 def script(name: str, *arguments: str | Path) -> tuple[int, str]:

@@ -1,0 +1,277 @@
+"""One card: everything about it, links, errors and events included."""
+
+from __future__ import annotations
+
+from telemetry_grafana.dashboards.page import Page, Section
+from telemetry_grafana.dashboards.panels import BLUE, GREEN, RED, YELLOW, Column, card_table, lines, number, states
+from telemetry_grafana.dashboards.query import Query, column, now, query
+
+_RATE = "[$__rate_interval]"
+
+
+def _one(text: str, legend: str) -> Query:
+    return query(text, legend)
+
+
+CARD = Page(
+    uid="telemetry-card",
+    title="Accelerators: card",
+    description="One card: choose node, vendor and device. With several chosen their series lie over one another.",
+    sections=(
+        Section(
+            "Now",
+            (
+                number(
+                    "Temperature",
+                    "The hottest sensor other than memory and board.",
+                    "celsius",
+                    now("max(accelerator:temperature_celsius{$cards})"),
+                    ((None, GREEN), (80, YELLOW), (95, RED)),
+                ),
+                number(
+                    "Power",
+                    "The vendor's main figure.",
+                    "watt",
+                    now("max(accelerator_power_watts{$cards})"),
+                    ((None, BLUE),),
+                ),
+                number(
+                    "Power limit",
+                    "The limit in force.",
+                    "watt",
+                    now("max(accelerator_power_cap_watts{$cards})"),
+                    ((None, BLUE),),
+                ),
+                number(
+                    "Memory in use",
+                    "As a share of all.",
+                    "percentunit",
+                    now("max(accelerator_memory_used_ratio{$cards})"),
+                    ((None, GREEN), (0.95, YELLOW)),
+                ),
+                number(
+                    "Utilization",
+                    "Share of time in which the card was computing, as the vendor counts it.",
+                    "percentunit",
+                    now("max(accelerator_utilization_ratio{$cards})"),
+                    ((None, BLUE),),
+                ),
+                number(
+                    "Processes",
+                    "Processes that use the card.",
+                    "short",
+                    now("max(accelerator_processes{$cards})"),
+                    ((None, BLUE),),
+                ),
+                card_table(
+                    "Identity",
+                    "What is known of the card besides its readings.",
+                    (
+                        "instance",
+                        "vendor",
+                        "device",
+                        "model",
+                        "bus_id",
+                        "uuid",
+                        "serial",
+                        "driver",
+                        "partition",
+                        "power_kind",
+                    ),
+                    (Column("known", "short", column("accelerator_info{$cards}")),),
+                    height=5,
+                ),
+            ),
+        ),
+        Section(
+            "Heat, power and work",
+            (
+                lines(
+                    "Temperatures",
+                    "Every sensor.",
+                    "celsius",
+                    _one("accelerator_temperature_celsius{$cards}", "{{device}} {{sensor}}"),
+                ),
+                lines(
+                    "Limits of temperature",
+                    "Where the card slows down, is critical, or switches off.",
+                    "celsius",
+                    _one("accelerator_temperature_slowdown_celsius{$cards}", "{{device}} {{sensor}} slows down"),
+                    _one("accelerator_temperature_critical_celsius{$cards}", "{{device}} {{sensor}} critical"),
+                    _one("accelerator_temperature_shutdown_celsius{$cards}", "{{device}} {{sensor}} switches off"),
+                ),
+                lines(
+                    "Power",
+                    "The main figure, and average and instantaneous power where the card tells them.",
+                    "watt",
+                    _one("accelerator_power_watts{$cards}", "{{device}} power"),
+                    _one("accelerator_power_average_watts{$cards}", "{{device}} average"),
+                    _one("accelerator_power_instant_watts{$cards}", "{{device}} instant"),
+                    _one("accelerator_power_cap_watts{$cards}", "{{device}} limit"),
+                ),
+                lines(
+                    "Energy",
+                    "Power by the card's own energy counter, and by the daemon's integral.",
+                    "watt",
+                    _one(f"rate(accelerator_energy_joules_total{{$cards}}{_RATE})", "{{device}} counted by the card"),
+                    _one(f"rate(accelerator_energy_estimated_joules_total{{$cards}}{_RATE})", "{{device}} integrated"),
+                ),
+                lines(
+                    "Utilization",
+                    "As the vendor counts it, and its true average.",
+                    "percentunit",
+                    _one("accelerator_utilization_ratio{$cards}", "{{device}} at the last poll"),
+                    _one(f"clamp_max(rate(accelerator_busy_seconds_total{{$cards}}{_RATE}), 1)", "{{device}} average"),
+                ),
+                lines(
+                    "Engines",
+                    "Encoders, decoders, vector and matrix units.",
+                    "percentunit",
+                    _one("accelerator_engine_utilization_ratio{$cards}", "{{device}} {{engine}}"),
+                ),
+                lines(
+                    "Activity",
+                    "What utilization hides: how much of the card computes, and how full its memory bus is.",
+                    "percentunit",
+                    _one("accelerator_sm_active_ratio{$cards}", "{{device}} multiprocessors active"),
+                    _one("accelerator_sm_occupancy_ratio{$cards}", "{{device}} occupancy"),
+                    _one("accelerator_tensor_active_ratio{$cards}", "{{device}} tensor units"),
+                    _one("accelerator_memory_activity_ratio{$cards}", "{{device}} memory activity"),
+                    _one("accelerator_memory_bandwidth_ratio{$cards}", "{{device}} memory bandwidth"),
+                ),
+                lines(
+                    "Memory",
+                    "Device memory.",
+                    "bytes",
+                    _one("accelerator_memory_used_bytes{$cards}", "{{device}} used"),
+                    _one("accelerator_memory_reserved_bytes{$cards}", "{{device}} reserved"),
+                    _one("accelerator_memory_free_bytes{$cards}", "{{device}} free"),
+                    _one("accelerator_memory_total_bytes{$cards}", "{{device}} all"),
+                ),
+            ),
+        ),
+        Section(
+            "Clocks",
+            (
+                lines(
+                    "Clocks",
+                    "Every domain, and its maximum.",
+                    "hertz",
+                    _one("accelerator_clock_hertz{$cards}", "{{device}} {{domain}}"),
+                    _one("accelerator_clock_max_hertz{$cards}", "{{device}} {{domain}} maximum"),
+                ),
+                lines(
+                    "Held back",
+                    "Share of time for which the clocks were held down, by the card's own count.",
+                    "percentunit",
+                    _one(f"rate(accelerator_throttled_seconds_total{{$cards}}{_RATE})", "{{device}} {{reason}}"),
+                ),
+                states(
+                    "Reasons",
+                    "Why the clocks are held down.",
+                    {"0": ("no", GREEN), "1": ("yes", RED)},
+                    _one("accelerator_throttled{$cards}", "{{device}} {{reason}}"),
+                ),
+                lines(
+                    "Performance state",
+                    "P-number: 0 is the fastest.",
+                    "short",
+                    _one("accelerator_performance_state{$cards}", "{{device}}"),
+                ),
+                states(
+                    "Performance level",
+                    "The level that is set.",
+                    {"0": ("", "transparent"), "1": ("set", BLUE)},
+                    _one("accelerator_performance_level{$cards} == 1", "{{device}} {{level}}"),
+                ),
+            ),
+        ),
+        Section(
+            "Links",
+            (
+                lines(
+                    "PCIe traffic",
+                    "Bytes received and sent.",
+                    "Bps",
+                    _one(f"rate(accelerator_pcie_receive_bytes_total{{$cards}}{_RATE})", "{{device}} received"),
+                    _one(f"rate(accelerator_pcie_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} sent"),
+                ),
+                lines(
+                    "PCIe link",
+                    "Generation and lanes as they run, and at most.",
+                    "short",
+                    _one("accelerator_pcie_link_generation{$cards}", "{{device}} generation"),
+                    _one("accelerator_pcie_link_generation_max{$cards}", "{{device}} generation at most"),
+                    _one("accelerator_pcie_link_width{$cards}", "{{device}} lanes"),
+                    _one("accelerator_pcie_link_width_max{$cards}", "{{device}} lanes at most"),
+                ),
+                lines(
+                    "Traffic between cards",
+                    "NVLink, XGMI, MTLink, HCCS.",
+                    "Bps",
+                    _one(
+                        f"rate(accelerator_link_receive_bytes_total{{$cards}}{_RATE})", "{{device}} {{link}} received"
+                    ),
+                    _one(f"rate(accelerator_link_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} {{link}} sent"),
+                ),
+                lines(
+                    "Link errors",
+                    "Errors a second on the links, and PCIe packets sent again.",
+                    "short",
+                    _one(f"rate(accelerator_link_crc_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} checksum"),
+                    _one(f"rate(accelerator_link_replay_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} replay"),
+                    _one(
+                        f"rate(accelerator_link_recovery_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} recovery"
+                    ),
+                    _one(f"rate(accelerator_pcie_replays_total{{$cards}}{_RATE})", "{{device}} PCIe replay"),
+                ),
+                states(
+                    "Links up",
+                    "Whether each link is up.",
+                    {"0": ("down", RED), "1": ("up", GREEN)},
+                    _one("accelerator_link_up{$cards}", "{{device}} {{link}}"),
+                ),
+            ),
+        ),
+        Section(
+            "Errors and events",
+            (
+                lines(
+                    "Memory errors",
+                    "Since the driver was loaded.",
+                    "short",
+                    _one("accelerator_ecc_corrected_total{$cards}", "{{device}} {{location}} corrected"),
+                    _one("accelerator_ecc_uncorrected_total{$cards}", "{{device}} {{location}} uncorrected"),
+                ),
+                lines(
+                    "Memory out of use",
+                    "Pages retired and rows replaced.",
+                    "short",
+                    _one("accelerator_retired_pages{$cards}", "{{device}} pages, {{cause}}"),
+                    _one("accelerator_remapped_rows{$cards}", "{{device}} rows, {{cause}}"),
+                ),
+                lines(
+                    "Events",
+                    "Events by code, since the daemon started.",
+                    "short",
+                    _one("accelerator_events_total{$cards}", "{{device}} {{code}}"),
+                ),
+                states(
+                    "Needs",
+                    "What the card or its driver waits for.",
+                    {"0": ("no", GREEN), "1": ("yes", RED)},
+                    _one("accelerator_row_remap_pending{$cards}", "{{device}} row remap pending"),
+                    _one("accelerator_row_remap_failed{$cards}", "{{device}} row remap failed"),
+                    _one("accelerator_retired_pages_pending{$cards}", "{{device}} page retirement pending"),
+                    _one('accelerator_recovery_action{$cards,action!="none"}', "{{device}} {{action}}"),
+                ),
+                states(
+                    "Health",
+                    "The state that the card reports of itself.",
+                    {"0": ("", "transparent"), "1": ("yes", BLUE)},
+                    _one("accelerator_health{$cards}", "{{device}} {{state}}"),
+                ),
+            ),
+        ),
+    ),
+)

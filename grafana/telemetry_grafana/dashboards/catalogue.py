@@ -1,0 +1,11 @@
+"""All dashboards, in the order in which one looks at them."""
+
+from __future__ import annotations
+
+from telemetry_grafana.dashboards.card import CARD
+from telemetry_grafana.dashboards.fleet import FLEET
+from telemetry_grafana.dashboards.monitor import MONITOR
+from telemetry_grafana.dashboards.node import NODE
+from telemetry_grafana.dashboards.stragglers import STRAGGLERS
+
+PAGES = (FLEET, NODE, CARD, STRAGGLERS, MONITOR)

@@ -1,0 +1,89 @@
+"""A dashboard: its variables, links to the others, rows of panels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink, Row
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DashboardLinkType, GridPos
+
+from telemetry_grafana.dashboards import variables
+from telemetry_grafana.dashboards.panels import Panel
+
+TAG = "device-telemetry"
+_WIDTH = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A row with its panels."""
+
+    title: str
+    panels: Sequence[Panel]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A dashboard by its name in the address, its title and what it is for."""
+
+    uid: str
+    title: str
+    description: str
+    sections: Sequence[Section]
+    variables: Sequence[str] = field(default=variables.NAMES)
+
+    def to_json(self) -> str:
+        """The file that Grafana imports or provisions."""
+        return JSONEncoder(sort_keys=True, indent=2).encode(self._built()) + "\n"
+
+    def _built(self) -> Any:
+        builder = (
+            Dashboard(self.title)
+            .uid(self.uid)
+            .description(self.description)
+            .tags([TAG])
+            .time("now-6h", "now")
+            .refresh("30s")
+            .timezone("browser")
+            .tooltip(DashboardCursorSync.CROSSHAIR)
+            .editable()
+            .link(_to_the_others())
+            .with_variable(variables.data_source())
+        )
+        for choice in variables.choices():
+            builder = builder.with_variable(choice)
+        ids = count(1)
+        top = 0
+        for section in self.sections:
+            row = Row(section.title).id(next(ids)).grid_pos(GridPos(h=1, w=_WIDTH, x=0, y=top))
+            builder = builder.with_row(row)
+            top += 1
+            for panel, place in _laid_out(section.panels, top):
+                builder = builder.with_panel(panel.builder.id(next(ids)).grid_pos(place))
+                top = max(top, place.y + place.h)
+        return builder.build()
+
+
+def _laid_out(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
+    """The panels from left to right, a new line where one has no room."""
+    left = tallest = 0
+    for panel in panels:
+        if left + panel.width > _WIDTH:
+            top, left, tallest = top + tallest, 0, 0
+        yield panel, GridPos(h=panel.height, w=panel.width, x=left, y=top)
+        left, tallest = left + panel.width, max(tallest, panel.height)
+
+
+def _to_the_others() -> DashboardLink:
+    return (
+        DashboardLink("Device telemetry")
+        .type(DashboardLinkType.DASHBOARDS)
+        .tags([TAG])
+        .as_dropdown(True)
+        .include_vars(True)
+        .keep_time(True)
+    )

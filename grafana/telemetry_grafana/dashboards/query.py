@@ -1,0 +1,55 @@
+"""Queries of panels: checked against the catalogue, with the dashboard's variables filled into their selectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from string import Template
+from typing import Literal
+
+from telemetry_grafana.promql import checked
+from telemetry_grafana.rules import recording
+
+Form = Literal["range", "instant", "table"]
+
+# `{$cards}` in a query: the cards that the variables choose; `{$nodes}`: the daemons of their nodes.
+SELECTORS = {
+    "nodes": 'job=~"$job",instance=~"$node"',
+    "cards": 'job=~"$job",instance=~"$node",vendor=~"$vendor",model=~"$model",device=~"$device"',
+    "vendors": 'job=~"$job",instance=~"$node",vendor=~"$vendor"',
+    "models": 'job=~"$job",vendor=~"$vendor",model=~"$model"',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query of a panel; `legend` names its series by labels in double braces."""
+
+    expression: str
+    legend: str
+    form: Form = "range"
+
+
+def query(text: str, legend: str = "", form: Form = "range") -> Query:
+    """A query from its text; raises QueryError when it asks for what is not there."""
+    expression = Template(text.replace("$__", "$$__")).substitute(SELECTORS)
+    return Query(checked(" ".join(expression.split()), recording.recorded()), legend, form)
+
+
+def cards(text: str, legend: str = "{{instance}} {{vendor}} {{device}}") -> Query:
+    """A series for each card, named by node, vendor and number."""
+    return query(text, legend)
+
+
+def of_node(text: str, more: str = "") -> Query:
+    """A series for each card of one node."""
+    return query(text, "{{vendor}} {{device}}" + (f" {more}" if more else ""))
+
+
+def column(text: str) -> Query:
+    """A column of a table: the value now."""
+    return query(text, "", "table")
+
+
+def now(text: str, legend: str = "") -> Query:
+    """The value now."""
+    return query(text, legend, "instant")

@@ -1,0 +1,74 @@
+"""From a card in trouble to an alert at a real Alertmanager: daemon, Prometheus with our rules, Alertmanager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import yaml
+
+from captures_kit import ROOT
+from daemon_kit import Daemon
+from fake_tools import ToolFolder
+from mthreads_kit import TABLE
+from prometheus_kit import Alertmanager, Prometheus, until
+
+pytestmark = [pytest.mark.needs("prometheus", "prometheus-alertmanager"), pytest.mark.timeout(300)]
+
+RULES = ROOT / "deploy" / "prometheus" / "rules"
+FAST = (
+    '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n[expect]\ndevices = {moorethreads = 2}\n'
+)
+
+
+def impatient(folder: Path) -> list[Path]:
+    """The rules without their patience: what fires after minutes fires at once."""
+    files = []
+    for rules in sorted(RULES.glob("*.yml")):
+        document = yaml.safe_load(rules.read_text())
+        for rule in (rule for group in document["groups"] for rule in group["rules"]):
+            rule.pop("for", None)
+        files.append(folder / rules.name)
+        files[-1].write_text(yaml.safe_dump(document))
+    return files
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> ToolFolder:
+    folder = ToolFolder(tmp_path / "tools")
+    folder.prints("mthreads-gmi", TABLE)
+    return folder
+
+
+@pytest.fixture
+def manager(tmp_path: Path, tools: ToolFolder) -> Iterator[Alertmanager]:
+    with ExitStack() as stack:
+        receiver = stack.enter_context(Alertmanager(tmp_path))
+        daemon = stack.enter_context(Daemon(tmp_path, FAST, environment=tools.environment))
+        daemon.until_state("mthreads-gmi", "ok")
+        prometheus = Prometheus(tmp_path, [daemon.address], impatient(tmp_path), receiver.address)
+        stack.enter_context(prometheus)
+        until(lambda: prometheus.query("accelerator_up")[1], "a scrape")
+        yield receiver
+
+
+def test_trouble_arrives(manager: Alertmanager, tools: ToolFolder) -> None:
+    until(lambda: "AcceleratorsFewerThanExpected" in manager.names(), "one card fewer than expected")
+    hot = TABLE.replace("|58C ", "|99C ")
+    assert hot != TABLE
+    tools.prints("mthreads-gmi", hot)
+    until(lambda: {"AcceleratorHot", "AcceleratorTemperatureCritical"} <= manager.names(), "an overheated card")
+    assert not {"AcceleratorLost", "TelemetrySourceFailing"} & manager.names()
+    tools.hangs("mthreads-gmi")
+    until(lambda: "TelemetrySourceFailing" in manager.names(), "a hung tool")
+    assert "AcceleratorLost" not in manager.names(), "nobody knows whether a card is there whose tool hangs"
+
+
+def test_a_lost_card_arrives(manager: Alertmanager, tools: ToolFolder) -> None:
+    card = next(line for line in TABLE.splitlines() if "MTT" in line)
+    second = TABLE.replace(card, card.replace("0 ", "1 ", 1)).replace(":1a:", ":1b:")
+    assert second != TABLE
+    tools.prints("mthreads-gmi", second)
+    until(lambda: "AcceleratorLost" in manager.names(), "a lost card")

@@ -1,0 +1,124 @@
+"""The dashboards keep the rules of practice: every panel says what it shows, in a unit, from the chosen data source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from captures_kit import ROOT
+from telemetry_grafana.dashboards import variables
+from telemetry_grafana.dashboards.catalogue import PAGES
+from telemetry_grafana.dashboards.query import query
+from telemetry_grafana.promql import QueryError
+
+FOLDER = ROOT / "grafana" / "dashboards"
+DASHBOARDS = {page.uid: json.loads(page.to_json()) for page in PAGES}
+PANELS = [(uid, panel) for uid, board in DASHBOARDS.items() for panel in board["panels"] if panel["type"] != "row"]
+TARGETS = [(uid, panel, target) for uid, panel in PANELS for target in panel["targets"]]
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+# Series that have no card, so that the choice of a device says nothing of them.
+WITHOUT_JOB = ("up{", "topk(", "last_over_time")
+
+
+def name(item: tuple[Any, ...]) -> str:
+    return f"{item[0]} {item[1]['title']}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.uid)
+def test_the_file_is_what_the_code_makes(page: Any) -> None:
+    assert (FOLDER / f"{page.uid}.json").read_text() == page.to_json(), "run make docs"
+
+
+def test_there_is_no_other_file() -> None:
+    assert {path.stem for path in FOLDER.glob("*.json")} == set(DASHBOARDS)
+
+
+@pytest.mark.parametrize("uid", DASHBOARDS)
+def test_the_sdk_reads_back_what_it_wrote(uid: str) -> None:
+    board = DASHBOARDS[uid]
+    again = json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
+    assert again == board
+
+
+@pytest.mark.parametrize("uid", DASHBOARDS)
+def test_a_dashboard_imports_everywhere_and_leads_to_the_others(uid: str) -> None:
+    board = DASHBOARDS[uid]
+    assert "id" not in board
+    assert (board["uid"], board["timezone"], board["refresh"]) == (uid, "browser", "30s")
+    assert 36 <= board["schemaVersion"] <= 41
+    assert board["description"]
+    assert [(link["tags"], link["includeVars"], link["keepTime"]) for link in board["links"]] == [
+        (board["tags"], True, True)
+    ]
+    assert [item["name"] for item in board["templating"]["list"]] == list(variables.NAMES)
+
+
+@pytest.mark.parametrize("uid", DASHBOARDS)
+def test_panels_have_ids_of_their_own_and_do_not_overlap(uid: str) -> None:
+    panels = DASHBOARDS[uid]["panels"]
+    assert max(Counter(panel["id"] for panel in panels).values()) == 1
+    cells = Counter(
+        (x, y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    )
+    assert [cell for cell, count in cells.items() if count > 1] == []
+    assert max(x for x, _ in cells) < 24
+
+
+@pytest.mark.parametrize("item", PANELS, ids=name)
+def test_a_panel_says_what_it_shows(item: tuple[str, Any]) -> None:
+    panel = item[1]
+    assert panel["title"][0].isupper()
+    assert panel["description"].endswith(".")
+    assert panel["datasource"] == SOURCE
+    assert panel["fieldConfig"]["defaults"]["unit"]
+    assert panel["fieldConfig"]["defaults"]["noValue"] == "not collected"
+    assert panel["targets"]
+
+
+@pytest.mark.parametrize("item", TARGETS, ids=name)
+def test_a_query_follows_the_variables(item: tuple[str, Any, Any]) -> None:
+    target = item[2]
+    assert target["datasource"] == SOURCE
+    assert '$job"' in target["expr"]
+    for window in re.findall(r"rate\([^\[]*\[([^\]]*)\]", target["expr"]):
+        assert window == "$__rate_interval"
+    joins = re.findall(r"\bon \(([^)]*)\)", target["expr"])
+    assert all({"job", "instance"} <= {label.strip() for label in join.split(",")} for join in joins)
+
+
+@pytest.mark.parametrize(
+    "item", [item for item in TARGETS if item[1]["type"] in ("timeseries", "state-timeline")], ids=name
+)
+def test_a_legend_names_the_series(item: tuple[str, Any, Any]) -> None:
+    assert item[2]["legendFormat"]
+
+
+def test_a_table_of_cards_leads_to_the_card() -> None:
+    tables = [panel for uid, panel in PANELS if panel["type"] == "table" and uid != "telemetry-monitor"]
+    for panel in tables:
+        links = [
+            prop["value"][0]["url"]
+            for override in panel["fieldConfig"]["overrides"]
+            for prop in override["properties"]
+            if prop["id"] == "links"
+        ]
+        assert len(links) == 1
+        assert links[0].startswith("/d/telemetry-card?${datasource:queryparam}&${job:queryparam}&")
+        assert links[0].endswith("${__url_time_range}")
+
+
+@pytest.mark.parametrize(
+    "text", ["accelerator_heat{$cards}", "accelerator_power_watts{$cards,gpu=~'1'}", "telemetry_devices{$cards}"]
+)
+def test_a_query_for_what_is_not_there_does_not_build(text: str) -> None:
+    with pytest.raises(QueryError):
+        query(text)

@@ -1,0 +1,128 @@
+"""Every query of every panel, asked of a real Prometheus that scrapes simulated nodes of many vendors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from captures_kit import ROOT
+from daemon_kit import Daemon
+from prometheus_kit import Prometheus, until
+
+pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300)]
+
+NODES = (
+    "3xnvidia,2xamd,2xhygon",
+    "3xnvidia,4xascend,2xmoorethreads",
+    "1xcambricon,1xmetax,1xiluvatar,1xenflame,1xintel,1xkunlunxin",
+)
+RULES = ROOT / "deploy" / "prometheus" / "rules"
+ALL = {"job": ".*", "node": ".*", "vendor": ".*", "model": ".*", "device": ".*"}
+TARGETS = [
+    (f"{path.stem} {panel['title']} {target['refId']}", target["expr"])
+    for path in sorted((ROOT / "grafana" / "dashboards").glob("*.json"))
+    for panel in json.loads(path.read_text())["panels"]
+    for target in panel.get("targets", ())
+]
+# Queries to which no simulated node has an answer, and why.
+NOBODY = {
+    "accelerator_power_average_watts": "the simulated cards tell one kind of power",
+    "accelerator_temperature_slowdown_celsius": "no simulated card tells it",
+    "accelerator_temperature_critical_celsius": "no simulated card tells it",
+    "accelerator_temperature_shutdown_celsius": "no simulated card tells it",
+    "accelerator:temperature_limit_celsius": "made of the three limits above",
+    "accelerator_sm_active_ratio": "no simulated card tells it",
+    "accelerator_sm_occupancy_ratio": "no simulated card tells it",
+    "accelerator_tensor_active_ratio": "no simulated card tells it",
+    "accelerator_link_crc_errors_total": "the simulated links have no errors",
+    "accelerator_link_replay_errors_total": "the simulated links have no errors",
+    "accelerator_link_recovery_errors_total": "the simulated links have no errors",
+    "accelerator_events_total": "events come by chance",
+    "telemetry_devices_expected": "nothing is expected of these nodes",
+    "telemetry_source_failures_total": "no source fails for long enough",
+}
+SOMETIMES = ("max_over_time(accelerator_throttled", "< 0.02")
+
+
+class Fleet:
+    """The nodes' Prometheus with what its rules have recorded."""
+
+    def __init__(self, prometheus: Prometheus, cards: list[Mapping[str, str]]) -> None:
+        self.prometheus = prometheus
+        self.cards = cards
+
+    def ask(self, expression: str, chosen: Mapping[str, str]) -> tuple[str, list[Any]]:
+        """A panel's query as Grafana sends it."""
+        text = expression.replace("$__rate_interval", "15s")
+        for name, value in chosen.items():
+            text = text.replace(f'"${name}"', json.dumps(value))
+        assert "$" not in text, text
+        return self.prometheus.query(text)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    with ExitStack() as stack:
+        daemons = [
+            stack.enter_context(Daemon(tmp_path_factory.mktemp("node"), arguments=("--demo", node))) for node in NODES
+        ]
+        folder = tmp_path_factory.mktemp("prometheus")
+        rules = sorted(RULES.glob("*.yml"))
+        addresses = [daemon.address for daemon in daemons]
+        prometheus = stack.enter_context(Prometheus(folder, addresses, rules))
+        # Rates need a few scrapes, and what is recorded from rates a few more; slow polls come once a minute.
+        until(lambda: len(prometheus.query("accelerator:utilization_ratio:zscore")[1]) > 3, "recorded scores", 100)
+        until(lambda: len(prometheus.query("count_over_time(up[1m]) > 20")[1]) == len(NODES), "scrapes", 60)
+        cards = [item["metric"] for item in prometheus.query("accelerator_up")[1]]
+        yield Fleet(prometheus, cards)
+
+
+def missing(expression: str) -> bool:
+    names = set(re.findall(r"accelerator[_:][a-z0-9_:]+|telemetry_[a-z_]+", expression))
+    return bool(names & NOBODY.keys()) or any(text in expression for text in SOMETIMES)
+
+
+@pytest.mark.parametrize(("name", "expression"), TARGETS, ids=[name for name, _ in TARGETS])
+def test_a_query_answers_for_the_whole_fleet(fleet: Fleet, name: str, expression: str) -> None:
+    error, result = fleet.ask(expression, ALL)
+    assert error == ""
+    assert result or missing(expression), f"no answer to {expression}"
+
+
+def test_every_query_is_good_for_one_card_and_for_one_vendor(fleet: Fleet) -> None:
+    card = next(card for card in fleet.cards if card["vendor"] == "nvidia")
+    one_card = {
+        "job": card["job"],
+        "node": re.escape(card["instance"]),
+        "vendor": "nvidia",
+        "model": ".*",
+        "device": card["device"],
+    }
+    one_vendor = {**ALL, "vendor": "ascend"}
+    errors = [fleet.ask(expression, chosen)[0] for _, expression in TARGETS for chosen in (one_card, one_vendor)]
+    assert [error for error in errors if error] == []
+
+
+def test_the_choice_of_a_card_is_heard(fleet: Fleet) -> None:
+    expressions = [text for _, text in TARGETS if 'device=~"$device"' in text and text.startswith("accelerator")]
+    assert len(expressions) > 20
+    for expression in expressions:
+        found = fleet.ask(expression, {**ALL, "vendor": "nvidia", "device": "0"})[1]
+        assert {(item["metric"]["vendor"], item["metric"]["device"]) for item in found} <= {("nvidia", "0")}
+
+
+def test_what_is_listed_as_missing_is_missing(fleet: Fleet) -> None:
+    """A metric that somebody has begun to tell has to leave the list."""
+    told = [name for name, reason in NOBODY.items() if fleet.prometheus.query(name)[1] and "chance" not in reason]
+    assert [name for name in told if "failures" not in name] == []
+
+
+def test_nothing_recorded_is_recorded_twice(fleet: Fleet) -> None:
+    rules = fleet.prometheus.ask("rules")["groups"]
+    assert [rule["lastError"] for group in rules for rule in group["rules"] if rule.get("lastError")] == []
+    assert {rule["health"] for group in rules for rule in group["rules"]} == {"ok"}

@@ -1,0 +1,148 @@
+"""A throw-away Prometheus, and an Alertmanager, for tests from outside."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+PATIENCE_SECONDS = 45.0
+
+
+def tool(name: str) -> str:
+    """The path of an installed program."""
+    path = shutil.which(name)
+    assert path is not None, f"{name} is not installed: apt-get install prometheus prometheus-alertmanager"
+    return path
+
+
+def free_address() -> str:
+    """A port of loopback that nobody listens on just now."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def until(condition: Callable[[], Any], what: str, patience_seconds: float = PATIENCE_SECONDS) -> Any:
+    """What the condition gives once it is not empty."""
+    end = time.monotonic() + patience_seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"did not come about: {what}")
+
+
+class _Server:
+    """A program that serves on an address until the end of the test."""
+
+    def __init__(self, command: Sequence[str], address: str) -> None:
+        self.address = address
+        self._command = list(command)
+
+    def __enter__(self) -> Any:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=20)
+
+    def get(self, path: str) -> Any:
+        """The JSON answer, None while there is none."""
+        try:
+            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as response:
+                return json.load(response)
+        except OSError:
+            return None
+
+
+class Prometheus(_Server):
+    """Scrapes these targets every second; with rules it evaluates them as often."""
+
+    def __init__(
+        self,
+        folder: Path,
+        targets: Sequence[str],
+        rules: Sequence[Path] = (),
+        alertmanager: str = "",
+        job: str = "accelerators",
+    ) -> None:
+        address = free_address()
+        config = folder / "prometheus.yml"
+        alerting = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]} if alertmanager else {}
+        config.write_text(
+            yaml.safe_dump(
+                {
+                    "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                    "rule_files": [str(rule) for rule in rules],
+                    "alerting": alerting,
+                    "scrape_configs": [{"job_name": job, "static_configs": [{"targets": list(targets)}]}],
+                }
+            )
+        )
+        super().__init__(
+            [
+                tool("prometheus"),
+                f"--config.file={config}",
+                f"--storage.tsdb.path={folder}/tsdb",
+                f"--web.listen-address={address}",
+                "--log.level=error",
+            ],
+            address,
+        )
+
+    def ask(self, path: str) -> Any:
+        """The data of an API answer, None while there is none."""
+        answer = self.get(f"/api/v1/{path}")
+        return None if answer is None else answer["data"]
+
+    def wait(self, path: str, key: str) -> Any:
+        """The data once it is not empty."""
+        return until(lambda: (self.ask(path) or {}).get(key), path)
+
+    def query(self, expression: str) -> tuple[str, list[Any]]:
+        """The error of a query, if any, and its result."""
+        form = urllib.parse.urlencode({"query": expression}).encode()
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/api/v1/query", form, timeout=30) as response:
+                return "", json.load(response)["data"]["result"]
+        except urllib.error.HTTPError as error:
+            with error:
+                return json.load(error)["error"], []
+        except OSError as error:
+            return f"does not answer: {error}", []
+
+
+class Alertmanager(_Server):
+    """Takes alerts and sends them nowhere."""
+
+    def __init__(self, folder: Path) -> None:
+        address = free_address()
+        config = folder / "alertmanager.yml"
+        config.write_text("route: {receiver: nobody, group_wait: 0s}\nreceivers: [{name: nobody}]\n")
+        super().__init__(
+            [
+                tool("prometheus-alertmanager"),
+                f"--config.file={config}",
+                f"--storage.path={folder}/alertmanager",
+                f"--web.listen-address={address}",
+                "--cluster.listen-address=",
+                "--log.level=error",
+            ],
+            address,
+        )
+
+    def names(self) -> set[str]:
+        """The alerts that have arrived."""
+        return {alert["labels"]["alertname"] for alert in self.get("/api/v2/alerts") or ()}
