@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 
 wanted=(
     "cc gcc libc6-dev"
+    "nm binutils"
     "curl curl"
     "openssl openssl"
     "prometheus prometheus"

@@ -15,6 +15,8 @@ ALLOWED_LABELS = frozenset(
     | {"sensor", "engine", "domain", "reason", "level", "link", "location", "cause", "code", "state", "action"}
     | {"source", "poll", "version", "python", "plugin"}
 )
+# Facts about a device have labels of their own: every one that a vendor tells, or those of a job's rank.
+FACT_LABELS = {"accelerator_info": None, "accelerator_rank_info": frozenset({"rank", "server"})}
 _META = re.compile(r"# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.*)")
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)( \S+)?")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
@@ -88,11 +90,12 @@ def _check_labels(text, name):
         return ["labels that cannot be read"]
     names = [one[1] for one in found]
     wrong = ["a label twice"] if len(set(names)) < len(names) else []
-    unknown = set(names) - ALLOWED_LABELS
-    if unknown and name != "accelerator_info":  # which has every fact that a vendor tells
+    own = FACT_LABELS.get(name, frozenset())
+    unknown = set() if own is None else set(names) - ALLOWED_LABELS - own
+    if unknown:
         wrong.append(f"labels {sorted(unknown)}")
     if name.startswith("accelerator_") and not {"vendor", "device", "id", "model"} <= set(names):
         wrong.append("not all identity labels")
-    if name.startswith("accelerator_") and name != "accelerator_info" and len(names) > 5:
+    if name.startswith("accelerator_") and name not in FACT_LABELS and len(names) > 5:
         wrong.append("more than one label of its own")
     return wrong

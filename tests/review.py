@@ -22,6 +22,8 @@ SHORT = {
     "utilization_ratio": "util",
     "temperature_celsius": "T",
 }
+# Of these only what is so stands in the table; the zeros follow from it.
+STATES = frozenset({"performance_level", "health", "recovery_action", "throttled"})
 _MEBIBYTE = 1 << 20
 _WIDTH = 190
 
@@ -29,13 +31,26 @@ _WIDTH = 190
 def review(wanted: str = "") -> Iterator[str]:
     """A line for each file with its outcome, then one for each device and each problem."""
     parsers = registered_parsers()
-    for path in shared_files("*") + shared_files("*/*"):
-        name = SOURCES.get(path.parent.name, path.parent.name)
-        if name in parsers and wanted in str(path):
-            yield from _file(f"{path.parent.name}/{path.stem}", parsers[name], [shared_capture(parsers[name], path)])
+    for name, parser in sorted(parsers.items()):
+        for path in of_source(name):
+            if wanted in str(path):
+                yield from _file(f"{path.parent.name}/{path.stem}", parser, [shared_capture(parser, path)])
     for case in own_cases():
         if wanted in f"own {case.id}":
             yield from _file(f"own {case.id}", parsers[case.tool], case.captures(parsers[case.tool]))
+
+
+def of_source(name: str) -> list[Path]:
+    """The shared files that are this source's."""
+    return [path for path in shared_files("**") if SOURCES.get(path.parent.name, path.parent.name) == name]
+
+
+def shared_expectations(parser: Parser) -> list[str]:
+    """The table of a source's shared files, with the places of problems but without the words that they quote."""
+    lines = [
+        line for path in of_source(parser.name) for line in _file(path.stem, parser, [shared_capture(parser, path)])
+    ]
+    return [line.split(":")[0] if line.startswith("    ! ") else line for line in lines]
 
 
 def shared_capture(parser: Parser, path: Path) -> Capture:
@@ -66,7 +81,9 @@ def _device(device: Device) -> str:
 
 
 def _of(report: Report, position: int) -> list[Reading]:
-    own = [reading for reading in report.readings if reading.device == position]
+    own = [
+        item for item in report.readings if item.device == position and not (item.metric in STATES and item.value == 0)
+    ]
     order = list(SHORT)
     return sorted(own, key=lambda reading: order.index(reading.metric) if reading.metric in SHORT else len(order))
 

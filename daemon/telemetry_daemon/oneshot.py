@@ -10,7 +10,7 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Capture, Failure, Poll, Snapshot, Tier
+from telemetry_parsers.model import Capture, Command, Failure, Poll, Snapshot, Tier
 
 # The share of the time left that a reader may use: what comes of it must be taken in before the end.
 _READER_SHARE = 0.8
@@ -27,6 +27,15 @@ def keep(_source: Source, answer: Answer) -> Answer:
     return answer
 
 
+def _lists_devices(source: Source) -> bool:
+    return any(poll.lists_devices for poll in source.parser.polls)
+
+
+def _is_repeated(poll: Poll) -> bool:
+    """Whether the poll asks for each device, which another poll must have listed before."""
+    return isinstance(poll.request, Command) and poll.request.per is not None
+
+
 class OneShot:
     """Sources that are read when asked, together."""
 
@@ -41,14 +50,18 @@ class OneShot:
         store = Store(self._hostname, self._clock)
         wanted = [tier for tier in _TIER_ORDER if tier in set(tiers)]
         until = self._clock.monotonic() + timeout_seconds
-        threads = []
-        for source in self._sources:
+        threads: list[tuple[threading.Thread, Source, list[Poll]]] = []
+        for source in sorted(self._sources, key=lambda source: not _lists_devices(source)):
             parser = source.parser
-            store.add_source(SourceFacts(source.name, parser.vendor, parser.gives), parser.metrics)
+            lists = _lists_devices(source)
+            store.add_source(SourceFacts(source.name, parser.vendor, parser.gives, lists), parser.metrics)
             polls = sorted(
-                (poll for poll in parser.polls if poll.tier in wanted), key=lambda poll: wanted.index(poll.tier)
+                (poll for poll in parser.polls if poll.tier in wanted),
+                key=lambda poll: (_is_repeated(poll), wanted.index(poll.tier)),
             )
-            thread = threading.Thread(target=self._read_source, args=(store, source, polls, until), daemon=True)
+            awaited = [] if lists else [thread for thread, other, _ in threads if other.parser.vendor == parser.vendor]
+            arguments = (store, source, polls, until, awaited)
+            thread = threading.Thread(target=self._read_source, args=arguments, daemon=True)
             thread.start()
             threads.append((thread, source, polls))
         for thread, source, polls in threads:
@@ -69,7 +82,11 @@ class OneShot:
         for source in self._sources:
             source.close()
 
-    def _read_source(self, store: Store, source: Source, polls: Sequence[Poll], until: float) -> None:
+    def _read_source(
+        self, store: Store, source: Source, polls: Sequence[Poll], until: float, awaited: Sequence[threading.Thread]
+    ) -> None:
+        for thread in awaited:
+            thread.join(max(0.0, until - self._clock.monotonic()))
         for poll in polls:
             left = until - self._clock.monotonic()
             if left <= 0:

@@ -18,6 +18,7 @@ from telemetry_daemon.node import Node
 from telemetry_daemon.own_metrics import OwnMetrics
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.ranks import LOOK_SECONDS, RankWatch
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.state import file as state_file
 from telemetry_daemon.state.accumulate import Accumulator
@@ -61,6 +62,7 @@ class Service:
         self._store = Store(platform.node(), clock, identities, Accumulator())
         self._own = OwnMetrics(self._store)
         self._poller = Poller(self._store, clock)
+        self._ranks = RankWatch(self._settings.ranks, self._store.set_ranks)
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
         self._site = Site(
@@ -91,6 +93,7 @@ class Service:
         self._tell_own_metrics()
         self._poller.start(self._node.sources(self._settings))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
+        self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot, self._metrics)
         if textfile.wanted:
             self._poller.every("textfile", self._settings.textfile_interval, textfile.run)
@@ -190,6 +193,7 @@ class Service:
                 self._poller.remove(name)
                 self._poller.add(self._node.source(name, self._settings))
         self._own.tell_expected(dict(settings.expected_devices))
+        self._ranks.configure(settings.ranks)
 
     async def _feed_watchdog(self) -> None:
         """Tell systemd that we live, while this loop, the guard's thread and the scheduler all move."""

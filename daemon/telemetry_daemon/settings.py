@@ -41,6 +41,15 @@ class SourceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RankSettings:
+    """Where the job's rank table is, which of its servers this node is, and whether that server is shown by number."""
+
+    table: str = ""
+    server: str = ""
+    map_addresses: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a running daemon or command."""
 
@@ -53,6 +62,7 @@ class Settings:
     runtime_directory: str = "/run/telemetry"
     textfile_path: str = ""
     textfile_interval: float = 15.0
+    ranks: RankSettings = field(default_factory=RankSettings)
 
     def source(self, name: str) -> SourceSettings:
         """The settings of a source, the defaults for one that is not named."""

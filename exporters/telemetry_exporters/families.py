@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from telemetry_exporters.own import own_samples
 from telemetry_exporters.screen import IDENTITY_LABELS, NO_METRICS, screen, usable_metrics
+from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot
 
 Labels = tuple[tuple[str, str], ...]
@@ -73,8 +74,18 @@ def _add_device(device: MergedDevice, owner_of: Callable[[Labels], Owner], found
         found["up"].append((owner, "", float(device.up)))
     for reading in device.readings:
         value = reading.value
-        if not isinstance(value, Absent):
+        if isinstance(value, Absent):
+            continue
+        if reading.metric == RANK_METRIC:
+            found[RANK_METRIC].append((_on_server(device, owner, owner_of), reading.label, value))
+        else:
             found[reading.metric].append((owner, reading.label, value + 0.0))  # an int is one too, and -0.0 is 0.0
+
+
+def _on_server(device: MergedDevice, owner: Owner, owner_of: Callable[[Labels], Owner]) -> Owner:
+    """The owner of a rank: the device with the server that the rank table puts it on."""
+    server = dict(device.facts).get(SERVER_FACT)
+    return owner_of((*owner.labels, ("server", server))) if server else owner
 
 
 def identity_labels(device: MergedDevice) -> Labels:
@@ -95,6 +106,8 @@ def info_labels(device: MergedDevice) -> Labels:
         "simulated": "true" if device.simulated else None,
     }
     for name, value in device.facts:
+        if name == SERVER_FACT:
+            continue  # it belongs to the rank
         known.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
     return tuple((name, value) for name, value in known.items() if value and _is_free_label(name))
 

@@ -23,7 +23,7 @@ ENGINES = (
     "cube",
 )
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
-RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset")
+RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
 # "The temperature" of a device is the maximum over the sensors that are none of these (nor hbm0, hbm1 …).
 OTHER_SENSORS = ("memory", "board")
@@ -145,7 +145,7 @@ _FAULTS = (
     _device("suspended", "", "1 while the device sleeps and is left alone.", 0, 1),
     _device("compute_units", "", "Compute units or multiprocessors.", 1, 1e6),
     _device("processes", "", "Processes that use the device.", 0, 1e7),
-    Metric("accelerator_rank_info", "info", "", "Rank of a device in a job's rank table; always 1.", 1, 1),
+    Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, by the job's rank table; always 1. The label server tells the server's place or id there.", 1, 1, "rank"),
 )
 _HOST = (
     _host("cpu_utilization_ratio", "ratio", "Share of the host's CPU time in use since the previous poll (0-1).", 1),

@@ -47,7 +47,7 @@ def test_the_default_file_names_every_setting_below_its_section() -> None:
     place = 0
     for section in sections():
         heading = ".".join("mthreads-gmi" if part == "NAME" else part for part in section.path)
-        place = text.index(f"[{heading}]\n", place)
+        place = text.index(f"[{heading}]\n", place) if heading else place
         for row in section.settings:
             place = text.index(f"{row.path[-1]} = ", place)
             assert row.description.split()[0] in text

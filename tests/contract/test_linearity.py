@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from captures_kit import own_case, own_cases, parse_file, registered_parsers, text_capture
+from captures_kit import Case, own_case, own_cases, parse_file, registered_parsers, text_capture
 from telemetry_parsers.contract import Parser
 
 PARSERS = registered_parsers()
@@ -69,28 +69,35 @@ NASTY: dict[str, Callable[[int], str]] = {
 }
 
 
-def seconds(parser: Parser, text: str) -> float:
-    """The shortest of three: what else the machine does only makes it longer."""
+def seconds(parser: Parser, text: str, runs: int) -> float:
+    """The shortest of so many runs: what else the machine does only makes it longer."""
     capture = text_capture(parser, text)
     times = []
-    for _ in range(3):
+    for _ in range(runs):
         start = time.perf_counter()
         parser.parse(capture)
         times.append(time.perf_counter() - start)
     return min(times)
 
 
+def assert_in_the_end(holds: Callable[[int], bool]) -> None:
+    """Once is enough where it holds; a machine that was busy just then gets more tries."""
+    assert holds(1) or holds(3) or holds(5)
+
+
 @pytest.mark.parametrize("kind", sorted(NASTY))
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_a_mebibyte_is_read_in_time(name: str, kind: str) -> None:
-    small = seconds(PARSERS[name], NASTY[kind](256 * KIB))
-    large = seconds(PARSERS[name], NASTY[kind](1024 * KIB))
-    assert large < MOST_SECONDS
-    assert large / max(small, SHORTEST_SECONDS) < MOST_GROWTH
+    def holds(runs: int) -> bool:
+        small = seconds(PARSERS[name], NASTY[kind](256 * KIB), runs)
+        large = seconds(PARSERS[name], NASTY[kind](1024 * KIB), runs)
+        return large < MOST_SECONDS and large / max(small, SHORTEST_SECONDS) < MOST_GROWTH
+
+    assert_in_the_end(holds)
 
 
 @pytest.mark.parametrize("case", [case for case in own_cases() if case.path.suffix == ".txt"], ids=lambda case: case.id)
-def test_a_mebibyte_of_each_capture_is_read_in_time(case: object) -> None:
+def test_a_mebibyte_of_each_capture_is_read_in_time(case: Case) -> None:
     text = parse_file(case.path.read_text()).text or "\n"
-    for parser in PARSERS.values():
-        assert seconds(parser, text * (1024 * KIB // len(text))) < MOST_SECONDS
+    text *= 1024 * KIB // len(text)
+    assert_in_the_end(lambda runs: seconds(PARSERS[case.tool], text, runs) < MOST_SECONDS)

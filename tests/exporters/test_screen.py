@@ -28,7 +28,7 @@ from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
         (kit.reading("power_watts", Absent.NOT_REPORTED), Fault.DUPLICATE),
         (kit.reading("power_cap_watts", math.nan), Fault.UNFIT),
         (kit.reading("power_cap_watts", math.inf), Fault.UNFIT),
-        (kit.reading("rank_info", 2.0), Fault.UNFIT),
+        (kit.reading("rank_info", 2.0, "37"), Fault.UNFIT),
         (kit.reading("power_cap_watts", 1.0, "edge"), Fault.MISLABELLED),
         (kit.reading("fan_ratio", Absent.NOT_REPORTED, "edge"), Fault.MISLABELLED),
         (kit.reading("temperature_celsius", 41.0), Fault.MISLABELLED),
@@ -55,7 +55,7 @@ def test_a_reading_that_does_not_fit_is_left_out_and_its_source_has_a_problem_mo
     [
         kit.reading("temperature_celsius", Absent.NOT_REPORTED),
         kit.reading("temperature_celsius", Absent.NOT_REPORTED, "edge"),
-        kit.reading("rank_info", 1.0),
+        kit.reading("rank_info", 1.0, "37"),
         kit.reading("power_cap_watts", 0.0),
     ],
 )

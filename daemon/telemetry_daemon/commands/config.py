@@ -8,6 +8,7 @@ import sys
 from telemetry_daemon import exits
 from telemetry_daemon.commands import options
 from telemetry_daemon.exits import CommandError
+from telemetry_daemon.settings import RankSettings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +33,29 @@ def run(arguments: argparse.Namespace) -> int:
         names.check_source_names(loaded.settings, [item.parser.name for item in found.parsers])
     if loaded.settings.web.config_file:
         _check_web(loaded.settings.web.config_file)
+    if loaded.settings.ranks.table:
+        _check_rank_table(loaded.settings.ranks)
     if arguments.what == "show":
         sys.stdout.write(text.show_toml(loaded.settings, loaded.origins))
     else:
         print("the configuration is good")
     return exits.OK
+
+
+def _check_rank_table(settings: RankSettings) -> None:
+    """Tell what the rank table says of this node; one that is not there yet is no error."""
+    from telemetry_daemon import ranks
+    from telemetry_parsers.ranktable import RankTableError
+
+    try:
+        found = ranks.read(settings, ranks.names_of_node)
+    except FileNotFoundError:
+        sys.stderr.write(f"telemetry: rank_table: {settings.table}: there is no such file yet\n")
+    except (RankTableError, OSError) as error:
+        text = f"rank_table: {settings.table}: {ranks.told(error)}"
+        raise CommandError(text, exits.CONFIGURATION) from None
+    else:
+        sys.stderr.write(f"telemetry: rank_table: {settings.table}: {found.text}\n")
 
 
 def _check_web(path: str) -> None:

@@ -37,7 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print one document of what the outputs say; 2 when they hold a problem."""
     with load(arguments.paths) as loaded:
-        parser = find_parser(arguments.source, {item.parser.name: item.parser for item in loaded.parsers})
+        known = {item.parser.name: item.parser for item in loaded.parsers}
+        as_source = arguments.source.replace("_", "-")  # what the tool hccn_tool printed is the source hccn-tool's
+        parser = find_parser(as_source if as_source in known else arguments.source, known)
         captures = [capture for name in arguments.files for capture in _captures(parser, name)]
         snapshot = read_captures(parser, captures)
         sys.stdout.write(forms.render(snapshot, arguments.format, loaded.metrics, Detail.EVERYTHING))

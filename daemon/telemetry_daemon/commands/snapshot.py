@@ -19,6 +19,7 @@ from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.polling.source import Answer, Source
+from telemetry_daemon.ranks import ranked
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.remote import NoSuchPartError, report_of
 from telemetry_daemon.settings import Settings
@@ -74,17 +75,17 @@ def run(arguments: argparse.Namespace) -> int:
         node = RealNode(loaded, Clock())
         shot = OneShot(platform.node(), node.sources(settings, arguments.source), Clock(), _from_daemon(settings))
         try:
-            return _show(shot, arguments, loaded.metrics)
+            return _show(shot, arguments, loaded.metrics, settings)
         finally:
             shot.close()
 
 
-def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric]) -> int:
+def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric], settings: Settings) -> int:
     tiers: Sequence[Tier] = ("inventory", "fast", "slow") if arguments.all else ("inventory", "fast")
     detail = Detail.EVERYTHING if arguments.all else Detail.BRIEF
     prime_host(shot)
     while True:
-        snapshot = _filtered(shot.read(tiers, arguments.timeout), arguments)
+        snapshot = _filtered(ranked(shot.read(tiers, arguments.timeout), settings.ranks), arguments)
         clear = _CLEAR_SCREEN if arguments.watch and sys.stdout.isatty() else ""
         sys.stdout.write(clear + forms.render(snapshot, arguments.format, metrics, detail))
         sys.stdout.flush()

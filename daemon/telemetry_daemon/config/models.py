@@ -12,6 +12,7 @@ from telemetry_daemon.settings import (
     DEFAULT_ADDRESS,
     LogSettings,
     Mode,
+    RankSettings,
     Settings,
     SourceSettings,
     WebSettings,
@@ -159,9 +160,38 @@ class ExportSection(Section):
     textfile: TextfileSection = Field(default_factory=TextfileSection)
 
 
+class PrivacySection(Section):
+    """What of the cluster is shown to those who read the metrics."""
+
+    map_addresses: bool = Field(
+        default=True,
+        description=(
+            "Show the server of a rank by its place in the rank table (0, 1 …), which is the same on every node, in place "
+            "of its id there, which is often the address of a machine. `false` shows the id."
+        ),
+    )
+
+
 class ConfigFile(Section):
     """The whole file."""
 
+    rank_table: OptionalPath = Field(
+        default="",
+        description=(
+            "A job's rank table for Ascend devices (hccl.json, versions 1.0, 1.2 and 2.0): each device of this node in it "
+            "gets `accelerator_rank_info` with its rank. It is read again when it changes, and may come later than the "
+            "daemon. `telemetry config check` says what is in it. Empty: none."
+        ),
+        examples=["/user/serverid/devindex/config/hccl.json"],
+    )
+    rank_table_server: Annotated[str, AfterValidator(rules.one_line)] = Field(
+        default="",
+        description=(
+            "Which server of the rank table this node is: its `server_id` there (version 2.0: `net_instance_id`), or one of "
+            "its addresses in it. Empty: the one that has this node's host name or one of its addresses, or the only one."
+        ),
+        examples=["10.20.11.7"],
+    )
     log: LogSection = Field(default_factory=LogSection)
     web: WebSection = Field(default_factory=WebSection)
     sources: dict[SourceName, SourceSection] = Field(default_factory=dict)
@@ -169,6 +199,7 @@ class ConfigFile(Section):
     expect: ExpectSection = Field(default_factory=ExpectSection)
     state: StateSection = Field(default_factory=StateSection)
     export: ExportSection = Field(default_factory=ExportSection)
+    privacy: PrivacySection = Field(default_factory=PrivacySection)
 
     def to_settings(self) -> Settings:
         """The plain settings; a source section that changes nothing is left out."""
@@ -187,6 +218,9 @@ class ConfigFile(Section):
             runtime_directory=self.state.runtime_directory,
             textfile_path=self.export.textfile.path,
             textfile_interval=self.export.textfile.interval,
+            ranks=RankSettings(
+                table=self.rank_table, server=self.rank_table_server, map_addresses=self.privacy.map_addresses
+            ),
         )
 
     @classmethod
@@ -205,6 +239,9 @@ class ConfigFile(Section):
                 "parsers": {"paths": list(settings.plugin_paths)},
                 "expect": {"devices": dict(settings.expected_devices)},
                 "state": {"directory": settings.state_directory, "runtime_directory": settings.runtime_directory},
+                "rank_table": settings.ranks.table,
+                "rank_table_server": settings.ranks.server,
+                "privacy": {"map_addresses": settings.ranks.map_addresses},
                 "export": {"textfile": {"path": settings.textfile_path, "interval": settings.textfile_interval}},
             }
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from telemetry_daemon.settings import LogSettings, Settings, SourceSettings, WebSettings
+from telemetry_daemon.settings import LogSettings, RankSettings, Settings, SourceSettings, WebSettings
 
 
 def settings_to_plain(settings: Settings) -> dict[str, Any]:
@@ -19,6 +19,7 @@ def settings_from_plain(plain: Mapping[str, Any]) -> Settings:
     fields = _frozen(plain)
     fields["log"] = LogSettings(**fields["log"])
     fields["web"] = WebSettings(**fields["web"])
+    fields["ranks"] = RankSettings(**fields["ranks"])
     fields["sources"] = tuple((name, SourceSettings(**values)) for name, values in fields["sources"])
     return Settings(**fields)
 

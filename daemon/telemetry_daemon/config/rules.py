@@ -42,6 +42,13 @@ def absolute_path(text: str) -> str:
     return text
 
 
+def one_line(text: str) -> str:
+    """A text without control characters."""
+    if not text.isprintable():
+        raise ValueError(f"must be a text without control characters, not {shown(text)}")
+    return text
+
+
 def absolute_path_or_none(text: str) -> str:
     """An absolute path, or the empty text for none."""
     return absolute_path(text) if text else text

@@ -26,9 +26,10 @@ def default_toml() -> str:
     """The full commented file: every setting with what it does and its default, as `# key = value`."""
     blocks = [_HEAD]
     for section in sections():
-        path = tuple(_EXAMPLE_SOURCE if part == NAME else part for part in section.path)
-        heading = f"# [{dotted(path)}]" if NAME in section.path else f"[{dotted(path)}]"
-        blocks.append("\n".join((*_comment(section.description), heading)) + "\n")
+        if section.path:
+            path = tuple(_EXAMPLE_SOURCE if part == NAME else part for part in section.path)
+            heading = f"# [{dotted(path)}]" if NAME in section.path else f"[{dotted(path)}]"
+            blocks.append("\n".join((*_comment(section.description), heading)) + "\n")
         blocks += ["\n".join(_setting_lines(row)) + "\n" for row in section.settings]
     return "\n".join(blocks)
 
@@ -59,7 +60,8 @@ def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> s
     """The settings in force as a file that gives them again; `origins` says which were not set by the file."""
     lines: list[str] = []
     for heading, values in _tables(settings):
-        lines += ["", f"[{dotted(heading)}]"] if lines else [f"[{dotted(heading)}]"]
+        lines += [""] if lines else []
+        lines += [f"[{dotted(heading)}]"] if heading else []
         for name, value in values.items():
             origin = (origins or {}).get(dotted((*heading, name)))
             lines.append(f"{name} = {toml_value(value)}" + (f"  # {origin}" if origin else ""))
@@ -74,7 +76,9 @@ def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
             kind = section.path[0]
             yield from (((kind, name), values) for name, values in document[kind].items())
         else:
-            yield section.path, _table_at(document, section.path)
+            table = _table_at(document, section.path)
+            names = {row.path[-1] for row in section.settings}
+            yield section.path, {name: value for name, value in table.items() if name in names}
 
 
 def _table_at(document: dict[str, Any], path: KeyPath) -> dict[str, Any]:
@@ -90,7 +94,10 @@ def reference_markdown() -> str:
 
 
 def _section_markdown(section: SectionRow) -> str:
-    lines = [f"### `[{dotted(section.path)}]`", "", section.description, ""]
+    title, description = f"`[{dotted(section.path)}]`", section.description
+    if not section.path:
+        title, description = "Above all sections", "TOML wants these before the first heading."
+    lines = [f"### {title}", "", description, ""]
     lines += ["| setting | default | what it does |", "| --- | --- | --- |"]
     lines += [_row_markdown(row) for row in section.settings]
     return "\n".join(lines) + "\n"

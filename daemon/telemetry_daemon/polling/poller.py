@@ -64,7 +64,8 @@ class Poller:
     def add(self, source: Source) -> None:
         """Begin to poll one more source."""
         parser = source.parser
-        self._store.add_source(SourceFacts(source.name, parser.vendor, parser.gives), parser.metrics)
+        lists = any(poll.lists_devices for poll in parser.polls)
+        self._store.add_source(SourceFacts(source.name, parser.vendor, parser.gives, lists), parser.metrics)
         with self._lock:
             self._sources[source.name] = source
         self._scheduler.add_executor(ThreadPoolExecutor(1), alias=source.name)
@@ -178,6 +179,8 @@ class Poller:
             self._reconsider(source)
         if events:
             self._look_closer(source, poll)
+        if poll.lists_devices and answer.verdict.state == "ok":
+            self._wake_attached(source.parser.vendor)
 
     def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
         """Whether a poll that is asked more rarely than its job comes is due at this beat."""
@@ -216,6 +219,16 @@ class Poller:
         for other in source.parser.polls:
             if other.tier != "fast" and other.name != poll.name:
                 self._ask_now(source.name, other)
+
+    def _wake_attached(self, vendor: str) -> None:
+        """Run the polls of sources without a list of their own that had no device to ask for until now."""
+        for other in self.sources().values():
+            if other.parser.vendor != vendor or any(poll.lists_devices for poll in other.parser.polls):
+                continue
+            for poll in other.parser.polls:
+                health = self._store.health_of((other.name, poll.name))
+                if health is not None and health.state == "no_devices":
+                    self._ask_now(other.name, poll)
 
     def _log(self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent]) -> None:
         verdict = answer.verdict

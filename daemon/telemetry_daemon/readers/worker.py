@@ -26,6 +26,8 @@ _LONGEST_BACK_OFF_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
 # A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
 _RENEWAL_SECONDS = 30.0
+# A library that is not there is looked for once a minute, not once a minute by every poll of its source.
+_LOOK_AGAIN_SECONDS = 55.0
 _ANSWER = frozenset({"id", "cpu_seconds", "error", "result"})
 _ERROR = frozenset({"reason", "text"})
 _READ = frozenset({"outputs", "failure"})
@@ -276,6 +278,8 @@ class WorkerReader:
         self._worker = worker
         self._root = root
         self._closed = threading.Event()
+        self._missing: Failure | None = None
+        self._look_again = 0.0
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  (a library knows its devices)
         """What the library or the files said, or the failure that kept them from saying it."""
@@ -314,6 +318,8 @@ class WorkerReader:
             if not target:
                 text = f"no library reader named {poll.request.reader!r} is installed"
                 return (), Failure("missing", None, text)
+            if self._missing is not None and time.monotonic() < self._look_again:
+                return (), self._missing
         payload = {"request": request_to_plain(poll.request), "reader": target, "root": self._root}
         try:
             outputs, failure = _read_result(self._worker.call("read", payload, poll.deadline))
@@ -328,6 +334,8 @@ class WorkerReader:
     def _renew(self, failure: Failure) -> None:
         """A fresh process sees a library that has come, or come back."""
         missing = failure.state == "missing"
+        if missing:
+            self._missing, self._look_again = failure, time.monotonic() + _LOOK_AGAIN_SECONDS
         lost = failure.reason in ("library_mismatch", "driver_gone")
         if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
             self._worker.stop()

@@ -15,6 +15,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.node import Merged, merge
 from telemetry_parsers.merge.precedence import Offered, offered
 from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import (
     Capture,
     Health,
@@ -36,11 +37,15 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the store must know of a source besides its reports."""
+    """What the store must know of a source besides its reports.
+
+    One that does not list devices asks for those that the vendor's other sources list.
+    """
 
     source: str
     vendor: str
     gives: tuple[str, ...]
+    lists_devices: bool = True
 
 
 @dataclass(slots=True)
@@ -56,6 +61,7 @@ class _Known:
     awaited_until: float = -math.inf
     own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
+    ranks: NodeRanks = field(default_factory=NodeRanks)
 
 
 class Store:
@@ -106,6 +112,12 @@ class Store:
         """Set all samples of one of the daemon's own metrics."""
         with self._lock:
             self._known.own[metric] = samples
+            self._snapshot = None
+
+    def set_ranks(self, ranks: NodeRanks) -> None:
+        """Set which rank of a job runs on which chip."""
+        with self._lock:
+            self._known.ranks = ranks
             self._snapshot = None
 
     def put(
@@ -160,10 +172,12 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(waiting)
 
     def targets(self, source: str) -> Targets:
-        """The cards and devices that the source's newest list shows, by its own index."""
+        """The cards and devices that the source's newest list shows, by its own index; else its vendor's newest list."""
         with self._lock:
-            reports = [known.report for (name, _), known in self._known.reports.items() if name == source]
-        listings = [report for report in reports if report.lists_devices]
+            facts = self._known.sources.get(source, SourceFacts(source, "", ()))
+            reports = [known.report for known in self._known.reports.values()]
+        own = [report for report in reports if report.source == source or not facts.lists_devices]
+        listings = [report for report in own if report.lists_devices and facts.vendor in ("", report.vendor)]
         if not listings:
             return Targets()
         devices = max(listings, key=lambda listing: listing.taken).report.devices
@@ -255,12 +269,13 @@ class Store:
         ends = [merged.valid_until, *(item.expires for item in known.healths.values() if item.expires > now)]
         if now < known.awaited_until and known.awaited:
             ends.append(known.awaited_until)
+        devices = self._accumulator.with_counters(merged.devices) if self._accumulator else merged.devices
         return Snapshot(
             hostname=self._hostname,
             wall_time=self._clock.wall(),
             monotonic_time=now,
             valid_until=min(ends),
-            devices=self._accumulator.with_counters(merged.devices) if self._accumulator else merged.devices,
+            devices=with_ranks(devices, known.ranks),
             host=merged.host,
             sources=tuple(self._status(source, merged, now) for source in sorted(self._polled_sources())),
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),

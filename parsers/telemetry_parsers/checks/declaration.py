@@ -14,7 +14,7 @@ from telemetry_parsers.metrics import BY_KEY, BY_NAME, CATALOGUE
 from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Tier
 
 # What merge and the daemon make themselves, from devices and other readings.
-MADE_BY_THE_DAEMON = frozenset({"info", "up", "busy_seconds_total", "energy_estimated_joules_total"})
+MADE_BY_THE_DAEMON = frozenset({"info", "up", "busy_seconds_total", "energy_estimated_joules_total", "rank_info"})
 # Labels that every series of a device, or every scraped series, has already.
 TAKEN_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
 
@@ -112,10 +112,15 @@ def _polls(parser: Parser | DescribedParser) -> Iterator[str]:
     names = [poll.name for poll in parser.polls]
     if not names or len(set(names)) < len(names):
         yield "needs at least one poll, and one name for each"
-    elif parser.vendor and not any(poll.lists_devices for poll in parser.polls):
+    elif parser.vendor and not any(poll.lists_devices or _asks_each(poll) for poll in parser.polls):
         yield "has no poll that lists devices"
     for poll in parser.polls:
         yield from (f"poll {poll.name}: {wrong}" for wrong in (*_poll(poll), *_request(poll.request)))
+
+
+def _asks_each(poll: Poll) -> bool:
+    """Whether a poll is repeated for devices, which may be those that another source of the vendor lists."""
+    return isinstance(poll.request, Command) and poll.request.per is not None
 
 
 def _poll(poll: Poll) -> Iterator[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, get_args
+from types import MappingProxyType
+from typing import get_args
 
+from telemetry_parsers.checks.spelling import is_spelled, is_told, tokens_of
 from telemetry_parsers.codec.captures import CodecError, report_from_plain, report_to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import BY_KEY
@@ -18,34 +20,21 @@ from telemetry_parsers.model import (
     Form,
     Metric,
     Outcome,
-    Plain,
     Process,
     Reading,
     Report,
 )
-from telemetry_parsers.text.lines import plain
 
 _OUTCOMES = get_args(Outcome)
 _FORMS = get_args(Form)
-_BUS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+# A tool that prints no PCI domain gives `bb:dd.f`; merge finds the one device that can be meant.
+_BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
-_TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
+# Whose cards a vendor's tool lists besides its own: Hygon's runtime brings a copy of ROCm's tools.
+_LISTED_TOO: Mapping[str, frozenset[str]] = MappingProxyType({"amd": frozenset({"hygon"})})
 _FACT = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 # Labels whose words are a closed set; the others may carry a vendor's own.
 _CLOSED_LABELS = frozenset({"state", "action", "level"})
-
-# What a printed number may be multiplied by on its way to base units: the factors of units.py and no others.
-FACTORS: tuple[tuple[int, int], ...] = (
-    (1, 1),
-    (1, 100),
-    *((1, 1000**power) for power in (1, 2, 3)),
-    *((1000**power, 1) for power in (1, 2, 3)),
-    *((1024**power, 1) for power in (1, 2, 3, 4)),
-)
-# Readings that no token of the input spells: numbers of rows that were counted, …
-COUNTED = frozenset({"processes"})
-# … and differences of two values that came from one call. States (0 or 1) are exempt by their range.
-DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
 
 
 def report_violations(parser: Parser, capture: Capture, report: object) -> list[str]:
@@ -86,7 +75,7 @@ def _outcome(report: Report) -> Iterator[str]:
 def _devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]:
     for position, device in enumerate(devices):
         where = f"device {position}"
-        if device.vendor != parser.vendor:
+        if device.vendor != parser.vendor and device.vendor not in _LISTED_TOO.get(parser.vendor, ()):
             yield f"{where}: vendor {device.vendor!r}, the parser's is {parser.vendor!r}"
         if device.index is not None and (type(device.index) is not int or device.index < 0):
             yield f"{where}: index {device.index!r}"
@@ -177,47 +166,14 @@ def _spelled(known: Mapping[str, Metric], capture: Capture, report: Report) -> I
     """Numbers that nobody printed: no token of the input, times a unit's factor, gives them."""
     tokens = tokens_of(capture)
     for item in report.readings:
-        if isinstance(item.value, Absent) or item.metric not in known or item.metric in COUNTED | DIFFERENCES:
+        if isinstance(item.value, Absent) or item.metric not in known:
             continue
         metric = known[item.metric]
         if (metric.unit, metric.low, metric.high) == ("", 0, 1):
             if item.value not in (0.0, 1.0):
                 yield f"reading {item.metric}: the state {item.value!r} is neither 0 nor 1"
-        elif not is_spelled(item.value, tokens):
+        elif not is_told(item.metric, item.value, tokens):
             yield f"reading {item.metric}: {item.value!r} is no number of the input"
     for process in report.processes:
         if process.memory_used_bytes is not None and not is_spelled(process.memory_used_bytes, tokens):
             yield f"process {process.pid}: {process.memory_used_bytes!r} is no number of the input"
-
-
-def tokens_of(capture: Capture) -> frozenset[str]:
-    """All numbers that a capture spells, in one spelling each."""
-    found: set[str] = set()
-    for output in capture.outputs:
-        for text in (output.text, plain(output.text), output.stderr):
-            found.update(_spelling(float(token)) for token in _TOKEN.findall(text))
-        found.update(_spelling(number) for number in _numbers_in(output.data))
-    return frozenset(found)
-
-
-def is_spelled(value: float, tokens: frozenset[str]) -> bool:
-    """Whether some token times a unit's factor is this value."""
-    return any(_spelling(abs(value) * over / times) in tokens for times, over in FACTORS)
-
-
-def _spelling(number: float) -> str:
-    return format(number, ".12g")
-
-
-def _numbers_in(data: Plain) -> Iterator[float]:
-    waiting: list[Any] = [data]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            waiting.extend(item.values())
-        elif isinstance(item, list | tuple):
-            waiting.extend(item)
-        elif isinstance(item, str):
-            yield from (float(token) for token in _TOKEN.findall(item))
-        elif isinstance(item, int | float) and abs(item) < 1e300:
-            yield float(abs(item))

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_parsers.merge.joining import Group, canonical_uuid
+from telemetry_parsers.merge.seats import seat_of
 from telemetry_parsers.model import Device, Identity
 
 
@@ -31,12 +32,20 @@ class _Known:
                 self.by_uuid.setdefault((identity.vendor, uuid, identity.partition), []).append(identity)
             if identity.bus_id:
                 self.by_bus.setdefault((identity.vendor, identity.bus_id, identity.partition), []).append(identity)
+        self.index_count = Counter(
+            (group.vendor, group.device.index) for group in groups if group.device.partition is None
+        )
         self.uuid_count = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
 
     def unique_uuid(self, group: Group) -> str | None:
         """The group's uuid if no other device of the node has it."""
         uuid = canonical_uuid(group.device.uuid)
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
+
+    def shares_index(self, group: Group) -> bool:
+        """Whether the chips of one card are told apart by their numbers on it only, since all have the card's index."""
+        seat = seat_of(group.device)
+        return seat is not None and seat.chip is not None and self.index_count[group.vendor, group.device.index] > 1
 
     def find(self, group: Group) -> Identity | None:
         """The identity that this device was published under before."""
@@ -52,9 +61,10 @@ class _Known:
         if uuid := self.unique_uuid(group):
             found += self.by_uuid.get((group.vendor, uuid, device.partition), ())
         found += self.by_bus.get((group.vendor, device.bus_id, device.partition), ())
-        by_index = self.identities.get(f"{group.vendor}:{device.index}")
-        if by_index is not None and by_index.bus_id is None and by_index.partition == device.partition:
-            found.append(by_index)
+        for name in (_by_seat(group), _by_index(group)):
+            by_index = self.identities.get(name)
+            if by_index is not None and by_index.bus_id is None and by_index.partition == device.partition:
+                found.append(by_index)
         return found
 
     def _is_another(self, identity: Identity, group: Group) -> bool:
@@ -74,17 +84,32 @@ def _new_id(group: Group, parent: Identity | None, known: _Known) -> str | None:
         choices.append(f"{owner}/{device.partition}")
     elif device.bus_id:
         choices.append(device.bus_id)
-    if device.index is not None and device.partition is None:
-        choices.append(f"{group.vendor}:{device.index}")
+    if device.partition is None and (device.index is not None or not choices):
+        choices.append(_by_seat(group) if known.shares_index(group) else _by_index(group))
     return next((choice for choice in choices if choice not in known.identities), None)
 
 
-def _label(group: Group, parent: Identity | None, rank: int) -> str:
-    """The `device` label: the tool's index, else the rank by bus address; `0:1` for a partition."""
+def _by_index(group: Group) -> str:
+    """The id of a device of which at most the index is known; some outputs leave out of which device they are."""
+    index = group.device.index
+    return f"{group.vendor}:{'unnumbered' if index is None else index}"
+
+
+def _by_seat(group: Group) -> str:
+    """The id of a chip of which only its card's index and its number on the card are known."""
+    seat = seat_of(group.device)
+    return _by_index(group) + (f"/{seat.chip}" if seat is not None and seat.chip is not None else "")
+
+
+def _label(group: Group, parent: Identity | None, known: _Known, rank: int) -> str:
+    """The `device` label: the tool's index, else the rank by bus address; `0:1` for a partition or one of many chips."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
     index = next((s.device.index for s in reversed(group.sightings) if s.device.index is not None), None)
+    seat = seat_of(device)
+    if seat is not None and known.shares_index(group):
+        return f"{index}:{seat.chip}"
     return str(rank if index is None else index)
 
 
@@ -176,7 +201,7 @@ def _create(group: Group, parent: Identity | None, known: _Known, rank: int) -> 
     return Identity(
         id=chosen,
         vendor=group.vendor,
-        device=_label(group, parent, rank),
+        device=_label(group, parent, known, rank),
         model=device.model or "",
         partition=device.partition,
         simulated=device.simulated,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from telemetry_parsers.merge.seats import Seating
 from telemetry_parsers.model import Device, Problem, SourceReport
 
 FORM_RANK = {"data": 0, "json": 1, "text": 2}
@@ -16,7 +17,8 @@ _PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
 class Sighting:
     """A device as one source tells it, over all the source's fresh polls.
 
-    `parts` are the reports that speak of it, each with the device's position in it.
+    `parts` are the reports that speak of it, each with the device's position in it. An `attached` sighting is of a
+    source that lists no devices: it speaks of those that others list.
     """
 
     source: str
@@ -25,6 +27,7 @@ class Sighting:
     parts: tuple[tuple[SourceReport, int], ...]
     listing: SourceReport
     index_space: str
+    attached: bool = False
 
     @property
     def address(self) -> tuple[str | None, str | None]:
@@ -86,19 +89,26 @@ def combine(first: Device, second: Device) -> Device:
     )
 
 
-def _slot(device: Device) -> tuple[int | None, str | None]:
-    return device.index, device.partition
+def repeats_an_index(devices: Sequence[Device]) -> bool:
+    """Whether one number stands for several devices, as for a card and its partitions; else the number is enough."""
+    told = [device.index for device in devices if device.index is not None]
+    return len(set(told)) < len(told)
 
 
-def _find_in(report: SourceReport, device: Device, *, by_index: bool) -> int | None:
+def _slot(device: Device, *, by_partition: bool) -> tuple[int | None, str | None]:
+    return device.index, device.partition if by_partition else None
+
+
+def _find_in(report: SourceReport, device: Device, *, by_index: bool, by_partition: bool) -> int | None:
     """The position of the device in another report of the same source."""
+    slot = _slot(device, by_partition=by_partition)
     for position, other in enumerate(report.report.devices):
         if device.vendor != other.vendor:
             continue
         if device.bus_id and other.bus_id:
             if (device.bus_id, device.partition) == (other.bus_id, other.partition):
                 return position
-        elif by_index and device.index is not None and _slot(device) == _slot(other):
+        elif by_index and device.index is not None and slot == _slot(other, by_partition=by_partition):
             return position
     return None
 
@@ -107,12 +117,17 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
     """What one source sees: the newest list decides which devices there are."""
     listings = [report for report in reports if report.lists_devices]
     if not listings:
-        return []
+        return _attached(reports)
     newest = max(listings, key=lambda report: report.taken)
-    slots = {_slot(device) for device in newest.report.devices}
+    by_partition = any(repeats_an_index(report.report.devices) for report in reports)
+    slots = {
+        id(report): {_slot(device, by_partition=by_partition) for device in report.report.devices} for report in reports
+    }
     # A lost card makes some tools number the rest anew: an index says something across two polls
     # only while both list the same indices.
-    comparable = {id(report): {_slot(device) for device in report.report.devices} == slots for report in reports}
+    comparable = {id(report): slots[id(report)] == slots[id(newest)] for report in reports}
+    seatings = {id(report): Seating(report.report.devices) for report in reports}
+    seats = seatings[id(newest)]
     by_time = sorted(reports, key=lambda report: -report.taken)
     found = []
     for position, listed in enumerate(newest.report.devices):
@@ -121,22 +136,50 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
         for report in by_time:
             if report is newest:
                 continue
-            elsewhere = _find_in(report, device, by_index=comparable[id(report)])
+            by_index = comparable[id(report)]
+            if seatings[id(report)].agrees_with(seats):
+                elsewhere = seatings[id(report)].find(listed, told_with=seats)
+            else:
+                elsewhere = _find_in(report, device, by_index=by_index, by_partition=by_partition)
             if elsewhere is not None:
                 parts.append((report, elsewhere))
-                device = combine(device, report.report.devices[elsewhere])
+                other = report.report.devices[elsewhere]
+                if device.parent is None and other.parent is not None:
+                    owner = report.report.devices[other.parent]
+                    parent = _find_in(newest, owner, by_index=by_index, by_partition=by_partition)
+                    device = replace(device, parent=parent)
+                device = combine(device, other)
+        device = replace(device, up=listed.up)  # what an older poll saw says nothing of a card that was lost since
         rank = (FORM_RANK[newest.report.form], newest.source)
         found.append(Sighting(newest.source, rank, device, tuple(parts), newest, newest.report.index_space))
     return found
 
 
+def _attached(reports: Sequence[SourceReport]) -> list[Sighting]:
+    """What a source without a list of its own tells of devices, by their index in one space."""
+    parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
+    for report in sorted(reports, key=lambda report: -report.taken):
+        for position, device in enumerate(report.report.devices):
+            if device.index is not None and report.report.index_space:
+                parts.setdefault((report.report.index_space, device.index), []).append((report, position))
+    found = []
+    for (space, _), told in parts.items():
+        newest, position = told[0]
+        device = newest.report.devices[position]
+        for report, elsewhere in told[1:]:
+            device = combine(device, report.report.devices[elsewhere])
+        rank = (FORM_RANK[newest.report.form], newest.source)
+        found.append(Sighting(newest.source, rank, device, tuple(told), newest, space, attached=True))
+    return found
+
+
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
-    """All sightings, the most preferred sources first."""
+    """All sightings, the most preferred sources first, and those without a list of their own last."""
     by_source: dict[str, list[SourceReport]] = {}
     for report in reports:
         by_source.setdefault(report.source, []).append(report)
     found = [sighting for of_source in by_source.values() for sighting in _sightings_of(of_source)]
-    return sorted(found, key=lambda sighting: sighting.rank)
+    return sorted(found, key=lambda sighting: (sighting.attached, sighting.rank))
 
 
 class _Joiner:
@@ -155,6 +198,8 @@ class _Joiner:
         candidates = self._candidates(sighting)
         if len(candidates) == 1:
             group = candidates[0]
+        elif sighting.attached:
+            return  # the device is not listed, or not any more: it is not this source that would know
         else:
             if candidates:
                 self.problems.append((sighting.source, Problem(_name(sighting.device), _ambiguous(candidates))))

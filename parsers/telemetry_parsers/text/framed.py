@@ -23,11 +23,15 @@ class Shape:
     `headings` are the headings it may print, in lower case with single blanks. `words` are those whose value is one
     word without blanks, with the pattern of that word; the others hold free text. The first heading line begins with
     `opening`, and so does the first line of each record with its value.
+
+    The records of a `ruled` table lie between rules, so that all of their lines may begin alike; a rule of `=` closes
+    it unless another record follows; and a cell is read only if it has a fitting value for each of its headings.
     """
 
     headings: frozenset[str]
     words: Mapping[str, re.Pattern[str]]
     opening: str
+    ruled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,9 @@ class _Scan:
 
     def _rule(self, line: Line) -> None:
         self.end_record()
-        if not self.in_headings and "+" not in line.text:
+        if not self.in_headings and self.shape.ruled:
+            self.closed = "=" in line.text
+        elif not self.in_headings and "+" not in line.text:
             self.closed = True
         self.in_headings = False
 
@@ -167,10 +173,16 @@ class _Scan:
         first = row.cells[0].text.split(maxsplit=1) if row.cells else []
         return bool(first) and self.shape.words[self.shape.opening].match(first[0]) is not None
 
+    def _may_start_record(self) -> bool:
+        """Whether a line that looks like a record's first can be it."""
+        if self.shape.ruled:
+            return self.headed and not 0 < len(self.current) < len(self.headings)
+        return self.headed and not self.closed
+
     def _body(self, row: Row) -> None:
-        if self.headed and not self.closed and self._starts_record(row):
+        if self._may_start_record() and self._starts_record(row):
             self.end_record()
-            self.in_headings = False
+            self.in_headings = self.closed = False
             self.current = [row]
         elif self.current and len(self.current) < len(self.headings):
             self.current.append(row)
@@ -243,9 +255,18 @@ def _assign(cell: Cell, names: Sequence[str], shape: Shape) -> dict[str, str] | 
         found = dict(zip(names, pieces, strict=True))
     else:
         found = _by_words(cell.text.split(), names, shape)
+    if shape.ruled and found is not None and not _fits(found, names, shape):
+        return None
     if found is None or cell.whole:
         return found
     return {name: text for name, text in found.items() if name in shape.words}
+
+
+def _fits(found: Mapping[str, str], names: Sequence[str], shape: Shape) -> bool:
+    """Whether there is a value for each heading, and each word is one of its kind."""
+    return len(found) == len(names) and all(
+        name not in shape.words or shape.words[name].match(text) for name, text in found.items()
+    )
 
 
 def _by_words(words: list[str], names: Sequence[str], shape: Shape) -> dict[str, str] | None:

@@ -1,0 +1,137 @@
+"""Which rank of a job runs on which chip of this node: the configured rank table, read again whenever it changes."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import platform
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import psutil
+
+from telemetry_daemon.log import ChangeLog
+from telemetry_daemon.settings import RankSettings
+from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
+from telemetry_parsers.model import Snapshot
+from telemetry_parsers.ranktable import COMPLETED, RankTable, RankTableError, ranks_of, read_rank_table
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 10.0
+_LARGEST_FILE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the rank table says of this node, and in words for a person."""
+
+    ranks: NodeRanks
+    text: str
+
+
+def read(settings: RankSettings, names: Callable[[], frozenset[str]]) -> Found:
+    """The ranks on this node, which has these names. Raises RankTableError and OSError."""
+    table = read_rank_table(_text(Path(settings.table)))
+    if table.status != COMPLETED:
+        return Found(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
+    own = ranks_of(table, names(), settings.server)
+    server = own[0].server if own else None
+    shown = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
+    ranks = NodeRanks(shown, MappingProxyType({rank.chip: rank.rank for rank in own}))
+    return Found(ranks, _in_words(table, len(own)))
+
+
+def names_of_node() -> frozenset[str]:
+    """The host name and all addresses of this node, as a rank table may call it."""
+    addresses = {address.address.partition("%")[0] for found in psutil.net_if_addrs().values() for address in found}
+    return frozenset({platform.node(), *addresses} - {"", "127.0.0.1", "::1"})
+
+
+def ranked(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
+    """The snapshot with the ranks on its devices; without them, and a word in the log, where the table is unusable."""
+    if not settings.table:
+        return snapshot
+    try:
+        found = read(settings, names_of_node)
+    except (RankTableError, OSError) as error:
+        log.warning("the rank table is not used", extra={"path": settings.table, "error": told(error)})
+        return snapshot
+    return replace(snapshot, devices=with_ranks(snapshot.devices, found.ranks))
+
+
+def told(error: Exception) -> str:
+    """What is wrong with a rank table."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+class RankWatch:
+    """Looks at the file again and again, and reads it when it is another than before."""
+
+    def __init__(self, settings: RankSettings, put: Callable[[NodeRanks], None]) -> None:
+        self._settings = settings
+        self._put = put
+        self._changes = ChangeLog()
+        self._seen: tuple[RankSettings, tuple[int, int, int, int] | None] | None = None
+
+    def configure(self, settings: RankSettings) -> None:
+        """Go on with other settings, from the next look on."""
+        self._settings = settings
+
+    def look(self) -> None:
+        """Read the table if it or the settings changed; a bad table means no ranks, never those of before."""
+        settings = self._settings
+        seen = (settings, _mark(settings.table))
+        if seen == self._seen:
+            return
+        self._seen = seen
+        self._put(self._read(settings) if settings.table else NodeRanks())
+
+    def _read(self, settings: RankSettings) -> NodeRanks:
+        facts = {"path": settings.table}
+        try:
+            found = read(settings, names_of_node)
+        except FileNotFoundError:
+            if self._changes.changed("rank table", "missing"):
+                log.info("there is no rank table yet", extra=facts)
+            return NodeRanks()
+        except (RankTableError, OSError) as error:
+            if self._changes.changed("rank table", told(error)):
+                log.warning("the rank table is not used", extra={**facts, "error": told(error)})
+            return NodeRanks()
+        if self._changes.changed("rank table", found.text):
+            log.info("rank table read", extra={**facts, "ranks": found.text})
+        return found.ranks
+
+
+def _mark(path: str) -> tuple[int, int, int, int] | None:
+    """What is another when the file is; None when there is none."""
+    if not path:
+        return None
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _text(path: Path) -> str:
+    """The text of a regular file; neither a pipe nor a device is waited for."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    with path.open("rb") as opened:
+        content = opened.read(_LARGEST_FILE_BYTES + 1)
+    if len(content) > _LARGEST_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST_FILE_BYTES >> 20} MiB")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RankTableError(f"byte {error.start}: is not valid UTF-8") from None
+
+
+def _in_words(table: RankTable, here: int) -> str:
+    servers = len(table.servers)
+    return f"version {table.version}, {len(table.ranks)} ranks on {servers} {'server' if servers == 1 else 'servers'}, {here} here"

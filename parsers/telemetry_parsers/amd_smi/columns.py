@@ -1,0 +1,119 @@
+"""amd-smi's CSV: a row for each device, under keys that have lost their sections."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.amd_smi.blocks import Block, Entry, Outcome, Path, pattern, plain_key
+from telemetry_parsers.amd_smi.keys import ECC_COUNTS, FIELDS, PROCESS_KEYS, QUIET_NAMES, VIOLATION_END, is_quiet
+from telemetry_parsers.amd_smi.sections import list_items
+from telemetry_parsers.model import Problem
+from telemetry_parsers.text.lines import Line, quote
+
+_NOT_VALUES = frozenset({"gpu", "timestamp"})
+# Which of two keys of one name is meant: the first, where one of these stands beside it.
+_AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = MappingProxyType(
+    {
+        "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
+        "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
+    }
+)
+_CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")
+_BLOCK_COUNT = re.compile(r"([a-z0-9_]{2,12})_((?:un)?correctable_count|deferred_count)\Z")
+_SHORTENED = "..."
+
+
+def is_csv(lines: Sequence[Line]) -> bool:
+    """Whether a line is the heading line of CSV: `gpu,…`, or `timestamp,gpu,…`."""
+    return any(_names(line) for line in lines)
+
+
+def read_csv(lines: Sequence[Line]) -> Outcome:
+    """The rows below each heading line: of the devices, and of their processes."""
+    scan = _Scan()
+    for line in lines:
+        scan.take(line)
+    return scan.outcome
+
+
+def _names(line: Line) -> list[str]:
+    if not line.ended or "," not in line.text:
+        return []
+    names = [plain_key(name) for name in line.text.split(",")]
+    return names if "gpu" in names[:2] else []
+
+
+class _Scan:
+    """The state between two lines: the columns in force, and where their values go."""
+
+    def __init__(self) -> None:
+        self.outcome = Outcome("text")
+        self._names: list[str] = []
+        self._paths: Mapping[str, Path] = {}
+        self._group = 0
+
+    def take(self, line: Line) -> None:
+        text = line.text.strip()
+        names = _names(line)
+        if names:
+            self._head(names)
+        elif text == _SHORTENED:
+            self.outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
+        elif text and not (self._names and self._row(line)):
+            self.outcome.problems.append(Problem(line.where, f"no row of a table: {quote(text)}"))
+
+    def _head(self, names: list[str]) -> None:
+        if names == self._names:
+            return  # a watched table repeats them
+        self._names, self._paths = names, _paths(names)
+        unknown = (name for name in names if name not in _NOT_VALUES and not self._paths.get(name))
+        self.outcome.unknown.update(dict.fromkeys(quote(name) for name in unknown))
+
+    def _row(self, line: Line) -> bool:
+        try:
+            cells = next(csv.reader([line.text]), [])
+        except csv.Error:
+            return False
+        row = dict(zip(self._names, cells, strict=False))
+        index = units.whole(row.get("gpu", ""))
+        if not line.ended or len(cells) != len(self._names) or index is None:
+            return False
+        self._group += 1
+        block = Block("gpu", index, f"GPU {index}", open_at=("process_info",))
+        for name, cell in row.items():
+            path = self._paths.get(name)
+            if path:
+                where = f"{line.where} {name}"
+                block.entries += [Entry(path, item, self._group, where) for item in list_items(cell)]
+        self.outcome.blocks.append(block)
+        return True
+
+
+def _paths(names: Sequence[str]) -> dict[str, Path]:
+    if "pid" in names:
+        return {name: PROCESS_KEYS.get(name, ()) for name in names}
+    return {name: _path(name, names) for name in names if name not in _NOT_VALUES}
+
+
+def _path(name: str, names: Sequence[str]) -> Path:
+    """The path that ends in this name; empty where there is none, or more than one."""
+    if name == "perf_level":
+        return (name,)
+    if name in _AMBIGUOUS:
+        neighbours, first, second = _AMBIGUOUS[name]
+        return first if neighbours.intersection(names) else second
+    found: set[Path] = {path for path in FIELDS if path[-1] == name}
+    if (name,) in found or is_quiet((name,)) or name in QUIET_NAMES:
+        return (name,) if (name,) in found or is_quiet((name,)) else ("csv", name)
+    if name.endswith(VIOLATION_END):
+        return ("throttle", name)
+    clock, count = _CLOCK.match(name), _BLOCK_COUNT.match(name)
+    if clock and any(path[:2] == pattern(("clock", clock[1])) for path in FIELDS):
+        return ("clock", clock[1], clock[2])
+    if count and count[1] not in ("total", "cache") and count[2] in (*ECC_COUNTS, "deferred_count"):
+        return ("ecc_blocks", count[1], count[2])
+    return found.pop() if len(found) == 1 else ()

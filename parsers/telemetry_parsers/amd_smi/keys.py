@@ -1,0 +1,314 @@
+"""The keys that amd-smi prints, of all versions: what each gives, and which are known to give nothing.
+
+Keys are in lower case without blanks, ordinals are `#`; the names of monitor's columns are those of its JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.amd_smi.blocks import Path
+from telemetry_parsers.amd_smi.words import active, generation, throttled
+from telemetry_parsers.model import Absent, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The metric that a key gives.
+
+    Of several that are `many`, the highest counts; one that is `spare` counts only where no other gives a number.
+    """
+
+    metric: str
+    read: Callable[[str], Value]
+    label: str = ""
+    many: bool = False
+    spare: bool = False
+
+
+# A number without unit, as CSV and the JSON of 6.0 print it, is in the unit that the other forms print.
+def _ratio(text: str) -> Value:
+    return units.quantity(text, units.RATIO, "%")
+
+
+def _celsius(text: str) -> Value:
+    return units.quantity(text, units.CELSIUS, "C")
+
+
+def _watts(text: str) -> Value:
+    return units.quantity(text, units.WATTS, "W")
+
+
+def _joules(text: str) -> Value:
+    return units.quantity(text, units.JOULES, "J")
+
+
+def _hertz(text: str) -> Value:
+    return units.quantity(text, units.HERTZ, "MHz")
+
+
+def _mebibytes(text: str) -> Value:
+    return units.quantity(text, units.BYTES, "MB")
+
+
+def _bytes(text: str) -> Value:
+    """A size with its unit; monitor's CSV prints some in MB and some in GB, without saying so."""
+    return units.quantity(text, units.BYTES)
+
+
+def _pcie_speed(text: str) -> Value:
+    """The generation of a link at `32 GT/s`."""
+    if not text.endswith("GT/s"):
+        return units.placeholder(text) or Absent.NOT_UNDERSTOOD
+    return units.pcie_generation(text.removesuffix("GT/s"))
+
+
+def _count(text: str) -> Value:
+    return units.number(text)
+
+
+_USAGE = {
+    "gfx_activity": Field("utilization_ratio", _ratio),
+    "gfx_usage": Field("utilization_ratio", _ratio),
+    "umc_activity": Field("memory_activity_ratio", _ratio),
+    "mem_usage": Field("memory_activity_ratio", _ratio),
+    "mm_activity": Field("engine_utilization_ratio", _ratio, "multimedia"),
+    "mm_usage": Field("engine_utilization_ratio", _ratio, "multimedia"),
+    "vcn_activity": Field("engine_utilization_ratio", _ratio, "vcn", many=True),
+    "jpeg_activity": Field("engine_utilization_ratio", _ratio, "jpeg", many=True),
+}
+_POWER = {
+    "socket_power": (Field("power_watts", _watts),),
+    "current_socket_power": (Field("power_instant_watts", _watts), Field("power_watts", _watts)),
+    "average_socket_power": (Field("power_average_watts", _watts), Field("power_watts", _watts, spare=True)),
+    "current_power": (Field("power_watts", _watts),),
+    "throttle_status": (Field("throttled", throttled, "any"),),
+}
+_SENSORS = {
+    "edge": "edge",
+    "hotspot": "junction",
+    "junction": "junction",
+    "mem": "memory",
+    "vram": "memory",
+    "edge_temperature": "edge",
+    "hotspot_temperature": "junction",
+    "junction_temperature": "junction",
+    "mem_temperature": "memory",
+    "vram_temperature": "memory",
+}
+_DOMAINS = {
+    "gfx_#": "graphics",
+    "gfx": "graphics",
+    "mem_#": "memory",
+    "mem": "memory",
+    "vclk_#": "video",
+    "fclk_#": "fabric",
+    "fclk": "fabric",
+    "df": "fabric",
+    "socclk_#": "soc",
+    "soc": "soc",
+}
+_LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
+_LIMITS = {
+    "max_power": Field("power_cap_max_watts", _watts),
+    "min_power": Field("power_cap_min_watts", _watts),
+    "socket_power": Field("power_cap_watts", _watts),
+    "current_power": Field("power_cap_watts", _watts),
+    "power": Field("power_cap_watts", _watts),
+}
+# 7.x prints a set of limits for each package power tracker; the first is that of the sustained power.
+_PPT = {
+    "max_power_limit": Field("power_cap_max_watts", _watts),
+    "min_power_limit": Field("power_cap_min_watts", _watts),
+    "socket_power_limit": Field("power_cap_watts", _watts),
+}
+_LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
+_MONITOR = {
+    "power_usage": Field("power_watts", _watts),
+    # The column PWR_CAP holds the highest cap that can be set: amd-smi 6.4 fills it from `max_power_cap`.
+    "max_power": Field("power_cap_max_watts", _watts),
+    "gpu_temperature": Field("temperature_celsius", _celsius, "core"),
+    "edge_temperature": Field("temperature_celsius", _celsius, "edge"),
+    "hotspot_temperature": Field("temperature_celsius", _celsius, "junction"),
+    "memory_temperature": Field("temperature_celsius", _celsius, "memory"),
+    "gfx": Field("utilization_ratio", _ratio),
+    "gfx_util": Field("utilization_ratio", _ratio),
+    "gfx_clk": Field("clock_hertz", _hertz, "graphics"),
+    "gfx_clock": Field("clock_hertz", _hertz, "graphics"),
+    "mem": Field("memory_activity_ratio", _ratio),
+    "mem_util": Field("memory_activity_ratio", _ratio),
+    "mem_clk": Field("clock_hertz", _hertz, "memory"),
+    "mem_clock": Field("clock_hertz", _hertz, "memory"),
+    "encoder": Field("engine_utilization_ratio", _ratio, "encoder"),
+    "enc_util": Field("engine_utilization_ratio", _ratio, "encoder"),
+    "decoder": Field("engine_utilization_ratio", _ratio, "decoder"),
+    "dec_util": Field("engine_utilization_ratio", _ratio, "decoder"),
+    "vclock": Field("clock_hertz", _hertz, "video"),
+    "encoder_clock": Field("clock_hertz", _hertz, "video"),
+    "enc_clock": Field("clock_hertz", _hertz, "video"),
+    "single_bit_ecc": Field("ecc_corrected_total", _count, "all"),
+    "double_bit_ecc": Field("ecc_uncorrected_total", _count, "all"),
+    "pcie_replay": Field("pcie_replays_total", _count),
+    "vram_used": Field("memory_used_bytes", _bytes),
+    "vram_free": Field("memory_free_bytes", _bytes),
+    "vram_total": Field("memory_total_bytes", _bytes),
+}
+
+
+def _clocks() -> dict[Path, tuple[Field, ...]]:
+    found: dict[Path, tuple[Field, ...]] = {}
+    for name, domain in _DOMAINS.items():
+        now = (Field("clock_hertz", _hertz, domain, many=True),)
+        found |= {("clock", name, key): now for key in ("clk", "cur_clk", "current_clk")}
+        found["clock", name, "max_clk"] = (Field("clock_max_hertz", _hertz, domain, many=True),)
+    for name, domain in _LEVEL_DOMAINS.items():
+        found["clock", name, "frequency_levels", "level_#"] = (Field("clock_max_hertz", _hertz, domain, many=True),)
+    return found
+
+
+def _limits() -> dict[Path, tuple[Field, ...]]:
+    found: dict[Path, tuple[Field, ...]] = {("limit", key): (field,) for key, field in _LIMITS.items()}
+    found |= {("limit", "ppt0", key): (field,) for key, field in _PPT.items()}
+    for name, sensor in _LIMIT_SENSORS.items():
+        for kind in ("slowdown", "shutdown"):
+            field = Field(f"temperature_{kind}_celsius", _celsius, sensor)
+            found["limit", f"{kind}_{name}_temperature"] = (field,)
+        found["limit", f"temperature_{name}"] = (Field("temperature_critical_celsius", _celsius, sensor),)
+    return found
+
+
+FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
+    {
+        **{("usage", key): (field,) for key, field in _USAGE.items()},
+        ("usage", "vcn_busy", "xcp_#"): (Field("engine_utilization_ratio", _ratio, "vcn", many=True, spare=True),),
+        ("usage", "jpeg_busy", "xcp_#"): (Field("engine_utilization_ratio", _ratio, "jpeg", many=True, spare=True),),
+        **{("power", key): fields for key, fields in _POWER.items()},
+        **_clocks(),
+        **{("temperature", key): (Field("temperature_celsius", _celsius, sensor),) for key, sensor in _SENSORS.items()},
+        **_limits(),
+        ("pcie", "width"): (Field("pcie_link_width", _count),),
+        ("pcie", "current_lanes"): (Field("pcie_link_width", _count),),
+        ("pcie", "speed"): (Field("pcie_link_generation", _pcie_speed),),
+        ("pcie", "current_speed"): (Field("pcie_link_generation", _pcie_speed),),
+        ("bus", "max_pcie_speed"): (Field("pcie_link_generation_max", _pcie_speed, spare=True),),
+        ("pcie", "replay_count"): (Field("pcie_replays_total", _count),),
+        ("bus", "max_pcie_width"): (Field("pcie_link_width_max", _count),),
+        ("bus", "max_pcie_lanes"): (Field("pcie_link_width_max", _count),),
+        ("bus", "pcie_interface_version"): (Field("pcie_link_generation_max", generation),),
+        ("ecc", "total_correctable_count"): (Field("ecc_corrected_total", _count, "all"),),
+        ("ecc", "total_uncorrectable_count"): (Field("ecc_uncorrected_total", _count, "all"),),
+        ("fan", "usage"): (Field("fan_ratio", _ratio),),
+        ("energy", "total_energy_consumption"): (Field("energy_joules_total", _joules),),
+        ("mem_usage", "total_vram"): (Field("memory_total_bytes", _mebibytes),),
+        ("mem_usage", "used_vram"): (Field("memory_used_bytes", _mebibytes),),
+        ("mem_usage", "free_vram"): (Field("memory_free_bytes", _mebibytes),),
+        ("vram", "size"): (Field("memory_total_bytes", _mebibytes),),
+        ("asic", "num_compute_units"): (Field("compute_units", _count),),
+        **{(key,): (field,) for key, field in _MONITOR.items()},
+    }
+)
+# Which counts of a RAS block are read; its name is the location.
+ECC_COUNTS: Mapping[str, str] = MappingProxyType(
+    {"correctable_count": "ecc_corrected_total", "uncorrectable_count": "ecc_uncorrected_total"}
+)
+# `PPT_VIOLATION_STATUS` is a state; the accumulated counts of it are in ticks of no told length.
+VIOLATION_END = "_violation_status"
+THROTTLED = active
+FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
+    ("gfx_version", (("asic", "target_graphics_version"),)),
+    ("asic_serial", (("asic", "asic_serial"),)),
+    ("chip_id", (("asic", "device_id"),)),
+    ("oam_id", (("asic", "oam_id"),)),
+    ("firmware", (("vbios", "part_number"), ("vbios", "version"))),
+    ("numa_node", (("numa", "node"),)),
+    ("kfd_node", (("node_id",),)),
+    ("compute_partition", (("partition", "compute_partition"), ("partition", "accelerator_partition"), ("accelerator_type",))),
+    ("memory_partition", (("partition", "memory_partition"), ("memory_partition", "current"), ("memory",))),
+    ("memory_type", (("vram", "type"),)),
+)  # fmt: skip
+# What is told of a process, by its name in CSV.
+PROCESS_KEYS: Mapping[str, Path] = MappingProxyType(
+    {
+        "name": ("process_info", "name"),
+        "pid": ("process_info", "pid"),
+        "gtt_mem": ("process_info", "memory_usage", "gtt_mem"),
+        "cpu_mem": ("process_info", "memory_usage", "cpu_mem"),
+        "vram_mem": ("process_info", "memory_usage", "vram_mem"),
+        "mem_usage": ("process_info", "mem_usage"),
+        "gfx": ("process_info", "usage", "gfx"),
+        "enc": ("process_info", "usage", "enc"),
+        "cu_occupancy": ("process_info", "cu_occupancy"),
+        "sdma_usage": ("process_info", "sdma_usage"),
+        "evicted_time": ("process_info", "evicted_time"),
+    }
+)
+# What speaks of identity, of modes and of settings; of voltages, rates and counts for which there is no metric; and
+# `vram_percent`, a share of 1 that monitor 6.4 prints with a percent sign.
+_QUIET_SECTIONS = frozenset(
+    {
+        "asic", "bus", "vbios", "ifwi", "board", "driver", "ras", "numa", "vram", "cache_info", "partition", "dfc",
+        "soc_pstate", "xgmi_plpd", "process_isolation", "overdrive", "mem_overdrive", "voltage", "voltage_curve",
+        "xgmi_err", "fw_list", "frequency", "clk_limit", "gpuboard", "baseboard", "schedule", "guard", "guest_data",
+        "timestamp", "bdf", "uuid", "kfd_id", "node_id", "partition_id", "pcie_bw", "pwr_cap", "xcp", "vram_percent",
+        "vram_usage", "pviol", "tviol", "tviol_active", "phot_tviol", "vr_tviol", "hbm_tviol", "gfx_clkviol",
+        "gfxclk_pviol", "gfxclk_tviol", "gfxclk_totalviol", "low_utilviol", "dclock", "decoder_clock", "dec_clock",
+        "un_res", "hip_id", "hip_uuid", "card", "render", "drm_card", "drm_render", "memory_partition", "memory",
+        "accelerator_type", "accelerator_profile_index", "accelerator_partition", "policy", "fb_usage",
+    }
+)  # fmt: skip
+_QUIET_PATHS = frozenset(
+    {
+        *(("usage", key) for key in ("gfx_busy_inst", "gfx_busy_acc", "jpeg_busy", "vcn_busy")),
+        *(("usage", key) for key in ("gfx_below_host_limit_acc", "gfx_low_utilization", "gfx_busy", "mm_usage_list")),
+        *(("power", key) for key in ("gfx_voltage", "soc_voltage", "mem_voltage", "power_management", "ubb_power")),
+        *(("power", key) for key in ("voltage", "voltage_gfx", "voltage_soc", "voltage_mem", "power_limit", "fan_rpm")),
+        *(("fan", key) for key in ("speed", "max", "rpm")),
+        *(("ecc", key) for key in ("total_deferred_count", "cache_correctable_count", "cache_uncorrectable_count")),
+        *(
+            ("pcie", key)
+            for key in (
+                "bandwidth", "l0_to_recovery_count", "replay_roll_over_count",
+                "nak_sent_count", "nak_received_count", "current_bandwidth_sent", "current_bandwidth_received",
+                "max_packet_size", "lc_perf_other_end_recovery", "lc_perf_other_end_recovery_count",
+            )
+        ),
+        *(("mem_usage", f"{what}_{pool}") for what in ("total", "used", "free") for pool in ("visible_vram", "gtt")),
+        *(("limit", key) for key in ("ppt1", "ptl_state", "ptl_format")),
+        *(("clock", name) for name in ("dclk_#", "dcef", "dcefclk_#", "pcie", "sys", "mem", "vclk_#", "df", "soc")),
+        *(("clock", name, key) for name in _DOMAINS for key in ("min_clk", "clk_locked", "deep_sleep")),
+        ("temperature", "vr"),
+        ("link_metrics", "bit_rate"), ("link_metrics", "max_bandwidth"), ("link_metrics", "link_type"),
+    }
+)  # fmt: skip
+# Names of keys that are quiet wherever they stand: CSV has lost the sections.
+QUIET_NAMES = frozenset(
+    {
+        *(path[-1] for path in _QUIET_PATHS if path[0] != "clock"),
+        "market_name", "vendor_id", "vendor_name", "subvendor_id", "device_id", "subsystem_id", "rev_id",
+        "asic_serial", "oam_id", "target_graphics_version", "max_pcie_speed", "slot_type", "name", "build_date",
+        "part_number", "version", "model_number", "product_serial", "fru_id", "product_name", "manufacturer_name",
+        "type", "vendor", "bit_width", "max_bandwidth", "node", "affinity",
+    }
+)  # fmt: skip
+# The headings under which keys stand; a copy without indentation is read by them.
+SECTIONS = frozenset(
+    {
+        *(path[0] for path in FIELDS if len(path) > 1),
+        *(path[0] for path in _QUIET_PATHS),
+        *_QUIET_SECTIONS,
+        "throttle", "ecc_blocks", "process_info", "retired", "pending", "link_metrics", "links",
+    }
+)  # fmt: skip
+
+
+def is_top_level(key: str) -> bool:
+    """Whether a value of this name stands in no section."""
+    return key == "perf_level" or key in _QUIET_SECTIONS
+
+
+def is_quiet(path: Path) -> bool:
+    """Whether a path is known to give no reading."""
+    return path[0] in _QUIET_SECTIONS or path[:2] in _QUIET_PATHS or path[:3] in _QUIET_PATHS

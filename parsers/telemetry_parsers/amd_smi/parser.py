@@ -1,0 +1,194 @@
+"""amd-smi: which of its shapes a text has, the one parser for all of them, and what to ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from telemetry_parsers.amd_smi import cards, columns, documents, keys, sections, tables
+from telemetry_parsers.amd_smi.blocks import Outcome
+from telemetry_parsers.amd_smi.words import ERRORS, SILENT, TOOL, VENDOR
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
+from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.prefixes import without_prefix
+
+_VERSION = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
+_VERSION_NAMES = {
+    "amdsmi tool": "tool_version",
+    "amdsmi library version": "library_version",
+    "rocm version": "rocm_version",
+}
+_BOX = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]{1,4}([0-9]\S{0,40})[ \t]")
+_PYTHON = re.compile(r"\(Pdb\)|\{'[a-z_]{1,40}': ")
+_MATRIX = ("LINK METRIC TABLE", "ACCESS TABLE", "WEIGHT TABLE", "XGMI LINK STATUS", "CURRENT_PARTITION")
+_JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
+_ECHO_OPTIONS = re.compile(r"[A-Za-z0-9,:._{}/=-]{1,60}\Z")
+
+
+def parse(capture: Capture) -> Report:
+    """What amd-smi said: devices and readings, or the reason why there are none."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", SILENT)]
+    return combine_reports(reports)
+
+
+def _one(output: Output) -> Report:
+    count = output.text.count("\n") + output.stderr.count("\n")
+    if count > MOST_LINES:
+        return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
+    stdout = [line for line in lines(output.text) if not _is_echo(line.text)]
+    stderr = lines(output.stderr, "stderr")
+    outcome = _shape(stdout)
+    if outcome is None:
+        bare = without_prefix(stdout)
+        outcome = _shape(bare) if bare != stdout else None
+    if outcome is None:
+        return _nothing(output, [*stdout, *stderr])
+    report = cards.report_of(outcome)
+    if output.status and not outcome.complete:
+        return torn(report, output.status)
+    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
+    if output.status:
+        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
+    return replace(report, problems=told([*report.problems, *complaints]))
+
+
+def _shape(found: Sequence[Line]) -> Outcome | None:
+    """What a text says, by the shape that it has; None when it has none of the tool's."""
+    outcome = documents.read_documents("".join(line.text + "\n" * line.ended for line in found))
+    if outcome is not None:
+        return outcome
+    if sections.is_sections(found):
+        return sections.read_sections(found)
+    if tables.is_table(found):
+        return tables.read_table(found)
+    if columns.is_csv(found):
+        return columns.read_csv(found)
+    return _version(found)
+
+
+def _version(found: Sequence[Line]) -> Outcome | None:
+    """The line of `amd-smi version`: names and versions between bars."""
+    line = next((line for line in found if line.ended and "AMDSMI Tool:" in line.text), None)
+    if line is None:
+        return None
+    outcome = Outcome("text")
+    for match in _VERSION.finditer(line.text):
+        name = _VERSION_NAMES.get(match[1].strip().lower())
+        if name is not None:
+            outcome.facts[name] = match[2].strip()
+    return outcome
+
+
+def _is_echo(text: str) -> bool:
+    """Whether a line is the command itself, as a terminal shows it before the output: `~$ sudo amd-smi static -a`."""
+    words = text.split(maxsplit=24)
+    place = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == TOOL), None)
+    if place is None or not all(_ECHO_OPTIONS.match(word) for word in words[place + 1 :]):
+        return False
+    before = words[:place]
+    return not before or before[-1] in ("sudo", "$", "#", "cmd:") or before[0].endswith(("$", "#", ">"))
+
+
+def _nothing(output: Output, found: Sequence[Line]) -> Report:
+    """The report on a text without any shape that gives readings."""
+    first = next((line for line in found if line.text.strip()), None)
+    if first is None:
+        if output.status:
+            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
+        return failed("not_understood", "text", SILENT)
+    refused = _refused(found)
+    if refused is not None:
+        return refused
+    tool = foreign_tool(output.text + output.stderr, TOOL)
+    if tool is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not of {TOOL}"),))
+    error = error_report(found, output.status, ERRORS)
+    if error is not None:
+        return error
+    message = documents.error_of(output.text)
+    if message is not None:
+        return failed("exit_status", "JSON", quote(message))
+    if _JSON_MARK.search(output.text):
+        return failed("not_understood", "JSON", "JSON that is cut off or broken; no device in it is whole")
+    reason: Reason = "exit_status" if output.status else "not_understood"
+    return failed(reason, first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
+
+
+def _refused(found: Sequence[Line]) -> Report | None:
+    """The report on a shape that is known and not read, with what to ask for instead."""
+    for line in found:
+        box = _BOX.match(line.text.strip())
+        text = None
+        if box is not None or ("AMD-SMI" in line.text and line.text.lstrip().startswith("|")):
+            text = "this is the overview of amd-smi without a sub-command, which cuts its cells off"
+        elif _PYTHON.search(line.text):
+            text = "this is Python's print of the data, not JSON"
+        elif any(mark in line.text for mark in _MATRIX):
+            text = "these are the tables of amd-smi topology, xgmi or partition; run them with --json"
+        if text is not None:
+            facts = (("tool_version", box[1]),) if box else ()
+            advice = "" if "--json" in text else "; save the output of amd-smi metric --json"
+            return Report("wrong_request", problems=(Problem(line.where, text + advice),), facts=facts)
+    return None
+
+
+_FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
+# A process that is killed in the middle leaves the lock that librocm_smi shares with other users of it (RCCL) dead;
+# with this it takes one of its own.
+_ENVIRONMENT = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
+
+
+def _ask(*alternatives: tuple[str, ...]) -> Command:
+    return Command(alternatives, env=_ENVIRONMENT, folders=_FOLDERS)
+
+
+PARSER = SourceParser(
+    name=TOOL,
+    vendor=VENDOR,
+    gives=tuple(
+        dict.fromkeys(
+            (
+                *(field.metric for fields in keys.FIELDS.values() for field in fields),
+                *keys.ECC_COUNTS.values(),
+                "throttled",
+                "performance_level",
+                "processes",
+                "retired_pages",
+                "retired_pages_pending",
+                "link_up",
+                "link_receive_bytes_total",
+                "link_transmit_bytes_total",
+            )
+        )
+    ),
+    # It takes seconds for a node of eight cards, and wakes those that sleep.
+    polls=(
+        Poll(
+            "metric",
+            _ask((TOOL, "metric", "--json"), (TOOL, "monitor", "--json")),
+            "fast",
+            interval=30.0,
+            deadline=20.0,
+            wakes=True,
+        ),
+        Poll("list", _ask((TOOL, "list", "--json")), "inventory", interval=300.0, deadline=20.0, wakes=True),
+        Poll("static", _ask((TOOL, "static", "--json")), "inventory", interval=300.0, deadline=30.0, wakes=True),
+        Poll(
+            "process",
+            _ask((TOOL, "process", "--json")),
+            "slow",
+            interval=60.0,
+            deadline=20.0,
+            lists_devices=False,
+            wakes=True,
+        ),
+    ),
+    parse=parse,
+)

@@ -1,0 +1,140 @@
+"""amd-smi's text: a block for each device with indented keys; lists may be wrapped, and indentation may be lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from telemetry_parsers.amd_smi.blocks import Block, Entry, Outcome, Path, pattern, plain_key
+from telemetry_parsers.amd_smi.keys import SECTIONS, is_top_level
+from telemetry_parsers.model import Problem
+from telemetry_parsers.text.lines import Line, quote
+
+_DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
+_LONGEST_WRAP = 64
+_SHORTENED = "..."
+
+
+def is_sections(lines: Iterable[Line]) -> bool:
+    """Whether these lines hold a block: it opens with `GPU: 0`."""
+    return any(line.ended and _DEVICE.match(line.text.strip()) for line in lines)
+
+
+def read_sections(lines: Sequence[Line]) -> Outcome:
+    """The blocks in these lines; a line that the text ends inside is not read."""
+    scan = _Scan(flat=_is_flat(lines))
+    for line in lines:
+        scan.take(line)
+    return scan.finish()
+
+
+def _is_flat(lines: Sequence[Line]) -> bool:
+    """Whether a copy lost the indentation: no line behind the first device is further in than it."""
+    start = next((at for at, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
+    return not any(_indent(line) > _indent(lines[start]) for line in lines[start + 1 :] if line.text.strip())
+
+
+def _indent(line: Line) -> int:
+    text = line.text.expandtabs(4)
+    return len(text) - len(text.lstrip())
+
+
+class _Scan:
+    """The state between two lines: the block, the headings that a key stands below, a list that is still open."""
+
+    def __init__(self, *, flat: bool) -> None:
+        self._outcome = Outcome("text")
+        self._flat = flat
+        self._stack: list[tuple[int, str]] = []
+        self._group = 0
+        self._list: list[str] = []
+        self._list_entry: tuple[Path, Line] | None = None
+
+    def take(self, line: Line) -> None:
+        text = line.text.strip()
+        if not line.ended:
+            text_ends = "the text ends inside this line, which is not read"
+            self._outcome.problems.append(Problem(line.where, text_ends))
+        elif self._list_entry is not None:
+            self._continue_list(text, line)
+        elif not text:
+            self._close()
+        elif text == _SHORTENED:
+            self._outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
+        elif device := _DEVICE.match(text):
+            self._close()
+            self._stack = []
+            kind = device[1].lower()
+            self._outcome.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_at=()))
+        else:
+            self._key(line, text)
+
+    def finish(self) -> Outcome:
+        if self._list_entry is not None:
+            problem = Problem(self._list_entry[1].where, "the text ends inside this list, which is not read")
+            self._outcome.problems.append(problem)
+        return self._outcome
+
+    def _close(self) -> None:
+        """A blank line or the next device shows that the block before it is whole."""
+        if self._outcome.blocks:
+            self._outcome.blocks[-1].open_at = None
+
+    def _key(self, line: Line, text: str) -> None:
+        match = _KEY.match(text)
+        if self._outcome.blocks and self._outcome.blocks[-1].kind != "gpu":
+            return
+        if match is None or not self._outcome.blocks:
+            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+            return
+        path = self._path(line, plain_key(match[1]), is_heading=match[2] is None)
+        value = match[2]
+        if value is None:
+            self._group += 1
+        elif value.startswith("[") and "]" not in value:
+            self._list, self._list_entry = [value], (path, line)
+        else:
+            self._add(path, value, line)
+
+    def _path(self, line: Line, key: str, *, is_heading: bool) -> Path:
+        """The keys that lead to this one; without indentation, the last section named and the heading below it."""
+        if self._flat:
+            if is_heading and (key in SECTIONS or len(self._stack) > 1):
+                del self._stack[0 if key in SECTIONS else 1 :]
+        else:
+            indent = _indent(line)
+            while self._stack and self._stack[-1][0] >= indent:
+                self._stack.pop()
+        path = (*(name for _, name in self._stack), key)
+        if self._flat and not is_heading and is_top_level(key):
+            path = (key,)
+        if is_heading:
+            self._stack.append((_indent(line), key))
+        return path
+
+    def _continue_list(self, text: str, line: Line) -> None:
+        self._list.append(text)
+        path, first = self._list_entry or ((), line)
+        if "]" in text:
+            self._add(path, " ".join(self._list), first)
+            self._list_entry = None
+        elif len(self._list) > _LONGEST_WRAP or not text:
+            self._outcome.problems.append(Problem(first.where, "a list without end, which is not read"))
+            self._list_entry = None
+
+    def _add(self, path: Path, value: str, line: Line) -> None:
+        block = self._outcome.blocks[-1]
+        if block.kind == "gpu":
+            where = f"{block.where} {line.where}"
+            block.entries += [Entry(path, item, self._group, where) for item in list_items(value)]
+        block.open_at = pattern(path)
+
+
+def list_items(value: str) -> list[str]:
+    """The items of `[0 %, N/A]`, each with the unit that stands behind the bracket; a value that is no list as it is."""
+    inside, bracket, unit = value.partition("]")
+    if not inside.startswith("[") or not bracket:
+        return [value.strip()]
+    items = [item.strip(" \t'\"") for item in inside[1:].split(",")]
+    return [f"{item} {unit}".strip() for item in items]

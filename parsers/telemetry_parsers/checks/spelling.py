@@ -1,0 +1,101 @@
+"""Whether a number was read or made up: the numbers that an input spells, and what may be done to them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from telemetry_parsers.model import Capture, Plain
+from telemetry_parsers.text.lines import plain
+from telemetry_parsers.units import PCIE_GENERATIONS
+
+_TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
+_INTEGERS = ("<B", "<H", "<I", "<Q")
+
+# What a printed number may be multiplied by on its way to base units: the factors of units.py and no others.
+FACTORS: tuple[tuple[int, int], ...] = (
+    (1, 1),
+    (1, 100),
+    *((1, 1000**power) for power in (1, 2, 3)),
+    *((1000**power, 1) for power in (1, 2, 3)),
+    *((1024**power, 1) for power in (1, 2, 3, 4)),
+    (1, 65_536),  # AMD counts energy in 2^-16 J
+)
+# A PCIe generation may be told by its speed.
+GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
+# Readings that no token of the input spells: numbers of rows and of pages that were counted, …
+COUNTED = frozenset({"processes", "retired_pages"})
+# … quotients of two numbers of the input: SIMDs over SIMDs a unit, a speed over the highest …
+QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
+# … and differences of two values that came from one call. States (0 or 1) are exempt by their range.
+DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
+
+
+def is_told(metric: str, value: float, tokens: frozenset[str]) -> bool:
+    """Whether a reading comes from the input: spelled, counted, looked up or divided as its metric allows."""
+    if metric in COUNTED | DIFFERENCES:
+        return True
+    if metric in GENERATIONS and any(_spelling(speed) in tokens for speed in speeds_of(value)):
+        return True
+    return is_spelled(value, tokens) or (metric in QUOTIENTS and is_quotient(value, tokens))
+
+
+def tokens_of(capture: Capture) -> frozenset[str]:
+    """All numbers that a capture spells, in one spelling each."""
+    found: set[str] = set()
+    for output in capture.outputs:
+        for text in (output.text, plain(output.text), output.stderr):
+            found.update(_spelling(float(token)) for token in _TOKEN.findall(text))
+        found.update(_spelling(number) for number in _numbers_in(output.data))
+    return frozenset(found)
+
+
+def is_spelled(value: float, tokens: frozenset[str]) -> bool:
+    """Whether some token times a unit's factor is this value."""
+    return any(_spelling(abs(value) * over / times) in tokens for times, over in FACTORS)
+
+
+def is_quotient(value: float, tokens: frozenset[str]) -> bool:
+    """Whether some token over another is this value."""
+    return any(_spelling(value * float(token)) in tokens for token in tokens)
+
+
+def speeds_of(generation: float) -> tuple[float, ...]:
+    """The speeds of a PCIe generation, in GT/s and in tenths of them."""
+    told = [float(speed) for speed, number in PCIE_GENERATIONS.items() if number == generation]
+    return (*told, *(10 * speed for speed in told))
+
+
+def _spelling(number: float) -> str:
+    return format(number, ".12g")
+
+
+def _numbers_in(data: Plain) -> Iterator[float]:
+    waiting: list[Any] = [data]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, list | tuple):
+            waiting.extend(item)
+        elif isinstance(item, str):
+            yield from (float(token) for token in _TOKEN.findall(item))
+            yield from _numbers_of_bytes(item)
+        elif isinstance(item, int | float) and abs(item) < 1e300:
+            yield float(abs(item))
+
+
+def _numbers_of_bytes(text: str) -> Iterator[float]:
+    """The little-endian numbers at each place of bytes that a reader handed over as base64; none of another text."""
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return
+    for code in _INTEGERS:
+        width = struct.calcsize(code)
+        for position in range(0, len(content) - width + 1, min(width, 2)):
+            yield float(struct.unpack_from(code, content, position)[0])

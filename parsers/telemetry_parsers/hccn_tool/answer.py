@@ -1,0 +1,158 @@
+"""One answer of hccn_tool, line by line: `key : value`, counters, and the framed tables of Ascend 950."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.hccn_tool.keys import (
+    COUNTERS,
+    FACTS,
+    FLAPS_KEY,
+    INDEX_SPACE,
+    LINK_KEY,
+    PORT_KEY,
+    QUIET,
+    TITLES,
+    UP,
+    VENDOR,
+    Port,
+)
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Absent, Device, Problem, Reading, Report, Value
+from telemetry_parsers.text.answers import told
+from telemetry_parsers.text.framed import Shape, is_rule, read_table
+from telemetry_parsers.text.lines import Line, quote
+
+_DEVICE_PREFIX = re.compile(r"[ \t]{0,8}\[(?:devid|device|dev_id)[ \t]{0,4}([0-9]{1,6})\]", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]{1,6}\Z")
+_STATUS = re.compile(r"\S{1,20}\Z")
+_PORTS = Shape(
+    headings=frozenset({"udie id", "port id", "link status"}),
+    words=MappingProxyType({"udie id": _NUMBER, "port id": _NUMBER, "link status": _STATUS}),
+    opening="udie id",
+    ruled=True,
+)
+_NUMBERED = Shape(
+    headings=frozenset({"npu", "udie", "port"}),
+    words=MappingProxyType({"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}),
+    opening="npu",
+    ruled=True,
+)
+_MOST_UNKNOWN = 256
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one run says of one device; `understood` is whether any line of it was this tool's."""
+
+    device: int | None
+    port: Port = field(default_factory=Port)
+    understood: bool = False
+    facts: dict[str, str] = field(default_factory=dict)
+    readings: dict[tuple[str, str], Reading] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    unknown: dict[str, None] = field(default_factory=dict)
+
+    def give(self, metric: str, value: Value, word: str, text: str, where: str) -> None:
+        """Take a reading in; a bad text becomes a problem too."""
+        item = reading(0, metric, value, word)
+        if item.value is Absent.NOT_UNDERSTOOD or item.value is Absent.IMPLAUSIBLE:
+            self.problems.append(Problem(where, f'{metric}: "{quote(text)}" is {item.value.value}'))
+        self.readings.setdefault((metric, word), item)
+
+    def report(self) -> Report:
+        """The device with what was read of it; a text that tells neither which one nor anything of it has none."""
+        if self.device is None and not self.readings and not self.facts:
+            return Report(problems=told(self.problems), unknown_fields=tuple(self.unknown)[:_MOST_UNKNOWN])
+        return Report(
+            devices=(Device(VENDOR, self.device, facts=tuple(self.facts.items())),),
+            readings=tuple(self.readings.values()),
+            problems=told(self.problems),
+            unknown_fields=tuple(self.unknown)[:_MOST_UNKNOWN],
+            index_space=INDEX_SPACE,
+        )
+
+
+def read(lines: Sequence[Line], device: int | None, port: Port) -> Iterator[Answer]:
+    """What the lines say of the device that was asked for, or of each that they name by a prefix."""
+    answer, is_listing = Answer(device, port), False
+    _read_tables(answer, lines)
+    for line in lines:
+        prefix = _DEVICE_PREFIX.match(line.text)
+        if prefix is not None and int(prefix[1]) != answer.device:
+            if answer.understood and answer.device is not None:
+                yield answer
+                answer = Answer(None, port)
+            answer.device = int(prefix[1])
+        text = line.text[prefix.end() :] if prefix else line.text
+        is_listing = _take(answer, text.strip(), line, is_listing=is_listing)
+    if answer.understood:
+        yield answer
+
+
+def _take(answer: Answer, text: str, line: Line, *, is_listing: bool) -> bool:
+    """Take one line in; whether what follows belongs to a title and may hold anything."""
+    name, colon, value = text.partition(":")
+    key = " ".join(name.lower().split())
+    bare = key.strip("- ")
+    if not line.ended or not text:
+        if not line.ended and text:
+            answer.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
+        return is_listing
+    if bare in TITLES:
+        answer.understood = True
+        return True
+    if not colon or not key or "|" in text or is_rule(text):
+        return is_listing
+    if not _take_value(answer, key, value.strip(), line) and not is_listing and key not in QUIET:
+        answer.unknown[quote(key)] = None
+    answer.understood = answer.understood or key in QUIET
+    return is_listing
+
+
+def _take_value(answer: Answer, key: str, value: str, line: Line) -> bool:
+    """Whether the key is one that gives something."""
+    if key == LINK_KEY:
+        state = UP.get(value.lower(), units.placeholder(value) or Absent.NOT_UNDERSTOOD)
+        answer.give("link_up", state, answer.port.word, value, line.where)
+    elif key in COUNTERS and (key != FLAPS_KEY or _DEVICE_PREFIX.match(line.text) or answer.port.number):
+        answer.give(COUNTERS[key], units.number(value), answer.port.word, value, line.where)
+    elif key == PORT_KEY:
+        _take_port(answer, value)
+    elif key in FACTS and value and units.placeholder(value) is None:
+        answer.facts.setdefault(FACTS[key], value)
+    else:
+        return key in FACTS or key in COUNTERS
+    answer.understood = True
+    return True
+
+
+def _take_port(answer: Answer, value: str) -> None:
+    """`port_id: 4`, or `0x4` in the answer about bit errors."""
+    number = value.lower().removeprefix("0x")
+    if _NUMBER.match(number) and not answer.port.number:
+        answer.port = Port(answer.port.die, number)
+
+
+def _read_tables(answer: Answer, lines: Sequence[Line]) -> None:
+    """The ports of `-dev_info`; the device, die and port that the rows of other tables name."""
+    for record in read_table(lines, _PORTS).records:
+        cells = {heading: value.text for heading, value in record.values.items()}
+        status = cells.get("link status")
+        if status is not None and "udie id" in cells and "port id" in cells and record.line.ended:
+            word = Port(cells["udie id"], cells["port id"]).word
+            state = UP.get(status.lower(), units.placeholder(status) or Absent.NOT_UNDERSTOOD)
+            answer.give("link_up", state, word, status, record.line.where)
+            answer.understood = True
+    for record in read_table(lines, _NUMBERED).records:
+        number = units.whole(record.values["npu"].text) if "npu" in record.values else None
+        if number is not None and record.line.ended:
+            answer.device = number if answer.device is None else answer.device
+            cells = {heading: value.text for heading, value in record.values.items()}
+            if not answer.port.number:
+                answer.port = Port(cells.get("udie", ""), cells.get("port", ""))
+            answer.understood = True

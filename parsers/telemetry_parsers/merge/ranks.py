@@ -1,0 +1,49 @@
+"""The ranks of a job put onto the merged devices that they run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from telemetry_parsers.model import MergedDevice, MergedReading
+
+VENDOR = "ascend"
+RANK_METRIC = "rank_info"
+# The name of the fact that becomes the metric's label `server`; `accelerator_info` does without it.
+SERVER_FACT = "rank_server"
+_SOURCE = "rank-table"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRanks:
+    """The ranks on this node by the physical ids of their chips, and what their server is called."""
+
+    server: str = ""
+    by_chip: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
+    """The devices, each with the rank that runs on it; a physical id that several devices have tells of none."""
+    if not ranks.by_chip:
+        return devices
+    chips = [physical_id(device) for device in devices]
+    found = []
+    for device, chip in zip(devices, chips, strict=True):
+        rank = None if chip is None or chips.count(chip) > 1 else ranks.by_chip.get(chip)
+        found.append(device if rank is None else _with_rank(device, rank, ranks.server))
+    return tuple(found)
+
+
+def physical_id(device: MergedDevice) -> int | None:
+    """The physical id of a chip: as the tool tells it, else the device's index; None for other vendors' devices."""
+    if device.vendor != VENDOR or device.up is False:
+        return None
+    told = dict(device.facts).get("phy_id", "")
+    return int(told) if told.isdecimal() else device.index
+
+
+def _with_rank(device: MergedDevice, rank: int, server: str) -> MergedDevice:
+    reading = MergedReading(RANK_METRIC, str(rank), 1.0, _SOURCE)
+    facts = (*device.facts, (SERVER_FACT, server)) if server else device.facts
+    return replace(device, readings=(*device.readings, reading), facts=facts)

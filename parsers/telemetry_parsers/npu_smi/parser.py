@@ -1,0 +1,176 @@
+"""Huawei's npu-smi: which of its shapes a text has, and the one parser for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
+from telemetry_parsers.npu_smi import blocks, keys, rows, table
+from telemetry_parsers.npu_smi.page import Page, Place
+from telemetry_parsers.npu_smi.words import ERRORS, SILENT, TOOL, VENDOR
+from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
+from telemetry_parsers.text.echoes import Run, arguments_of, runs
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.prefixes import without_prefix
+
+_VERSION = re.compile(
+    r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
+)
+_UNSUPPORTED = ("does not support", "dose not support")
+# What a poll of every card adds to the table. What the table tells is left to it: the same figure of another moment
+# would come and go beside it, and some answers count it in another way (usable memory, AI cores for the whole chip).
+_ADDED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
+        "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units"}),
+        "memory": frozenset({"temperature_celsius", "clock_hertz"}),
+        "ecc": frozenset({"ecc_corrected_total", "ecc_uncorrected_total", "retired_pages", "retired_pages_pending"}),
+        "pcie-errors": frozenset({"pcie_replays_total"}),
+        "health": frozenset(),
+        "board": frozenset(),
+        "mapping": frozenset(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one run says; `complete` is False when it may not list all cards, should the tool have failed."""
+
+    report: Report
+    complete: bool = True
+
+
+def parse(capture: Capture) -> Report:
+    """What npu-smi said: devices and readings, or the reason why there are none."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", SILENT)]
+    report = combine_reports(reports)
+    added = _ADDED.get(capture.poll)
+    if added is None:
+        return report
+    return replace(report, readings=tuple(item for item in report.readings if item.metric in added))
+
+
+def _one(output: Output) -> Report:
+    count = output.text.count("\n") + output.stderr.count("\n")
+    if count > MOST_LINES:
+        return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
+    stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
+    asked = arguments_of(output.name, TOOL) or ()
+    answers = _answers(stdout, asked, output.target) or _answers(without_prefix(stdout), asked, output.target)
+    if not answers:
+        return _nothing(output, [*stdout, *stderr])
+    report = combine_reports([answer.report for answer in answers])
+    if output.status and not all(answer.complete for answer in answers):
+        return torn(report, output.status)
+    if report.outcome != "ok":
+        return report
+    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
+    if output.status:
+        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
+    return replace(report, problems=told([*report.problems, *complaints]))
+
+
+def _answers(found: Sequence[Line], asked: Sequence[str], target: str) -> list[_Answer]:
+    return [answer for run in runs(found, TOOL) if (answer := _shape(run, asked, target)) is not None]
+
+
+def _shape(run: Run, asked: Sequence[str], target: str) -> _Answer | None:
+    """The answer by the shape that the run has, None when it has none of the tool's."""
+    if table.is_table(run.lines):
+        page, space = table.read(run.lines)
+        empty = not page.places()
+        outcome = "failed" if empty and page.cut else "no_devices" if empty else "ok"
+        return _answer(page, space, outcome)
+    if rows.is_mapping(run.lines):
+        return _answer(*rows.read_mapping(run.lines))
+    if rows.is_watch(run.lines):
+        return _answer(rows.read_watch(run.lines))
+    if rows.is_topology(run.lines):
+        return _answer(rows.read_topology(run.lines))
+    if blocks.is_blocks(run.lines):
+        return _answer(blocks.read(run.lines, _place(run, asked, target)))
+    return _facts_only(run.lines)
+
+
+def _place(run: Run, asked: Sequence[str], target: str) -> Place:
+    """The card and the chip that the command named, by the text itself or by the reader."""
+    named = run if run.arguments else Run(tuple(asked), ())
+    return Place(units.whole(named.value_of("-i") or target), units.whole(named.value_of("-c")))
+
+
+def _answer(page: Page, space: str = "", outcome: str = "ok") -> _Answer:
+    report = page.report(space)
+    if outcome == "failed":
+        return _Answer(Report("failed", "not_understood", problems=report.problems, facts=report.facts), complete=False)
+    return _Answer(replace(report, outcome="no_devices") if outcome == "no_devices" else report, page.complete)
+
+
+def _facts_only(found: Sequence[Line]) -> _Answer | None:
+    """The version line of `npu-smi -v`."""
+    versions = [match[1] for line in found if line.ended and (match := _VERSION.match(line.text))]
+    return _Answer(Report("ok", facts=(("tool_version", versions[0]),))) if versions else None
+
+
+def _nothing(output: Output, found: Sequence[Line]) -> Report:
+    """The report on a text without any shape of the tool's."""
+    first = next((line for line in found if line.text.strip()), None)
+    if first is None:
+        if output.status:
+            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
+        return failed("not_understood", "text", SILENT)
+    if output.target and any(word in first.text.lower() for word in _UNSUPPORTED):
+        return Report("ok")  # what a product cannot tell is quiet when every card is asked for it
+    error = error_report(found, output.status, ERRORS) if _is_own(output) else None
+    tool = foreign_tool(output.text + output.stderr, TOOL) if error is None else None
+    if tool is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not of {TOOL}"),))
+    if error is not None:
+        return error
+    reason: Reason = "exit_status" if output.status else "not_understood"
+    return failed(reason, first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
+
+
+def _is_own(output: Output) -> bool:
+    return foreign_tool(output.text + output.stderr, TOOL) is None
+
+
+def _per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:
+    """A poll that asks every card, since one call costs a third of a second and answers for one card only.
+
+    Some answers want a chip: they are asked of the card's first one, and of the whole card where there are no chips.
+    """
+    line = (TOOL, "info", "-t", kind, "-i", "{card}")
+    lines = ((*line, "-c", "0"), line) if first_chip else (line,)
+    request = Command(alternatives=lines, folders=_FOLDERS, per="card")
+    return Poll(name, request, "slow" if interval < 300 else "inventory", interval, 30.0, lists_devices=False)
+
+
+_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/bin")
+_MAPPING = Command(alternatives=((TOOL, "info", "-m"),), folders=_FOLDERS)
+PARSER = SourceParser(
+    name=TOOL,
+    vendor=VENDOR,
+    gives=tuple(dict.fromkeys((*table.GIVES, "memory_used_ratio", *keys.GIVES))),
+    polls=(
+        Poll("readings", Command(alternatives=((TOOL, "info"),), folders=_FOLDERS)),
+        Poll("mapping", _MAPPING, "inventory", 300.0, lists_devices=False),
+        _per_card("usages", "usages", 60.0),
+        _per_card("common", "common", 60.0),
+        _per_card("memory", "memory", 60.0),
+        _per_card("board", "board", 300.0, first_chip=True),
+        _per_card("ecc", "ecc", 300.0),
+        _per_card("health", "health", 300.0, first_chip=True),
+        _per_card("pcie-errors", "pcie-err", 300.0, first_chip=True),
+    ),
+    parse=parse,
+)

@@ -1,0 +1,118 @@
+"""What the keys of one block give: readings of one chip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Absent, Value
+from telemetry_parsers.npu_smi import keys
+from telemetry_parsers.npu_smi.keys import Field
+from telemetry_parsers.npu_smi.page import Page
+from telemetry_parsers.npu_smi.words import health, measured
+from telemetry_parsers.text.lines import Line, quote
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value as printed, the unit in its key, and its line."""
+
+    text: str
+    unit: str
+    line: Line
+
+
+Block = Mapping[str, Entry]
+
+_MEMORY_KEYS: Mapping[str, tuple[int, Field]] = {
+    pattern.format(name): (kind, wanted)
+    for pattern, wanted in keys.MEMORY_FIELDS.items()
+    for kind, names in enumerate(keys.MEMORY_NAMES)
+    for name in names
+}
+_HBM, _DDR = range(len(keys.MEMORY_NAMES))
+KNOWN = frozenset(
+    {*keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.JPEG, *keys.PENDING_PAGES, *keys.HEALTH, *keys.QUIET}
+)
+
+
+def has_readings(block: Block) -> bool:
+    """Whether a block holds more than what is known to give no reading."""
+    return any(key in KNOWN and key not in keys.QUIET for key in block)
+
+
+def read_block(page: Page, device: int, block: Block, *, closed: bool) -> None:
+    """Put the readings of a block onto the page, and the keys that nobody knows.
+
+    A block that the end of the text ends may go on: it is not `closed`.
+    """
+    kind = _memory_of(block, closed=closed)
+    for key, wanted in _wanted(block, kind):
+        _give(page, device, block[key], wanted)
+    for key in keys.HEALTH:
+        for item in health(device, block[key].text) if key in block else ():
+            page.give(device, item, block[key].text, block[key].line.where)
+    _give_jpeg(page, device, block)
+    _give_pending(page, device, block)
+    for key in block:
+        if key not in KNOWN and not key.startswith(keys.QUIET_BEGINNINGS):
+            page.unknown[quote(key)] = None
+
+
+def _wanted(block: Block, kind: int | None) -> Iterator[tuple[str, Field]]:
+    """The keys that give a reading each, the ones whose turn is first before the others."""
+    found = [(key, wanted) for key in block for wanted in keys.FIELDS.get(key, ())]
+    found += [(key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS]
+    found += [(key, _MEMORY_KEYS[key][1]) for key in block if key in _MEMORY_KEYS and _MEMORY_KEYS[key][0] == kind]
+    yield from sorted(found, key=lambda pair: pair[1].turn)
+
+
+def _memory_of(block: Block, *, closed: bool) -> int | None:
+    """Which memory is the device's: HBM unless there is none, else DDR unless HBM may still follow; None for neither."""
+    kinds = [_MEMORY_KEYS[key][0] if key in _MEMORY_KEYS else None for key in block]
+    if _HBM in kinds and not _is_none(block, "hbm capacity"):
+        return _HBM
+    if _DDR not in kinds or _is_none(block, "ddr capacity"):
+        return None
+    last = len(kinds) - 1 - kinds[::-1].index(_DDR)
+    over = closed or _HBM in kinds or last < len(kinds) - 1 or not keys.WITHOUT_HBM.isdisjoint(block)
+    return _DDR if over else None
+
+
+def _is_none(block: Block, key: str) -> bool:
+    return key in block and block[key].text == "0"
+
+
+def _give(page: Page, device: int, entry: Entry, wanted: Field) -> None:
+    value = measured(entry.text, entry.unit, wanted.key)
+    page.give(device, reading(device, wanted.key, value, wanted.label), entry.text, entry.line.where)
+
+
+def _give_jpeg(page: Page, device: int, block: Block) -> None:
+    """The busier of the two engines, if both are told."""
+    entries = [block[key] for key in keys.JPEG if key in block]
+    values = [measured(entry.text, entry.unit, "engine_utilization_ratio") for entry in entries]
+    if not entries:
+        return
+    numbers = [value for value in values if not isinstance(value, Absent)]
+    gaps = [value for value in values if isinstance(value, Absent)]
+    chosen: Value = gaps[0] if gaps else max(numbers)
+    at = values.index(chosen)
+    item = reading(device, "engine_utilization_ratio", chosen, "jpeg")
+    page.give(device, item, entries[at].text, entries[at].line.where)
+
+
+def _give_pending(page: Page, device: int, block: Block) -> None:
+    """1 when some page waits for the next start to be taken out of use, 0 when none of either kind of error does."""
+    entries = {key: block[key] for key in keys.PENDING_PAGES if key in block}
+    values = {key: measured(entry.text, entry.unit, "retired_pages") for key, entry in entries.items()}
+    for key, value in values.items():
+        if isinstance(value, Absent):
+            item = reading(device, "retired_pages_pending", value)
+            page.give(device, item, entries[key].text, entries[key].line.where)
+            return
+    pending = any(value != 0 for value in values.values())
+    if pending or (values and len(values) % len(keys.BITS) == 0):
+        where = next(iter(entries.values())).line.where
+        page.give(device, reading(device, "retired_pages_pending", float(pending)), "", where)

@@ -1,0 +1,106 @@
+"""What Huawei's words mean, wherever npu-smi prints them: in its tables or behind its keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.metrics import BY_KEY, HEALTH_STATES
+from telemetry_parsers.model import Absent, Reading, Value
+from telemetry_parsers.text.answers import ErrorText
+
+VENDOR = "ascend"
+TOOL = "npu-smi"
+# The physical id of a chip, which is also the number of its /dev/davinci node and what hccn_tool takes.
+PHYSICAL = "ascend-physical"
+# A text that lists more is none of this tool's.
+MOST_DEVICES = 1024
+
+_UNITS: Mapping[str, tuple[units.Units, str]] = MappingProxyType(
+    {
+        "%": (units.RATIO, "%"),
+        "c": (units.CELSIUS, "C"),
+        "w": (units.WATTS, "W"),
+        "mb": (units.BYTES, "MB"),
+        "mib": (units.BYTES, "MiB"),
+        "gb": (units.BYTES, "GB"),
+        "mhz": (units.HERTZ, "MHz"),
+    }
+)
+_FAMILIES: Mapping[str, units.Units] = MappingProxyType(
+    {
+        "ratio": units.RATIO,
+        "celsius": units.CELSIUS,
+        "watts": units.WATTS,
+        "bytes": units.BYTES,
+        "hertz": units.HERTZ,
+        "": units.COUNT,
+    }
+)
+_UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
+# A temperature that could not be read prints as this word.
+_FAILED = "failed"
+
+ERRORS = (
+    ErrorText("there is no npu card on this server", "no_devices", None, "check that lspci shows the cards"),
+    ErrorText(
+        "ret is -8020", "failed", "no_permission", "another container owns the card; ask there, or on the host itself"
+    ),
+    ErrorText("ret is -8002", "failed", "no_permission", "run it as root or as a member of the group HwHiAiUser"),
+    ErrorText("ret is -8006", "failed", "timeout", "the driver did not answer in time"),
+    ErrorText("ret is -8008", "no_devices", None, "check that lspci shows the cards"),
+    ErrorText("ret is -8012", "failed", "driver_gone", "the device is not ready yet"),
+    ErrorText("ret is -8255", "wrong_request"),
+    ErrorText(
+        "ret is -8005", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"
+    ),
+    ErrorText(
+        "initialize failed", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"
+    ),
+    ErrorText(
+        "initialized failed",
+        "failed",
+        "driver_gone",
+        "load the driver, or join the group HwHiAiUser where it is loaded",
+    ),
+    ErrorText("drvmngget", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"),
+    ErrorText("invalid card id", "failed", "exit_status", "the card is not on the bus any more: compare with lspci"),
+    ErrorText("libdcmi", "failed", "library_mismatch", "reinstall the driver package"),
+    ErrorText("libdrvdsmi", "failed", "library_mismatch", "set LD_LIBRARY_PATH to the driver's lib64 folders"),
+    ErrorText("does not support", "wrong_request", None, "this product cannot tell it"),
+    ErrorText("error parameter of", "wrong_request", None, "this version or product does not know it"),
+    ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not know it"),
+)
+SILENT = "no output: npu-smi prints something whenever it ends by itself"
+
+
+def known(text: str | None) -> str | None:
+    """A text as printed, None for a placeholder or nothing."""
+    return None if text is None or units.placeholder(text) is not None else text.strip()
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """A key in lower case with single blanks, and the unit in brackets at its end: `Temperature (C)`."""
+    bare = " ".join(key.lower().split())
+    match = _UNIT.search(bare)
+    return (bare, "") if match is None else (bare[: match.start()].strip(), match[1].strip())
+
+
+def measured(text: str, unit: str, metric: str) -> Value:
+    """A number of that metric, whose unit stands in its key or heading, or else behind it."""
+    if text.strip().lower() == _FAILED:
+        return Absent.NOT_REPORTED
+    family = _FAMILIES[BY_KEY[metric].unit]
+    told_family, told_unit = _UNITS.get(unit, (family, None)) if unit in _UNITS or not unit else ({}, None)
+    if told_family is not family:
+        return units.placeholder(text) or Absent.NOT_UNDERSTOOD
+    return units.quantity(text, family, told_unit)
+
+
+def health(device: int, text: str) -> tuple[Reading, ...]:
+    """A reading for each state of health; all of them absent for a word that is none."""
+    word = text.strip().lower()
+    gap = None if word in HEALTH_STATES else units.placeholder(text) or Absent.NOT_UNDERSTOOD
+    return tuple(Reading(device, "health", gap or float(state == word), state) for state in HEALTH_STATES)

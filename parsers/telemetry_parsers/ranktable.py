@@ -1,0 +1,203 @@
+"""Ascend's rank table (`hccl.json`, versions 1.0, 1.2 and 2.0): which chip of which server is which rank of a job."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from telemetry_parsers.model import Plain
+from telemetry_parsers.text.lines import quote
+
+COMPLETED = "completed"
+_MOST_RANKS = 1_000_000
+_NUMBER = re.compile(r"[0-9]{1,9}\Z")
+_MOST_NAMED = 5
+
+
+class RankTableError(ValueError):
+    """A rank table that is not what it should be; the text says where and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server of the table: its place in it, its id, and the other names and addresses that it is known by."""
+
+    ordinal: int
+    id: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A rank with its server and the physical id of its chip there."""
+
+    rank: int
+    chip: int
+    server: Server
+
+
+@dataclass(frozen=True, slots=True)
+class RankTable:
+    """All ranks of a job; none are to be used before the status is `completed`."""
+
+    version: str
+    status: str
+    servers: tuple[Server, ...] = ()
+    ranks: tuple[Rank, ...] = ()
+
+
+def read_rank_table(text: str) -> RankTable:
+    """The table in a text; a RankTableError names the line or the field that is wrong."""
+    document = _Object(_json(text), "")
+    version, status = document.text("version"), document.text("status")
+    if status != COMPLETED:
+        return RankTable(version, status)
+    if version.startswith("1."):
+        ranks = tuple(_ranks_of_servers(document))
+    elif version.startswith("2."):
+        ranks = tuple(_ranks_of_list(document))
+    else:
+        raise RankTableError(f"version: {quote(version)} is none of 1.0, 1.2 and 2.0")
+    servers = tuple(dict.fromkeys(rank.server for rank in ranks))
+    _check_unique(ranks)
+    return RankTable(version, status, servers, ranks)
+
+
+def ranks_of(table: RankTable, names: Collection[str], wanted: str = "") -> tuple[Rank, ...]:
+    """The ranks of one server: the wanted one, else the one that has one of these names, else the only one."""
+    servers = table.servers
+    if wanted:
+        own = [server for server in servers if wanted in (server.id, *server.names)]
+    else:
+        lower = {name.lower() for name in names}
+        own = [
+            server for server in servers if not lower.isdisjoint(name.lower() for name in (server.id, *server.names))
+        ]
+        own = own or (list(servers) if len(servers) == 1 else [])
+    if len(own) == 1 or not servers:
+        return tuple(rank for rank in table.ranks if rank.server in own)
+    found = "several of the servers are" if own else "none of the servers is"
+    who = f"rank_table_server {quote(wanted)}" if wanted else "this node"
+    listed = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MOST_NAMED])
+    more = f" and {len(servers) - _MOST_NAMED} more" if len(servers) > _MOST_NAMED else ""
+    raise RankTableError(f"{found} {who}: {listed}{more}; set rank_table_server to this node's id in the table")
+
+
+def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
+    """Versions 1: servers with their devices."""
+    servers = list(document.objects("server_list"))
+    _check_count(document, "server_count", len(servers))
+    for ordinal, found in enumerate(servers):
+        names = tuple(filter(None, (found.text_or_none(key) for key in ("host_ip", "container_ip"))))
+        server = Server(ordinal, found.text("server_id"), names)
+        for device in found.objects("device"):
+            yield Rank(device.number("rank_id"), device.number("device_id"), server)
+
+
+def _ranks_of_list(document: _Object) -> Iterator[Rank]:
+    """Version 2: ranks, whose innermost network instance stands for the server."""
+    found = list(document.objects("rank_list"))
+    _check_count(document, "rank_count", len(found))
+    ordinals: dict[str, int] = {}
+    for entry in found:
+        levels = list(entry.objects("level_list")) if entry.has("level_list") else []
+        lowest = min(levels, key=lambda level: level.number("net_layer"), default=None)
+        server_id = (lowest.text_or_none("net_instance_id") or "") if lowest else ""
+        server = Server(ordinals.setdefault(server_id, len(ordinals)), server_id)
+        yield Rank(entry.number("rank_id"), entry.number("device_id"), server)
+
+
+def _check_count(document: _Object, key: str, count: int) -> None:
+    if document.has(key) and document.number(key) != count:
+        raise RankTableError(
+            f"{key}: says {document.number(key)}, and {count} are listed; is the file still being written?"
+        )
+
+
+def _check_unique(ranks: tuple[Rank, ...]) -> None:
+    """No rank twice, and no chip of a server twice."""
+    if not ranks:
+        raise RankTableError("the table lists no rank")
+    for rank, count in Counter(rank.rank for rank in ranks).items():
+        if count > 1:
+            raise RankTableError(f"rank {rank} is listed {count} times")
+    for (server, chip), count in Counter((rank.server, rank.chip) for rank in ranks).items():
+        if count > 1:
+            where = f"on server {quote(server.id)}" if server.id else "in a table that names no servers"
+            raise RankTableError(f"device {chip} has {count} ranks {where}")
+
+
+class _Object:
+    """A JSON object and its place in the document; keys that nobody knows are left alone."""
+
+    def __init__(self, plain: Plain, path: str) -> None:
+        if not isinstance(plain, dict):
+            raise RankTableError(f"{path or 'the document'}: must be an object")
+        self._values: dict[str, Any] = plain
+        self._path = path
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        return key in self._values
+
+    def text(self, key: str) -> str:
+        """A text that must be there."""
+        value = self.text_or_none(key)
+        if value is None:
+            raise RankTableError(f"{self._at(key)}: is missing")
+        return value
+
+    def text_or_none(self, key: str) -> str | None:
+        """A text, None where the key is not there."""
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, str):
+            raise RankTableError(f"{self._at(key)}: must be a text in quotes")
+        return value
+
+    def number(self, key: str) -> int:
+        """A whole number; versions 1 write it in quotes."""
+        value = self._values.get(key)
+        if value is None:
+            raise RankTableError(f"{self._at(key)}: is missing")
+        if isinstance(value, bool) or _NUMBER.match(str(value)) is None:
+            raise RankTableError(f"{self._at(key)}: must be a whole number, not {quote(json.dumps(value))}")
+        return int(value)
+
+    def objects(self, key: str) -> Iterator[_Object]:
+        """The objects of a list that must be there."""
+        value = self._values.get(key)
+        if not isinstance(value, list) or len(value) > _MOST_RANKS:
+            raise RankTableError(f"{self._at(key)}: must be a list")
+        for position, item in enumerate(value):
+            yield _Object(item, f"{self._at(key)}[{position}]")
+
+    def _at(self, key: str) -> str:
+        return f"{self._path}.{key}" if self._path else key
+
+
+def _json(text: str) -> Plain:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = text.split("\n")[error.lineno - 1]
+        raise RankTableError(f"line {error.lineno}: is not JSON: {_remedy(line, error)}") from None
+    except (RecursionError, ValueError) as error:
+        raise RankTableError(f"is not JSON that can be read: {quote(str(error))}") from None
+
+
+def _remedy(line: str, error: json.JSONDecodeError) -> str:
+    """What to do about the usual ways in which an example from a document is no JSON."""
+    rest = line[error.colno - 1 :].strip()
+    if rest.startswith(("//", "/*", "#")):
+        return "it has no comments; take the comment out"
+    if rest.startswith("..."):
+        return "the dots stand for something that was left out; put it in"
+    if rest.startswith(("}", "]")):
+        return "take out the comma before the closing bracket"
+    if not line.strip():
+        return "it ends here"
+    return f"{error.msg} at column {error.colno}"

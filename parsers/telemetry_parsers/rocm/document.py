@@ -1,0 +1,144 @@
+"""JSON of rocm-smi and hy-smi as a listing, found in noise and read although drivers print it broken.
+
+Seen broken: no comma between two values and keys (driver 6.3.31 for BW), one empty key many times (DTK 24.04), text
+around it, an end cut off. So no JSON parser of the library's: it would give up, or keep one of two equal keys.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from telemetry_parsers import units
+from telemetry_parsers.model import Problem
+from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.text.lines import quote
+
+_START = re.compile(r'\{\s{0,80}"(?:card[0-9]{1,4}|system)"')
+_CARD = re.compile(r"card([0-9]{1,4})\Z")
+_TOKEN = re.compile(r'\s*(?:("(?:[^"\\\x00-\x1f]|\\.)*")|([{}\[\]:,])|([^\s"{}\[\]:,]+))')
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A listing, and the text before and after the JSON that it was read from."""
+
+    listing: Listing
+    before: str
+    after: str
+
+
+class _CutError(Exception):
+    """The text ends, or goes wrong, inside the document."""
+
+
+@dataclass(slots=True)
+class _Scanner:
+    """The tokens of a text, one after the other; `members` is what was read whole."""
+
+    text: str
+    position: int
+    members: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
+
+    def peek(self) -> str:
+        """The next sign that is no blank, empty at the end."""
+        match = _TOKEN.match(self.text, self.position)
+        return "" if match is None else (match[1] or match[2] or match[3])[0]
+
+    def take(self) -> str:
+        """The next token: a text with its quotes, a sign or a bare word."""
+        match = _TOKEN.match(self.text, self.position)
+        if match is None:
+            raise _CutError
+        self.position = match.end()
+        return match[1] or match[2] or match[3]
+
+    def expect(self, sign: str) -> None:
+        """Take this sign."""
+        if self.take() != sign:
+            raise _CutError
+
+    def end_of_object(self) -> bool:
+        """Whether the object ends here; a comma, or none as some drivers print, leads to its next member."""
+        while self.peek() == ",":
+            self.take()
+        if self.peek() == "}":
+            self.take()
+            return True
+        return False
+
+
+def read_document(text: str) -> Found | None:
+    """The listing of the first `{"card0": …}` in a text, None when there is none."""
+    start = _START.search(text)
+    if start is None:
+        return None
+    scanner = _Scanner(text, start.start())
+    problems: tuple[Problem, ...] = ()
+    try:
+        _read(scanner)
+    except _CutError:
+        problems = (Problem("JSON", f"the JSON is cut off or broken after: {quote(text[: scanner.position][-60:])}"),)
+    cards, system = _sorted(scanner.members)
+    listing = Listing(cards, system, problems, complete=not problems)
+    return Found(listing, text[: start.start()], "" if problems else text[scanner.position :])
+
+
+def _read(scanner: _Scanner) -> None:
+    scanner.expect("{")
+    while not scanner.end_of_object():
+        name = _string(scanner.take())
+        scanner.expect(":")
+        entries: list[tuple[str, str]] = []
+        scanner.members.append((name, entries))
+        scanner.expect("{")
+        while not scanner.end_of_object():
+            key = _string(scanner.take())
+            scanner.expect(":")
+            entries.append((key, _value(scanner, _DEEPEST)))
+
+
+def _value(scanner: _Scanner, depth: int) -> str:
+    """A text, number or word as text; objects and lists, which no version prints here, are passed over."""
+    token = scanner.take()
+    if token not in ("{", "["):
+        if token in ("}", "]", ":", ","):
+            raise _CutError
+        # A bare number is whole only when something follows it.
+        if not token.startswith('"') and not scanner.peek():
+            raise _CutError
+        return _string(token) if token.startswith('"') else token
+    if not depth:
+        raise _CutError
+    closing = {"{": "}", "[": "]"}[token]
+    while (sign := scanner.peek()) != closing:
+        if sign in ("{", "["):
+            _value(scanner, depth - 1)
+        else:
+            scanner.take()
+    scanner.take()
+    return ""
+
+
+def _string(token: str) -> str:
+    if not token.startswith('"'):
+        raise _CutError
+    return _ESCAPE.sub(
+        lambda match: chr(int(match[1], 16)) if match[1] else _PLAIN_ESCAPES.get(match[2], match[2]), token[1:-1]
+    )
+
+
+def _sorted(members: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[Card, ...], tuple[Entry, ...]]:
+    cards: list[Card] = []
+    system: list[Entry] = []
+    for name, entries in members:
+        match = _CARD.match(name)
+        found = tuple(Entry(key, text, name) for key, text in entries)
+        if match is None:
+            system.extend(found)
+        elif (index := units.whole(match[1])) is not None:
+            cards.append(Card(index, found))
+    return tuple(cards), tuple(system)

@@ -1,0 +1,151 @@
+"""Which shape an output of rocm-smi or hy-smi has, and the report on it: the same way for both tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.model import Capture, Form, Output, Problem, Reason, Report
+from telemetry_parsers.rocm import cards, words
+from telemetry_parsers.rocm.concise import read_concise
+from telemetry_parsers.rocm.csvform import read_csv
+from telemetry_parsers.rocm.document import read_document
+from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.rocm.pids import is_pid_list, read_pids
+from telemetry_parsers.rocm.sections import read_sections
+from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.prefixes import without_prefix
+
+_VERSION = re.compile(r"\s{0,8}(?:ROCM-SMI|hy-smi) version:?\s{0,8}([0-9][^\s]{0,40})\s{0,8}\Z", re.IGNORECASE)
+_LIBRARY = re.compile(r"\s{0,8}ROCM-SMI-LIB version:?\s{0,8}([0-9][^\s]{0,40})\s{0,8}\Z", re.IGNORECASE)
+_BANNER = re.compile(r"\s{0,8}=*[ =]{0,80}(?:(?:ROCm )?System Management Interface|End of (?:ROCm )?SMI Log)[ =]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What tells one of the two tools from the other."""
+
+    name: str
+    vendor: str
+    plain_sensor: str
+    # Whether a text, with the listing in it, was printed by the other vendor's tool of that kind.
+    is_other: Callable[[str, Listing | None], bool]
+    other: str
+    silent: str
+
+
+def parse(capture: Capture, tool: Tool) -> Report:
+    """What the tool said: devices and readings, or the reason why there are none."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    reports = [_one(output, tool) for output in capture.outputs]
+    return combine_reports(reports or [failed("not_understood", "text", tool.silent)])
+
+
+def _one(output: Output, tool: Tool) -> Report:
+    count = output.text.count("\n") + output.stderr.count("\n")
+    if count > MOST_LINES:
+        return failed("not_understood", "text", f"{count} lines, as {tool.name} never prints")
+    stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
+    report, complete = _read(stdout, output.text, tool)
+    if report is None:
+        bare = without_prefix(stdout)
+        if bare != stdout:
+            report, complete = _read(bare, "\n".join(line.text for line in bare), tool)
+    if report is None:
+        return _nothing(output, [*stdout, *stderr], tool)
+    if report.outcome != "ok":
+        return report
+    if output.status and not complete:
+        return torn(report, output.status)
+    complaints = [Problem(line.where, quote(line.text)) for line in stderr if _is_complaint(line.text)]
+    return replace(report, problems=told([*report.problems, *complaints]))
+
+
+def _read(found: Sequence[Line], text: str, tool: Tool) -> tuple[Report | None, bool]:
+    """The report by the shape that the text has, None when it has none of the tool's; and whether it lists all cards."""
+    listing, form = _listing(found, text, tool)
+    if tool.is_other(text, listing):
+        what = f"this is output of {tool.other}, not of {tool.name}"
+        return Report("not_mine", problems=(Problem("text", what),)), True
+    if listing is not None:
+        report = cards.report(listing, default_vendor=tool.vendor, index_space=tool.name, form=form)
+        if report.outcome == "no_devices":
+            report = error_report(found, None, words.ERRORS) or replace(report, problems=told(_no_row(report)))
+        return report, listing.complete
+    return (read_pids(found, tool.vendor, tool.name) if is_pid_list(found) else _facts_only(found)), True
+
+
+def _no_row(report: Report) -> list[Problem]:
+    return [*report.problems, Problem("text", "the list of devices is empty")]
+
+
+def _listing(found: Sequence[Line], text: str, tool: Tool) -> tuple[Listing | None, Form]:
+    document = read_document(text)
+    if document is not None:
+        around = [*lines(document.before), *lines(document.after)]
+        extra = [Problem("text beside the JSON", quote(line.text)) for line in around if _is_complaint(line.text)]
+        listing = document.listing
+        return replace(listing, problems=(*listing.problems, *extra)), "json"
+    table = read_csv(found)
+    if table is not None:
+        return table, "json"
+    return _joined(read_concise(found, tool.plain_sensor), read_sections(found)), "text"
+
+
+def _joined(table: Listing | None, sections: Listing | None) -> Listing | None:
+    """Both as one: sections may stand before a table, and messages about cards within it."""
+    if table is None or sections is None:
+        return table or sections
+    entries: dict[int, list[Entry]] = {}
+    for card in (*table.cards, *sections.cards):
+        entries.setdefault(card.index, []).extend(card.entries)
+    merged = tuple(Card(index, tuple(found)) for index, found in entries.items())
+    known = {problem.where for problem in sections.problems}
+    problems = (*sections.problems, *(problem for problem in table.problems if problem.where not in known))
+    complete = table.complete and sections.complete
+    return Listing(merged, (*table.system, *sections.system), problems, complete, table.unknown)
+
+
+def _is_complaint(text: str) -> bool:
+    """Whether a line beside the data says something that a person should see."""
+    if not text.strip() or words.is_notice(text) or words.is_unsupported(text) or words.is_echo(text):
+        return False
+    return (
+        not text.lstrip().lower().startswith("warning") and _BANNER.match(text) is None and set(text.strip()) != {"="}
+    )
+
+
+def _facts_only(found: Sequence[Line]) -> Report | None:
+    """The tool's version, which is all that `--version` prints."""
+    facts = []
+    for name, pattern in (("tool_version", _VERSION), ("library_version", _LIBRARY)):
+        match = next((match for line in found if line.ended and (match := pattern.match(line.text))), None)
+        if match is not None:
+            facts.append((name, match[1]))
+    return Report("ok", facts=tuple(facts)) if facts else None
+
+
+def _nothing(output: Output, found: Sequence[Line], tool: Tool) -> Report:
+    """The report on a text without any shape of the tool's."""
+    first = next((line for line in found if line.text.strip()), None)
+    if first is None:
+        if output.status:
+            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
+        return failed("not_understood", "text", tool.silent)
+    error = error_report(found, output.status, words.ERRORS)
+    if error is not None:
+        return error
+    foreign = foreign_tool(output.text + output.stderr, tool.name)
+    if foreign is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
+    if all(words.is_notice(line.text) or not line.text.strip() for line in found):
+        return Report("no_devices", problems=(Problem(first.where, quote(first.text)),))
+    if any(_BANNER.match(line.text) for line in found):
+        return Report("no_devices", problems=(Problem(first.where, f"{tool.name} lists no device"),))
+    reason: Reason = "exit_status" if output.status else "not_understood"
+    return failed(reason, first.where, f"nothing that {tool.name} is known to print: {quote(first.text)}")

@@ -1,0 +1,232 @@
+"""The drivers' files of whole nodes: what is read, what is left alone, what a file that cannot be read means."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sysfs_kit import FACTS, LINKS, PARSER, Sysfs, hygon, mi210, mi300x, radeon, sensors
+from telemetry_parsers.model import Absent, Capture, Output, Report
+
+BUS = "0000:c1:00.0"
+
+
+@pytest.fixture
+def sysfs(tmp_path: Path) -> Sysfs:
+    return Sysfs(tmp_path)
+
+
+def values(report: Report, device: int = 0) -> dict[str, object]:
+    return {
+        f"{item.metric} {item.label}".strip(): item.value
+        for item in report.readings
+        if item.device == device and item.metric != "performance_level"
+    }
+
+
+def test_an_instinct_card_tells_all_core_readings(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, mi210())
+    report = sysfs.report()
+    card = report.devices[0]
+    assert (card.vendor, card.bus_id, card.model, card.uuid) == ("amd", BUS, "AMD INSTINCT MI210", "a1b2c3d4e5f60718")
+    assert dict(card.facts)["power_kind"] == "average"
+    assert values(report) == {
+        "suspended": 0.0,
+        "utilization_ratio": 0.37,
+        "memory_activity_ratio": 0.12,
+        "memory_total_bytes": 68702699520.0,
+        "memory_used_bytes": 11059200.0,
+        "power_average_watts": 92.0,
+        "power_watts": 92.0,
+        "power_cap_watts": 300.0,
+        "power_cap_default_watts": 300.0,
+        "power_cap_max_watts": 300.0,
+        "power_cap_min_watts": 0.0,
+        "temperature_celsius edge": 41.0,
+        "temperature_celsius junction": 44.0,
+        "temperature_celsius memory": 52.0,
+        "temperature_critical_celsius edge": 100.0,
+        "temperature_critical_celsius memory": Absent.NOT_REPORTED,
+        "temperature_shutdown_celsius edge": 105.0,
+        "clock_hertz graphics": 800e6,
+        "clock_max_hertz graphics": 1700e6,
+        "clock_hertz memory": 1600e6,
+        "clock_max_hertz memory": 1600e6,
+    }
+    assert report.problems == report.unknown_fields == ()
+
+
+def test_slow_and_rare_files_belong_to_the_same_card(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, mi210())
+    sysfs.module("amdgpu", "6.10.5")
+    links, facts = sysfs.report(1), sysfs.report(3)
+    assert values(links) == {
+        "pcie_replays_total": 4.0,
+        "pcie_link_generation": 4.0,
+        "pcie_link_generation_max": 4.0,
+        "pcie_link_width": 16.0,
+        "pcie_link_width_max": 16.0,
+        "ecc_corrected_total umc": 3.0,
+        "ecc_uncorrected_total umc": 0.0,
+        "ecc_corrected_total gfx": 0.0,
+        "ecc_uncorrected_total gfx": 1.0,
+    }
+    card = facts.devices[0]
+    assert (card.bus_id, card.serial, card.driver) == (BUS, "692251000123", "6.10.5")
+    assert dict(card.facts) == {"chip_id": "0x740f", "firmware": "113-D67301-063", "numa_node": "1"}
+
+
+def test_a_card_that_sleeps_is_listed_and_left_alone(sysfs: Sysfs) -> None:
+    asleep = sysfs.card("0000:03:00.0", radeon())
+    sysfs.card(BUS, mi210())
+    names = {output.name for output in sysfs.capture().outputs}
+    assert not any("0000:03:00.0/" in name for name in names)
+    report = sysfs.report()
+    assert [device.bus_id for device in report.devices] == ["0000:03:00.0", BUS]
+    assert values(report, 0) == {"suspended": 1.0}
+    (asleep / "power/runtime_status").write_text("active\n")
+    awake = values(sysfs.report(), 0)
+    assert awake["suspended"] == 0.0
+    assert awake["fan_ratio"] == 0.2
+    assert awake["clock_hertz graphics"] == 19e6
+    assert awake["clock_max_hertz graphics"] == 2500e6
+    assert sysfs.report(1).devices[0].bus_id == "0000:03:00.0"
+
+
+def test_partitions_stand_below_their_card_and_its_power_counts_once(sysfs: Sysfs) -> None:
+    sysfs.card("0000:05:00.0", mi300x())
+    common = {
+        "simd_count": 152,
+        "simd_per_cu": 4,
+        "vendor_id": 4098,
+        "domain": 0,
+        "unique_id": 16404954838206258737,
+        "gfx_target_version": 90402,
+    }
+    sysfs.node(0, "0", simd_count=0)
+    for partition in range(3):
+        sysfs.node(2 + partition, str(100 + partition), location_id=0x500 + partition, **common)
+    sysfs.process(4242, "101", 1048576)
+    report = sysfs.report()
+    assert [(device.partition, device.parent) for device in report.devices] == [(None, None), ("1", 0), ("2", 0)]
+    assert dict(report.devices[0].facts)["gfx_version"] == "gfx942"
+    assert [values(report, position).get("power_watts") for position in range(3)] == [141.0, None, None]
+    assert [values(report, position)["compute_units"] for position in range(3)] == [38.0, 38.0, 38.0]
+    processes = sysfs.report(2)
+    assert [(process.pid, processes.devices[process.device].partition) for process in processes.processes] == [
+        (4242, "1")
+    ]
+
+
+def test_the_blob_fills_what_no_file_tells(sysfs: Sysfs) -> None:
+    sysfs.card("0000:05:00.0", mi300x())
+    found = values(sysfs.report())
+    assert found["utilization_ratio"] == 0.03
+    assert found["memory_activity_ratio"] == 0.01
+    assert found["energy_joules_total"] == 10.0
+    assert found["clock_hertz graphics"] == 2100e6
+    assert found["power_instant_watts"] == found["power_watts"] == 141.0
+    assert found["pcie_link_generation"] == 5.0
+    assert "temperature_celsius edge" not in found
+
+
+def test_hygons_cards_are_hygons(sysfs: Sysfs) -> None:
+    sysfs.card("0000:33:00.0", hygon(), driver="hycu")
+    sysfs.module("hycu", "6.3.28-V1.3.0b")
+    report = sysfs.report()
+    assert (report.devices[0].vendor, report.devices[0].bus_id) == ("hygon", "0000:33:00.0")
+    found = values(report)
+    assert (found["utilization_ratio"], found["power_watts"], found["temperature_celsius edge"]) == (1.0, 183.0, 57.0)
+    assert sysfs.report(3).devices[0].driver == "6.3.28-V1.3.0b"
+
+
+def test_cards_of_other_drivers_are_not_touched(sysfs: Sysfs) -> None:
+    sysfs.card("0000:01:00.0", {"vendor": "0x10de", "gpu_busy_percent": "5"}, driver="nvidia")
+    capture = sysfs.capture()
+    assert capture.outputs == ()
+    assert sysfs.report().outcome == "no_devices"
+
+
+@pytest.mark.parametrize(
+    ("status", "absent"),
+    [
+        (errno.EACCES, Absent.NOT_PERMITTED),
+        (errno.EPERM, Absent.NOT_PERMITTED),
+        (errno.EOPNOTSUPP, Absent.NOT_SUPPORTED),
+        (errno.EINVAL, Absent.NOT_SUPPORTED),
+        (errno.EIO, Absent.NOT_REPORTED),
+        (errno.EBUSY, Absent.NOT_REPORTED),
+        (errno.ENOENT, Absent.NOT_REPORTED),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_absent_with_its_reason(sysfs: Sysfs, status: int, absent: Absent) -> None:
+    sysfs.card(BUS, mi210())
+    capture = sysfs.capture()
+    outputs = tuple(
+        Output(output.name, status=status) if output.name.endswith("gpu_busy_percent") else output
+        for output in capture.outputs
+    )
+    report = PARSER.parse(replace(capture, outputs=outputs))
+    found = values(report)
+    assert found["utilization_ratio"] is absent
+    assert found["temperature_celsius edge"] == 41.0
+    assert report.problems == ()
+
+
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_an_empty_sensor_is_absent(sysfs: Sysfs, text: str) -> None:
+    sysfs.card(BUS, {**mi210(), **sensors(temp1_input=text)})
+    assert values(sysfs.report())["temperature_celsius edge"] is Absent.NOT_REPORTED
+
+
+def test_nonsense_is_loud(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, {**mi210(), "gpu_busy_percent": "many"})
+    report = sysfs.report()
+    assert values(report)["utilization_ratio"] is Absent.NOT_UNDERSTOOD
+    assert [problem.where for problem in report.problems] == [f"{BUS} utilization_ratio"]
+
+
+def test_a_card_that_vanishes_between_two_reads_tells_what_was_read_before(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, mi210())
+    capture = sysfs.capture()
+    gone = tuple(
+        Output(output.name, status=errno.ENOENT) if output.name.endswith(BUS) or "/hwmon" in output.name else output
+        for output in capture.outputs
+    )
+    report = PARSER.parse(replace(capture, outputs=gone))
+    assert values(report)["temperature_celsius edge"] is Absent.NOT_REPORTED
+    assert values(report)["utilization_ratio"] == 0.37
+
+
+def test_a_folder_that_may_not_be_read_is_a_matter_of_rights(sysfs: Sysfs) -> None:
+    capture = replace(
+        sysfs.capture(), outputs=(Output("/sys/bus/pci/drivers/amdgpu/*:*:*.*/vendor", status=errno.EACCES),)
+    )
+    report = PARSER.parse(capture)
+    assert (report.outcome, report.reason) == ("failed", "no_permission")
+
+
+def test_files_that_block_are_not_asked_for() -> None:
+    requests = [poll.request for poll in PARSER.polls]
+    patterns = [name for request in requests for name in (*request.globs, *request.binary, *request.links)]
+    assert not [name for name in patterns if "pcie_bw" in name]
+    assert all(request.skip_when for request in requests if any("/drivers/" in name for name in request.globs))
+    assert LINKS.lists_devices is FACTS.lists_devices is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/sys/bus/pci/drivers/amdgpu/0000:c1:00.0/vendor:0x1002\n/sys/bus/pci/drivers/amdgpu/0000:c1:00.0/gpu_busy_percent:55\n",
+        "$ cat /sys/class/drm/card1/device/vendor\n0x1002\n$ cat /sys/class/drm/card1/device/gpu_busy_percent\n55\n",
+        "## /sys/class/drm/card1/device/vendor\n0x1002\n## /sys/class/drm/card1/device/gpu_busy_percent\n55\n",
+        "Path: sys/class/drm/card1/device/vendor\nLines: 1\n0x1002\nMode: 444\nPath: sys/class/drm/card1/device/gpu_busy_percent\nLines: 1\n55\nMode: 444\n",
+    ],
+    ids=["grep", "shell session", "sections", "ttar"],
+)
+def test_saved_files_are_read_in_every_way_that_people_save_them(text: str) -> None:
+    capture = Capture(PARSER.name, "readings", PARSER.polls[0].request, (Output(text=text),))
+    assert values(PARSER.parse(capture)) == {"utilization_ratio": 0.55}

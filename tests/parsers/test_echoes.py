@@ -1,0 +1,49 @@
+"""Command lines in saved texts: what is one, what it asked, and where its output ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from telemetry_parsers.text.echoes import arguments_of, runs
+from telemetry_parsers.text.lines import lines
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tool -i 3 -g", ("-i", "3", "-g")),
+        ("/opt/vendor/tool info -m", ("info", "-m")),
+        ("> tool info", ("info",)),
+        ("root@node:~# tool info", ("info",)),
+        ("[root@node ~]$ tool info", ("info",)),
+        ("sudo tool info", ("info",)),
+        ("timeout 5 tool info", ("info",)),
+        ("tool", None),
+        ("Usage: tool info <watch>", None),
+        ("| tool 23.0.1   Version: 23.0.1 |", None),
+        ("tool: error while loading", None),
+        ("bash: tool: command not found", None),
+        ("the tool info", None),
+        ("tool 99", None),
+        ("", None),
+    ],
+)
+def test_command_lines(text: str, expected: tuple[str, ...] | None) -> None:
+    assert arguments_of(text, "tool") == expected
+
+
+def test_a_text_is_split_at_its_commands() -> None:
+    text = "before\ntool -i 0 -g\na\n\nb\ntool -i 1 -g\n> cat file\nforeign\n# lspci\nforeign\ntool -i 2 -g\nc\n"
+    found = runs(lines(text), "tool")
+    told = [(run.value_of("-i"), [line.text for line in run.lines if line.text]) for run in found]
+    assert told == [("", ["before"]), ("0", ["a", "b"]), ("1", []), ("2", ["c"])]
+
+
+def test_a_text_without_commands_is_one_run() -> None:
+    (run,) = runs(lines("a\nb\n"), "tool")
+    assert (run.arguments, len(run.lines)) == ((), 2)
+
+
+def test_a_flag_at_the_end_has_no_value() -> None:
+    (run,) = runs(lines("tool -g -i\n"), "tool")
+    assert run.value_of("-i") == ""

@@ -1,0 +1,85 @@
+"""Framed tables with a border all round, whose records lie between rules."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from telemetry_parsers.text.framed import Shape, Table, read_table
+from telemetry_parsers.text.lines import lines
+
+_NUMBER = re.compile(r"(?:[0-9]+|NA)\Z")
+SHAPE = Shape(
+    headings=frozenset({"id", "name", "load", "chip", "bus", "temp", "heat"}),
+    words={
+        "id": re.compile(r"[0-9]+\Z"),
+        "chip": re.compile(r"[0-9]+\Z"),
+        "bus": re.compile(r"[0-9a-f:.]+\Z"),
+        **dict.fromkeys(("load", "temp", "heat"), _NUMBER),
+    },
+    opening="id",
+    ruled=True,
+)
+HEAD = """\
++------------+------+
+| ID   Name  | Load |
+| Chip  Bus  | Temp  Heat |
++============+======+
+"""
+CARD = """\
+| 3    Big   | 7    |
+| 0  00:1.0  | 40  1 |
++============+======+
+"""
+
+
+def table(text: str) -> Table:
+    return read_table(lines(text), SHAPE)
+
+
+def values(text: str) -> list[dict[str, str]]:
+    return [{name: value.text for name, value in record.values.items()} for record in table(text).records]
+
+
+WHOLE = {"id": "3", "name": "Big", "load": "7", "chip": "0", "bus": "00:1.0", "temp": "40", "heat": "1"}
+
+
+@pytest.mark.parametrize("between", ["", "+------------+------+\n", "+-------------------+\n", "\n"])
+def test_records_begin_below_a_rule_or_when_the_one_before_is_whole(between: str) -> None:
+    other = CARD.replace("| 3 ", "| 4 ")
+    text = HEAD + "".join(CARD.splitlines(keepends=True)[:2]) + between + other
+    assert values(text) == [WHOLE, {**WHOLE, "id": "4"}]
+
+
+def test_a_rule_of_equal_signs_closes_and_the_next_record_opens_again() -> None:
+    assert table(HEAD + CARD).closed
+    assert not table(HEAD + CARD.replace("=", "-")).closed
+    assert not table(HEAD + CARD + CARD.splitlines(keepends=True)[0]).closed
+    assert table(HEAD + CARD + CARD).closed
+    assert len(table(HEAD + CARD + CARD).records) == 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("40  1", {"temp": "40", "heat": "1"}),
+        ("40 1", {"temp": "40", "heat": "1"}),
+        ("NA  1", {"temp": "NA", "heat": "1"}),
+        ("1", None),
+        ("40  1  2", None),
+        ("40  hot", None),
+        ("00:2.0  1", None),
+    ],
+)
+def test_a_cell_is_read_only_with_a_fitting_value_for_each_heading(cell: str, expected: dict[str, str] | None) -> None:
+    (record,) = table(HEAD + CARD.replace("40  1", cell)).records
+    found = {name: value.text for name, value in record.values.items() if name in ("temp", "heat")}
+    assert found == (expected or {})
+    assert bool(record.misfits) == (expected is None)
+
+
+def test_a_lost_line_leaves_its_values_out() -> None:
+    rows = CARD.splitlines(keepends=True)
+    (record,) = table(HEAD + rows[0] + rows[2]).records
+    assert sorted(record.values) == ["id", "load", "name"]

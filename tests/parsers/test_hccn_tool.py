@@ -1,0 +1,97 @@
+"""hccn_tool beyond its golden files: of which chip and port an answer speaks, and what its polls ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from captures_kit import own_case, parse_file, text_capture
+from telemetry_parsers.hccn_tool.parser import PARSER, parse
+from telemetry_parsers.model import Absent, Capture, Command, Output, Report, Value
+
+POLLS = {poll.name: poll for poll in PARSER.polls}
+
+
+def text_of(case: str) -> str:
+    return parse_file(own_case("hccn-tool", case).path.read_text()).text
+
+
+def report_on(text: str) -> Report:
+    return parse(text_capture(PARSER, text))
+
+
+def told(report: Report) -> dict[tuple[int | None, str, str], Value]:
+    return {
+        (report.devices[item.device].index, item.metric, item.label): item.value
+        for item in report.readings
+        if item.device is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [("UP", 1.0), ("up", 1.0), ("DOWN", 0.0), ("unknown", Absent.NOT_REPORTED), ("odd", Absent.NOT_UNDERSTOOD)],
+)
+def test_a_link_is_up_or_down_or_nobody_knows(word: str, state: Value) -> None:
+    report = report_on(f"hccn_tool -i 2 -link -g\nlink status: {word}\n")
+    assert told(report) == {(2, "link_up", "roce"): state}
+    assert bool(report.problems) == (state is Absent.NOT_UNDERSTOOD)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "hccn_tool -i 2 -link -g",
+        "> hccn_tool -i 2 -link -g",
+        "[root@node ~]# /usr/local/Ascend/driver/tools/hccn_tool -i 2 -link -g",
+        "$ hccn_tool -g -link -i 2",
+        "sudo hccn_tool -i 2 -link -g | head",
+    ],
+)
+def test_the_command_line_says_which_chip(command: str) -> None:
+    assert told(report_on(f"{command}\nlink status: UP\n")) == {(2, "link_up", "roce"): 1.0}
+
+
+def test_a_prefix_says_it_too_and_wins() -> None:
+    text = "hccn_tool -i 0 -link_stat -g\n[devid 3]link up count       : 7\n"
+    assert told(report_on(text)) == {(3, "link_recovery_errors_total", "roce"): 7.0}
+
+
+def test_the_reader_says_it_where_the_text_does_not() -> None:
+    outputs = tuple(Output(f"hccn_tool -i {n} -link -g", str(n), "link status: UP\n", status=0) for n in (4, 12))
+    report = parse(Capture(PARSER.name, "link", POLLS["link"].request, outputs))
+    assert set(told(report)) == {(4, "link_up", "roce"), (12, "link_up", "roce")}
+
+
+def test_answers_of_one_chip_are_one_device() -> None:
+    text = (
+        text_of("link").split("\n\n")[0] + "\n\nhccn_tool -i 0 -stat -g\npacket statistics:\nroce_new_pkt_rty_num:4\n"
+    )
+    report = report_on(text)
+    assert [device.index for device in report.devices] == [0]
+    assert told(report) == {(0, "link_up", "roce"): 1.0, (0, "link_replay_errors_total", "roce"): 4.0}
+
+
+def test_what_other_commands_printed_between_is_left_out() -> None:
+    text = "hccn_tool -i 1 -link -g\nlink status: UP\n> cat /tmp/old\nlink status: DOWN\n"
+    assert told(report_on(text)) == {(1, "link_up", "roce"): 1.0}
+
+
+def test_counters_of_packets_with_errors_have_no_row_and_are_no_unknown_fields() -> None:
+    report = report_on("hccn_tool -i 5 -stat -g\npacket statistics:\nroce_rx_err_pkt_num:11\n")
+    assert (told(report), report.unknown_fields, [device.index for device in report.devices]) == ({}, (), [5])
+
+
+def test_a_text_without_a_chip_and_without_a_reading_lists_none() -> None:
+    assert report_on("vnic link status: UP\nvnic ipaddr: 192.0.2.1\n") == Report()
+
+
+def test_another_tools_output_is_its_own() -> None:
+    assert report_on("| npu-smi 23.0.1    Version: 23.0.1 |\n").outcome == "not_mine"
+
+
+def test_it_asks_each_chip_that_others_list_and_measures_nothing_itself() -> None:
+    lines = [line for poll in PARSER.polls for line in poll.request.alternatives]  # type: ignore[union-attr]  # all are commands
+    assert not any(poll.lists_devices for poll in PARSER.polls)
+    assert all(isinstance(poll.request, Command) and poll.request.per == "device" for poll in PARSER.polls)
+    assert all("{device}" in line and "-g" in line for line in lines)
+    assert not {"-bandwidth", "-ping", "-optical", "-s"} & {word for line in lines for word in line}

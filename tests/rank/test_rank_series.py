@@ -1,0 +1,63 @@
+"""Ranks on devices: by physical id, on the page and in the document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import snapshot_kit as kit
+from telemetry_exporters import json
+from telemetry_exporters.prometheus import text_page
+from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
+
+RANKS = NodeRanks("1", {0: 36, 1: 37})
+
+
+def npu(number, **more):
+    return kit.device(number, kit.reading("power_watts", 90.0), vendor="ascend", model="910B3", **more)
+
+
+def page(*devices, ranks=RANKS):
+    return text_page(kit.snapshot(*with_ranks(devices, ranks))).decode()
+
+
+def series(text):
+    return [line for line in text.splitlines() if line.startswith("accelerator_rank_info{")]
+
+
+def test_rank_37_is_a_card() -> None:
+    first, second = series(page(npu(0), npu(1)))
+    assert 'rank="36"' in first
+    assert 'device="1"' in second
+    assert 'rank="37"' in second
+    assert 'server="1"' in second
+    assert second.endswith("} 1.0")
+
+
+def test_the_server_is_no_fact_of_the_device() -> None:
+    (info,) = [line for line in page(npu(0)).splitlines() if line.startswith("accelerator_info{")]
+    assert "server" not in info
+    assert "rank" not in info
+
+
+def test_the_physical_id_is_what_the_tool_tells_or_else_the_index() -> None:
+    told = replace(npu(0), facts=(("phy_id", "1"),))
+    assert 'rank="37"' in series(page(told))[0]
+
+
+def test_other_vendors_lost_devices_and_doubtful_ones_have_no_rank() -> None:
+    nvidia = kit.device(0, kit.reading("power_watts", 90.0))
+    lost = replace(npu(0), up=False)
+    assert series(page(nvidia, lost, npu(5))) == []
+    assert series(page(npu(0), replace(npu(1), index=0))) == []
+
+
+def test_the_document_tells_the_rank_like_any_reading() -> None:
+    snapshot = kit.snapshot(*with_ranks((npu(1),), RANKS))
+    (device,) = json.document(snapshot)["devices"]
+    assert device["readings"]["rank_info"] == {"37": 1.0}
+    assert device["origin"]["rank_info"] == "rank-table"
+
+
+def test_without_ranks_nothing_changes() -> None:
+    devices = (npu(0), npu(1))
+    assert with_ranks(devices, NodeRanks()) is devices

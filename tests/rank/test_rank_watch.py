@@ -1,0 +1,104 @@
+"""The rank table's file: read when it comes, when it changes and when the settings do; never used when it is bad."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rank_kit import version_1, written
+from telemetry_daemon.ranks import RankWatch, names_of_node, read
+from telemetry_daemon.settings import RankSettings
+from telemetry_parsers.merge.ranks import NodeRanks
+from telemetry_parsers.ranktable import RankTableError
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "hccl.json"
+
+
+@pytest.fixture
+def put():
+    return []
+
+
+@pytest.fixture
+def watch(path, put):
+    return RankWatch(RankSettings(str(path), "10.0.0.1"), put.append)
+
+
+def test_the_ranks_of_this_node_by_chip(path, watch, put):
+    path.write_text(written(version_1()))
+    watch.look()
+    assert [(dict(ranks.by_chip), ranks.server) for ranks in put] == [({0: 2, 1: 3}, "1")]
+
+
+def test_the_servers_id_is_shown_on_demand_only(path, watch, put):
+    path.write_text(written(version_1()))
+    watch.configure(RankSettings(str(path), "10.0.0.1", map_addresses=False))
+    watch.look()
+    assert put[0].server == "10.0.0.1"
+
+
+def test_a_table_is_read_once_and_again_when_it_changes(path, watch, put):
+    path.write_text(written(version_1()))
+    for _ in range(3):
+        watch.look()
+    assert len(put) == 1
+    replaced = path.with_name("next")
+    replaced.write_text(written(version_1(chips=3)))
+    replaced.replace(path)
+    watch.look()
+    assert [dict(ranks.by_chip) for ranks in put[1:]] == [{0: 3, 1: 4, 2: 5}]
+
+
+def test_a_table_may_come_later_and_go_again(path, watch, put):
+    watch.look()
+    path.write_text(written(version_1()))
+    watch.look()
+    path.unlink()
+    watch.look()
+    assert [len(ranks.by_chip) for ranks in put] == [0, 2, 0]
+
+
+@pytest.mark.parametrize("bad", ["{", written({**version_1(), "status": "initializing"}), "\xff\xfe"])
+def test_a_bad_or_unfinished_table_takes_the_ranks_away(path, watch, put, bad):
+    path.write_text(written(version_1()))
+    watch.look()
+    path.write_bytes(bad.encode("latin-1"))
+    watch.look()
+    assert put[-1] == NodeRanks()
+
+
+def test_a_folder_or_a_pipe_is_no_table(path, watch, put):
+    os.mkfifo(path)
+    watch.look()
+    assert put == [NodeRanks()]
+
+
+def test_without_a_setting_there_are_no_ranks(path, watch, put):
+    path.write_text(written(version_1()))
+    watch.look()
+    watch.configure(RankSettings())
+    watch.look()
+    assert put[-1] == NodeRanks()
+
+
+def test_in_words_for_the_operator(path):
+    path.write_text(written(version_1()))
+    found = read(RankSettings(str(path), "10.0.0.1"), frozenset)
+    assert found.text == "version 1.0, 4 ranks on 2 servers, 2 here"
+    with pytest.raises(RankTableError, match="none of the servers is this node"):
+        read(RankSettings(str(path)), frozenset)
+
+
+def test_a_byte_order_mark_does_no_harm(path):
+    path.write_text("\ufeff" + written(version_1()), encoding="utf-8")
+    assert len(read(RankSettings(str(path), "10.0.0.1"), frozenset).ranks.by_chip) == 2
+
+
+def test_a_node_goes_by_its_name_and_its_addresses_but_not_by_the_loopback():
+    names = names_of_node()
+    assert os.uname().nodename in names
+    assert not {"127.0.0.1", "::1", ""} & names

@@ -1,0 +1,159 @@
+"""Rank tables are read strictly: every error names its place, and no rank is guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from captures_kit import in_ci, shared_files, shared_folder, shared_text
+from rank_kit import version_1, version_2, written
+from telemetry_parsers.ranktable import RankTableError, ranks_of, read_rank_table
+
+HERE = frozenset({"node1", "198.51.100.1", "fe80::1"})
+
+
+def problem(text: str) -> str:
+    with pytest.raises(RankTableError) as caught:
+        read_rank_table(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.2"])
+def test_versions_1(version: str) -> None:
+    table = read_rank_table(written(version_1(version=version)))
+    assert (table.version, [server.id for server in table.servers]) == (version, ["10.0.0.0", "10.0.0.1"])
+    assert [(rank.rank, rank.chip, rank.server.ordinal) for rank in table.ranks] == [
+        (0, 0, 0),
+        (1, 1, 0),
+        (2, 0, 1),
+        (3, 1, 1),
+    ]
+
+
+def test_version_1_2_with_its_further_keys() -> None:
+    table = version_1(version="1.2")
+    table["super_pod_list"] = [{"super_pod_id": "0", "server_list": [{"server_id": "10.0.0.0"}]}]
+    table["server_list"][0]["device"][0]["super_device_id"] = "37748736"
+    assert len(read_rank_table(written(table)).ranks) == 4
+
+
+def test_version_2() -> None:
+    table = read_rank_table(written(version_2()))
+    assert [server.id for server in table.servers] == ["pod0", "pod1"]
+    assert [(rank.rank, rank.chip, rank.server.id) for rank in table.ranks][2:] == [(2, 0, "pod1"), (3, 1, "pod1")]
+
+
+def test_nothing_is_read_before_the_table_is_complete() -> None:
+    table = read_rank_table('{"status": "initializing", "version": "1.0"}')
+    assert (table.status, table.ranks) == ("initializing", ())
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda t: t.pop("status"), "status: is missing"),
+        (lambda t: t.update(version="3.0"), "version: 3.0 is none of 1.0, 1.2 and 2.0"),
+        (lambda t: t.pop("server_list"), "server_list: must be a list"),
+        (lambda t: t["server_list"].append("x"), "server_list[2]: must be an object"),
+        (lambda t: t["server_list"][1].pop("server_id"), "server_list[1].server_id: is missing"),
+        (lambda t: t["server_list"][0]["device"][1].pop("rank_id"), "server_list[0].device[1].rank_id: is missing"),
+        (
+            lambda t: t["server_list"][0]["device"][1].update(rank_id="one"),
+            'server_list[0].device[1].rank_id: must be a whole number, not "one"',
+        ),
+        (
+            lambda t: t["server_list"][0]["device"][1].update(device_id=True),
+            "server_list[0].device[1].device_id: must be a whole number, not true",
+        ),
+        (lambda t: t["server_list"][0].update(host_ip=4), "server_list[0].host_ip: must be a text in quotes"),
+        (lambda t: t.update(server_count="3"), "server_count: says 3, and 2 are listed"),
+        (lambda t: t["server_list"][1]["device"][0].update(rank_id="0"), "rank 0 is listed 2 times"),
+        (
+            lambda t: t["server_list"][1]["device"][0].update(device_id="1"),
+            "device 1 has 2 ranks on server 10.0.0.1",
+        ),
+        (lambda t: [server.update(device=[]) for server in t["server_list"]], "the table lists no rank"),
+    ],
+)
+def test_errors_name_their_place(change, text: str) -> None:
+    table = version_1()
+    change(table)
+    assert problem(written(table)).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda t: t.update(rank_count=5), "rank_count: says 5, and 4 are listed"),
+        (lambda t: t["rank_list"][0].pop("device_id"), "rank_list[0].device_id: is missing"),
+        (
+            lambda t: [rank.pop("level_list") for rank in t["rank_list"]],
+            "device 0 has 2 ranks in a table that names no servers",
+        ),
+    ],
+)
+def test_errors_of_version_2(change, text: str) -> None:
+    table = version_2()
+    change(table)
+    assert problem(written(table)).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "line 1: is not JSON: it ends here"),
+        ('{\n "status": "completed",  // done\n "version": "1.0"}', "line 2: is not JSON: it has no comments"),
+        ('{"a": [{\n},\n...\n]}', "line 3: is not JSON: the dots stand for something"),
+        ('{"a": [1,\n]}', "line 2: is not JSON: take out the comma before the closing bracket"),
+        ('{"a": 1\n "b": 2}', "line 2: is not JSON: Expecting ',' delimiter at column 2"),
+        ("[]", "the document: must be an object"),
+        ("[" * 200_000, "is not JSON that can be read"),
+        ('{"rank_count": ' + "9" * 5000 + "}", ""),
+    ],
+)
+def test_what_is_no_json_is_refused_with_its_line(text: str, told: str) -> None:
+    assert problem(text).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted", "ranks"),
+    [
+        (HERE, "", [2, 3]),
+        ({"10.0.0.0"}, "", [0, 1]),
+        ({"203.0.113.1"}, "", [2, 3]),
+        (HERE, "10.0.0.0", [0, 1]),
+        (set(), "198.51.100.0", [0, 1]),
+    ],
+)
+def test_this_nodes_server_is_the_wanted_one_or_the_one_with_its_names(names, wanted: str, ranks: list[int]) -> None:
+    assert [rank.rank for rank in ranks_of(read_rank_table(written(version_1())), names, wanted)] == ranks
+
+
+def test_the_only_server_is_this_node() -> None:
+    assert len(ranks_of(read_rank_table(written(version_1(servers=1))), {"elsewhere"})) == 2
+
+
+@pytest.mark.parametrize(
+    ("servers", "names", "wanted", "text"),
+    [
+        (2, {"elsewhere"}, "", "none of the servers is this node: 10.0.0.0, 10.0.0.1; set rank_table_server"),
+        (2, {"10.0.0.0", "10.0.0.1"}, "", "several of the servers are this node: 10.0.0.0, 10.0.0.1; set"),
+        (1, {"10.0.0.0"}, "10.9.9.9", "none of the servers is rank_table_server 10.9.9.9: 10.0.0.0; set"),
+        (9, set(), "", "none of the servers is this node: 10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4 and 4 more"),
+    ],
+)
+def test_a_node_that_cannot_be_found_is_told(servers: int, names, wanted: str, text: str) -> None:
+    with pytest.raises(RankTableError) as caught:
+        ranks_of(read_rank_table(written(version_1(servers=servers))), names, wanted)
+    assert str(caught.value).startswith(text)
+
+
+def test_the_vendors_examples_are_refused_for_their_comments() -> None:
+    if shared_folder() is None:
+        assert not in_ci(), "no shared captures although this is CI"
+        pytest.skip("no shared captures: set TELEMETRY_SHARED, or put the folder 'shared' beside the repository")
+    found = {}
+    for path in shared_files("ranktable"):
+        text = shared_text(path)
+        found[path.stem] = problem(text[text.index("{") :])
+    comment = "line 2: is not JSON: it has no comments; take the comment out"
+    assert found == dict.fromkeys(("hccl-v1.0-1.json", "hccl-v1.2-2.json", "hccl-v2.0-3.json"), comment)
