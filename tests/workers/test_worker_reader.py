@@ -159,6 +159,17 @@ def test_a_lost_driver_costs_a_new_process_now_and_then(
     assert len(launcher.pids) == 2
 
 
+def test_no_worker_is_started_where_none_of_the_folders_is(worker: Worker, tmp_path: Path) -> None:
+    reader = WorkerReader("naughty", worker, str(tmp_path))
+    poll = Poll("all", Files(globs=("/sys/drivers/*/busy", "/proc/nothing/*")), deadline=PATIENCE_SECONDS)
+    failure = reader.read(poll, Targets()).failure
+    assert failure is not None
+    assert (failure.state, worker.pid) == ("missing", None)
+    (tmp_path / "sys" / "drivers").mkdir(parents=True)
+    assert reader.read(poll, Targets()).outputs == ()
+    assert worker.pid is not None
+
+
 def test_files_lie_below_the_configured_root(worker: Worker, tmp_path: Path) -> None:
     (tmp_path / "sys").mkdir()
     (tmp_path / "sys" / "vendor").write_text("0x1002\n")

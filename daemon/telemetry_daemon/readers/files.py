@@ -40,6 +40,19 @@ def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
     return tuple(sorted(outputs, key=lambda output: output.name))
 
 
+def is_there(request: Files, root: str) -> bool:
+    """Whether any folder in which a pattern begins exists; a look that no driver can hold up."""
+    patterns = (*request.globs, *request.links, *request.binary)
+    return any(os.path.exists(_beginning(root.rstrip("/"), pattern)) for pattern in patterns)  # noqa: PTH110  (paths are texts here)
+
+
+def _beginning(root: str, pattern: str) -> str:
+    """The part of a pattern that is no pattern."""
+    parts = pattern.strip("/").split("/")
+    fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return "/".join([root or "/", *parts[:fixed]])
+
+
 def _read_all(root: str, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Output]:
     names: set[str] = set()
     for pattern in patterns:
@@ -97,10 +110,8 @@ def _content(path: str) -> bytes:
 
 def _why_nothing(root: str, pattern: str) -> Iterable[Output]:
     """Nothing if there is nothing; an error if the folder where the pattern begins may not be looked into."""
-    parts = pattern.strip("/").split("/")
-    fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
     try:
-        with os.scandir("/".join([root or "/", *parts[:fixed]])):
+        with os.scandir(_beginning(root, pattern)):
             return
     except (FileNotFoundError, NotADirectoryError):
         return

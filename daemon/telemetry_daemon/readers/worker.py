@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.files import is_there
 from telemetry_daemon.readers.process import NOT_FOR_CHILDREN, Launcher, launch
 from telemetry_daemon.readers.worker_link import GoneError, LateError, Link, OverflowingError
 from telemetry_parsers.codec.captures import (
@@ -20,7 +21,7 @@ from telemetry_parsers.codec.captures import (
     request_to_plain,
 )
 from telemetry_parsers.codec.fields import Fields
-from telemetry_parsers.model import REASONS, Capture, Failure, Library, Output, Plain, Poll, Reason, State
+from telemetry_parsers.model import REASONS, Capture, Failure, Files, Library, Output, Plain, Poll, Reason, State
 
 _LONGEST_BACK_OFF_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
@@ -310,16 +311,10 @@ class WorkerReader:
         return () if pid is None else (pid,)
 
     def _answer(self, poll: Poll) -> tuple[tuple[Output, ...], Failure | None]:
-        if self._closed.is_set():
-            return (), Failure("failed", "killed", f"{self._source}: the reader is closed")
-        target = ""
-        if isinstance(poll.request, Library):
-            target = self._worker.readers.get(poll.request.reader, "")
-            if not target:
-                text = f"no library reader named {poll.request.reader!r} is installed"
-                return (), Failure("missing", None, text)
-            if self._missing is not None and time.monotonic() < self._look_again:
-                return (), self._missing
+        refusal = self._refusal(poll)
+        if refusal is not None:
+            return (), refusal
+        target = self._worker.readers[poll.request.reader] if isinstance(poll.request, Library) else ""
         payload = {"request": request_to_plain(poll.request), "reader": target, "root": self._root}
         try:
             outputs, failure = _read_result(self._worker.call("read", payload, poll.deadline))
@@ -330,6 +325,20 @@ class WorkerReader:
         if failure is not None:
             self._renew(failure)
         return outputs, failure
+
+    def _refusal(self, poll: Poll) -> Failure | None:
+        """Why no worker is asked, None when one is."""
+        request = poll.request
+        if self._closed.is_set():
+            return Failure("failed", "killed", f"{self._source}: the reader is closed")
+        if isinstance(request, Library) and request.reader not in self._worker.readers:
+            return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
+        if isinstance(request, Library) and self._missing is not None and time.monotonic() < self._look_again:
+            return self._missing
+        if isinstance(request, Files) and not is_there(request, self._root):
+            # On a node without such cards no process is kept for them.
+            return Failure("missing", None, f"{self._source}: none of the folders to read is there")
+        return None
 
     def _renew(self, failure: Failure) -> None:
         """A fresh process sees a library that has come, or come back."""

@@ -348,7 +348,7 @@ PARSER = SourceParser(
         ),
         Poll(
             name="processes",
-            request=Files(globs=(*_NODES, f"{_KFD}/proc/*/vram_*")),
+            request=Files(globs=(*_of_each("vendor"), *_NODES, f"{_KFD}/proc/*/vram_*"), skip_when=_ASLEEP),
             tier="slow",
             interval=60.0,
             deadline=5.0,
