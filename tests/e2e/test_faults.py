@@ -47,7 +47,7 @@ def test_a_good_tool_is_read(tmp_path, tools):
             'telemetry_devices{model="MTT S80",vendor="moorethreads"} 1.0',
         ):
             assert line in page.splitlines(), line
-        assert running.get("/readyz")[0] == 200
+        running.until(lambda: running.get("/readyz")[0] == 200)
 
 
 Fault = Callable[[ToolFolder], object]

@@ -251,8 +251,8 @@ RUNNING = (
         {CORE: "70.1x120"},
         cool={"accelerator_fan_ratio{{D}}": "0x120", CORE: "70x120"},
     ),
-    _case("AcceleratorThermalThrottling", 'accelerator_throttled{{D},reason="hw_thermal_slowdown"}', 1, 0),
-    _case("AcceleratorPowerBrake", 'accelerator_throttled{{D},reason="hw_power_brake_slowdown"}', 1, 0),
+    _case("AcceleratorThermalThrottling", 'accelerator_throttled{{D},reason="hw_thermal"}', 1, 0),
+    _case("AcceleratorPowerBrake", 'accelerator_throttled{{D},reason="hw_power_brake"}', 1, 0),
     Case(
         "AcceleratorIdleWithMemoryHeld",
         {"accelerator_busy_seconds_total{{D}}": "0+1.1x120", "accelerator_memory_used_ratio{{D}}": "0.51x120"},

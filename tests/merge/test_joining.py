@@ -106,3 +106,11 @@ def test_readings_of_a_device_that_the_newest_list_lacks_are_dropped():
         (BUS0, True, {"power_watts": 50.0, "fan_ratio": 0.5}),
         (BUS1, False, {}),
     ]
+
+
+def test_what_an_older_poll_saw_of_a_card_that_is_down_since_is_not_shown():
+    """The newest list says that it is there, and that it does not answer."""
+    slow = told("tool", [(card(0, bus_id=BUS0), {"fan_ratio": 0.5})], poll="slow", life=180, lists_devices=False)
+    fast = told("tool", [(card(0, bus_id=BUS0, up=False), {})], taken=5.0)
+    (device,) = Node().see(slow, fast, now=6.0).devices
+    assert (device.up, numbers(device)) == (False, {})

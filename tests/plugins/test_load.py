@@ -250,7 +250,7 @@ def test_library_readers_come_through_their_own_group(site: plugin_kit.Site) -> 
     site.install("telemetry-a", entries, {"module_a": text})
     site.install("telemetry-b", {"telemetry.readers/acme": "module_b:READER"}, {"module_b": READER % "b"})
     with site.load() as loaded:
-        assert loaded.readers == {"acme": "module_a:READER"}
+        assert loaded.readers["acme"] == "module_a:READER"
         assert read(loaded.parsers[-1]) == ["a"]
         assert [(failure.plugin, failure.text) for failure in loaded.failures] == [
             (

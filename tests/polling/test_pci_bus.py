@@ -26,15 +26,25 @@ def test_cards_and_sleepers(tmp_path):
     """A card that falls asleep is seen within five seconds, a new card within a minute."""
     bus = Bus(tmp_path)
     bus.put("0000:1a:00.0")
-    assert bus.bus.view("moorethreads") == PciView(1, 0)
+    assert bus.bus.view("moorethreads") == PciView(1, 0, ("0000:1a:00.0",))
     bus.put("0000:1a:00.0", "suspended")
     bus.put("0000:1b:00.0")
     bus.now = 4.9
-    assert bus.bus.view("moorethreads") == PciView(1, 0)
+    assert bus.bus.view("moorethreads") == PciView(1, 0, ("0000:1a:00.0",))
     bus.now = 5.0
-    assert bus.bus.view("moorethreads") == PciView(1, 1)
+    assert bus.bus.view("moorethreads") == PciView(1, 1, ("0000:1a:00.0",))
     bus.now = 60.0
-    assert bus.bus.view("moorethreads") == PciView(2, 1)
+    assert bus.bus.view("moorethreads") == PciView(2, 1, ("0000:1a:00.0", "0000:1b:00.0"))
+    assert bus.bus.counts() == {"moorethreads": 2}
+
+
+def test_a_card_of_a_virtual_machine_is_on_the_bus_and_nobodys_here(tmp_path):
+    """No tool of this host lists it, so it is not missing when none does."""
+    bus = Bus(tmp_path)
+    bus.put("0000:1a:00.0")
+    bus.put("0000:1b:00.0")
+    (tmp_path / "0000:1b:00.0" / "driver").symlink_to("../../../bus/pci/drivers/vfio-pci")
+    assert bus.bus.view("moorethreads") == PciView(1, 0, ("0000:1a:00.0",))
     assert bus.bus.counts() == {"moorethreads": 2}
 
 

@@ -112,6 +112,19 @@ def test_no_device_although_the_bus_has_some(tmp_path):
     assert (verdict.state, verdict.reason) == ("failed", "driver_gone")
 
 
+@pytest.mark.parametrize(
+    ("addresses", "told"),
+    [((), []), (("0000:1a:00.0",), []), (("0000:1a:00.0", "0000:1b:00.0"), ["PCI bus"])],
+)
+def test_fewer_devices_than_the_bus_has_are_a_problem(tmp_path, addresses, told):
+    """Whatever the vendor, the source says so, and what it read stands."""
+    bench = Bench(tmp_path, pci=PciView(len(addresses), 0, addresses))
+    bench.tools.prints("acme-smi", "81.5\n")
+    answer = bench.ask()
+    assert answer.verdict.state == "ok"
+    assert [problem.where for problem in answer.report.problems] == told
+
+
 def test_a_limit_cuts_the_deadline(tmp_path):
     """A command's own time limit holds, whatever the configured deadline is."""
     bench = Bench(tmp_path, SourceSettings(deadline=20.0))

@@ -76,6 +76,22 @@ def test_only_a_suspended_card_sleeps(tmp_path: Path, status: str | None, suspen
     assert [device.suspended for device in scan(tmp_path)] == [suspended]
 
 
+@pytest.mark.parametrize(
+    ("driver", "given_away"),
+    [
+        ("nvidia", False),
+        ("vfio-pci", True),
+        ("nvgrace-gpu-vfio-pci", True),
+        ("mlx5_vfio_pci", True),
+        ("pci-stub", True),
+    ],
+)
+def test_a_card_whose_driver_only_holds_it_was_given_away(tmp_path: Path, driver: str, given_away: bool) -> None:
+    folder = add(tmp_path, "0000:18:00.0", "0x10de", "0x030200")
+    (folder / "driver").symlink_to(f"../../../../bus/pci/drivers/{driver}")
+    assert [device.given_away for device in scan(tmp_path)] == [given_away]
+
+
 def test_devices_are_in_order_and_in_lower_case(tmp_path: Path) -> None:
     for bus_id in ("10000:01:00.0", "0000:C9:00.0", "0000:0a:00.0"):
         add(tmp_path, bus_id, "0x10de", "0x030200")

@@ -6,7 +6,7 @@ import pytest
 
 from telemetry_daemon.state import health
 from telemetry_daemon.state.health import Verdict
-from telemetry_parsers.model import Capture, Command, Device, Failure, Poll, Problem, Report
+from telemetry_parsers.model import Capture, Command, Device, Failure, Poll, Problem, Report, SourceReport
 
 REQUEST = Command((("tool",),))
 POLL = Poll("readings", REQUEST, interval=15.0)
@@ -122,3 +122,14 @@ def test_source_state(verdicts, now, expected):
 def test_a_failure_is_a_problem_of_its_source():
     """What a failed poll said stands among the source's problems."""
     assert [(p.where, p.text) for p in status(OK, FAILED).problems] == [("readings", "10 s")]
+
+
+def test_what_several_polls_tell_alike_is_one_problem():
+    """A lost card is one problem of its source, however many polls notice it."""
+    lost = Report(devices=(Device("nvidia"),), problems=(Problem("GPU 0", "it is lost"),))
+    reports = [
+        SourceReport("tool", poll, "nvidia", (), True, 2.0, 100.0, 110.0, lost) for poll in ("fast", "inventory")
+    ]
+    healths = [health.attempt("tool", POLL, capture(), OK, 15.0, None)]
+    found = health.status("tool", "nvidia", healths, reports, (), cpu_seconds=0.0, now=101.0)
+    assert found.problems == (Problem("GPU 0", "it is lost"),)

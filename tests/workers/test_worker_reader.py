@@ -145,6 +145,21 @@ def test_a_missing_library_keeps_no_process(worker: Worker, launcher: CountingLa
     assert not worker_kit.alive(launcher.pids[0])
 
 
+def test_a_missing_library_costs_its_source_one_process_a_minute(
+    worker: Worker, launcher: CountingLauncher, clock: HandClock
+) -> None:
+    """However many polls ask for it."""
+    reader = WorkerReader("naughty", worker, clock=clock)
+    for _ in range(5):
+        capture = reader.read(Poll("all", Library("naughty", ("refuse missing -",))), Targets())
+        assert failure(capture).state == "missing"
+        clock.seconds += 10
+    assert len(launcher.pids) == 1
+    clock.seconds += 10
+    assert reader.read(Poll("all", Library("naughty", ("power",))), Targets()).failure is None
+    assert len(launcher.pids) == 2
+
+
 @pytest.mark.parametrize("reason", ["driver_gone", "library_mismatch"])
 def test_a_lost_driver_costs_a_new_process_now_and_then(
     worker: Worker, launcher: CountingLauncher, clock: HandClock, reason: str

@@ -39,7 +39,7 @@ class PciBus:
         """How many accelerators of each vendor there are."""
         with self._lock:
             self._look()
-            return {vendor: view.count for vendor, view in sorted(self._views.items())}
+            return pci.counts(sorted(self._devices, key=lambda device: device.vendor))
 
     def _look(self) -> None:
         now = self._monotonic()
@@ -48,6 +48,9 @@ class PciBus:
             self._devices = pci.scan(self._root)
         if now - self._looked >= LOOK_AGAIN_SECONDS:
             self._looked = now
-            asleep = Counter(d.vendor for d in self._devices if pci.is_suspended(d.bus_id, self._root))
-            counts = pci.counts(self._devices)
-            self._views = {vendor: PciView(count, asleep[vendor]) for vendor, count in counts.items()}
+            ours = [device for device in self._devices if not device.given_away]
+            asleep = Counter(d.vendor for d in ours if pci.is_suspended(d.bus_id, self._root))
+            self._views = {
+                vendor: PciView(count, asleep[vendor], tuple(d.bus_id for d in ours if d.vendor == vendor))
+                for vendor, count in pci.counts(ours).items()
+            }

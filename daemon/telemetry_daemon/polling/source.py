@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.cross_check import unlisted
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.settings import SourceSettings
@@ -21,10 +22,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PciView:
-    """What the PCI bus says of one vendor's devices."""
+    """What the PCI bus says of one vendor's devices, those that were given to virtual machines left out."""
 
     count: int = 0
     suspended: int = 0
+    addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Source:
                 break
             if not reader.reject(capture):
                 break
-        return Answer(capture, report, judge(capture, report, pci.count))
+        return Answer(capture, self._cross_checked(poll, report, pci), judge(capture, report, pci.count))
 
     def close(self) -> None:
         """End whatever runs."""
@@ -96,6 +98,13 @@ class Source:
     def left_behind(self) -> tuple[int, ...]:
         """The processes that did not end when the source was closed."""
         return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.left_behind()))
+
+    def _cross_checked(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
+        """The report, with a problem when it lists fewer devices than there are on the bus."""
+        if report is None or report.outcome != "ok" or not poll.lists_devices:
+            return report
+        problem = unlisted(report.devices, self.parser.vendor, pci.addresses)
+        return report if problem is None else replace(report, problems=(*report.problems, problem))
 
     def _parse(self, capture: Capture) -> Report | None:
         if capture.failure is not None:

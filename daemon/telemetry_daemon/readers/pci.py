@@ -12,16 +12,21 @@ PCI_DEVICES = Path("/sys/bus/pci/devices")
 _DISPLAY = 0x03
 _COPROCESSOR = 0x0B40
 _ACCELERATOR = 0x12
+_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
 
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """An accelerator on the bus; `suspended` is None where the kernel doesn't say."""
+    """An accelerator on the bus; `suspended` is None where the kernel doesn't say.
+
+    One that was given away belongs to a virtual machine, and no tool of this host lists it.
+    """
 
     bus_id: str
     vendor: str
     class_code: int
     suspended: bool | None
+    given_away: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ def _device(folder: Path) -> PciDevice | None:
         return None
     if vendor.but_not and _hexadecimal(folder / "device") in vendor.but_not:
         return None
-    return PciDevice(bus_id, vendor.name, class_code, _is_suspended(folder))
+    return PciDevice(bus_id, vendor.name, class_code, _is_suspended(folder), _is_given_away(folder))
 
 
 def _on_first_bus(bus_id: str) -> bool:
@@ -104,6 +109,15 @@ def _on_first_bus(bus_id: str) -> bool:
 def _is_suspended(folder: Path) -> bool | None:
     status = _read(folder / "power" / "runtime_status")
     return None if not status else status == "suspended"
+
+
+def _is_given_away(folder: Path) -> bool:
+    """Whether it is bound to one of the drivers that only hold devices for virtual machines."""
+    try:
+        driver = (folder / "driver").readlink().name
+    except OSError:  # bound to none
+        return False
+    return driver in _FOR_GUESTS or driver.endswith(("-vfio-pci", "_vfio_pci"))
 
 
 def _hexadecimal(path: Path) -> int:

@@ -274,10 +274,13 @@ class WorkerReader:
     that files are read below: in a container the host's own may lie elsewhere.
     """
 
-    def __init__(self, source: str, worker: Worker, root: str = "/") -> None:
+    def __init__(
+        self, source: str, worker: Worker, root: str = "/", clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._source = source
         self._worker = worker
         self._root = root
+        self._clock = clock
         self._closed = threading.Event()
         self._missing: Failure | None = None
         self._look_again = 0.0
@@ -333,7 +336,7 @@ class WorkerReader:
             return Failure("failed", "killed", f"{self._source}: the reader is closed")
         if isinstance(request, Library) and request.reader not in self._worker.readers:
             return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
-        if isinstance(request, Library) and self._missing is not None and time.monotonic() < self._look_again:
+        if isinstance(request, Library) and self._missing is not None and self._clock() < self._look_again:
             return self._missing
         if isinstance(request, Files) and not is_there(request, self._root):
             # On a node without such cards no process is kept for them.
@@ -344,7 +347,7 @@ class WorkerReader:
         """A fresh process sees a library that has come, or come back."""
         missing = failure.state == "missing"
         if missing:
-            self._missing, self._look_again = failure, time.monotonic() + _LOOK_AGAIN_SECONDS
+            self._missing, self._look_again = failure, self._clock() + _LOOK_AGAIN_SECONDS
         lost = failure.reason in ("library_mismatch", "driver_gone")
         if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
             self._worker.stop()

@@ -123,11 +123,18 @@ def status(
         detail=worst.detail,
         up=up,
         version=facts.get("tool_version"),
-        problems=(*_failure_problem(worst), *(p for report in known for p in report.problems), *merge_problems),
+        problems=_told_once(
+            (*_failure_problem(worst), *(p for report in known for p in report.problems), *merge_problems)
+        ),
         unknown_fields=tuple(sorted({field for report in known for field in report.unknown_fields})),
         polls=tuple(healths),
         cpu_seconds=cpu_seconds,
     )
+
+
+def _told_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """A card that is lost is one problem, however many polls tell of it."""
+    return tuple(dict.fromkeys(problems))
 
 
 def _failure_problem(health: Health) -> tuple[Problem, ...]:

@@ -30,7 +30,17 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "mx-smi": ("MX-SMI", "mx-smi", "MetaX System Management", "HT-SMI", "ht-smi", "Mars System Management"),
         "ixsmi": ("IX-ML", "ixsmi"),
         "efsmi": ("EFSMI", "Enflame System Management"),
-        "xpu-smi": ("XPU-SMI", "XPUSMI LOG", "xpu-smi"),
+        "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
+        "xpu-smi": (
+            "Intel XPU",
+            "Intel(R)",
+            "Xe Link",
+            "GPU Engines",
+            "PCI BDF Address",
+            "pci_bdf_address",
+            "DeviceID",
+            "DeviceId",
+        ),
         "rocm-smi or hy-smi": ('"card0"',),
     }
 )

@@ -1,0 +1,35 @@
+"""What the PCI bus has and a source does not list. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from telemetry_parsers.model import Device, Problem
+
+_MOST_NAMED = 4
+
+
+def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
+    """The problem of a source that lists fewer of its vendor's devices than the bus has; None when it lists them all.
+
+    `addresses` are those on the bus. Which ones are missing is told where every device has an address of its own.
+    """
+    whole = [device for device in devices if device.vendor == vendor and device.parent is None]
+    listed = {device.bus_id for device in whole if device.bus_id is not None}
+    missing = [address for address in addresses if not _is_listed(address, listed)] if len(listed) == len(whole) else []
+    count = max(len(missing), len(addresses) - len(whole))
+    if count <= 0:
+        return None
+    names = _named(missing) if len(missing) == count else ""
+    text = f"{count} of {len(addresses)} devices on the PCI bus {'is' if count == 1 else 'are'} not listed{names}"
+    return Problem("PCI bus", f"{text}: see the kernel's log, or whether this process may see only some of them")
+
+
+def _is_listed(address: str, listed: Iterable[str]) -> bool:
+    """A tool that knows no PCI domain prints `bb:dd.f` only."""
+    return any(address == other or address.endswith(":" + other) for other in listed)
+
+
+def _named(missing: Sequence[str]) -> str:
+    more = " …" if len(missing) > _MOST_NAMED else ""
+    return f" ({' '.join(missing[:_MOST_NAMED])}{more})"

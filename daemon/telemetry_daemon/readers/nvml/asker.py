@@ -1,0 +1,113 @@
+"""Asks one handle: what its driver does not have is asked once, what is not permitted rarely, a lost GPU not at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml.calls import Call
+from telemetry_daemon.readers.nvml.codes import GpuLostError, SessionOverError
+from telemetry_daemon.readers.nvml.fields import MOST_AT_ONCE, Field, plain_value
+from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_parsers.model import Plain
+
+# Permissions change seldom, and to ask costs as much as an answer.
+ASK_AGAIN_SECONDS = 600.0
+# So many vague errors with no answer between them are a lost GPU.
+_MOST_VAGUE = 3
+
+
+class Asker:
+    """The calls on one GPU or MIG instance, from one initialisation to the next."""
+
+    def __init__(self, nvml: Nvml, handle: Any, clock: Callable[[], float]) -> None:
+        self.handle = handle
+        self._nvml = nvml
+        self._clock = clock
+        self._off: dict[str, tuple[int, float]] = {}
+        self._vague = 0
+
+    def answers(self, calls: Iterable[Call]) -> dict[str, Plain]:
+        """Key and answer of each call; an answer may be {"error": number}."""
+        return dict(map(self.answer, calls))
+
+    def answer(self, call: Call) -> tuple[str, Plain]:
+        """The answer of a call, or of what is asked in its place, under the key of the one that answered."""
+        given = self._ask(call)
+        if call.fallback is not None and error_in(given) in codes.FALLS_BACK:
+            return self.answer(call.fallback)
+        return call.key, given
+
+    def fields(self, batch: Sequence[Field]) -> dict[str, Plain]:
+        """Name and answer of each field, in as few calls as may be."""
+        found: dict[str, Plain] = {}
+        wanted = []
+        for field in batch:
+            code = self.off(field.name)
+            if code is None:
+                wanted.append(field)
+            else:
+                found[field.name] = {"error": code}
+        for start in range(0, len(wanted), MOST_AT_ONCE):
+            found.update(self._batch(wanted[start : start + MOST_AT_ONCE]))
+        return found
+
+    def off(self, key: str) -> int | None:
+        """The error for which something is not asked at present, None when it is."""
+        code, until = self._off.get(key, (0, -math.inf))
+        return code if self._clock() < until else None
+
+    def judge(self, key: str, code: int, switches_off: frozenset[int] = codes.SWITCHES_OFF) -> None:
+        """Remember what an error means for the next time; GpuLostError or SessionOverError when there is none."""
+        if code in codes.LOSES_GPU:
+            raise GpuLostError(code)
+        if code in codes.ENDS_SESSION:
+            raise SessionOverError(code)
+        self._vague = self._vague + 1 if code in codes.VAGUE else 0
+        if self._vague >= _MOST_VAGUE:
+            raise GpuLostError(code)
+        self._switch_off(key, code, switches_off)
+
+    def _ask(self, call: Call) -> Plain:
+        off = self.off(call.key)
+        if off is not None:
+            return {"error": off}
+        given = self._nvml.call(call.function, self.handle, *call.arguments, plain=call.plain)
+        if isinstance(given, Refused):
+            self.judge(call.key, given.code)
+            return {"error": given.code}
+        self._vague = 0
+        return given
+
+    def _batch(self, fields: Sequence[Field]) -> dict[str, Plain]:
+        ids = [(field.number, field.scope) for field in fields]
+        off = self.off("FieldValues")
+        if off is not None:
+            return {field.name: {"error": off} for field in fields}
+        given = self._nvml.call("nvmlDeviceGetFieldValues", self.handle, ids)
+        if isinstance(given, Refused):
+            self.judge("FieldValues", given.code)
+            return {field.name: {"error": given.code} for field in fields}
+        self._vague = 0
+        found = {field.name: plain_value(item, field) for field, item in zip(fields, given, strict=True)}
+        for name, value in found.items():
+            self._switch_off(name, error_in(value), codes.FIELD_SWITCHES_OFF)
+        return found
+
+    def _switch_off(self, key: str, code: int | None, switches_off: frozenset[int]) -> None:
+        if code in switches_off and code is not None:
+            self._off[key] = (code, math.inf)
+        elif code == codes.NO_PERMISSION:
+            self._off[key] = (code, self._clock() + ASK_AGAIN_SECONDS)
+
+
+def error_in(answer: Plain) -> int | None:
+    """The number of the error that an answer is, None for one that is a value."""
+    return answer.get("error") if isinstance(answer, dict) else None
+
+
+def is_answered(answer: Plain) -> bool:
+    """Whether an answer is a value."""
+    return answer is not None and error_in(answer) is None

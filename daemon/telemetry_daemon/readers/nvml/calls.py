@@ -1,0 +1,125 @@
+"""The calls of each tier as a table: what is asked of each GPU, and what is asked instead where that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from telemetry_parsers.model import Plain
+
+# sizeof(nvmlMemory_v2_t) | 2 << 24: wheels have it as a constant, but not under one name.
+_MEMORY_V2 = 0x02000028
+
+
+def _same(value: Any) -> Plain:
+    """A number or a text as it is, a pair as a list; some functions of pynvml forget to decode."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _members(*names: str) -> Callable[[Any], Plain]:
+    """The members of a structure as an object."""
+    return lambda found: {name: int(getattr(found, name)) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of pynvml with its arguments after the handle; `key` is what its answer is kept under."""
+
+    key: str
+    function: str
+    arguments: tuple[Any, ...] = ()
+    plain: Callable[[Any], Plain] = field(default=_same)
+    fallback: Call | None = None
+
+
+def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = _same) -> Call:
+    """The call `nvmlDeviceGet…`, kept under its own name and arguments."""
+    key = ".".join((name, *map(str, arguments)))
+    return Call(key, f"nvmlDeviceGet{name}", arguments, plain, fallback)
+
+
+_MEMORY = Call(
+    "MemoryInfo_v2",
+    "nvmlDeviceGetMemoryInfo",
+    (_MEMORY_V2,),
+    _members("total", "reserved", "free", "used"),
+    _call("MemoryInfo", plain=_members("total", "free", "used")),
+)
+_TEMPERATURE = _call("TemperatureV", 0, fallback=_call("Temperature", 0))
+_REASONS = _call("CurrentClocksEventReasons", fallback=_call("CurrentClocksThrottleReasons"))
+_FAN_SPEED = _call("FanSpeed")
+
+SUPPORTED_REASONS = _call("SupportedClocksEventReasons", fallback=_call("SupportedClocksThrottleReasons"))
+MIG_MODE = _call("MigMode")
+COMPUTE_CAPABILITY = _call("CudaComputeCapability")
+# Only where the fields of the power are not known: on drivers before 525, on A100 and older cards.
+POWER_USAGE = _call("PowerUsage")
+PERSISTENT_NAMES = (_call("Name"), _call("UUID"), _call("Serial"))
+
+FAST = (
+    _call("UtilizationRates", plain=_members("gpu", "memory")),
+    _MEMORY,
+    _TEMPERATURE,
+    _call("ClockInfo", 1),
+    _call("ClockInfo", 2),
+    _REASONS,
+    _call("PerformanceState"),
+)
+# What a MIG instance has of its own; all else is its card's.
+FAST_OF_INSTANCE = (_MEMORY,)
+SLOW = (
+    _call("ClockInfo", 0),
+    _call("ClockInfo", 3),
+    _call("MarginTemperature"),
+    _call("CurrPcieLinkGeneration"),
+    _call("CurrPcieLinkWidth"),
+    _call("EncoderUtilization"),
+    _call("DecoderUtilization"),
+    _call("JpgUtilization"),
+    _call("OfaUtilization"),
+    # Locations 2 (device memory) and 7 (SRAM), corrected and uncorrected, since the driver was loaded.
+    *(_call("MemoryErrorCounter", kind, 0, location) for kind in (0, 1) for location in (2, 7)),
+)
+# Where the fields of the limits are not known.
+LIMITS = (
+    _call("EnforcedPowerLimit"),
+    _call("PowerManagementDefaultLimit"),
+    _call("PowerManagementLimitConstraints"),
+)
+INVENTORY = (
+    *(_call("TemperatureThreshold", kind) for kind in (0, 1, 2)),
+    *(_call("MaxClockInfo", domain) for domain in (0, 1, 2, 3)),
+    _call("MaxPcieLinkGeneration"),
+    _call("MaxPcieLinkWidth"),
+    _call("EccMode"),
+    _call("PersistenceMode"),
+    _call("ComputeMode"),
+    _call("MinorNumber"),
+    _call("NumaNodeId"),
+    _call("Architecture"),
+    _call("BoardPartNumber"),
+    _call("VbiosVersion"),
+    _call("GspFirmwareVersion"),
+    _call("ModuleId"),
+    _call("AddressingMode"),
+)
+INVENTORY_OF_INSTANCE = (_call("Attributes_v2", plain=_members("multiprocessorCount", "memorySizeMB")),)
+NUMBER_OF_FANS = _call("NumFans")
+
+
+def fan_speed(fan: int) -> Call:
+    """The speed of one fan; old drivers know of one only."""
+    return _call("FanSpeed_v2", fan, fallback=_FAN_SPEED if fan == 0 else None)
+
+
+def link_state(link: int) -> Call:
+    """Whether a link is up."""
+    return _call("NvLinkState", link)
+
+
+def link_errors(link: int, counter: int) -> Call:
+    """An error counter of a link: 0 replays, 1 recoveries, 2 wrong flits."""
+    return _call("NvLinkErrorCounter", link, counter)

@@ -1,0 +1,102 @@
+"""NVML's error numbers, and what each of them means for the call, the GPU or the library as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from telemetry_parsers.library import ReaderRefusal
+from telemetry_parsers.model import Reason, State
+
+UNINITIALIZED = 1
+INVALID_ARGUMENT = 2
+NOT_SUPPORTED = 3
+NO_PERMISSION = 4
+NOT_FOUND = 6
+INSUFFICIENT_SIZE = 7
+DRIVER_NOT_LOADED = 9
+TIMEOUT = 10
+LIBRARY_NOT_FOUND = 12
+FUNCTION_NOT_FOUND = 13
+GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+OPERATING_SYSTEM = 17
+LIB_RM_VERSION_MISMATCH = 18
+ARGUMENT_VERSION_MISMATCH = 25
+DEPRECATED = 26
+NOT_READY = 27
+GPU_NOT_FOUND = 28
+UNKNOWN = 999
+# Not NVML's: pynvml could not read the text that the library gave.
+UNREADABLE = -1
+
+# A call that gets one of these is not made again before the next initialisation.
+SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED, UNREADABLE})
+# A field, or a link, that does not exist here is an invalid argument to some drivers.
+FIELD_SWITCHES_OFF = SWITCHES_OFF | {INVALID_ARGUMENT}
+# The older form of a call is tried; WSL's driver once answered the newer one of the memory with UNKNOWN.
+FALLS_BACK = SWITCHES_OFF | {UNKNOWN}
+# The GPU is left alone until it is found again.
+LOSES_GPU = frozenset({GPU_IS_LOST, RESET_REQUIRED})
+# Nothing in these by themselves, the loss of the GPU when they come again and again.
+VAGUE = frozenset({UNKNOWN, NOT_READY})
+# The library has to be initialised anew, or the process left.
+ENDS_SESSION = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH, GPU_NOT_FOUND})
+
+_CGROUP = (
+    "allow /dev/nvidiactl and /dev/nvidia* (DeviceAllow, the device cgroup); a container that lost them after"
+    " 'systemctl daemon-reload' must be restarted"
+)
+# Why there is no library to ask: the source's state, its reason, and the remedy.
+_REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = MappingProxyType(
+    {
+        LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
+        DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
+        UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
+        LIB_RM_VERSION_MISMATCH: (
+            "failed",
+            "library_mismatch",
+            "library and kernel module are of different versions: reboot, or reload the module nvidia",
+        ),
+        NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
+        OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
+    }
+)
+# At the initialisation, and only there, an unknown error is as a rule a device node that cannot be opened.
+_UNKNOWN_AT_INIT: tuple[State, Reason | None, str] = ("failed", "no_permission", f"unknown error: {_CGROUP}")
+_OTHER: tuple[State, Reason | None, str] = (
+    "failed",
+    "driver_gone",
+    "NVML cannot be used: see the kernel's log for NVRM",
+)
+
+
+class GpuLostError(Exception):
+    """This GPU does not answer any more."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"the GPU is lost (NVML error {code})")
+        self.code = code
+
+
+class SessionOverError(Exception):
+    """The library as a whole does not answer any more."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"NVML error {code}")
+        self.code = code
+
+
+def refusal(code: int) -> ReaderRefusal:
+    """What an error of the library as a whole means for the source."""
+    return _refusal(_REFUSALS.get(code, _OTHER), code)
+
+
+def refusal_at_init(code: int) -> ReaderRefusal:
+    """What it means that the library cannot be initialised."""
+    return _refusal(_UNKNOWN_AT_INIT, code) if code == UNKNOWN else refusal(code)
+
+
+def _refusal(row: tuple[State, Reason | None, str], code: int) -> ReaderRefusal:
+    state, reason, text = row
+    return ReaderRefusal(state, reason, f"{text} (NVML error {code})")

@@ -1,0 +1,111 @@
+"""Xid events: a thread of its own waits for them, and the next poll takes what came."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml.library import Nvml, Refused, address
+from telemetry_parsers.model import Plain
+
+XID = 0x8
+MIG_CONFIGURATION = 0x100
+_WANTED = XID | MIG_CONFIGURATION
+# A thread that waits cannot be called back: what ends the session waits for it, and that has a fifth of a second.
+WAIT_MILLISECONDS = 100
+_LONGEST_BACK_OFF_SECONDS = 30.0
+_JOIN_SECONDS = 2.0
+_MOST_KEPT = 256
+_NO_INSTANCE = (1 << 32) - 1
+
+
+class Events:
+    """The events of all GPUs of a session, from `start` to `stop`."""
+
+    def __init__(self, nvml: Nvml, wall: Callable[[], float] = time.time) -> None:
+        self._nvml = nvml
+        self._wall = wall
+        self._set: Any = None
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+        self._bus_ids: dict[int, str] = {}
+        self._came: deque[dict[str, Plain]] = deque(maxlen=_MOST_KEPT)
+        self.mig_changed = False
+
+    def watch(self, handle: Any, bus_id: str) -> None:
+        """Take the events of one more GPU, as far as it has any."""
+        supported = self._nvml.call("nvmlDeviceGetSupportedEventTypes", handle)
+        wanted = 0 if isinstance(supported, Refused) else supported & _WANTED
+        if not wanted:
+            return
+        if self._set is None:
+            made = self._nvml.call("nvmlEventSetCreate")
+            if isinstance(made, Refused):
+                return
+            self._set = made
+        if not isinstance(self._nvml.call("nvmlDeviceRegisterEvents", handle, wanted, self._set), Refused):
+            self._bus_ids[address(handle)] = bus_id
+            self._start()
+
+    def note_loss(self, bus_id: str, code: int) -> None:
+        """Keep that a GPU was lost, as what comes of the driver is kept."""
+        self._came.append({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
+
+    def take(self) -> list[Plain]:
+        """What came since the last time; handed over once."""
+        found: list[Plain] = []
+        while self._came:
+            found.append(self._came.popleft())
+        return found
+
+    def stop(self) -> bool:
+        """End the thread and free the set; False when the thread does not come back from the library."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+            if self._thread.is_alive():
+                return False
+        if self._set is not None:
+            self._nvml.call("nvmlEventSetFree", self._set)
+        self._set = self._thread = None
+        return True
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._wait, name="nvml-events", daemon=True)
+            self._thread.start()
+
+    def _wait(self) -> None:
+        back_off = 0.0
+        while not self._stopped.is_set():
+            event = self._nvml.call("nvmlEventSetWait_v2", self._set, WAIT_MILLISECONDS)
+            if not isinstance(event, Refused):
+                back_off = 0.0
+                self._keep(event)
+            elif event.code != codes.TIMEOUT:
+                # A lost GPU answers at once: without a pause this would keep a core busy.
+                back_off = min(2 * back_off or 1.0, _LONGEST_BACK_OFF_SECONDS)
+                self._stopped.wait(back_off)
+
+    def _keep(self, event: Any) -> None:
+        if event.eventType == MIG_CONFIGURATION:
+            self.mig_changed = True
+        bus_id = self._bus_ids.get(address(event.device))
+        if event.eventType != XID or bus_id is None:
+            return
+        gpu_instance, compute_instance = (
+            None if number == _NO_INSTANCE else int(number) for number in (event.gpuInstanceId, event.computeInstanceId)
+        )
+        self._came.append(
+            {
+                "bus_id": bus_id,
+                "xid": int(event.eventData),
+                "gpu_instance": gpu_instance,
+                "compute_instance": compute_instance,
+                "wall_time": self._wall(),
+            }
+        )

@@ -1,0 +1,149 @@
+"""NVML's numbered fields: which are asked in which tier, under the numbers that this driver has for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from telemetry_daemon.readers.nvml import codes
+from telemetry_parsers.model import Plain
+
+# More in one call holds the driver's lock too long.
+MOST_AT_ONCE = 24
+ALL_LINKS = 0xFFFFFFFF
+
+_DOUBLE, _UNSIGNED_INT = 0, 1
+_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+_VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field: the name that its answer is kept under, its number and scope.
+
+    `counts` marks counters whose type some drivers leave wrong; `wraps` those that only tell something with 64 bits.
+    """
+
+    name: str
+    number: int
+    scope: int = 0
+    counts: bool = False
+    wraps: bool = False
+
+
+def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
+    return tuple(Field(name, number, counts=True) for name, number in rows)
+
+
+POWER = (Field("power_average", 185), Field("power_instant", 186))
+_FAST = (
+    *POWER,
+    Field("memory_temp", 82),
+    Field("total_energy_consumption", 83),
+    Field("perf_policy_power", 74),
+    Field("perf_policy_thermal", 75),
+    Field("perf_policy_sync_boost", 76),
+    Field("perf_policy_board_limit", 77),
+    Field("perf_policy_reliability", 79),
+)
+LIMITS = (
+    Field("power_min_limit", 187),
+    Field("power_max_limit", 188),
+    Field("power_default_limit", 189),
+    Field("power_current_limit", 190),
+)
+_SLOW_ERRORS = _errors(
+    ("ecc_sbe_vol_total", 3),
+    ("ecc_dbe_vol_total", 4),
+    ("ecc_sbe_vol_l1", 7),
+    ("ecc_dbe_vol_l1", 8),
+    ("ecc_sbe_vol_l2", 9),
+    ("ecc_dbe_vol_l2", 10),
+    ("ecc_sbe_vol_dev", 11),
+    ("ecc_dbe_vol_dev", 12),
+    ("ecc_sbe_vol_reg", 13),
+    ("ecc_dbe_vol_reg", 14),
+    ("ecc_sbe_vol_tex", 15),
+    ("ecc_dbe_vol_tex", 16),
+    ("ecc_dbe_vol_cbu", 17),
+    ("retired_sbe", 29),
+    ("retired_dbe", 30),
+    ("retired_pending", 31),
+    ("remapped_cor", 142),
+    ("remapped_unc", 143),
+    ("remapped_pending", 144),
+    ("remapped_failure", 145),
+)
+_SLOW = (
+    Field("pcie_replay_counter", 94),
+    Field("pcie_count_tx_bytes", 197, wraps=True),
+    Field("pcie_count_rx_bytes", 198, wraps=True),
+    Field("gpu_recovery_action", 230),
+)
+LINK_COUNT = Field("nvlink_link_count", 91)
+# Of each link. 138 and 139 count KiB whatever their names say; 202 and 204 are NVLink 5's and count bytes.
+LINK = (
+    ("state", 165),
+    ("data_tx_kib", 138),
+    ("data_rx_kib", 139),
+    ("tx_bytes", 202),
+    ("rx_bytes", 204),
+    ("replay", 161),
+    ("recovery", 162),
+    ("crc", 163),
+    ("recovery_events", 215),
+)
+# Of all links together, for drivers that do not tell them apart.
+LINKS_TOGETHER = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
+# Since which driver the counters of the thermal and power brake reasons have which numbers: they moved from 251 to 269
+# between 580.65 and 580.82, and before 575 the numbers from 251 on belonged to power smoothing. Those of the installed
+# wheel say nothing of the installed driver.
+_REASONS_SINCE: Mapping[tuple[int, int], int] = MappingProxyType({(575, 0): 251, (580, 82): 269})
+_REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
+
+
+def driver_version(text: str) -> tuple[int, int]:
+    """The first two numbers of a driver version, zeros for what is none."""
+    match = _VERSION.match(text)
+    return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
+
+
+def fast_fields(driver: str) -> tuple[Field, ...]:
+    """What is asked at every fast poll."""
+    version = driver_version(driver)
+    first = max((number for since, number in _REASONS_SINCE.items() if version >= since), default=None)
+    if first is None:
+        return _FAST
+    moved = (Field(f"clocks_event_reason_{name}", first + place) for place, name in enumerate(_REASONS))
+    return (*_FAST, *moved)
+
+
+def slow_batches() -> tuple[tuple[Field, ...], ...]:
+    """What is asked at every slow poll, in calls of at most MOST_AT_ONCE."""
+    return _SLOW_ERRORS, (*_SLOW, *LIMITS)
+
+
+def plain_value(item: Any, field: Field) -> Plain:
+    """What an item of the answer holds: its number, {"error": …}, None for one that the driver left as it was."""
+    if item.nvmlReturn:
+        return {"error": int(item.nvmlReturn)}
+    kind = int(item.valueType)
+    # Counters are left untouched while error correction is off: no time, and the first type (DCGM's bug 2009232).
+    if item.timestamp == 0 and kind == _DOUBLE:
+        return None
+    if field.wraps and kind == _UNSIGNED_INT:
+        return {"error": codes.NOT_SUPPORTED}
+    if field.counts and kind == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
+        return int(item.value.ullVal)
+    if kind >= len(_MEMBERS):
+        return {"error": codes.UNREADABLE}
+    value = getattr(item.value, _MEMBERS[kind])
+    return _finite(value) if kind == _DOUBLE else int(value)
+
+
+def _finite(value: float) -> Plain:
+    """JSON has no NaN and no infinity; a driver that means them says nothing."""
+    return value if value - value == 0.0 else None

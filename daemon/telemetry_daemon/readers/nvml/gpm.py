@@ -1,0 +1,98 @@
+"""GPM: what Hopper and newer count between two samples. The older sample is kept from poll to poll."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml.asker import Asker
+from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_parsers.model import Plain
+
+# The library wants a tenth of a second between two samples; the average over more than some polls is no reading of now.
+SHORTEST_SECONDS = 0.1
+LONGEST_SECONDS = 10.0
+# 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; all in per cent.
+_METRICS = (1, 2, 3, 5, 10)
+
+
+class Gpm:
+    """The samples of one GPU, or of one GPU instance of it."""
+
+    def __init__(self, nvml: Nvml, asker: Asker, clock: Callable[[], float], gpu_instance: int | None = None) -> None:
+        self._nvml = nvml
+        self._asker = asker
+        self._clock = clock
+        self._gpu_instance = gpu_instance
+        self._key = f"Gpm.{gpu_instance}"
+        self._samples: list[Any] = []
+        self._taken: float | None = None
+
+    def read(self) -> Plain:
+        """Metric number and per cent since the last poll; None when there was none; {"error": …} when it cannot be told."""
+        off = self._asker.off(self._key)
+        if off is not None:
+            return {"error": off}
+        code = 0 if self._samples else self._begin()
+        now = self._clock()
+        if not code and self._taken is not None and now - self._taken < SHORTEST_SECONDS:
+            return None
+        code = code or self._sample()
+        if code:
+            self._taken = None
+            self._asker.judge(self._key, code)
+            return {"error": code}
+        since, self._taken = self._taken, now
+        found = None if since is None or now - since > LONGEST_SECONDS else self._metrics()
+        self._samples.reverse()
+        return found
+
+    def close(self) -> None:
+        """Give the samples back."""
+        for sample in self._samples:
+            self._nvml.call("nvmlGpmSampleFree", sample)
+        self._samples = []
+
+    def _begin(self) -> int:
+        support = self._nvml.call("nvmlGpmQueryDeviceSupport", self._asker.handle)
+        if isinstance(support, Refused):
+            return support.code
+        if not support.isSupportedDevice:
+            return codes.NOT_SUPPORTED
+        for _ in range(2):
+            sample = self._nvml.call("nvmlGpmSampleAlloc")
+            if isinstance(sample, Refused):
+                self.close()
+                return sample.code
+            self._samples.append(sample)
+        return 0
+
+    def _sample(self) -> int:
+        """Fill the second sample."""
+        handle, newer = self._asker.handle, self._samples[1]
+        if self._gpu_instance is None:
+            given = self._nvml.call("nvmlGpmSampleGet", handle, newer)
+        else:
+            given = self._nvml.call("nvmlGpmMigSampleGet", handle, self._gpu_instance, newer)
+        return given.code if isinstance(given, Refused) else 0
+
+    def _metrics(self) -> Plain:
+        wanted = self._nvml.module.c_nvmlGpmMetricsGet_t()
+        wanted.version = 1
+        wanted.numMetrics = len(_METRICS)
+        wanted.sample1, wanted.sample2 = self._samples
+        for place, number in enumerate(_METRICS):
+            wanted.metrics[place].metricId = number
+        given = self._nvml.call("nvmlGpmMetricsGet", wanted)
+        if isinstance(given, Refused):
+            self._asker.judge(self._key, given.code)
+            return {"error": given.code}
+        return {str(number): _value(wanted.metrics[place]) for place, number in enumerate(_METRICS)}
+
+
+def _value(metric: Any) -> Plain:
+    if metric.nvmlReturn:
+        return {"error": int(metric.nvmlReturn)}
+    value = float(metric.value)
+    return value if value - value == 0.0 else None  # JSON has no NaN, and a driver that gives one says nothing

@@ -1,0 +1,160 @@
+"""A GPU that answers: who it is, asked once, and what each tier asks of it.
+
+`stale` tells that it is not any more what it was when the library was initialised, which has to be done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from telemetry_daemon.readers.nvml import calls, fabric, fields
+from telemetry_daemon.readers.nvml.asker import Asker, is_answered
+from telemetry_daemon.readers.nvml.fields import Field
+from telemetry_daemon.readers.nvml.gpm import Gpm
+from telemetry_daemon.readers.nvml.instance import Instance, InstanceGoneError, instances_of, layout
+from telemetry_daemon.readers.nvml.library import Nvml
+from telemetry_daemon.readers.nvml.links import Links
+from telemetry_daemon.readers.nvml.processes import ProcessLists
+from telemetry_parsers.model import Plain
+
+_MOST_FANS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all GPUs of a session share."""
+
+    nvml: Nvml
+    clock: Callable[[], float]
+    fast_fields: tuple[Field, ...]
+    lists: ProcessLists
+
+
+def _bus_id(pci: Any) -> str:
+    """`0000:1a:00.0`, from what the library prints as `00000000:1A:00.0`."""
+    domain, _, rest = str(pci.busId).partition(":")
+    return f"{int(domain, 16):04x}:{rest}".lower()
+
+
+class Gpu:
+    """One GPU from the moment it was found until the session ends or it is lost."""
+
+    def __init__(self, shared: Shared, index: int, handle: Any) -> None:
+        self._shared = shared
+        self._asker = Asker(shared.nvml, handle, shared.clock)
+        self.handle = handle
+        self.bus_id = self._answer(calls.Call("PciInfo", "nvmlDeviceGetPciInfo", (), _bus_id))
+        name, uuid, serial = (self._answer(call) for call in calls.PERSISTENT_NAMES)
+        self.known: dict[str, Plain] = {
+            "index": index,
+            "bus_id": self.bus_id,
+            "uuid": uuid,
+            "name": name,
+            "serial": serial,
+            "compute_capability": self._answer(calls.COMPUTE_CAPABILITY),
+            "supported_reasons": self._answer(calls.SUPPORTED_REASONS),
+        }
+        self.stale = False
+        self._mig_mode = self._answer(calls.MIG_MODE)
+        self._instances = self._find_instances()
+        self._gpm = Gpm(shared.nvml, self._asker, shared.clock)
+        self._links = Links(self._asker)
+        self._fans = self._answer(calls.NUMBER_OF_FANS)
+
+    def read(self, tier: str) -> dict[str, Plain]:
+        """What this tier gives; GpuLostError when the GPU does not answer any more."""
+        return {**self.known, **_TIERS[tier](self)}
+
+    def fast(self) -> dict[str, Plain]:
+        """What changes from second to second."""
+        found = self._asker.answers(calls.FAST)
+        values = self._asker.fields(self._shared.fast_fields)
+        if not any(is_answered(values[field.name]) for field in fields.POWER):
+            found.update(self._asker.answers((calls.POWER_USAGE,)))
+        gpm = self._gpm.read()
+        return {"calls": found, "fields": values, "gpm": gpm, "instances": self._of_instances(Instance.fast)}
+
+    def slow(self) -> dict[str, Plain]:
+        """Errors, limits, engines, fans: what changes from minute to minute."""
+        self.stale = self.stale or self._answer(calls.MIG_MODE) != self._mig_mode
+        values: dict[str, Plain] = {}
+        for batch in fields.slow_batches():
+            values.update(self._asker.fields(batch))
+        found = self._asker.answers((*calls.SLOW, *self._fan_calls(), *self._limit_calls(values)))
+        return {"calls": found, "fields": values}
+
+    def links(self) -> dict[str, Plain]:
+        """NVLink."""
+        return {"links": self._links.read()}
+
+    def processes(self) -> dict[str, Plain]:
+        """Its processes; in MIG mode those of its instances, since its own list is a privilege."""
+        if self._instances:
+            return {"instances": self._of_instances(lambda instance: instance.processes(self._shared.lists))}
+        return {"processes": self._shared.lists.read(self._asker)}
+
+    def inventory(self) -> dict[str, Plain]:
+        """What changes when somebody changes it; the limits too, since what is read once has no slow tier."""
+        if self._instances and layout(self._shared.nvml, self.handle) != self._known_layout():
+            self.stale = True
+        values = self._asker.fields(fields.LIMITS)
+        found = self._asker.answers((*calls.INVENTORY, *self._limit_calls(values)))
+        found["MigMode"] = self._mig_mode
+        found["GpuFabricInfo"] = fabric.read(self._shared.nvml, self._asker)
+        return {"calls": found, "fields": values, "instances": self._of_instances(Instance.inventory)}
+
+    def known_instances(self) -> list[Plain]:
+        """Who its MIG instances are."""
+        return [instance.known for instance in self._instances]
+
+    def close(self) -> None:
+        """Give the samples back."""
+        self._gpm.close()
+        for instance in self._instances:
+            instance.close()
+
+    def _answer(self, call: calls.Call) -> Plain:
+        """The value that a call gives, None for an error."""
+        _, answer = self._asker.answer(call)
+        return answer if is_answered(answer) else None
+
+    def _find_instances(self) -> list[Instance]:
+        if not isinstance(self._mig_mode, list) or self._mig_mode[:1] != [1]:
+            return []
+        return instances_of(self._shared.nvml, self._asker, self._shared.clock)
+
+    def _known_layout(self) -> list[Plain]:
+        return [[instance.known["index"], instance.known["uuid"]] for instance in self._instances]
+
+    def _of_instances(self, read: Callable[[Instance], dict[str, Plain]]) -> list[Plain]:
+        found = [self._of_instance(instance, read) for instance in self._instances]
+        return [told for told in found if told is not None]
+
+    def _of_instance(self, instance: Instance, read: Callable[[Instance], dict[str, Plain]]) -> Plain:
+        try:
+            return read(instance)
+        except InstanceGoneError:
+            self.stale = True
+            return None
+
+    def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
+        """What is asked in place of the fields of the limits where the driver does not know them."""
+        return () if all(is_answered(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
+
+    def _fan_calls(self) -> Sequence[calls.Call]:
+        """One for each fan; the drivers of cards without any say 0, or that they do not know the question."""
+        if not isinstance(self._fans, int):
+            return (calls.fan_speed(0),)
+        return tuple(calls.fan_speed(fan) for fan in range(min(self._fans, _MOST_FANS)))
+
+
+_TIERS: dict[str, Callable[[Gpu], dict[str, Plain]]] = {
+    "fast": Gpu.fast,
+    "slow": Gpu.slow,
+    "links": Gpu.links,
+    "processes": Gpu.processes,
+    "inventory": Gpu.inventory,
+}
+TIERS = tuple(_TIERS)

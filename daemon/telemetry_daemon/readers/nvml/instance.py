@@ -1,0 +1,93 @@
+"""A MIG instance: a device of its own within a GPU, with its own memory, processes and GPM counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from telemetry_daemon.readers.nvml import calls, codes
+from telemetry_daemon.readers.nvml.asker import Asker, error_in, is_answered
+from telemetry_daemon.readers.nvml.calls import Call
+from telemetry_daemon.readers.nvml.gpm import Gpm
+from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_daemon.readers.nvml.processes import ProcessLists
+from telemetry_parsers.model import Plain
+
+_IDS = (
+    ("uuid", Call("UUID", "nvmlDeviceGetUUID")),
+    ("name", Call("Name", "nvmlDeviceGetName")),
+    ("gpu_instance", Call("GpuInstanceId", "nvmlDeviceGetGpuInstanceId")),
+    ("compute_instance", Call("ComputeInstanceId", "nvmlDeviceGetComputeInstanceId")),
+)
+# What a driver says of an instance that was destroyed since it answered.
+_GONE = frozenset({codes.INVALID_ARGUMENT, codes.NOT_FOUND})
+
+
+class InstanceGoneError(Exception):
+    """The instance is not there any more."""
+
+
+class Instance:
+    """A compute instance of a GPU, while the session lasts."""
+
+    def __init__(self, nvml: Nvml, index: int, handle: Any, parent: Asker, clock: Callable[[], float]) -> None:
+        self._asker = Asker(nvml, handle, clock)
+        self.known: dict[str, Plain] = {"index": index}
+        for key, call in _IDS:
+            _, answer = self._asker.answer(call)
+            self.known[key] = answer if is_answered(answer) else None
+        self._gpm: Gpm | None = None
+        self._arguments = (nvml, parent, clock)
+        self._has_answered = False
+
+    def alone(self) -> None:
+        """It is the only one in its GPU instance, whose GPM counters are therefore its own."""
+        number = self.known["gpu_instance"]
+        if isinstance(number, int):
+            self._gpm = Gpm(*self._arguments, number)
+
+    def fast(self) -> dict[str, Plain]:
+        """Memory and GPM; InstanceGoneError when it is not there any more."""
+        found = self._asker.answers(calls.FAST_OF_INSTANCE)
+        if self._has_answered and any(error_in(answer) in _GONE for answer in found.values()):
+            raise InstanceGoneError
+        self._has_answered = self._has_answered or any(map(is_answered, found.values()))
+        gpm = {"error": codes.NOT_SUPPORTED} if self._gpm is None else self._gpm.read()
+        return {**self.known, "calls": found, "gpm": gpm}
+
+    def inventory(self) -> dict[str, Plain]:
+        """What its profile gives it."""
+        return {**self.known, "calls": self._asker.answers(calls.INVENTORY_OF_INSTANCE)}
+
+    def processes(self, lists: ProcessLists) -> dict[str, Plain]:
+        """Its processes."""
+        return {**self.known, "processes": lists.read(self._asker)}
+
+    def close(self) -> None:
+        """Give the samples back."""
+        if self._gpm is not None:
+            self._gpm.close()
+
+
+def instances_of(nvml: Nvml, parent: Asker, clock: Callable[[], float]) -> list[Instance]:
+    """The MIG instances of a GPU as of the last initialisation."""
+    found = [Instance(nvml, index, handle, parent, clock) for index, handle in _handles(nvml, parent.handle)]
+    numbers = [instance.known["gpu_instance"] for instance in found]
+    for instance in found:
+        if numbers.count(instance.known["gpu_instance"]) == 1:
+            instance.alone()
+    return found
+
+
+def layout(nvml: Nvml, handle: Any) -> list[Plain]:
+    """Which instances the library shows now, to compare with those that are known."""
+    uuids = ((index, nvml.call("nvmlDeviceGetUUID", found)) for index, found in _handles(nvml, handle))
+    return [[index, None if isinstance(uuid, Refused) else uuid] for index, uuid in uuids]
+
+
+def _handles(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any]]:
+    most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", handle)
+    for index in range(0 if isinstance(most, Refused) else most):
+        found = nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
+        if not isinstance(found, Refused):  # NOT_FOUND is a hole, and others may follow
+            yield index, found

@@ -1,0 +1,68 @@
+"""NVLink: state, traffic and errors of each link, in batches of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from telemetry_daemon.readers.nvml import fields
+from telemetry_daemon.readers.nvml.asker import Asker, error_in, is_answered
+from telemetry_daemon.readers.nvml.calls import link_errors, link_state
+from telemetry_daemon.readers.nvml.fields import Field
+from telemetry_parsers.model import Plain
+
+# More than any GPU has.
+_MOST_LINKS = 72
+# The counters of nvmlDeviceGetNvLinkErrorCounter that are asked where the fields are not known.
+_COUNTERS: Mapping[str, int] = MappingProxyType({"replay": 0, "recovery": 1, "crc": 2})
+
+
+class Links:
+    """The links of one GPU; how many there are is asked once."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self._count: Plain = None
+
+    def read(self) -> Plain:
+        """`each`: link number and what it told; `together`: traffic of all, where no link tells its own."""
+        if self._count is None:
+            self._count = self._counted()
+        if not isinstance(self._count, int):
+            return self._count
+        each = self._each(self._count)
+        traffic = [link[name] for link in each.values() for name in fields.LINKS_TOGETHER]
+        apart = any(map(is_answered, traffic)) or not each
+        return {"each": each, "together": {} if apart else self._together()}
+
+    def _counted(self) -> Plain:
+        count = self._asker.fields((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
+        if is_answered(count):
+            return min(int(count), _MOST_LINKS)
+        for link in range(_MOST_LINKS):
+            _, state = self._asker.answer(link_state(link))
+            if not is_answered(state):
+                return state if link == 0 else link
+        return _MOST_LINKS
+
+    def _each(self, count: int) -> dict[str, dict[str, Plain]]:
+        batch = [Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK]
+        found = self._asker.fields(batch)
+        return {
+            str(link): self._completed(link, {name: found[f"{name}.{link}"] for name, _ in fields.LINK})
+            for link in range(count)
+        }
+
+    def _completed(self, link: int, told: dict[str, Plain]) -> dict[str, Plain]:
+        """With the older calls in place of fields that this driver does not know."""
+        if error_in(told["state"]) is not None:
+            _, told["state"] = self._asker.answer(link_state(link))
+        for name, counter in _COUNTERS.items():
+            if error_in(told[name]) is not None:
+                _, told[name] = self._asker.answer(link_errors(link, counter))
+        return told
+
+    def _together(self) -> dict[str, Plain]:
+        numbers = dict(fields.LINK)
+        batch = [Field(name, numbers[name], fields.ALL_LINKS) for name in fields.LINKS_TOGETHER]
+        return self._asker.fields(batch)

@@ -1,0 +1,94 @@
+"""The processes on a GPU: each of the three lists in one call, with room for all."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml.asker import Asker
+from telemetry_daemon.readers.nvml.fields import driver_version
+from telemetry_daemon.readers.nvml.library import Nvml
+from telemetry_parsers.model import Plain
+
+KINDS = ("Compute", "Graphics", "MPSCompute")
+# The newest form of the call first; entries have been of one layout since 450.
+_FORMS = ("_v3", "_v2")
+_ROOM = 64
+_MOST = 1 << 16
+_NOT_TOLD = (1 << 64) - 1
+_NO_INSTANCE = (1 << 32) - 1
+# These drivers fill entries that are 8 bytes longer than the header says: what comes out are no process ids.
+_LONGER_ENTRIES = ((535, 43), (535, 86))
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+
+
+class _Entry(ctypes.Structure):
+    """nvmlProcessInfo_t of the calls _v2 and _v3."""
+
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("memory", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    )
+
+
+class ProcessLists:
+    """Reads process lists; the array that they are written into is kept from poll to poll."""
+
+    def __init__(self, nvml: Nvml, driver: str, proc: Path = Path("/proc")) -> None:
+        self._nvml = nvml
+        self._unusable = _LONGER_ENTRIES[0] <= driver_version(driver) < _LONGER_ENTRIES[1]
+        self._entries: Any = (_Entry * _ROOM)()
+        self._proc = proc
+        self._forms: dict[str, str] = {}
+
+    def read(self, asker: Asker) -> dict[str, Plain]:
+        """Kind and list; an entry is pid, name, bytes, GPU instance, compute instance, None for what is not told."""
+        return {kind: self._list(asker, kind) for kind in KINDS}
+
+    def _list(self, asker: Asker, kind: str) -> Plain:
+        if self._unusable:
+            return {"error": codes.NOT_SUPPORTED}
+        off = asker.off(kind)
+        if off is not None:
+            return {"error": off}
+        code, count = self._fill(asker, kind)
+        if code:
+            asker.judge(kind, code)
+            return {"error": code}
+        return [self._plain(entry) for entry in self._entries[:count]]
+
+    def _fill(self, asker: Asker, kind: str) -> tuple[int, int]:
+        """The return code, and how many entries were written."""
+        code, count = codes.FUNCTION_NOT_FOUND, 0
+        for form in (self._forms[kind],) if kind in self._forms else _FORMS:
+            code, count = self._ask(asker.handle, f"nvmlDeviceGet{kind}RunningProcesses{form}")
+            if code != codes.FUNCTION_NOT_FOUND:
+                self._forms[kind] = form
+                break
+        return code, count
+
+    def _ask(self, handle: Any, function: str) -> tuple[int, int]:
+        while True:
+            count = ctypes.c_uint(len(self._entries))
+            code = self._nvml.raw(function, handle, ctypes.byref(count), self._entries)
+            if code != codes.INSUFFICIENT_SIZE or len(self._entries) >= _MOST:
+                return code, min(count.value, len(self._entries))
+            self._entries = (_Entry * min(2 * max(count.value, len(self._entries)) + 5, _MOST))()
+
+    def _plain(self, entry: Any) -> list[Plain]:
+        memory = None if entry.memory == _NOT_TOLD else entry.memory
+        instances = (entry.gpu_instance, entry.compute_instance)
+        return [entry.pid, self._name(entry.pid), memory, *(None if n == _NO_INSTANCE else n for n in instances)]
+
+    def _name(self, pid: int) -> str | None:
+        """The process's name; None in a container, where the pid is the host's and may be another process here."""
+        try:
+            if str((self._proc / "self/ns/pid").readlink()) != _FIRST_PID_NAMESPACE:
+                return None
+            return (self._proc / str(pid) / "comm").read_text("utf-8", "replace").strip() or None
+        except OSError:
+            return None

@@ -1,0 +1,134 @@
+"""The library reader `nvml`: initialises the library when it can, and again when it must, never in a loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml.codes import SessionOverError
+from telemetry_daemon.readers.nvml.gpu import TIERS
+from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_daemon.readers.nvml.session import Session
+from telemetry_parsers.library import CallError, ReaderRefusal
+from telemetry_parsers.model import Plain, Reason, State
+
+# Do not fail where there are no GPUs: that is an answer.
+_INIT_NO_GPUS = 1
+# An initialisation costs half a second of CPU time on a node with eight GPUs.
+_FIRST_PAUSE_SECONDS = 5.0
+_LONGEST_PAUSE_SECONDS = 60.0
+# A session that lived so long did not fail at its beginning.
+_WELL_SECONDS = 60.0
+# Only an initialisation finds the first GPU, or the changed layout of one.
+_RENEWED_AFTER_SECONDS = 5.0
+_LOOKED_FOR_AGAIN_SECONDS = 30.0
+# Device nodes that may not be opened now may be allowed later, but not soon.
+_SLOW_TO_MEND = frozenset({codes.NO_PERMISSION, codes.OPERATING_SYSTEM, codes.UNKNOWN})
+
+
+class NvmlReader:
+    """Calls: the tiers `fast`, `slow`, `links`, `processes` and `inventory`."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._nvml = Nvml()
+        self._session: Session | None = None
+        self._began = 0.0
+        self._initialised = False
+        self._held = False
+        self._pause = 0.0
+        self._not_before = 0.0
+        self._refused: tuple[State, Reason | None, str] | None = None
+
+    def open(self) -> None:
+        """Initialise the library and find the GPUs; ReaderRefusal while that fails or is not tried again yet."""
+        if self._held:
+            text = "a thread does not come back from the library: the process has to be left"
+            raise ReaderRefusal("failed", "driver_gone", text)
+        if self._refused is not None and self._clock() < self._not_before:
+            raise ReaderRefusal(*self._refused)
+        try:
+            self._begin()
+        except SessionOverError as over:
+            self.close()
+            raise self._put_off(over.code, codes.refusal_at_init(over.code)) from None
+
+    def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
+        """What these tiers give of the node, its GPUs and their events; no tiers: all of them."""
+        return {tier: self._tier(tier) for tier in calls or TIERS}
+
+    def close(self) -> None:
+        """Let go of the GPUs and the library."""
+        session, self._session = self._session, None
+        if session is not None and not session.close():
+            self._held = True  # to shut the library down under the thread's feet would crash
+            return
+        if self._initialised:
+            self._nvml.call("nvmlShutdown")
+            self._initialised = False
+
+    def _tier(self, tier: str) -> Plain | CallError:
+        if tier not in TIERS:
+            return CallError(codes.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
+        if self._is_to_be_renewed():
+            self.close()
+            self.open()
+        try:
+            return self._opened().read(tier)
+        except SessionOverError as over:
+            self._over(over.code)
+        try:
+            return self._opened().read(tier)
+        except SessionOverError as over:
+            self.close()
+            raise self._put_off(over.code, codes.refusal(over.code)) from None
+
+    def _begin(self) -> None:
+        """Begin a session; SessionOverError when the library is not there or not to be used."""
+        for step in (self._nvml.load, self._initialise):
+            refused = step()
+            if refused is not None:
+                raise SessionOverError(refused.code)
+        self._began = self._clock()
+        self._session = Session(self._nvml, self._clock)
+        self._session.begin()
+
+    def _initialise(self) -> Refused | None:
+        given = self._nvml.call("nvmlInitWithFlags", _INIT_NO_GPUS)
+        self._initialised = not isinstance(given, Refused)
+        return given if isinstance(given, Refused) else None
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            raise RuntimeError("read before open")
+        return self._session
+
+    def _is_to_be_renewed(self) -> bool:
+        session, lived = self._opened(), self._clock() - self._began
+        return (session.stale and lived >= _RENEWED_AFTER_SECONDS) or (
+            session.empty and lived >= _LOOKED_FOR_AGAIN_SECONDS
+        )
+
+    def _over(self, code: int) -> None:
+        """Begin anew: at once after a session that lived long enough, else not before the pause is over."""
+        lived = self._clock() - self._began
+        self.close()
+        if lived >= _WELL_SECONDS:
+            self._pause = 0.0
+            self._refused = None
+        else:
+            self._put_off(code, codes.refusal(code))
+        self.open()
+
+    def _put_off(self, code: int, refusal: ReaderRefusal) -> ReaderRefusal:
+        """5, 10 … 60 s until the library is initialised again; until then every poll gets the refusal."""
+        self._pause = min(2 * self._pause or _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+        if code in _SLOW_TO_MEND:
+            self._pause = _LONGEST_PAUSE_SECONDS
+        self._not_before = self._clock() + self._pause
+        self._refused = (refusal.state, refusal.reason, refusal.text)
+        return refusal
+
+
+READER = NvmlReader()

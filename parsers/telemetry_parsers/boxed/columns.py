@@ -1,0 +1,96 @@
+"""Columns of a framed table: what the values below a heading look like, and what they give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed.targets import Target
+
+# A word without any digit stands for no number: N/A, ERR!, [Not Supported]; its meaning is the units' to say.
+_NOTHING = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
+_BLANK = r"[ \t]{1,80}"
+_MAYBE_BLANK = r"[ \t]{0,80}"
+
+
+def _quantity(unit: str) -> str:
+    return rf"(?:-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})|{_NOTHING})"
+
+
+_BYTES = _quantity(r"[KMGT]i?B|B")
+_BARE_BYTES = _quantity(r"[KMGT]i?B|B|")
+_WATTS = _quantity(r"m?[Ww]")
+
+ID = r"([0-9]{1,4})"
+WORD = r"(\S{1,60})"
+NAME = r"(\S{1,60}(?: \S{1,60}){0,7}?)"
+PERCENT = f"({_quantity('%')})"
+CELSIUS = f"({_quantity('°C|℃|C|c')})"
+CLOCK = f"({_quantity('[MGKk]?[Hh]z')})"
+BYTES = f"({_BYTES})"
+COUNT = f"({_quantity('')})"
+STATE = rf"(P[0-9]{{1,2}}|{_NOTHING})"
+BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
+# `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or one placeholder for both.
+WATTS_PAIR = rf"(?:{_NOTHING}|({_WATTS}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
+# `858/65536 MiB`: the unit of both may stand behind the second only.
+BYTES_PAIR = rf"(?:{_NOTHING}|({_BARE_BYTES}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
+_UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The pattern of a column's values; each of its groups goes to the targets at the same place."""
+
+    pattern: str
+    gives: tuple[tuple[Target, ...], ...] = ()
+
+
+def column(pattern: str, *gives: Target | tuple[Target, ...]) -> Column:
+    """A column whose groups give these; nothing for groups that give nothing."""
+    return Column(pattern, tuple(each if isinstance(each, tuple) else (each,) for each in gives))
+
+
+UNKNOWN = Column(WORD)
+QUIET = Column(WORD)
+Found = list[tuple[tuple[Target, ...], str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CellReader:
+    """Reads a cell that stands below these columns, from left to right."""
+
+    columns: tuple[Column, ...]
+    pattern: re.Pattern[str]
+    counts: tuple[int, ...]
+
+    def read(self, text: str) -> Found | None:
+        """The texts with their targets, None where the cell does not look like its columns."""
+        match = self.pattern.match(text)
+        if match is None:
+            return None
+        found: Found = []
+        group = 1
+        for each, count in zip(self.columns, self.counts, strict=True):
+            texts = [match[group + at] or "" for at in range(count)]
+            found.extend(zip(each.gives, _with_units(texts), strict=False))
+            group += count
+        return found
+
+
+def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
+    """The reader of the cells below these headings."""
+    wanted = tuple(columns.get(name, UNKNOWN) for name in names)
+    pattern = _BLANK.join(each.pattern for each in wanted)
+    counts = tuple(re.compile(each.pattern).groups for each in wanted)
+    return CellReader(wanted, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), counts)
+
+
+def _with_units(texts: list[str]) -> list[str]:
+    """A pair whose first number has no unit takes that of the second."""
+    if len(texts) == 2 and units.whole(texts[0]) is not None:
+        unit = _UNIT.search(texts[1])
+        return [f"{texts[0]} {unit[0]}" if unit else texts[0], texts[1]]
+    return texts

@@ -1,0 +1,154 @@
+"""Lists of `key : value` below the heading of each card; the section of a key is the last one named, so lost indentation does no harm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.targets import Target, identity
+from telemetry_parsers.model import Problem
+from telemetry_parsers.text.lines import Line, quote
+
+Key = tuple[str, str]
+_SEPARATOR = re.compile(r"[ \t]{0,120}:(?:[ \t]|\Z)")
+_LONGEST = 400
+_FRAME = frozenset("-=*+ \t")
+
+
+@dataclass(frozen=True, slots=True)
+class CardList:
+    """One tool's list. `card` matches the heading of a card; each of its groups goes to the target at its place.
+
+    `keys` are by section and key in lower case, `quiet` known to give nothing, as is all of `quiet_sections`.
+    `suffix` is cut off a key: the number of the sensor that is the hottest. `address` are the keys of the domain, bus,
+    device and function where the bus address is told in parts, all hexadecimal.
+    """
+
+    card: re.Pattern[str]
+    card_gives: tuple[Target, ...]
+    keys: Mapping[Key, tuple[Target, ...]]
+    quiet: frozenset[Key] = frozenset()
+    quiet_sections: frozenset[str] = frozenset()
+    head: Mapping[str, str] = field(default_factory=dict)
+    count: str = ""
+    suffix: re.Pattern[str] | None = None
+    address: tuple[Key, ...] = ()
+
+
+def is_list(lines: Sequence[Line], shape: CardList) -> bool:
+    """Whether a card of the list opens in these lines."""
+    return any(line.ended and shape.card.match(line.text.strip()) for line in lines)
+
+
+def read_list(lines: Sequence[Line], shape: CardList, page: Page) -> None:
+    """Put what the list says onto the page."""
+    scan = _Scan(page, shape)
+    for line in lines:
+        _read_line(scan, line)
+    for position, found in scan.addresses.items():
+        if len(found) == len(shape.address):
+            domain, bus, slot, function = (found[key] for key in shape.address)
+            page.take(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
+    if scan.attached is not None and scan.attached != page.size():
+        page.problems.append(Problem("text", f"the tool counts {scan.attached} cards and lists {page.size()}"))
+
+
+@dataclass(slots=True)
+class _Scan:
+    """Where the reader stands."""
+
+    page: Page
+    shape: CardList
+    device: int | None = None
+    section: str = ""
+    attached: int | None = None
+    addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
+
+
+def _read_line(scan: _Scan, line: Line) -> None:
+    text = line.text.strip()[:_LONGEST]
+    card = scan.shape.card.match(text) if line.ended else None
+    if card is not None:
+        scan.device, scan.section = _open(scan.page, scan.shape, card, line), ""
+    elif not text or _FRAME.issuperset(text) or text in ("...", "……"):
+        return
+    elif line.ended:
+        _read_text(scan, text, line)
+    elif not text.lower().startswith("end of log"):
+        scan.page.cut = True
+        scan.page.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
+
+
+def _read_text(scan: _Scan, text: str, line: Line) -> None:
+    parts = _SEPARATOR.split(text, maxsplit=1)
+    if scan.device is None:
+        scan.attached = _take_head(scan.page, scan.shape, parts) or scan.attached
+    elif len(parts) == 1:
+        scan.section = _named(scan.page, scan.shape, text)
+    else:
+        key = (scan.section, _plain(parts[0], scan.shape))
+        if key in scan.shape.address:
+            scan.addresses.setdefault(scan.device, {})[key] = parts[1].strip()
+        else:
+            _take(scan.page, scan.device, scan.shape, key, parts[1], line)
+
+
+def _open(page: Page, shape: CardList, card: re.Match[str], line: Line) -> int | None:
+    """The device that opens here; None where it was listed before."""
+    texts = card.groups()
+    place = next(
+        (int(text) for text, target in zip(texts, shape.card_gives, strict=False) if target.key == "index"), None
+    )
+    key = texts[0] if place is None else place
+    if page.has(key):
+        page.problems.append(Problem(line.where, f"card {key} is listed a second time"))
+    device = page.device(key)
+    for text, target in zip(texts, shape.card_gives, strict=False):
+        page.take(device, (target,), text or "", line.where)
+    return device
+
+
+def _take_head(page: Page, shape: CardList, parts: Sequence[str]) -> int | None:
+    """A line above the cards; the number of cards where it tells that."""
+    if len(parts) == 1:
+        return None
+    name, text = _plain(parts[0], shape), parts[1].strip()
+    if name == shape.count:
+        return units.whole(text)
+    wanted = shape.head.get(name)
+    if wanted is not None and units.placeholder(text) is None:
+        if wanted == "driver":
+            page.driver = text
+        elif wanted == "tool_version":
+            page.tool_version = text
+        else:
+            page.facts[wanted] = text
+    return None
+
+
+def _named(page: Page, shape: CardList, text: str) -> str:
+    """The section that begins here; one that no table knows is named as unknown."""
+    section = _plain(text, shape)
+    sections = {each for each, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
+    if section in sections:
+        return section
+    if len(text) <= 60 and text[0].isalpha() and "log" not in section.split():
+        page.unknown[quote(text)] = None
+    return section
+
+
+def _take(page: Page, device: int, shape: CardList, key: Key, text: str, line: Line) -> None:
+    section, name = key
+    targets = shape.keys.get(key) or shape.keys.get(("*", name))
+    if targets is not None:
+        page.take(device, targets, text, line.where)
+    elif section not in shape.quiet_sections and key not in shape.quiet and ("*", name) not in shape.quiet:
+        page.unknown[quote(f"{section}/{name}".removeprefix("/"))] = None
+
+
+def _plain(name: str, shape: CardList) -> str:
+    bare = " ".join(name.lower().split())
+    return shape.suffix.sub("", bare) if shape.suffix else bare

@@ -1,0 +1,83 @@
+"""Columns of a monitor: two marked heading lines, names above units, and a row of words for each card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.targets import Target
+from telemetry_parsers.model import Problem
+from telemetry_parsers.text.lines import Line, quote
+
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """One tool's monitor: what its heading lines begin with, its columns by name and unit in lower case."""
+
+    mark: str
+    index: str
+    columns: Mapping[tuple[str, str], Target]
+    quiet: frozenset[str]
+
+
+def is_monitor(lines: Sequence[Line], shape: Monitor) -> bool:
+    """Whether the heading of the monitor is in these lines."""
+    return any(_heading(line, shape)[:1] == [shape.index] for line in lines)
+
+
+def read_monitor(lines: Sequence[Line], shape: Monitor, page: Page) -> None:
+    """Put the rows onto the page; of several rows of a card the last is its newest, and the first number counts."""
+    heads: list[list[str]] = []
+    for line in _newest_first(lines, shape):
+        heading = _heading(line, shape)
+        if heading and len(heads) < 2:
+            heads.append(heading)
+            if len(heads) == 2:
+                _name_unknown(heads, shape, page)
+        elif len(heads) == 2 and not heading and line.text.strip():
+            _take(line, heads, shape, page)
+
+
+def _newest_first(lines: Sequence[Line], shape: Monitor) -> list[Line]:
+    """The heading lines, then the rows from the last to the first, in the order of their cards."""
+    heads = [line for line in lines if _heading(line, shape)]
+    start = next((at for at, line in enumerate(lines) if _heading(line, shape)), len(lines))
+    rows: dict[str, Line] = {}
+    for line in lines[start:]:
+        words = line.text.split(maxsplit=1)
+        if words and not _heading(line, shape) and (line.ended or words[0] not in rows):
+            rows[words[0]] = line
+    return [*heads, *rows.values()]
+
+
+def _heading(line: Line, shape: Monitor) -> list[str]:
+    text = line.text.strip()
+    if not line.ended or not text.startswith(shape.mark) or len(text) > _LONGEST:
+        return []
+    return text.removeprefix(shape.mark).lower().split()
+
+
+def _name_unknown(heads: Sequence[Sequence[str]], shape: Monitor, page: Page) -> None:
+    names, told_units = heads
+    for name, unit in zip(names[1:], told_units[1:], strict=False):
+        if (name, unit) not in shape.columns and name not in shape.quiet:
+            page.unknown[quote(f"{name} ({unit})")] = None
+
+
+def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, page: Page) -> None:
+    names, told_units = heads
+    words = line.text[:_LONGEST].split()
+    index = units.whole(words[0])
+    if len(words) != len(names) or len(names) != len(told_units) or index is None:
+        page.problems.append(Problem(line.where, f"does not fit the headings: {quote(line.text)}"))
+    else:
+        device = page.device(index)
+        whole = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment
+        for name, unit, word in zip(names[1:], told_units[1:], whole, strict=False):
+            target = shape.columns.get((name, unit))
+            if target is not None:
+                page.take(device, (target,), word, line.where)

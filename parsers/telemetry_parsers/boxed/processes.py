@@ -1,0 +1,102 @@
+"""The process table below the cards: counted only where it is whole and each of its rows was understood."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.targets import metric
+from telemetry_parsers.model import Absent, Problem, Process, Value
+from telemetry_parsers.text.framed import is_rule
+from telemetry_parsers.text.lines import Line, quote
+
+_TITLE = re.compile(r"[ \t|]{0,8}Process(?:es)?:", re.IGNORECASE)
+_NONE = re.compile(r"no (?:running )?process(?:es)? found", re.IGNORECASE)
+_UNIT = re.compile(r"\(([KMG]i?B)\)", re.IGNORECASE)
+_GAP = r"[ \t]{1,100}"
+_MEMORY = r"([0-9]{1,12}(?:\.[0-9]{1,4})?[ \t]{0,4}(?:[KMGT]i?B|B)?|N/?A|-)"
+_NAME = r"(\S.{0,200}?)"
+_TARGET = metric("processes")
+_LONGEST = 400
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the table says; `gap` is why no rows are counted."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    idle: bool = False
+    gap: Absent | None = None
+
+
+def is_process_title(line: Line) -> bool:
+    """Whether the process table begins here."""
+    return line.ended and _TITLE.match(line.text) is not None
+
+
+def read_processes(lines: Sequence[Line], page: Page) -> None:
+    """Put the processes, and the number of those of each card, onto the page."""
+    found = _Found(gap=Absent.NOT_REPORTED)
+    heads: list[Line] = []
+    row: re.Pattern[str] | None = None
+    unit: str | None = None
+    for line in lines:
+        text = line.text.strip()
+        if row is None and is_rule(text) and any("pid" in head.text.lower() for head in heads):
+            unit = next((match[1] for head in heads if (match := _UNIT.search(head.text))), None)
+            row = _row_pattern(next(head.text for head in heads if "pid" in head.text.lower()))
+            found.gap = None
+        elif row is None:
+            heads.append(line)
+        elif is_rule(text):
+            break
+        elif line.ended or text.endswith("|"):
+            _take(page, line, row, unit, found)
+    else:
+        found.gap = Absent.NOT_REPORTED
+        if lines:
+            page.problems.append(Problem(lines[-1].where, "the process table is cut off here"))
+    _count(page, found)
+
+
+def _row_pattern(head: str) -> re.Pattern[str]:
+    """What the rows below this heading look like: card, its instance, process, kind, name, memory."""
+    words = head.lower().replace("|", " ").split()
+    before = words[: words.index("pid")][1:] if "pid" in words else []
+    instances = sum(word in ("vf", "mi", "gi", "ci") for word in before)
+    parts = [r"([0-9]{1,4})", *[r"\S{1,12}"] * instances, r"([0-9]{1,18})"]
+    parts += [r"[A-Z+]{1,5}"] if "type" in words else []
+    return re.compile(rf"\|?[ \t]{{0,20}}{_GAP.join([*parts, _NAME, _MEMORY])}[ \t]{{0,20}}\|?\Z")
+
+
+def _take(page: Page, line: Line, row: re.Pattern[str], unit: str | None, found: _Found) -> None:
+    text = line.text.strip()
+    match = row.match(text) if len(text) <= _LONGEST else None
+    if _NONE.search(text):
+        found.idle = True
+    elif match is not None:
+        _add(page, match, unit, line, found)
+    elif text.strip("| \t"):
+        found.gap = Absent.NOT_UNDERSTOOD
+        page.problems.append(Problem(line.where, f"no row of the process table: {quote(line.text)}"))
+
+
+def _add(page: Page, match: re.Match[str], unit: str | None, line: Line, found: _Found) -> None:
+    card, pid = int(match[1]), int(match[2])
+    position = page.positions().get(card)
+    if position is None:
+        page.problems.append(Problem(line.where, f"a process of card {card}, which is not listed"))
+        return
+    found.counts[position] += 1
+    used = units.quantity(match[4], units.BYTES, unit or "MiB")
+    page.processes.append(Process(position, pid, match[3].strip(), None if isinstance(used, Absent) else used))
+
+
+def _count(page: Page, found: _Found) -> None:
+    for position in page.positions().values():
+        count: Value = found.gap or float(found.counts[position])
+        page.give(position, _TARGET, count)

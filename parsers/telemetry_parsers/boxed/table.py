@@ -1,0 +1,235 @@
+"""The framed table of cards that many vendors print after nvidia-smi's model: several lines a card below as many headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed.columns import CellReader, Column, Found, cell_reader
+from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.processes import is_process_title, read_processes
+from telemetry_parsers.boxed.targets import Target
+from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.text.framed import headings_in, is_rule
+from telemetry_parsers.text.lines import Line, quote
+
+_MOST_CELLS = 16
+_LONGEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One tool's table: its columns by heading, in lower case with single blanks, and what stands above it.
+
+    The first heading line has the headings `opening`. `banner` is in the version line; `versions` find the tool's
+    version (`tool_version`), the driver's (`driver`) and others above the table; `expected` are the beginnings of lines round it that say nothing.
+    """
+
+    columns: Mapping[str, Column]
+    opening: frozenset[str]
+    banner: re.Pattern[str]
+    versions: tuple[tuple[str, re.Pattern[str]], ...]
+    expected: tuple[str, ...] = ()
+    lists_processes: bool = True
+
+
+@dataclass(slots=True)
+class _Scan:
+    """The state between two lines."""
+
+    box: Box
+    page: Page
+    headings: list[list[CellReader | None]] = field(default_factory=list)
+    in_headings: bool = False
+    rows: list[Line] = field(default_factory=list)
+    bordered: bool = True
+    closed: bool = False
+
+
+def is_table(lines: Sequence[Line], box: Box) -> bool:
+    """Whether these lines hold the table's headings or its version line."""
+    return any(_opens(line, box) or (line.ended and box.banner.search(line.text)) for line in lines)
+
+
+def read_table(lines: Sequence[Line], box: Box, page: Page) -> None:
+    """Put the cards and their processes onto the page; of several runs in one text the last is read."""
+    starts = [at for at, line in enumerate(lines) if line.ended and box.banner.search(line.text) and "|" in line.text]
+    if len(starts) > 1:
+        page.problems.append(Problem("text", f"{len(starts)} runs of the tool in one text; the last one is read"))
+        lines = lines[starts[-1] :]
+    title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
+    read_versions(lines[:title], box, page)
+    scan = _Scan(box, page)
+    for line in lines[:title]:
+        _take(scan, line)
+    _end_record(scan)
+    if title == len(lines) and not scan.closed:
+        page.cut = True
+        page.problems.insert(0, Problem(lines[-1].where, "the table is cut off here; further cards may be missing"))
+    if box.lists_processes:
+        read_processes(lines[title:], page)
+
+
+def read_versions(lines: Sequence[Line], box: Box, page: Page) -> None:
+    """The versions above the table; one at the very end of the text may be a fragment."""
+    for line in lines:
+        if not line.ended:
+            continue
+        for name, pattern in box.versions:
+            match = pattern.search(line.text[:_LONGEST])
+            version = match[1].removeprefix("v") if match and units.placeholder(match[1]) is None else None
+            if version and name == "tool_version":
+                page.tool_version = page.tool_version or version
+            elif version and name == "driver":
+                page.driver = page.driver or version
+            elif version:
+                page.facts.setdefault(name, version)
+
+
+def _opens(line: Line, box: Box) -> bool:
+    if not line.ended or not 1 <= line.text.count("|") <= _MOST_CELLS:
+        return False
+    text = line.text[:_LONGEST].lower()
+    if not all(name.split(" ", 1)[0] in text for name in box.opening):
+        return False  # as nearly all lines, at a fraction of the cost
+    known = frozenset(box.columns)
+    found = {name for cell in _cells(text, bordered=True) for name in headings_in(cell, known)}
+    return box.opening <= found
+
+
+def _take(scan: _Scan, line: Line) -> None:
+    text = line.text.strip()
+    if not text:
+        return
+    if is_rule(line.text):
+        scan.closed = bool(scan.headings) and not scan.in_headings
+        _end_record(scan)
+        scan.in_headings = False
+    elif _opens(line, scan.box):
+        _end_record(scan)
+        scan.headings, scan.in_headings, scan.closed = [], True, False
+        scan.bordered = text.startswith("|") and text.endswith("|")
+        _add_headings(scan, line)
+    elif scan.in_headings and "|" in text:
+        _add_headings(scan, line)
+    elif scan.headings and "|" in text and text.count("|") <= _MOST_CELLS:
+        scan.closed = False
+        _add_row(scan, line)
+    elif scan.headings and not _is_expected(text, scan.box):
+        scan.page.problems.append(Problem(line.where, f"not understood: {quote(line.text)}"))
+    elif not scan.headings and not _is_expected(text, scan.box) and "|" not in text:
+        _complain(scan.page, line)
+
+
+def _complain(page: Page, line: Line) -> None:
+    """A line above the table that cries."""
+    if any(word in line.text.lower() for word in ("error", "warn", "fail")):
+        page.problems.append(Problem(line.where, quote(line.text)))
+
+
+def _is_expected(text: str, box: Box) -> bool:
+    return text.startswith(("Timestamp", "Attached", "=", *box.expected)) or text.lower().startswith("end of log")
+
+
+def _cells(text: str, *, bordered: bool) -> list[str]:
+    parts = text.split("|")
+    if bordered and not parts[0].strip():
+        parts = parts[1:]
+    if bordered and parts and not parts[-1].strip():
+        parts = parts[:-1]
+    return parts
+
+
+def _add_headings(scan: _Scan, line: Line) -> None:
+    known = frozenset(scan.box.columns)
+    readers: list[CellReader | None] = []
+    for cell in _cells(line.text, bordered=scan.bordered):
+        names = headings_in(cell, known)
+        scan.page.unknown.update(dict.fromkeys(quote(name) for name in names if name not in known))
+        readers.append(cell_reader(names, scan.box.columns) if names else None)
+    scan.headings.append(readers)
+
+
+def _add_row(scan: _Scan, line: Line) -> None:
+    full = len(scan.rows) >= len(scan.headings)
+    lost = bool(scan.rows) and not full and _fits(scan, line, 0) and not _fits(scan, line, len(scan.rows))
+    if full or lost:
+        _end_record(scan)
+    scan.rows.append(line)
+
+
+def _fits(scan: _Scan, line: Line, at: int) -> bool:
+    return all(found is not None for _, found in _read_row(scan, line, at))
+
+
+def _read_row(scan: _Scan, line: Line, at: int) -> list[tuple[CellReader | None, Found | None]]:
+    """The cells of a row with what they say; None for one that does not look like its headings."""
+    readers = scan.headings[at]
+    cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
+    whole = line.ended or line.text.rstrip().endswith("|")
+    if not whole:
+        cells = cells[:-1]  # it may be a fragment
+    if len(cells) > len(readers):
+        return [(reader, None) for reader in readers]
+    found: list[tuple[CellReader | None, Found | None]] = []
+    for reader, cell in zip(readers, cells, strict=False):
+        if not cell.strip():
+            found.append((reader, []))
+        else:
+            found.append((reader, reader.read(cell) if reader else None))
+    return found
+
+
+def _end_record(scan: _Scan) -> None:
+    rows, scan.rows = scan.rows, []
+    if not rows:
+        return
+    read = [(line, _read_row(scan, line, at)) for at, line in enumerate(rows)]
+    index = _index(found for _, row in read for _, found in row if found is not None)
+    if index is None:
+        if rows[0].ended:
+            scan.page.problems.append(Problem(rows[0].where, f"no row of the table: {quote(rows[0].text)}"))
+        return
+    if scan.page.has(index):
+        text = f"card {index} is listed a second time; the first is kept"
+        scan.page.problems.append(Problem(rows[0].where, text))
+        return
+    device = scan.page.device(index)
+    for line, row in read:
+        _give(scan.page, device, line, row)
+    for target in _metrics(scan):
+        if not scan.page.is_given(device, target):
+            scan.page.give(device, target, Absent.NOT_REPORTED)
+
+
+def _index(cells: Iterable[Found]) -> int | None:
+    for found in cells:
+        for targets, text in found:
+            if any(target.kind == "identity" and target.key == "index" for target in targets):
+                return units.whole(text)
+    return None
+
+
+def _give(page: Page, device: int, line: Line, row: list[tuple[CellReader | None, Found | None]]) -> None:
+    misfit = False
+    for reader, found in row:
+        if found is None:
+            misfit = True
+            for target in _targets([reader] if reader else []):
+                page.give(device, target, Absent.NOT_UNDERSTOOD)
+        for targets, text in found or ():
+            page.take(device, targets, text, line.where)
+    if misfit:
+        page.problems.append(Problem(line.where, f"cells that do not look like their headings: {quote(line.text)}"))
+
+
+def _metrics(scan: _Scan) -> list[Target]:
+    return _targets([reader for readers in scan.headings for reader in readers if reader])
+
+
+def _targets(readers: Sequence[CellReader]) -> list[Target]:
+    """The readings that these cells give in any case."""
+    given = (target for reader in readers for each in reader.columns for group in each.gives for target in group)
+    return [target for target in given if target.kind == "metric" and not target.only_words]

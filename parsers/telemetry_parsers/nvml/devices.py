@@ -1,0 +1,158 @@
+"""Who a GPU or a MIG instance is, and the slow facts of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from telemetry_parsers.model import Device, Plain
+from telemetry_parsers.nvml.values import error_in, mapping, part_of, text, whole
+from telemetry_parsers.text.lines import bus_address
+
+VENDOR = "nvidia"
+_PROFILE_MARK = " MIG "
+_ARCHITECTURES = MappingProxyType(
+    {
+        2: "kepler",
+        3: "maxwell",
+        4: "pascal",
+        5: "volta",
+        6: "turing",
+        7: "ampere",
+        8: "ada",
+        9: "hopper",
+        10: "blackwell",
+    }
+)
+_SWITCH = MappingProxyType({0: "off", 1: "on"})
+_COMPUTE_MODES = MappingProxyType({0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"})
+_ADDRESSING_MODES = MappingProxyType({0: "none", 1: "hmm", 2: "ats"})
+_FABRIC_STATES = MappingProxyType({1: "not_started", 2: "in_progress", 3: "completed"})
+_TEXTS = (
+    ("firmware", "VbiosVersion"),
+    ("gsp_firmware", "GspFirmwareVersion"),
+    ("board_part_number", "BoardPartNumber"),
+)
+_NUMBERS = (("minor", "MinorNumber"), ("numa_node", "NumaNodeId"), ("module", "ModuleId"))
+_WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
+    ("architecture", "Architecture", _ARCHITECTURES),
+    ("persistence_mode", "PersistenceMode", _SWITCH),
+    ("compute_mode", "ComputeMode", _COMPUTE_MODES),
+    ("addressing_mode", "AddressingMode", _ADDRESSING_MODES),
+)
+
+
+def gpu(told: dict[str, Plain], node: dict[str, Plain]) -> Device:
+    """A GPU; one that does not answer any more is down."""
+    return Device(
+        vendor=VENDOR,
+        index=whole(told.get("index")),
+        model=text(told.get("name")),
+        uuid=text(told.get("uuid")),
+        bus_id=bus_address(text(told.get("bus_id")) or ""),
+        serial=text(told.get("serial")),
+        driver=text(node.get("driver")),
+        up="lost" not in told,
+        facts=tuple(sorted(dict(_gpu_facts(told, node)).items())),
+    )
+
+
+def instance(told: dict[str, Plain], parent: Device, position: int) -> Device | None:
+    """A MIG instance of the GPU at that position; None for one without a number."""
+    index = whole(told.get("index"))
+    if index is None:
+        return None
+    return Device(
+        vendor=VENDOR,
+        index=parent.index,
+        model=text(told.get("name")),
+        uuid=text(told.get("uuid")),
+        bus_id=parent.bus_id,
+        partition=str(index),
+        parent=position,
+        driver=parent.driver,
+        up=parent.up,
+        facts=tuple(sorted(dict(_instance_facts(told)).items())),
+    )
+
+
+def capability(told: dict[str, Plain]) -> tuple[int, int] | None:
+    """The compute capability, such as (9, 0)."""
+    found = told.get("compute_capability")
+    major, minor = whole(part_of(found, 0)), whole(part_of(found, 1))
+    return None if major is None or minor is None else (major, minor)
+
+
+def power_kind(told: dict[str, Plain]) -> str | None:
+    """Which power the main figure is: the average where the card has one, else that of the moment.
+
+    The older call gives the average on Ampere (but not GA100, capability 8.0) and newer.
+    """
+    fields, calls = mapping(told.get("fields")), mapping(told.get("calls"))
+    for name, kind in (("power_average", "average"), ("power_instant", "instant")):
+        if name in fields and fields[name] is not None and error_in(fields[name]) is None:
+            return kind
+    known = capability(told)
+    if known is None or "PowerUsage" not in calls or error_in(calls["PowerUsage"]) is not None:
+        return None
+    return "average" if known > (8, 0) else "instant"
+
+
+def _instance_facts(told: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    _, mark, profile = (text(told.get("name")) or "").partition(_PROFILE_MARK)
+    if mark and profile.strip():
+        yield "profile", profile.strip()
+    for name in ("gpu_instance", "compute_instance"):
+        number = whole(told.get(name))
+        if number is not None:
+            yield name, str(number)
+
+
+def _gpu_facts(told: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    calls = mapping(told.get("calls"))
+    known = capability(told)
+    cuda = whole(node.get("cuda"))
+    found = {
+        "power_kind": power_kind(told),
+        "compute_capability": None if known is None else f"{known[0]}.{known[1]}",
+        "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
+        **{name: text(calls.get(call)) for name, call in _TEXTS},
+        **{name: _digits(calls.get(call)) for name, call in _NUMBERS},
+        **{name: _word(calls.get(call), words) for name, call, words in _WORDS},
+    }
+    yield from ((name, fact) for name, fact in found.items() if fact is not None)
+    yield from _modes("mig_mode", calls.get("MigMode"))
+    yield from _modes("ecc_mode", calls.get("EccMode"))
+    yield from _fabric(mapping(calls.get("GpuFabricInfo")))
+
+
+def _digits(answer: Plain) -> str | None:
+    number = whole(answer)
+    return None if number is None else str(number)
+
+
+def _modes(name: str, answer: Plain) -> Iterator[tuple[str, str]]:
+    """A mode, and the one that a reset will bring where that is another."""
+    current, pending = (_word(part_of(answer, place), _SWITCH) for place in (0, 1))
+    if current is not None:
+        yield name, current
+    if pending is not None and pending != current:
+        yield f"{name}_pending", pending
+
+
+def _fabric(info: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    state = _word(info.get("state"), _FABRIC_STATES)
+    if state is None:
+        return
+    yield "fabric_state", state
+    status, clique, cluster = whole(info.get("status")), whole(info.get("clique")), text(info.get("cluster"))
+    if status:
+        yield "fabric_status", str(status)
+    if state == "completed" and clique is not None and cluster is not None:
+        yield "fabric_clique", str(clique)
+        yield "fabric_cluster", cluster
+
+
+def _word(answer: Plain, words: Mapping[int, str]) -> str | None:
+    number = whole(answer)
+    return None if number is None else words.get(number)

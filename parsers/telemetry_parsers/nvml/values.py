@@ -1,0 +1,159 @@
+"""What NVML's answers are worth: a number in base units, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from telemetry_parsers.metrics import BY_KEY, in_range
+from telemetry_parsers.model import Absent, Plain, Problem, Reading, Value
+from telemetry_parsers.text.lines import quote
+from telemetry_parsers.units import SENTINELS
+
+NOT_SUPPORTED_CODE = 3
+# NVML's error numbers for one call: what the card or its driver does not have, what we may not see, what was not to be
+# had this time. 2 is what some drivers say of a field or a link that does not exist, 25 and 26 of calls of other times.
+_REASONS: Mapping[int, Absent] = MappingProxyType(
+    {
+        -1: Absent.NOT_UNDERSTOOD,  # the reader's own: the library's text was none
+        2: Absent.NOT_SUPPORTED,
+        3: Absent.NOT_SUPPORTED,
+        4: Absent.NOT_PERMITTED,
+        6: Absent.NOT_REPORTED,
+        13: Absent.NOT_SUPPORTED,
+        17: Absent.NOT_PERMITTED,
+        21: Absent.NOT_REPORTED,
+        25: Absent.NOT_SUPPORTED,
+        26: Absent.NOT_SUPPORTED,
+        27: Absent.NOT_REPORTED,
+    }
+)
+# Above any number that NVML gives.
+_LARGEST = 2**64
+_LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Where a number goes: its metric and label, the factor to its base unit, and which part of an answer it is."""
+
+    metric: str
+    label: str = ""
+    times: int = 1
+    over: int = 1
+    part: str | int | None = None
+
+
+@dataclass(slots=True)
+class Notes:
+    """What is told beside the readings: problems, each once, and names that no table knows."""
+
+    problems: dict[Problem, None] = field(default_factory=dict)
+    unknown: dict[str, None] = field(default_factory=dict)
+
+    def problem(self, where: str, text: str) -> None:
+        """Tell a problem."""
+        self.problems[Problem(where, text)] = None
+
+    def unknown_name(self, name: str) -> None:
+        """Name what no table knows."""
+        self.unknown[quote(name) or "unnamed"] = None
+
+
+@dataclass(slots=True)
+class Readings:
+    """The readings of one device; a number beats an absence, and the first number stays."""
+
+    device: int
+    where: str
+    notes: Notes
+    _values: dict[tuple[str, str], Value] = field(default_factory=dict)
+
+    def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
+        """Take a value in; one that is not plausible is told as a problem of its source."""
+        value = in_range(BY_KEY[metric], value)
+        if isinstance(value, Absent) and value in _LOUD:
+            self.notes.problem(self.where, f"{source or metric}: {metric} is {value.value.replace('_', ' ')}")
+        known = self._values.get((metric, label))
+        if known is None or (isinstance(known, Absent) and not isinstance(value, Absent)):
+            self._values[(metric, label)] = value
+
+    def row(self, row: Row, answer: Plain, source: str) -> None:
+        """Take in what a row of a table says of an answer."""
+        self.add(row.metric, self._scaled(row, answer, source), row.label, source)
+
+    def error(self, answer: Plain, source: str) -> Absent:
+        """The reason that an error stands for; one that says nothing is told as a problem."""
+        code = error_in(answer)
+        if code is not None and code in _REASONS:
+            return _REASONS[code]
+        self.notes.problem(self.where, f"{source}: NVML error {quote(str(code))}")
+        return Absent.NOT_REPORTED
+
+    def number(self, metric: str, label: str = "") -> float | None:
+        """The number of a reading that was taken in, None when there is none."""
+        value = self._values.get((metric, label))
+        return None if isinstance(value, Absent) else value
+
+    def told(self) -> tuple[Reading, ...]:
+        """All of them."""
+        return tuple(Reading(self.device, metric, value, label) for (metric, label), value in self._values.items())
+
+    def value(self, answer: Plain, source: str) -> Value:
+        """The number that an answer is, or why it is none."""
+        return self.error(answer, source) if error_in(answer) is not None else number(answer)
+
+    def _scaled(self, row: Row, answer: Plain, source: str) -> Value:
+        if error_in(answer) is not None:
+            return self.error(answer, source)
+        value = number(answer if row.part is None else part_of(answer, row.part))
+        return value if isinstance(value, Absent) else value * row.times / row.over
+
+
+def error_in(answer: Plain) -> int | None:
+    """The number of the error that an answer is; None for a value, -1 for an error that nobody knows."""
+    if not isinstance(answer, dict) or "error" not in answer:
+        return None
+    code = answer["error"]
+    return code if type(code) is int and abs(code) < _LARGEST else -1
+
+
+def number(answer: Plain) -> Value:
+    """A number as NVML gives it: no truth value, no text, no sentinel."""
+    if answer is None:
+        return Absent.NOT_REPORTED
+    if type(answer) is int and abs(answer) < _LARGEST:
+        return Absent.IMPLAUSIBLE if answer in SENTINELS else float(answer)
+    if type(answer) is float and abs(answer) < _LARGEST:  # NaN is not
+        return answer
+    return Absent.NOT_UNDERSTOOD
+
+
+def part_of(answer: Plain, part: str | int) -> Plain:
+    """A member of an object or an item of a list; None for one that is not there, what cannot have it as it is."""
+    if isinstance(answer, dict) and isinstance(part, str):
+        return answer.get(part)
+    if isinstance(answer, list) and isinstance(part, int):
+        return answer[part] if part < len(answer) else None
+    return None if answer is None else "not understood"
+
+
+def text(answer: Plain) -> str | None:
+    """A text that says something."""
+    return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
+
+
+def whole(answer: Plain, below: int = 2**31) -> int | None:
+    """A whole number from 0 on, None for anything else."""
+    return answer if type(answer) is int and 0 <= answer < below else None
+
+
+def mapping(answer: Plain) -> dict[str, Plain]:
+    """An object; an empty one for anything else."""
+    return answer if isinstance(answer, dict) else {}
+
+
+def items(answer: Plain) -> list[Plain]:
+    """A list; an empty one for anything else."""
+    return answer if isinstance(answer, list) else []

@@ -1,0 +1,177 @@
+"""Rows of xpu-smi: the CSV of `dump` and of `discovery --dump`, the processes of `ps`, the JSON of `discovery -j`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.targets import Target
+from telemetry_parsers.model import Absent, Problem, Process
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.xpu_smi import keys
+from telemetry_parsers.xpu_smi.grids import split_label, target_of
+
+_INDEX = ("deviceid", "device id")
+_PS = re.compile(
+    r"([0-9]{1,18})[ \t]{1,40}(\S.{0,200}?)[ \t]{1,80}([0-9]{1,4})[ \t]{1,40}[0-9]{1,18}[ \t]{1,40}([0-9]{1,18})\Z"
+)
+_MATRIX = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
+_LONGEST = 2000
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+
+
+def is_csv(lines: Sequence[Line]) -> bool:
+    """Whether a heading line of comma-separated columns with a device's number is in these lines."""
+    return any(_header(line) for line in lines)
+
+
+def read_csv(lines: Sequence[Line], page: Page) -> None:
+    """Put the newest row of each device onto the page, in the order of the devices."""
+    header: list[str] = []
+    newest: dict[tuple[str, str], tuple[Line, list[str]]] = {}
+    for line in lines:
+        found = _header(line)
+        if found:
+            header = found
+            page.unknown.update({quote(name): None for name in header if not _is_known(name)})
+        elif header and line.text.strip():
+            _keep(page, header, line, newest)
+    for (index, tile), (line, cells) in newest.items():
+        _take_row(page, index, tile, header, cells, line)
+
+
+def _keep(page: Page, header: Sequence[str], line: Line, newest: dict[tuple[str, str], tuple[Line, list[str]]]) -> None:
+    """Keep a row as its device's newest; where the text ends inside it, it is kept only if there is no other."""
+    cells = _split(line)
+    if len(cells) != len(header):
+        page.problems.append(Problem(line.where, f"does not fit the headings: {quote(line.text)}"))
+        return
+    place = _place(header, cells)
+    if line.ended:
+        newest[place] = (line, cells)
+    elif place not in newest:
+        newest[place] = (line, [*cells[:-1], ""])  # the last cell may be a fragment
+
+
+def _take_row(page: Page, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
+    number = units.whole(index)
+    if number is None:
+        page.problems.append(Problem(line.where, f"no device's number: {quote(index)}"))
+        return
+    device = page.device(number)
+    if units.whole(tile) is not None:
+        parent, device = device, page.device((number, tile))
+        page.partition(device, parent, tile)
+    for name, cell in zip(header, cells, strict=True):
+        target = _target(name)
+        if target is not None:
+            page.take(device, (target,), cell, line.where)
+
+
+def is_ps(lines: Sequence[Line]) -> bool:
+    """Whether the heading of `ps` is in these lines."""
+    return any(_is_ps_head(line) for line in lines)
+
+
+def read_ps(lines: Sequence[Line], page: Page) -> None:
+    """Put the processes onto the page; nothing marks the end of the list, so that they are not counted."""
+    started = False
+    for line in lines:
+        if _is_ps_head(line):
+            started = True
+            continue
+        match = _PS.match(line.text.strip()[:_LONGEST]) if line.ended else None
+        if match is not None and started:
+            device = page.device(int(match[3]))
+            used = units.quantity(match[4], units.BYTES, "kB")
+            memory = None if isinstance(used, Absent) else used
+            page.processes.append(Process(device, int(match[1]), match[2].strip(), memory))
+        elif started and line.text.strip():
+            page.problems.append(Problem(line.where, f"no row of the processes: {quote(line.text)}"))
+
+
+def is_matrix(lines: Sequence[Line]) -> bool:
+    """Whether the heading of `topology -m` is in these lines."""
+    return any(line.ended and "|CPU Affinity" in line.text for line in lines)
+
+
+def read_matrix(lines: Sequence[Line], page: Page) -> None:
+    """The devices that the matrix of links names: it holds no readings."""
+    for line in lines:
+        match = _MATRIX.match(line.text.strip()[:_LONGEST]) if line.ended else None
+        if match is not None and "Affinity" not in line.text:
+            page.device(int(match[1]))
+
+
+def read_json(text: str, page: Page) -> bool:
+    """Put the devices of `discovery -j` onto the page; False where the text is no such document."""
+    start = text.find("{")
+    if start < 0 or '"device_list"' not in text:
+        return False
+    try:
+        found, _ = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        page.problems.append(Problem("JSON", f"cut off or broken: {quote(str(error))}"))
+        return True
+    listed = found.get("device_list") if isinstance(found, dict) else None
+    for item in listed if isinstance(listed, list) else []:
+        if isinstance(item, dict):
+            _take_json(item, page)
+    return True
+
+
+def _take_json(item: dict[str, object], page: Page) -> None:
+    index = units.whole(str(item.get("device_id", "")))
+    if index is None or page.has(index):
+        page.problems.append(Problem("JSON", f"a device without a number of its own: {quote(str(item)[:200])}"))
+        return
+    device = page.device(index)
+    for name, value in item.items():
+        target = keys.JSON_KEYS.get(name)
+        if target is not None and isinstance(value, str):
+            page.take(device, (target,), value, f"JSON {quote(name)}")
+        elif target is None and name not in keys.QUIET_JSON:
+            page.unknown[quote(name) or "(blank)"] = None
+
+
+def _is_ps_head(line: Line) -> bool:
+    words = line.text[:_LONGEST].split()
+    return line.ended and words[:1] == ["PID"] and "DeviceID" in words and words[-1:] == ["MEM"]
+
+
+def _split(line: Line) -> list[str]:
+    if line.text.count(",") > _LONGEST:
+        return []
+    try:
+        rows = list(csv.reader([line.text[: 4 * _LONGEST].replace("\x00", "")], skipinitialspace=True))
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in rows[0]] if rows else []
+
+
+def _header(line: Line) -> list[str]:
+    if not line.ended or "," not in line.text[:_LONGEST]:
+        return []
+    cells = _split(line)
+    names = [split_label(cell)[0] for cell in cells]
+    is_head = any(name in _INDEX for name in names[:2]) and all(names)
+    return cells if is_head else []
+
+
+def _place(header: Sequence[str], cells: Sequence[str]) -> tuple[str, str]:
+    named = {split_label(name)[0]: cell for name, cell in zip(header, cells, strict=True)}
+    return next((named[name] for name in _INDEX if name in named), ""), named.get("tileid", "")
+
+
+def _target(name: str) -> Target | None:
+    target, _ = target_of(name)
+    return target or keys.DISCOVERY.get(split_label(name)[0])
+
+
+def _is_known(name: str) -> bool:
+    bare = split_label(name)[0]
+    return target_of(name)[1] or bare in keys.DISCOVERY or bare in keys.QUIET_DISCOVERY

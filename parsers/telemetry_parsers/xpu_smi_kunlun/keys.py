@@ -1,0 +1,111 @@
+"""What Kunlunxin's headings, keys and places mean: the table, the list of `-q` and the fields of `-m`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from telemetry_parsers.boxed import columns as look
+from telemetry_parsers.boxed.columns import QUIET, Column, column
+from telemetry_parsers.boxed.lists import CardList
+from telemetry_parsers.boxed.table import Box
+from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric
+from telemetry_parsers.model import Absent
+
+TOOL = "xpu-smi-kunlun"
+VENDOR = "kunlunxin"
+
+_NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
+COLUMNS: Mapping[str, Column] = MappingProxyType(
+    {
+        "xpu": column(look.ID, identity("index")),
+        "name": column(look.NAME, identity("model")),
+        "persistence-m": QUIET,
+        "bus-id": column(look.BUS, identity("bus_id")),
+        "disp.a": QUIET,
+        "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
+        "fan": column(look.PERCENT, metric("fan_ratio")),
+        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+        "perf": column(look.STATE, metric("performance_state")),
+        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+        "l3-usage": column(look.BYTES_PAIR),
+        "xpu-util": column(look.PERCENT, metric("utilization_ratio")),
+        "compute m.": column(look.NAME, fact("compute_mode")),
+        "sr-iov m.": column(look.NAME, fact("sr_iov")),
+    }
+)
+BOX = Box(
+    columns=COLUMNS,
+    opening=frozenset({"xpu", "name", "bus-id"}),
+    banner=re.compile(r"\bXPU-SMI\b.{1,80}\bXPU-RT Version:"),
+    versions=(
+        ("tool_version", re.compile(r"\bXPU-SMI[ \t]{1,8}([0-9]\S{0,40})(?=\s)")),
+        ("driver", re.compile(r"Driver Version:[ \t]{0,8}([0-9]\S{0,40})(?=\s)")),
+    ),
+    expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
+)
+
+
+def _one(key: str, label: str = "") -> tuple[Target, ...]:
+    return (metric(key, label),)
+
+
+LIST = CardList(
+    card=re.compile(r"XPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"),
+    card_gives=(identity("bus_id"),),
+    keys=MappingProxyType(
+        {
+            ("", "product name"): (identity("model"),),
+            ("", "serial number"): (identity("serial"),),
+            ("", "xpu uuid"): (identity("uuid"),),
+            ("", "minor number"): (identity("index"),),
+            ("", "product architecture"): (fact("architecture"),),
+            ("", "xpu part number"): (fact("part_number"),),
+            ("firmware version", "all version"): (fact("firmware"),),
+            ("pcie generation", "max"): _one("pcie_link_generation_max"),
+            ("pcie generation", "current"): _one("pcie_link_generation"),
+            ("link width", "max"): _one("pcie_link_width_max"),
+            ("link width", "current"): _one("pcie_link_width"),
+            ("memory usage", "total"): _one("memory_total_bytes"),
+            ("memory usage", "reserved"): _one("memory_reserved_bytes"),
+            ("memory usage", "used"): _one("memory_used_bytes"),
+            ("memory usage", "free"): _one("memory_free_bytes"),
+            ("utilization", "xpu"): _one("utilization_ratio"),
+            ("ecc mode", "current"): (metric("ecc_enabled", words=ON_OFF),),
+            ("volatile", "dram correctable"): _one("ecc_corrected_total", "dram"),
+            ("volatile", "dram uncorrectable"): _one("ecc_uncorrected_total", "dram"),
+            ("temperature", "xpu current temp"): _one("temperature_celsius", "core"),
+            ("temperature", "memory current temp"): _one("temperature_celsius", "memory"),
+            ("power readings", "enforced power limit"): _one("power_cap_watts"),
+            ("power readings", "power draw"): _one("power_watts"),
+            ("clocks", "cluster"): _one("clock_hertz", "cluster"),
+            ("clocks", "cdnn"): _one("clock_hertz", "cdnn"),
+            ("*", "processes"): (metric("processes", words={"none": 0.0}),),
+        }
+    ),
+    quiet=frozenset({*(("", key) for key in ("product brand", "pcie id")), ("ecc mode", "pending"), ("xpu link info", "")}),
+    quiet_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
+    head=MappingProxyType({"driver version": "driver"}),
+    count="attached xpus",
+)  # fmt: skip
+
+# The places of `-m`. The six clocks (9 to 14) have no names there, the temperature of the memory (6) is 0 on a P800.
+PLACES: Mapping[int, Target] = MappingProxyType(
+    {
+        0: identity("bus_id"),
+        2: identity("index"),
+        3: identity("serial"),
+        4: metric("temperature_celsius", "core", unit="C"),
+        17: metric("memory_used_bytes", unit="MiB"),
+        18: metric("memory_total_bytes", unit="MiB"),
+        19: metric("utilization_ratio", unit="%"),
+        20: fact("firmware"),
+        21: identity("model"),
+    }
+)
+POWER, MODEL = 8, 21
+# In what `-m` counts power, by the first word of the model; a model that is not here is not guessed.
+POWER_UNITS: Mapping[str, str] = MappingProxyType({"P800": "W", "K200": "mW"})
+FEWEST_PLACES = 22

@@ -1,0 +1,57 @@
+"""The compose file fits what it mounts: paths that exist, targets that are services, a configuration that promtool takes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from captures_kit import ROOT
+from telemetry_daemon.simulate.demo import parse_demo
+
+FOLDER = ROOT / "deploy" / "compose"
+SERVICES = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
+SOURCES = yaml.safe_load((ROOT / "grafana" / "provisioning" / "datasources" / "telemetry.yaml").read_text())
+DASHBOARDS = yaml.safe_load((ROOT / "grafana" / "provisioning" / "dashboards" / "telemetry.yaml").read_text())
+
+
+def mounts(service: str) -> dict[str, Path]:
+    pairs = (volume.split(":")[:2] for volume in SERVICES[service].get("volumes", ()))
+    return {inside: (FOLDER / outside).resolve() for outside, inside in pairs}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_is_mounted_is_there(service: str) -> None:
+    assert [path for path in mounts(service).values() if not path.exists()] == []
+
+
+def test_the_simulated_nodes_can_be_simulated_and_are_scraped() -> None:
+    nodes = {name: item["command"] for name, item in SERVICES.items() if "command" in item}
+    assert len(nodes) == 3
+    for command in nodes.values():
+        assert parse_demo(command[command.index("--demo") + 1]).groups
+    config = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
+    targets = config["scrape_configs"][0]["static_configs"][0]["targets"]
+    assert targets == [f"{name}:19400" for name in nodes]
+
+
+def test_grafana_finds_its_source_and_its_dashboards() -> None:
+    grafana = SERVICES["grafana"]
+    assert SOURCES["datasources"][0]["url"] == "${TELEMETRY_PROMETHEUS_URL}"
+    assert "TELEMETRY_PROMETHEUS_URL" in grafana["environment"]
+    assert mounts("grafana")[DASHBOARDS["providers"][0]["options"]["path"]] == ROOT / "grafana" / "dashboards"
+
+
+def test_every_service_listens_on_loopback_only() -> None:
+    ports = [port for item in SERVICES.values() for port in item.get("ports", ())]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+@pytest.mark.needs("promtool")
+def test_promtool_takes_the_configuration() -> None:
+    command = ["promtool", "check", "config", "--syntax-only", str(FOLDER / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,373 @@
+"""What goes wrong, and what is served during and after it: through the real worker and the parser."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nvml_kit import (
+    DRIVER_NOT_LOADED,
+    GPU_IS_LOST,
+    GPU_NOT_FOUND,
+    LIB_RM_VERSION_MISMATCH,
+    NODE,
+    OPERATING_SYSTEM,
+    RESET_REQUIRED,
+    UNKNOWN,
+    FakeNvml,
+)
+from nvml_reader_kit import Bench, reading, value
+from telemetry_daemon.readers.process import Launch, Process, launch
+from telemetry_parsers.model import Absent
+from worker_kit import UnkillableProcess, alive, comes_true
+
+pytestmark = pytest.mark.needs("cc")
+UTILIZATION = "nvmlDeviceGetUtilizationRates"
+
+
+@pytest.mark.parametrize(
+    ("code", "absent", "loud"),
+    [
+        (2, Absent.NOT_SUPPORTED, False),
+        (3, Absent.NOT_SUPPORTED, False),
+        (4, Absent.NOT_PERMITTED, False),
+        (6, Absent.NOT_REPORTED, False),
+        (10, Absent.NOT_REPORTED, True),
+        (11, Absent.NOT_REPORTED, True),
+        (13, Absent.NOT_SUPPORTED, False),
+        (14, Absent.NOT_REPORTED, True),
+        (17, Absent.NOT_PERMITTED, False),
+        (21, Absent.NOT_REPORTED, False),
+        (25, Absent.NOT_SUPPORTED, False),
+        (26, Absent.NOT_SUPPORTED, False),
+        (27, Absent.NOT_REPORTED, False),
+        (29, Absent.NOT_REPORTED, True),
+        (999, Absent.NOT_REPORTED, True),
+        (4711, Absent.NOT_REPORTED, True),
+    ],
+)
+def test_an_error_of_one_call_costs_that_reading_of_that_gpu(
+    bench: Bench, code: int, absent: Absent, loud: bool
+) -> None:
+    bench.fake.fail(UTILIZATION, code, 2)
+    report = bench.report()
+    assert value(report, "utilization_ratio", device=2) is absent
+    assert value(report, "memory_activity_ratio", device=2) is absent
+    assert value(report, "temperature_celsius", "core", device=2) == 54.0
+    assert value(report, "utilization_ratio", device=1) == 0.98
+    assert bool(report.problems) == loud
+    assert all(device.up for device in report.devices)
+
+
+@pytest.mark.parametrize("code", [10, 21, 27, 999])
+def test_what_was_not_to_be_had_once_is_there_the_next_time(bench: Bench, code: int) -> None:
+    bench.fake.fail(UTILIZATION, code, 0, times=1)
+    assert value(bench.report(), "utilization_ratio") is Absent.NOT_REPORTED
+    assert value(bench.report(), "utilization_ratio") == 0.98
+
+
+@pytest.mark.parametrize("code", [GPU_IS_LOST, RESET_REQUIRED])
+def test_a_lost_gpu_is_down_and_left_alone_until_it_is_found_again(bench: Bench, code: int) -> None:
+    bench.report()
+    bench.fake.fail("*", code, 1)
+    lost = bench.report()
+    assert [device.up for device in lost.devices] == [True, False, *[True] * 6]
+    assert (lost.devices[1].uuid, lost.devices[1].serial) == (
+        "GPU-5f1c2a90-77b3-4d0e-9a51-0c3e88000101",
+        "1652323004101",
+    )
+    assert [item for item in lost.readings if item.device == 1] == []
+    assert value(lost, "utilization_ratio", device=2) == 0.98
+    assert [(event.device, event.code) for event in lost.events] == [(1, "gpu_lost")]
+    assert any("0000:43:00.0" in problem.where for problem in lost.problems)
+    assert bench.made("fast", 1) == {}, "it is asked again"
+    bench.move(25)
+    assert bench.made("fast", 1) == {}, "it is asked before half a minute is over"
+    assert bench.made("fast", 1) == {"nvmlDeviceGetHandleByPciBusId_v2": 1}
+    bench.fake.heal()
+    bench.move(60)
+    back = bench.report()
+    assert back.devices[1].up
+    assert value(back, "utilization_ratio", device=1) == 0.98
+    assert (back.problems, back.events) == ((), ())
+    assert bench.fake.calls("nvmlInitWithFlags") == 1
+
+
+def test_a_gpu_that_is_lost_in_the_middle_of_a_poll_gives_nothing_of_it(bench: Bench) -> None:
+    bench.report()
+    bench.fake.lose(0, after_calls=4)
+    report = bench.report()
+    assert not report.devices[0].up
+    assert [item for item in report.readings if item.device == 0] == []
+
+
+def test_a_gpu_that_comes_back_is_watched_for_events_again(bench: Bench) -> None:
+    bench.report()
+    bench.fake.lose(4)
+    bench.report()
+    bench.fake.bring_back(4)
+    bench.move(30)
+    bench.report()
+    bench.fake.xid(4, 13)
+    events = next(events for _ in range(500) if (events := bench.report().events))
+    assert [(event.device, event.code) for event in events] == [(4, "xid_13")]
+
+
+def test_a_gpu_of_which_only_a_field_says_that_it_is_lost_is_not(bench: Bench) -> None:
+    bench.fake.refuse_field(0, 82, GPU_IS_LOST)
+    report = bench.report()
+    assert report.devices[0].up
+    assert value(report, "temperature_celsius", "memory") is Absent.NOT_REPORTED
+
+
+def test_unknown_errors_three_times_in_a_row_are_a_lost_gpu(bench: Bench) -> None:
+    bench.report()
+    bench.fake.fail("*", UNKNOWN, 6)
+    report = bench.report()
+    assert [device.up for device in report.devices].count(False) == 1
+    assert bench.fake.calls("*", 6) <= bench.fake.calls("*", 5) - 5
+
+
+def test_unknown_errors_of_every_gpu_are_the_librarys(bench: Bench) -> None:
+    bench.report()
+    bench.move(61)
+    for gpu in range(8):
+        bench.fake.fail("*", UNKNOWN, gpu, times=3)
+    report = bench.report()
+    assert all(device.up for device in report.devices)
+    assert bench.fake.calls("nvmlInitWithFlags") == 2
+
+
+def test_a_gpu_that_cannot_be_opened_costs_itself(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "h100")
+    fake.fail("nvmlDeviceGetHandleByIndex_v2", GPU_IS_LOST, 3)
+    fake.fail("nvmlDeviceGetHandleByIndex_v2", 4, 5)
+    with reading(fake) as bench:
+        report = bench.report()
+        assert [device.index for device in report.devices] == [0, 1, 2, 4, 6, 7]
+        assert [problem.where for problem in report.problems] == ["GPU 3"], "one that we may not see is no problem"
+        fake.heal()
+        bench.move(30)
+        assert [device.index for device in bench.report().devices] == [0, 1, 2, 3, 4, 6, 7]
+
+
+AT_INIT: tuple[tuple[int, str, str | None, str], ...] = (
+    (DRIVER_NOT_LOADED, "failed", "driver_gone", "modprobe nvidia"),
+    (LIB_RM_VERSION_MISMATCH, "failed", "library_mismatch", "reboot"),
+    (OPERATING_SYSTEM, "failed", "no_permission", "DeviceAllow"),
+    (UNKNOWN, "failed", "no_permission", "daemon-reload"),
+    (4, "failed", "no_permission", "/dev/nvidiactl"),
+    (20, "failed", "driver_gone", "NVML error 20"),
+)
+
+
+@pytest.mark.parametrize(("code", "state", "reason", "words"), AT_INIT, ids=[str(row[0]) for row in AT_INIT])
+def test_what_cannot_be_initialised_says_why_and_is_not_tried_in_a_loop(
+    tmp_path: Path, code: int, state: str, reason: str | None, words: str
+) -> None:
+    fake = FakeNvml(tmp_path, "h100")
+    fake.init_fails(code)
+    with reading(fake) as bench:
+        for _ in range(4):
+            refusal = bench.refusal()
+            assert (refusal.state, refusal.reason) == (state, reason)
+            assert words in refusal.text
+        assert fake.calls("nvmlInitWithFlags") == 1
+        fake.heal()
+        bench.move(60)
+        assert value(bench.report(), "utilization_ratio") == 0.98
+
+
+@pytest.mark.parametrize(("code", "reason"), [(UNKNOWN, "no_permission"), (4, "no_permission"), (9, "driver_gone")])
+def test_gpus_that_cannot_be_counted_are_not_none(tmp_path: Path, code: int, reason: str) -> None:
+    fake = FakeNvml(tmp_path, "h100")
+    fake.fail("nvmlDeviceGetCount_v2", code)
+    with reading(fake) as bench:
+        assert (bench.refusal().state, bench.refusal().reason) == ("failed", reason)
+        assert fake.calls("nvmlShutdown") == 1
+
+
+def test_a_library_that_knows_no_gpu_says_so(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "h100")
+    fake.fail("nvmlDeviceGetCount_v2", GPU_NOT_FOUND)
+    with reading(fake) as bench:
+        assert bench.report().outcome == "no_devices"
+
+
+def test_the_pauses_between_initialisations_grow_to_a_minute(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "h100")
+    fake.init_fails(DRIVER_NOT_LOADED)
+    with reading(fake) as bench:
+        tried = []
+        for second in range(200):
+            bench.refusal()
+            if fake.calls("nvmlInitWithFlags") > len(tried):
+                tried.append(second)
+            bench.move(1)
+    assert tried == [0, 5, 15, 35, 75, 135, 195]
+
+
+@pytest.mark.parametrize(("code", "reason"), [(1, "driver_gone"), (9, "driver_gone"), (18, "library_mismatch")])
+def test_a_library_that_ends_is_initialised_again(bench: Bench, code: int, reason: str) -> None:
+    """At once when it lived for a while; what ends again and again is put off."""
+    bench.report()
+    bench.move(61)
+    bench.fake.fail("nvmlDeviceGetPerformanceState", code, 0, times=1)
+    assert value(bench.report(), "utilization_ratio") == 0.98
+    bench.fake.fail("nvmlDeviceGetPerformanceState", code, 0, times=1)
+    assert bench.refusal().reason == reason
+    assert bench.refusal().reason == reason
+    assert bench.fake.calls("nvmlInitWithFlags") == 2
+    bench.move(5)
+    assert value(bench.report(), "utilization_ratio") == 0.98
+    assert bench.fake.calls("nvmlInitWithFlags") == 3
+    assert bench.fake.calls("nvmlShutdown") == 2
+
+
+@pytest.mark.parametrize("change", ["unplug", "driver"])
+def test_a_changed_node_is_initialised_again(bench: Bench, change: str) -> None:
+    bench.report("slow")
+    if change == "unplug":
+        bench.fake.unplug(7)
+    else:
+        bench.fake.tell(NODE, "nvmlSystemGetDriverVersion", "580.200.01")
+    bench.move(60)
+    bench.report("slow")
+    report = bench.report()
+    assert len(report.devices) == (7 if change == "unplug" else 8)
+    assert report.devices[0].driver == ("580.105.08" if change == "unplug" else "580.200.01")
+    assert bench.fake.calls("nvmlInitWithFlags") == 2
+    bench.fake.plug(7)
+    bench.move(60)
+    bench.report("slow")
+    assert len(bench.report().devices) == 8
+
+
+def test_no_gpus_is_an_answer_and_one_that_comes_is_found(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "t4")
+    fake.unplug(0)
+    with reading(fake) as bench:
+        assert bench.report().outcome == "no_devices"
+        bench.report()
+        assert fake.calls("nvmlInitWithFlags") == 1
+        fake.plug(0)
+        bench.move(60)
+        assert value(bench.report(), "utilization_ratio") == 0.54
+
+
+def test_a_growing_process_list_is_read_to_its_end(bench: Bench) -> None:
+    bench.fake.grow_processes(0, by=90)
+    counts = [value(bench.report("processes"), "processes") for _ in range(3)]
+    assert all(isinstance(count, float) and count > 90 for count in counts)
+    assert counts == sorted(counts)
+    assert bench.fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) <= 3 * 2
+
+
+def test_a_missing_library_keeps_no_process_and_is_found_when_it_comes(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "t4")
+    fake.uninstall()
+    with reading(fake) as bench:
+        for tier in ("fast", "slow", "links", "processes", "inventory"):
+            assert (bench.refusal(tier).state, bench.worker.pid) == ("missing", None)
+        fake.install()
+        bench.forget()
+        assert value(bench.report(), "utilization_ratio") == 0.54
+
+
+def test_an_upgraded_driver_needs_and_gets_a_new_process(bench: Bench) -> None:
+    """The old library stays mapped: only leaving the process lets go of it."""
+    bench.report()
+    pid = bench.worker.pid
+    bench.move(61)
+    bench.fake.driver("595.71.05")
+    bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
+    assert bench.refusal().reason == "library_mismatch"
+    assert bench.worker.pid == pid, "a process is worth half a minute"
+
+
+def hang(bench: Bench, call: str) -> Callable[[], object]:
+    bench.report()
+    bench.move(2)
+    bench.fake.hang(call, 30.0)
+    return bench.fake.heal
+
+
+@pytest.mark.parametrize("call", [UTILIZATION, "nvmlDeviceGetFieldValues", "nvmlGpmSampleGet"])
+def test_a_call_that_hangs_costs_the_worker_and_nothing_else(bench: Bench, call: str) -> None:
+    heal = hang(bench, call)
+    pid = bench.worker.pid
+    assert pid is not None
+    began = time.monotonic()
+    assert bench.refusal(deadline=0.5).reason == "timeout"
+    assert time.monotonic() - began < 3.0
+    assert not alive(pid)
+    heal()
+    time.sleep(1.1)  # the worker's own back-off after one failure
+    assert value(bench.report(), "utilization_ratio") == 0.98
+
+
+def test_a_worker_that_the_kernel_holds_is_stuck_and_gets_no_second(fake: FakeNvml) -> None:
+    held: list[UnkillableProcess] = []
+
+    def launcher(what: Launch) -> Process:
+        held.append(UnkillableProcess(launch(what)))
+        return held[-1]
+
+    with reading(fake, launcher=launcher) as bench:
+        bench.report()
+        fake.hang(UTILIZATION, 600.0)
+        found = [bench.refusal(deadline=0.5) for _ in range(3)]
+        assert [(refusal.state, refusal.reason) for refusal in found] == [("stuck", None)] * 3
+        assert len(held) == 1
+        held[0].let_go()
+        assert comes_true(lambda: not alive(held[0].pid))
+        fake.heal()
+        time.sleep(1.1)  # the worker's own back-off after one failure
+        assert bench.capture().failure is None
+        assert len(held) == 2
+        for process in held:
+            process.held = False
+
+
+def test_a_thousand_faults_leave_no_thread_and_no_descriptor(tmp_path: Path) -> None:
+    """In one process: errors of calls, of GPUs and of the library, each followed by its repair."""
+    fake = FakeNvml(tmp_path, "a100")
+    calls = (UTILIZATION, "nvmlDeviceGetTemperature", "nvmlDeviceGetFieldValues", "nvmlDeviceGetMemoryInfo_v2")
+    codes = (3, 4, 6, 10, 13, 14, 21, 25, 26, 27, 999, GPU_IS_LOST, RESET_REQUIRED)
+    with reading(fake) as bench:
+        bench.report()
+        pid = bench.worker.pid
+        before = resources(pid)
+        for cycle in range(1000):
+            over = cycle % 20 == 0
+            call = "nvmlDeviceGetPerformanceState" if over else calls[cycle % len(calls)]
+            fake.fail(call, 1 if over else codes[cycle % len(codes)], cycle % 2, times=1)
+            bench.move(61)
+            bench.capture()
+            fake.heal()
+        bench.move(601)
+        report = bench.report()
+        assert all(device.up for device in report.devices)
+        assert bench.worker.pid == pid
+        assert resources(pid) == before
+        assert fake.calls("nvmlInitWithFlags") == 51
+
+
+def resources(pid: int | None) -> tuple[int, int]:
+    """Threads and open descriptors of a process."""
+    process = Path(f"/proc/{pid}")
+    return len(list((process / "task").iterdir())), len(list((process / "fd").iterdir()))
+
+
+def test_a_worker_that_ends_lets_go_of_the_library(bench: Bench) -> None:
+    """It has a fifth of a second for it, which on a loaded machine is not always enough."""
+    for _ in range(10):
+        bench.report()
+        bench.worker.stop()
+        if bench.fake.calls("nvmlShutdown"):
+            break
+    assert bench.fake.calls("nvmlShutdown") == 1
+    assert bench.fake.calls("nvmlEventSetFree") == 1

@@ -1,0 +1,124 @@
+"""What each tier costs: the driver calls on a device, counted; what is not there is asked once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nvml_kit import NO_PERMISSION, NODE, NOT_SUPPORTED, FakeNvml
+from nvml_reader_kit import TIERS, Bench, reading
+
+pytestmark = pytest.mark.needs("cc")
+
+# These sample for 20 ms, wait for other processors, or start other libraries.
+NEVER = (
+    "nvmlDeviceGetPcieThroughput",
+    "nvmlDeviceGetSamples",
+    "nvmlDeviceGetProcessUtilization",
+    "nvmlDeviceGetHandleByUUID",
+    "nvmlSystemGetCudaDriverVersion_v2",
+)
+
+
+def settled(bench: Bench) -> None:
+    """Every tier was read once: what is not supported is known."""
+    for tier in TIERS:
+        bench.data(tier)
+
+
+@pytest.mark.parametrize(
+    ("profile", "fast", "slow", "links", "processes"),
+    [
+        ("h100", 9, 16, 55, 3),
+        ("h200", 9, 16, 55, 3),
+        ("b200", 9, 16, 56, 3),
+        ("gb200", 9, 16, 56, 3),
+        ("a100", 8, 15, 38, 3),
+        ("t4", 8, 14, 0, 3),
+        ("vgpu", 5, 3, 0, 3),
+        ("wsl", 8, 8, 0, 2),
+        ("gb10", 6, 8, 0, 3),
+        ("geforce-old", 3, 1, 0, 0),
+        ("jetson", 0, 0, 0, 0),
+        ("h100-mig", 12, 12, 55, 4),
+    ],
+)
+def test_calls_of_each_tier_on_one_gpu(
+    profile: str, fast: int, slow: int, links: int, processes: int, tmp_path: Path
+) -> None:
+    with reading(FakeNvml(tmp_path, profile)) as bench:
+        settled(bench)
+        made = {tier: sum(bench.made(tier).values()) for tier in ("fast", "slow", "links", "processes")}
+    assert made == {"fast": fast, "slow": slow, "links": links, "processes": processes}
+
+
+def test_the_fast_tier_call_by_call(bench: Bench) -> None:
+    settled(bench)
+    assert bench.made("fast") == {
+        "nvmlDeviceGetUtilizationRates": 1,
+        "nvmlDeviceGetMemoryInfo_v2": 1,
+        "nvmlDeviceGetTemperatureV": 1,
+        "nvmlDeviceGetClockInfo": 2,
+        "nvmlDeviceGetCurrentClocksEventReasons": 1,
+        "nvmlDeviceGetPerformanceState": 1,
+        "nvmlDeviceGetFieldValues": 1,
+        "nvmlGpmSampleGet": 1,
+    }
+
+
+def test_nothing_that_blocks_is_ever_called(bench: Bench) -> None:
+    settled(bench)
+    assert {call: bench.fake.calls(call) for call in NEVER} == dict.fromkeys(NEVER, 0)
+
+
+def test_the_library_is_initialised_once_and_the_node_asked_rarely(bench: Bench) -> None:
+    settled(bench)
+    assert bench.fake.calls("nvmlInitWithFlags") == 1
+    assert bench.made("fast", NODE) == {"nvmlGpmMetricsGet": 8}
+    assert bench.made("slow", NODE) == {"nvmlDeviceGetCount_v2": 1, "nvmlSystemGetDriverVersion": 1}
+
+
+def test_what_is_not_supported_is_asked_once_and_stays_absent(bench: Bench) -> None:
+    bench.fake.refuse(0, "nvmlDeviceGetUtilizationRates", NOT_SUPPORTED)
+    answers = [bench.gpu()["calls"]["UtilizationRates"] for _ in range(5)]
+    assert answers == [{"error": NOT_SUPPORTED}] * 5
+    assert bench.fake.calls("nvmlDeviceGetUtilizationRates", 0) == 1
+    assert bench.fake.calls("nvmlDeviceGetUtilizationRates", 1) == 5
+
+
+def test_a_field_that_is_not_supported_leaves_the_batch(bench: Bench) -> None:
+    bench.fake.refuse_field(0, 82)
+    assert [bench.gpu()["fields"]["memory_temp"] for _ in range(3)] == [{"error": NOT_SUPPORTED}] * 3
+    bench.fake.field(0, 82, 44)
+    assert bench.gpu()["fields"]["memory_temp"] == {"error": NOT_SUPPORTED}, (
+        "asked again before the next initialisation"
+    )
+    assert bench.gpu(1)["fields"]["memory_temp"] == 61
+
+
+def test_what_is_not_permitted_is_asked_again_after_ten_minutes(bench: Bench) -> None:
+    bench.fake.fail("nvmlDeviceGetUtilizationRates", NO_PERMISSION, 0)
+    for _ in range(3):
+        assert bench.gpu()["calls"]["UtilizationRates"] == {"error": NO_PERMISSION}
+    assert bench.fake.calls("nvmlDeviceGetUtilizationRates", 0) == 1
+    bench.fake.heal()
+    bench.move(599)
+    assert bench.gpu()["calls"]["UtilizationRates"] == {"error": NO_PERMISSION}
+    bench.move(1)
+    assert bench.gpu()["calls"]["UtilizationRates"] == {"gpu": 98, "memory": 41}
+
+
+def test_after_an_initialisation_everything_is_asked_anew(bench: Bench) -> None:
+    bench.fake.refuse(0, "nvmlDeviceGetUtilizationRates", NOT_SUPPORTED)
+    bench.data()
+    bench.fake.tell(0, "nvmlDeviceGetUtilizationRates", 11, 12)
+    bench.move(61)
+    bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
+    assert bench.gpu()["calls"]["UtilizationRates"] == {"gpu": 11, "memory": 12}
+    assert bench.fake.calls("nvmlInitWithFlags") == 2
+
+
+def test_eight_gpus_are_asked_alike(bench: Bench) -> None:
+    settled(bench)
+    assert {index: sum(bench.made("fast", index).values()) for index in range(8)} == dict.fromkeys(range(8), 9)

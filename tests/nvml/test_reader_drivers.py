@@ -1,0 +1,145 @@
+"""Each driver is asked by its own numbers and calls, whatever the installed wheel thinks of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nvml_kit import FakeNvml
+from nvml_profile import Profile, load_profile
+from nvml_reader_kit import Bench, reading, value
+from telemetry_parsers.model import Absent
+
+pytestmark = pytest.mark.needs("cc")
+
+# Counters of the reasons, and what the same numbers mean to other drivers.
+REASONS = {"sw_thermal": 1_000_000_000, "hw_thermal": 2_000_000_000, "hw_power_brake": 3_000_000_000}
+SMOOTHING = [71, 72, 73]
+
+
+def h100(**gpu: object) -> Profile:
+    document = dict(load_profile("h100").document)
+    return Profile("h100", {**document, "gpu": {**document["gpu"], **gpu}})
+
+
+@pytest.mark.parametrize(
+    ("driver", "seconds"),
+    [
+        ("535.183.06", Absent.NOT_REPORTED),
+        ("570.133.20", Absent.NOT_REPORTED),
+        ("575.57.08", (1.0, 2.0, 3.0)),
+        ("580.65.06", (1.0, 2.0, 3.0)),
+        ("580.82.07", (1.0, 2.0, 3.0)),
+        ("595.71.05", (1.0, 2.0, 3.0)),
+        ("610.43.02", (1.0, 2.0, 3.0)),
+    ],
+)
+def test_the_throttle_counters_have_the_drivers_own_numbers(driver: str, seconds: object, tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, h100(reason_ns=REASONS, power_smoothing=SMOOTHING), driver=driver)
+    with reading(fake) as bench:
+        report = bench.report()
+    found = tuple(value(report, "throttled_seconds_total", word) for word in REASONS)
+    assert found == (seconds if isinstance(seconds, tuple) else (seconds,) * 3)
+    assert report.problems == ()
+
+
+@pytest.mark.parametrize(
+    "driver", ["450.80.02", "470.57.02", "515.65.01", "525.60.13", "535.183.06", "550.54.15", "560.35.03"]
+)
+def test_an_a100_gives_the_same_under_every_driver(driver: str, tmp_path: Path) -> None:
+    """By other calls where those of today are not there: memory, temperature, reasons, power, limits, links."""
+    with reading(FakeNvml(tmp_path, "a100", driver=driver)) as bench:
+        fast, slow, links, processes = (bench.report(tier) for tier in ("fast", "slow", "links", "processes"))
+    assert value(fast, "memory_total_bytes") == 80 * 2.0**30
+    assert value(fast, "temperature_celsius", "core") == 49.0
+    assert value(fast, "power_watts") == value(fast, "power_instant_watts") == 271.34
+    assert dict(fast.devices[0].facts)["power_kind"] == "instant"
+    assert value(fast, "throttled", "sw_power_cap") == 0.0
+    assert value(slow, "power_cap_watts") == value(slow, "power_cap_max_watts") == 400.0
+    assert value(slow, "remapped_rows", "uncorrectable") == 1.0
+    assert value(links, "link_up", "11") == 1.0
+    assert value(links, "link_receive_bytes_total", "all") == 7123456 * 1024.0
+    assert value(processes, "processes") == 1.0
+    assert [problem for report in (fast, slow, links, processes) for problem in report.problems] == []
+
+
+def test_before_510_used_memory_holds_what_the_driver_keeps(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "a100", driver="470.57.02")
+    fake.memory(0, total=1000, used=300, reserved=100)
+    with reading(fake) as bench:
+        report = bench.report()
+    assert value(report, "memory_used_bytes") == 400.0
+    assert value(report, "memory_reserved_bytes") is Absent.NOT_REPORTED
+
+
+@pytest.mark.parametrize("driver", ["535.43.02", "535.54.03", "535.86.05"])
+def test_process_lists_with_longer_entries_are_not_read(driver: str, tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "a100", driver=driver)
+    with reading(fake) as bench:
+        report = bench.report("processes")
+    sound = driver == "535.86.05"
+    assert value(report, "processes") == (1.0 if sound else Absent.NOT_SUPPORTED)
+    assert fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) == (1 if sound else 0)
+
+
+def test_the_older_call_of_the_power_is_the_average_from_ampere_on(tmp_path: Path) -> None:
+    """But not on GA100: compute capability 8.0."""
+    for capability, kind in (("8 6", "average"), ("8 0", "instant"), ("7 5", "instant")):
+        fake = FakeNvml(tmp_path / capability, "a100", driver="470.57.02")
+        fake.tell(0, "nvmlDeviceGetCudaComputeCapability", *capability.split())
+        with reading(fake) as bench:
+            report = bench.report()
+        assert dict(report.devices[0].facts)["power_kind"] == kind
+        assert value(report, "power_watts") == value(report, f"power_{kind}_watts") == 271.34
+
+
+def test_a_wrong_type_and_an_untouched_counter_are_known(bench: Bench) -> None:
+    """Drivers leave ECC counters as they were while ECC is off, and gave some of them with a wrong type."""
+    bench.fake.blank_field(0, 3)
+    bench.fake.refuse(0, "nvmlDeviceGetMemoryErrorCounter.0.0.2")
+    bench.fake.refuse(0, "nvmlDeviceGetMemoryErrorCounter.0.0.7")
+    report = bench.report("slow")
+    assert value(report, "ecc_corrected_total", "all") is Absent.NOT_REPORTED
+    assert value(report, "ecc_corrected_total", "dram") is Absent.NOT_REPORTED
+
+
+def test_a_counter_of_32_bits_that_wraps_every_second_is_no_counter(bench: Bench) -> None:
+    assert value(bench.report("slow"), "pcie_transmit_bytes_total") is Absent.NOT_SUPPORTED
+    bench.fake.field(1, 197, 5_000_000_000, kind="ullong")
+    assert value(bench.report("slow"), "pcie_transmit_bytes_total", device=1) is Absent.NOT_SUPPORTED, "switched off"
+
+
+def test_a_signed_field_keeps_its_sign_and_not_a_number_is_none(bench: Bench) -> None:
+    bench.fake.field(0, 186, float("nan"), kind="double")
+    bench.fake.field(0, 82, -5, kind="int")
+    report = bench.report()
+    assert value(report, "temperature_celsius", "memory") == -5.0
+    assert value(report, "power_instant_watts") is Absent.NOT_REPORTED
+
+
+def test_a_counter_that_is_all_ones_is_implausible(bench: Bench) -> None:
+    bench.fake.tell(0, "nvmlDeviceGetTotalEnergyConsumption", 2**64 - 1)
+    bench.fake.tell(0, "nvmlDeviceGetClockInfo.1", 2**32 - 1)
+    report = bench.report()
+    assert value(report, "energy_joules_total") is Absent.IMPLAUSIBLE
+    assert value(report, "clock_hertz", "sm") is Absent.IMPLAUSIBLE
+    assert len(report.problems) == 2
+
+
+def test_what_is_no_text_costs_that_text_only(bench: Bench) -> None:
+    bench.fake.tell(0, "nvmlDeviceGetSerial", "\udcff\udcfe")
+    report = bench.report()
+    assert (report.devices[0].serial, report.devices[0].model) == (None, "NVIDIA H100 80GB HBM3")
+    assert value(report, "utilization_ratio") == 0.98
+
+
+def test_a_wheel_that_is_older_than_the_driver_costs_the_newer_calls(fake: FakeNvml) -> None:
+    with reading(fake, "old_wheel_reader") as bench:
+        fast, slow, inventory = (bench.report(tier) for tier in ("fast", "slow", "inventory"))
+    assert value(fast, "temperature_celsius", "core") == 54.0
+    assert value(slow, "temperature_margin_celsius") is Absent.NOT_SUPPORTED
+    assert value(slow, "power_cap_watts") == 700.0
+    facts = dict(inventory.devices[0].facts)
+    assert facts["firmware"] == "96.00.89.00.01"
+    assert not {"gsp_firmware", "fabric_state", "addressing_mode"} & facts.keys()

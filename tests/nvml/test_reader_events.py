@@ -1,0 +1,86 @@
+"""Xid events come by a thread of their own, once each, and a driver that only fails is not asked in a loop."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from nvml_kit import GPU_IS_LOST, FakeNvml
+from nvml_reader_kit import Bench, reading
+from telemetry_parsers.model import Event
+
+pytestmark = pytest.mark.needs("cc")
+WAIT = "nvmlEventSetWait_v2"
+
+
+def events(bench: Bench, wanted: int) -> list[Event]:
+    """As many as are wanted, from as many polls as it takes."""
+    found: list[Event] = []
+    until = time.monotonic() + 60
+    while len(found) < wanted and time.monotonic() < until:
+        found += bench.report().events
+    return found
+
+
+def test_an_xid_is_told_once_with_its_gpu_and_time(bench: Bench) -> None:
+    bench.report()
+    before = time.time()
+    bench.fake.xid(3, 31)
+    (event,) = events(bench, 1)
+    assert (event.device, event.code) == (3, "xid_31")
+    assert event.wall_time is not None
+    assert before <= event.wall_time <= time.time()
+    assert [bench.report().events for _ in range(3)] == [()] * 3
+
+
+def test_the_same_xid_twice_is_two_events(bench: Bench) -> None:
+    bench.report()
+    for gpu in (0, 5, 0):
+        bench.fake.xid(gpu, 13)
+    found = events(bench, 3)
+    assert sorted((event.device or 0, event.code) for event in found) == [(0, "xid_13"), (0, "xid_13"), (5, "xid_13")]
+
+
+def test_a_storm_keeps_the_newest(bench: Bench) -> None:
+    bench.report()
+    for number in range(300):
+        bench.fake.xid(0, number)
+    time.sleep(0.5)
+    found = bench.report().events
+    assert (len(found), found[-1].code) == (256, "xid_299")
+
+
+def test_a_wait_that_fails_at_once_is_put_off(bench: Bench) -> None:
+    """A lost GPU answers without waiting: a loop around that keeps a core busy."""
+    bench.report()
+    bench.fake.fail(WAIT, GPU_IS_LOST)
+    seen = bench.fake.calls(WAIT)
+    time.sleep(0.6)
+    assert bench.fake.calls(WAIT) - seen <= 2
+
+
+def test_events_of_every_gpu_are_waited_for_in_one_set(bench: Bench) -> None:
+    bench.report()
+    assert bench.fake.calls("nvmlEventSetCreate") == 1
+    assert [bench.fake.calls("nvmlDeviceRegisterEvents", gpu) for gpu in range(8)] == [1] * 8
+
+
+@pytest.mark.parametrize("profile", ["vgpu", "jetson"])
+def test_where_there_are_no_events_there_is_no_thread(profile: str, tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, profile)
+    with reading(fake) as bench:
+        assert bench.report().outcome == "ok"
+        threads = len(list(Path(f"/proc/{bench.worker.pid}/task").iterdir()))
+    assert (threads, fake.calls(WAIT)) == (1, 0)
+
+
+def test_the_set_is_freed_before_the_library_is_let_go(bench: Bench) -> None:
+    bench.report()
+    bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
+    bench.move(61)
+    bench.report()
+    assert (bench.fake.calls("nvmlEventSetFree"), bench.fake.calls("nvmlEventSetCreate")) == (1, 2)
+    bench.fake.xid(0, 8)
+    assert [event.code for event in events(bench, 1)] == ["xid_8"]

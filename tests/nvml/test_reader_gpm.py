@@ -1,0 +1,83 @@
+"""GPM counts between two polls: the first has nothing to tell, one after a long pause neither."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from nvml_kit import NO_PERMISSION, FakeNvml
+from nvml_reader_kit import Bench, reading, value
+from telemetry_parsers.model import Absent
+
+pytestmark = pytest.mark.needs("cc")
+METRICS = ("sm_active_ratio", "sm_occupancy_ratio", "tensor_active_ratio", "memory_bandwidth_ratio")
+
+
+def gpm(bench: Bench, *, after: float = 2.0) -> list[object]:
+    """What the poll gives so many seconds later; the library itself keeps to the real time."""
+    bench.move(after)
+    time.sleep(0.11)
+    report = bench.report()
+    return [value(report, metric) for metric in METRICS]
+
+
+def test_the_second_poll_tells_what_was_since_the_first(bench: Bench) -> None:
+    assert gpm(bench) == [Absent.NOT_REPORTED] * 4
+    assert gpm(bench) == [0.914, 0.4725, 0.63, 0.555]
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0.05, False), (0.1, True), (10.0, True), (10.1, False)])
+def test_the_time_between_two_samples_is_bounded(bench: Bench, seconds: float, told: bool) -> None:
+    gpm(bench)
+    found = gpm(bench, after=seconds)
+    assert found == ([0.914, 0.4725, 0.63, 0.555] if told else [Absent.NOT_REPORTED] * 4)
+
+
+def test_a_real_zero_is_a_reading_and_a_metric_that_is_none_is_not(bench: Bench) -> None:
+    bench.fake.gpm(0, 2, 0.0)
+    bench.fake.gpm(0, 5, float("nan"))
+    gpm(bench)
+    assert gpm(bench) == [0.0, 0.4725, Absent.NOT_REPORTED, 0.555]
+
+
+def test_without_permission_it_is_asked_again_after_ten_minutes(bench: Bench) -> None:
+    bench.fake.fail("nvmlGpmSampleGet", NO_PERMISSION)
+    assert [gpm(bench) for _ in range(3)] == [[Absent.NOT_PERMITTED] * 4] * 3
+    assert bench.fake.calls("nvmlGpmSampleGet", 0) == 1
+    bench.fake.heal()
+    gpm(bench, after=600)
+    assert gpm(bench) == [0.914, 0.4725, 0.63, 0.555]
+
+
+@pytest.mark.parametrize("profile", ["a100", "t4", "wsl", "vgpu", "gb10"])
+def test_where_there_is_none_it_is_absent_and_not_asked_again(profile: str, tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, profile)
+    with reading(fake) as bench:
+        assert [gpm(bench) for _ in range(3)] == [[Absent.NOT_SUPPORTED] * 4] * 3
+    assert fake.calls("nvmlGpmQueryDeviceSupport", 0) <= 1
+    assert fake.calls("nvmlGpmSampleGet") == 0
+
+
+def test_a_mig_instance_has_its_own(tmp_path: Path) -> None:
+    """And a utilization, which MIG takes away from the calls that gave it."""
+    with reading(FakeNvml(tmp_path, "h100-mig")) as bench:
+        gpm(bench)
+        bench.move(2)
+        time.sleep(0.11)
+        report = bench.report()
+    instances = [place for place, device in enumerate(report.devices) if device.parent is not None]
+    assert instances
+    for place in instances:
+        assert isinstance(value(report, "utilization_ratio", device=place), float)
+        assert isinstance(value(report, "sm_active_ratio", device=place), float)
+    assert value(report, "utilization_ratio", device=0) is Absent.NOT_SUPPORTED
+
+
+def test_all_samples_are_given_back(bench: Bench) -> None:
+    gpm(bench)
+    assert bench.fake.calls("nvmlGpmSampleAlloc") == 16
+    bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
+    gpm(bench, after=61)
+    assert bench.fake.calls("nvmlGpmSampleFree") == 16

@@ -1,0 +1,142 @@
+"""MIG: each instance a device of its own within its card, and the layout followed as it changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nvml_kit import NODE, FakeNvml
+from nvml_reader_kit import Bench, reading, value
+from telemetry_parsers.model import Absent, Report
+
+pytestmark = pytest.mark.needs("cc")
+MIG_CONFIG_CHANGE = 0x100
+INVALID_ARGUMENT = 2
+
+
+@pytest.fixture
+def mig(tmp_path: Path):
+    """One A100 with three instances."""
+    with reading(FakeNvml(tmp_path, "a100-mig")) as bench:
+        yield bench
+
+
+def partitions(report: Report) -> list[str | None]:
+    return [device.partition for device in report.devices if device.parent is not None]
+
+
+def test_instances_are_devices_with_their_parent_and_ids(mig: Bench) -> None:
+    card, *instances = mig.report().devices
+    assert (card.partition, card.parent, card.index) == (None, None, 0)
+    assert [(device.parent, device.partition, device.index, device.bus_id) for device in instances] == [
+        (0, "0", 0, "0000:07:00.0"),
+        (0, "1", 0, "0000:07:00.0"),
+        (0, "2", 0, "0000:07:00.0"),
+    ]
+    assert [dict(device.facts) for device in instances] == [
+        {"profile": "1g.10gb", "gpu_instance": "7", "compute_instance": "0"},
+        {"profile": "2g.20gb", "gpu_instance": "3", "compute_instance": "0"},
+        {"profile": "3g.40gb", "gpu_instance": "1", "compute_instance": "0"},
+    ]
+    assert all((device.uuid or "").startswith("MIG-") for device in instances)
+
+
+def test_memory_is_each_ones_own_and_utilization_nobodys(mig: Bench) -> None:
+    report = mig.report()
+    assert [value(report, "memory_total_bytes", device=place) for place in range(4)] == [
+        mib * 2.0**20 for mib in (81920, 9856, 19968, 40192)
+    ]
+    assert value(report, "utilization_ratio") is Absent.NOT_SUPPORTED
+    assert value(report, "utilization_ratio", device=1) is Absent.NOT_SUPPORTED
+    assert value(report, "power_watts", device=1) is Absent.NOT_REPORTED
+
+
+def test_processes_are_asked_of_the_instances(mig: Bench) -> None:
+    report = mig.report("processes")
+    assert [(process.device, process.pid) for process in report.processes] == [(1, 70311), (2, 70512), (3, 70513)]
+    assert mig.fake.calls("nvmlDeviceGetComputeRunningProcesses_v3", 0) == 3
+
+
+def test_what_an_instance_was_given(mig: Bench) -> None:
+    report = mig.report("inventory")
+    assert [value(report, "compute_units", device=place) for place in (1, 2, 3)] == [14.0, 28.0, 42.0]
+
+
+def test_a_hole_in_the_list_hides_nothing_behind_it(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "a100-mig")
+    fake.unplug("0/1")
+    with reading(fake) as bench:
+        assert partitions(bench.report()) == ["0", "2"]
+
+
+def test_a_destroyed_instance_is_gone_at_once_and_the_layout_read_anew(mig: Bench) -> None:
+    mig.report()
+    mig.fake.unplug("0/0")
+    assert partitions(mig.report()) == ["1", "2"]
+    mig.move(5)
+    assert partitions(mig.report()) == ["1", "2"]
+    assert mig.fake.calls("nvmlInitWithFlags") == 2
+    mig.move(5)
+    mig.report()
+    assert mig.fake.calls("nvmlInitWithFlags") == 2, "once is enough"
+
+
+def test_an_instance_that_never_answered_does_not_have_the_library_initialised_again(mig: Bench) -> None:
+    mig.fake.fail("nvmlDeviceGetMemoryInfo_v2", INVALID_ARGUMENT, "0/0")
+    for _ in range(4):
+        mig.move(10)
+        report = mig.report()
+    assert partitions(report) == ["0", "1", "2"]
+    assert value(report, "memory_used_bytes", device=1) is Absent.NOT_SUPPORTED
+    assert mig.fake.calls("nvmlInitWithFlags") == 1
+
+
+def test_a_new_instance_is_announced_by_an_event(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "a100-mig")
+    fake.unplug("0/1")
+    fake.tell(0, "nvmlDeviceGetSupportedEventTypes", 0x108)
+    with reading(fake) as bench:
+        assert partitions(bench.report()) == ["0", "2"]
+        fake.plug("0/1")
+        fake.event(0, MIG_CONFIG_CHANGE)
+        bench.move(5)
+        assert wait_for_partitions(bench, ["0", "1", "2"])
+
+
+def wait_for_partitions(bench: Bench, wanted: list[str]) -> bool:
+    """The event comes by another thread."""
+    return any(partitions(bench.report()) == wanted for _ in range(500))
+
+
+def test_a_changed_mode_is_noticed_by_the_slow_tier(mig: Bench) -> None:
+    mig.report("slow")
+    mig.fake.tell(0, "nvmlDeviceGetMigMode", 0, 0)
+    mig.move(60)
+    mig.report("slow")
+    assert partitions(mig.report()) == []
+    assert mig.fake.calls("nvmlInitWithFlags") == 2
+
+
+def test_a_layout_that_changed_in_silence_is_noticed_by_the_inventory(mig: Bench) -> None:
+    mig.report("inventory")
+    mig.fake.tell("0/2", "nvmlDeviceGetUUID", "MIG-another")
+    mig.move(300)
+    mig.report("inventory")
+    assert mig.report().devices[3].uuid == "MIG-another"
+
+
+def test_a_lost_card_takes_its_instances_with_it(mig: Bench) -> None:
+    mig.report()
+    mig.fake.lose(0)
+    report = mig.report()
+    assert [device.up for device in report.devices] == [False] * 4
+    assert report.readings == ()
+    assert mig.fake.calls("*", NODE) > 0
+
+
+def test_an_xid_of_an_instance_is_told_of_that_instance(mig: Bench) -> None:
+    mig.report()
+    mig.fake.xid("0/1", 94)
+    events = next(events for _ in range(500) if (events := mig.report().events))
+    assert [(event.device, event.code) for event in events] == [(2, "xid_94")]

@@ -1,0 +1,13 @@
+/* Two clocks, in microseconds: NVML's time stamps are since 1970; what lasts goes by one that nobody sets. */
+#pragma once
+#include <time.h>
+
+static inline unsigned long long clock_read_us(clockid_t which) {
+    struct timespec now;
+    clock_gettime(which, &now);
+    return (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
+}
+
+static inline unsigned long long clock_now_us(void) { return clock_read_us(CLOCK_REALTIME); }
+
+static inline unsigned long long clock_monotonic_us(void) { return clock_read_us(CLOCK_MONOTONIC); }

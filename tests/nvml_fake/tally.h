@@ -1,0 +1,29 @@
+/* Counts calls in a file that all processes share, so that tests can ask how often something was called, and rules can
+ * begin and end with a number of calls. tests/nvml_tally.py reads it. */
+#pragma once
+#include <stdint.h>
+
+#define FAKE_GPUS 16
+/* A GPU itself and its MIG devices. */
+#define FAKE_PLACES_OF_GPU 8
+#define FAKE_MIGS (FAKE_PLACES_OF_GPU - 1)
+#define TALLY_ALL 0
+#define TALLY_NODE 1
+#define TALLY_SLOTS (2 + FAKE_GPUS * FAKE_PLACES_OF_GPU)
+
+typedef struct {
+    char name[56];
+    uint64_t state;
+    uint64_t counts[TALLY_SLOTS];
+} Tally;
+
+/* Where a GPU (mig -1) or a MIG device is counted. */
+int tally_slot(int gpu, int mig);
+
+/* The row of a call, NULL where the file cannot be written or is full. */
+Tally *tally_of(const char *name);
+
+/* Counts one call: for all places, for this one, and for the GPU that a MIG device is on. */
+void tally_add(Tally *tally, int slot);
+
+uint64_t tally_count(const Tally *tally, int slot);

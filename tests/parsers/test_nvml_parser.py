@@ -1,0 +1,217 @@
+"""NVML's answers beyond the golden files: which figure is the main one, which errors mean what, odd shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from captures_kit import own_case
+from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.model import Absent, Capture, Failure, Library, Output, Report, Value
+from telemetry_parsers.nvml.parser import PARSER, parse
+
+NODE = {"driver": "580.105.08", "library": "13.580.105.08", "count": 1, "unseen": []}
+ERROR = {"error": 3}
+
+
+def report_on(gpu: dict[str, Any], **data: Any) -> Report:
+    """What is made of one GPU."""
+    document = {"node": NODE, "gpus": [{"index": 0, "bus_id": "0000:1b:00.0", **gpu}], "events": [], **data}
+    return parse(Capture("nvml", "fast", Library("nvml", ("fast",)), (Output("fast", data=document, status=0),)))
+
+
+def values(report: Report, metric: str) -> dict[str, Value]:
+    return {item.label: item.value for item in report.readings if item.metric == metric}
+
+
+def value(report: Report, metric: str) -> Value:
+    return values(report, metric).get("", Absent.NOT_REPORTED)
+
+
+@pytest.mark.parametrize(
+    ("capability", "fields", "calls", "kind", "watts"),
+    [
+        ([9, 0], {"power_average": 1000, "power_instant": 2000}, {}, "average", 1.0),
+        ([9, 0], {"power_average": 0, "power_instant": 2000}, {}, "average", 0.0),
+        ([8, 0], {"power_average": ERROR, "power_instant": 2000}, {}, "instant", 2.0),
+        ([8, 0], {"power_average": None, "power_instant": 2000}, {}, "instant", 2.0),
+        ([8, 6], {"power_average": ERROR, "power_instant": ERROR}, {"PowerUsage": 3000}, "average", 3.0),
+        ([8, 0], {"power_average": ERROR, "power_instant": ERROR}, {"PowerUsage": 3000}, "instant", 3.0),
+        ([3, 5], {"power_average": ERROR, "power_instant": ERROR}, {"PowerUsage": 3000}, "instant", 3.0),
+        (None, {"power_average": ERROR, "power_instant": ERROR}, {"PowerUsage": 3000}, None, 3.0),
+        ([9, 0], {"power_average": ERROR, "power_instant": ERROR}, {"PowerUsage": ERROR}, None, Absent.NOT_SUPPORTED),
+    ],
+)
+def test_the_main_power_and_its_kind(
+    capability: Any, fields: dict[str, Any], calls: dict[str, Any], kind: str | None, watts: Value
+) -> None:
+    report = report_on({"compute_capability": capability, "fields": fields, "calls": calls})
+    assert value(report, "power_watts") == watts
+    assert dict(report.devices[0].facts).get("power_kind") == kind
+    if kind is not None:
+        assert value(report, f"power_{kind}_watts") == watts
+
+
+@pytest.mark.parametrize(
+    ("mask", "supported", "expected"),
+    [
+        (0x04, 0x1FF, {"sw_power_cap": 1.0, "hw_slowdown": 0.0}),
+        (0x48, 0x1FF, {"hw_slowdown": 1.0, "hw_thermal": 1.0, "sw_thermal": 0.0}),
+        (0x01, 0x1FF, {"sw_power_cap": 0.0, "hw_thermal": 0.0}),
+        (0x20, None, {"sw_thermal": 1.0, "display_clocks": 0.0}),
+    ],
+)
+def test_each_reason_is_a_state_and_idling_is_none(mask: int, supported: Any, expected: dict[str, float]) -> None:
+    report = report_on({"supported_reasons": supported, "calls": {"CurrentClocksEventReasons": mask}})
+    found = values(report, "throttled")
+    assert found.items() >= expected.items()
+    assert "idle" not in found
+    assert len(found) == 8
+
+
+def test_reasons_that_the_card_does_not_know_have_no_state() -> None:
+    report = report_on({"supported_reasons": 0x44, "calls": {"CurrentClocksThrottleReasons": 0x40}})
+    assert values(report, "throttled") == {"sw_power_cap": 0.0, "hw_thermal": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("calls", "fields", "expected"),
+    [
+        ({"0.0.2": 5, "0.0.7": 1}, {"sbe_vol_total": 6, "sbe_vol_dev": 5}, {"dram": 5.0, "sram": 1.0}),
+        (
+            {"0.0.2": ERROR, "0.0.7": ERROR},
+            {"sbe_vol_total": 6, "sbe_vol_dev": 4, "sbe_vol_l2": 2},
+            {"dram": 4.0, "l2": 2.0},
+        ),
+        ({"0.0.2": ERROR, "0.0.7": ERROR}, {"sbe_vol_total": 6, "sbe_vol_dev": ERROR}, {"all": 6.0}),
+        ({"0.0.2": ERROR, "0.0.7": ERROR}, {"sbe_vol_total": ERROR}, {"all": Absent.NOT_SUPPORTED}),
+        ({"0.0.2": 0}, {"sbe_vol_total": None}, {"dram": 0.0}),
+        ({}, {"sbe_vol_total": None}, {"all": Absent.NOT_REPORTED}),
+    ],
+)
+def test_ecc_by_place_and_the_total_only_where_no_place_is_told(
+    calls: dict[str, Any], fields: dict[str, Any], expected: dict[str, Value]
+) -> None:
+    report = report_on(
+        {
+            "calls": {f"MemoryErrorCounter.{name}": answer for name, answer in calls.items()},
+            "fields": {f"ecc_{name}": answer for name, answer in fields.items()},
+        }
+    )
+    assert values(report, "ecc_corrected_total") == expected
+
+
+@pytest.mark.parametrize(
+    ("links", "metric", "expected"),
+    [
+        ({"each": {"0": {"state": 1}, "7": {"state": 0}}}, "link_up", {"0": 1.0, "7": 0.0}),
+        ({"each": {"0": {"state": 2}, "1": {"state": 3}}}, "link_up", {"0": 1.0, "1": 0.0}),
+        ({"each": {"0": {"state": 4}}}, "link_up", {"0": Absent.NOT_UNDERSTOOD}),
+        ({"each": {"0": {"data_rx_kib": 2}}}, "link_receive_bytes_total", {"0": 2048.0}),
+        ({"each": {"0": {"data_rx_kib": 2, "rx_bytes": 9}}}, "link_receive_bytes_total", {"0": 9.0}),
+        ({"each": {"0": {"data_rx_kib": ERROR, "rx_bytes": ERROR}}, "together": {"data_rx_kib": 3}},
+         "link_receive_bytes_total", {"all": 3072.0}),
+        ({"each": {"0": {"data_rx_kib": ERROR}}}, "link_receive_bytes_total", {"all": Absent.NOT_REPORTED}),
+        ({"each": {"0": {"rx_bytes": ERROR}}}, "link_receive_bytes_total", {"all": Absent.NOT_SUPPORTED}),
+        ({"each": {"0": {"recovery": ERROR, "recovery_events": 4}}}, "link_recovery_errors_total", {"0": 4.0}),
+        ({"each": {}}, "link_up", {"all": Absent.NOT_SUPPORTED}),
+        (ERROR, "link_crc_errors_total", {"all": Absent.NOT_SUPPORTED}),
+        ("many", "link_up", {"all": Absent.NOT_UNDERSTOOD}),
+    ],
+)  # fmt: skip
+def test_links(links: Any, metric: str, expected: dict[str, Value]) -> None:
+    assert values(report_on({"links": links}), metric) == expected
+
+
+@pytest.mark.parametrize(
+    ("memory", "used"),
+    [
+        ({"total": 100, "used": 40, "free": 50, "reserved": 10}, 40.0),
+        ({"total": 100, "used": 0, "free": 100, "reserved": 0}, 0.0),
+        ({"total": 0, "used": 0, "free": 0, "reserved": 0}, Absent.NOT_SUPPORTED),
+        ({"total": 100}, Absent.NOT_REPORTED),
+        (ERROR, Absent.NOT_SUPPORTED),
+        ([1, 2, 3], Absent.NOT_UNDERSTOOD),
+    ],
+)
+def test_memory_that_is_the_hosts_is_no_memory_of_the_card(memory: Any, used: Value) -> None:
+    assert value(report_on({"calls": {"MemoryInfo_v2": memory}}), "memory_used_bytes") == used
+
+
+@pytest.mark.parametrize(("name", "joules"), [("NVIDIA H100", 5.0), ("NVIDIA GH200 480GB", Absent.NOT_SUPPORTED)])
+def test_an_energy_counter_of_the_whole_module_is_not_the_cards(name: str, joules: Value) -> None:
+    report = report_on({"name": name, "fields": {"total_energy_consumption": 5000}})
+    assert value(report, "energy_joules_total") == joules
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [(0, 0.0), (15, 15.0), (32, Absent.NOT_REPORTED), (33, Absent.IMPLAUSIBLE), (ERROR, Absent.NOT_SUPPORTED)],
+)
+def test_an_unknown_performance_state_is_none(answer: Any, state: Value) -> None:
+    assert value(report_on({"calls": {"PerformanceState": answer}}), "performance_state") == state
+
+
+def test_a_reading_that_is_a_sentinel_is_implausible_and_told() -> None:
+    report = report_on({"calls": {"ClockInfo.1": 2**32 - 1, "TemperatureV.0": 2**64 - 1}})
+    assert values(report, "clock_hertz") == {"sm": Absent.IMPLAUSIBLE}
+    assert values(report, "temperature_celsius") == {"core": Absent.IMPLAUSIBLE}
+    assert len(report.problems) == 2
+
+
+def test_minus_one_degree_is_a_reading() -> None:
+    assert value(report_on({"calls": {"MarginTemperature": -1}}), "temperature_margin_celsius") == -1.0
+
+
+def test_what_no_table_knows_is_named_and_its_neighbours_are_read() -> None:
+    report = report_on(
+        {"calls": {"NewCall": 1, "CurrPcieLinkWidth": 8}, "fields": {"new_field": 2}, "gpm": {"99": 1.0}}
+    )
+    assert report.unknown_fields == ("NewCall", "new_field", "GPM 99")
+    assert value(report, "pcie_link_width") == 8.0
+
+
+def test_all_tiers_of_a_node_make_one_document() -> None:
+    captures = own_case("nvml", "a100-mig").captures(PARSER)
+    report = combine_reports([parse(capture) for capture in captures])
+    assert [device.partition for device in report.devices] == [None, "0", "2"]
+    assert [device.parent for device in report.devices] == [None, 0, 0]
+    found = {(item.device, item.metric) for item in report.readings if isinstance(item.value, float)}
+    assert {(1, "memory_used_bytes"), (1, "compute_units"), (1, "processes"), (0, "link_up")} <= found
+
+
+@pytest.mark.parametrize(
+    ("outputs", "outcome", "words"),
+    [
+        ((), "failed", "no output"),
+        ((Output("fast", data=None, status=0),), "failed", "no answer of the reader"),
+        ((Output("fast", data={"gpus": []}, status=0),), "failed", "no answer of the reader"),
+        ((Output("fast", data={"node": {}, "gpus": [7]}, status=0),), "failed", "no object"),
+        ((Output("fast", data={"node": {}, "gpus": [{}] * 257}, status=0),), "failed", "257 GPUs"),
+        ((Output("fast", data={"node": {}, "gpus": []}, status=0),), "no_devices", ""),
+        (
+            (Output(text="NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."),),
+            "not_mine",
+            "nvidia-smi",
+        ),
+        (
+            (Output(text="<?xml version='1.0' ?>\n<nvidia_smi_log>\n<fb_memory_usage><used>31 MiB"),),
+            "not_mine",
+            "nvidia-smi",
+        ),
+        ((Output(text="name, power.draw [W]\nNVIDIA A30, 31.00 W\n"),), "not_mine", "nvidia-smi"),
+        ((Output(text="==============NVSMI LOG==============\nAttached GPUs : 1\n"),), "not_mine", "nvidia-smi"),
+        ((Output(text="hello\n"),), "not_mine", "another tool"),
+    ],
+)
+def test_what_is_no_answer_of_the_library(outputs: tuple[Output, ...], outcome: str, words: str) -> None:
+    report = parse(Capture("nvml", "fast", Library("nvml", ("fast",)), outputs))
+    assert (report.outcome, report.devices, report.readings) == (outcome, (), ())
+    assert words in " ".join(problem.text for problem in report.problems)
+
+
+def test_a_readers_refusal_is_passed_on() -> None:
+    failure = Failure("failed", "library_mismatch", "reboot")
+    report = parse(Capture("nvml", "fast", Library("nvml", ("fast",)), failure=failure))
+    assert (report.outcome, report.reason, report.problems[0].text) == ("failed", "library_mismatch", "reboot")
