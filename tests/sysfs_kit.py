@@ -34,10 +34,16 @@ class Sysfs:
         (devices / bus_id).symlink_to(folder)
         return folder
 
-    def node(self, number: int, gpu_id: str, **properties: int) -> None:
-        """A node of KFD's topology."""
-        text = "".join(f"{name} {value}\n" for name, value in properties.items())
-        self._write(self.root / f"sys/class/kfd/kfd/topology/nodes/{number}", {"gpu_id": gpu_id, "properties": text})
+    def node(self, number: int, gpu_id: str, bank_bytes: int = 0, **properties: int) -> None:
+        """A node of KFD's topology, with a bank of memory of this size."""
+        files = {"gpu_id": gpu_id, "properties": _lines(properties)}
+        if bank_bytes:
+            files["mem_banks/0/properties"] = _lines({"heap_type": 1, "size_in_bytes": bank_bytes})
+        self._write(self.root / f"sys/class/kfd/kfd/topology/nodes/{number}", files)
+
+    def no_process(self) -> None:
+        """KFD's list of processes, empty."""
+        (self.root / "sys/class/kfd/kfd/proc").mkdir(parents=True)
 
     def process(self, pid: int, gpu_id: str, used_bytes: int) -> None:
         """A process with memory on a node."""
@@ -65,6 +71,16 @@ class Sysfs:
             path.write_bytes(content if isinstance(content, bytes) else f"{content}\n".encode())
 
 
+def _lines(numbers: Mapping[str, int]) -> str:
+    return "".join(f"{name} {value}\n" for name, value in numbers.items())
+
+
+def gpu_node(location_id: int, unique_id: int, **more: int) -> dict[str, int]:
+    """The properties of a node that computes, 38 compute units of it."""
+    common = {"simd_count": 152, "simd_per_cu": 4, "vendor_id": 4098, "domain": 0, "gfx_target_version": 90402}
+    return {**common, "location_id": location_id, "unique_id": unique_id, "mem_banks_count": 1, **more}
+
+
 def sensors(**files: str) -> dict[str, str]:
     """Files of the hwmon folder, `temp1_input` and so on."""
     return {f"hwmon/hwmon4/{name}": text for name, text in files.items()}
@@ -90,12 +106,14 @@ def mi210(busy: int = 37) -> dict[str, str | bytes]:
     }  # fmt: skip
 
 
-def mi300x() -> dict[str, str | bytes]:
+def mi300x(metrics: bytes = b"") -> dict[str, str | bytes]:
     """A card without an edge sensor and with instantaneous power only; much stands in gpu_metrics alone."""
+    places = {4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), 24: ("Q", 65536 * 10)}
+    clocks = {240: ("H", 133), 242: ("H", 2100), 256: ("H", 29), 280: ("H", 900)}
     return {
         "vendor": "0x1002", "device": "0x74a1", "power/runtime_status": "unsupported", "current_compute_partition": "CPX",
         "current_memory_partition": "NPS1", "mem_info_vram_total": "206141652992", "mem_info_vram_used": "309329920",
-        "gpu_metrics": blob(1, 4, 288, {4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), 24: ("Q", 65536 * 10), 48: ("H", 16), 50: ("H", 320), 240: ("H", 133), 242: ("H", 2100), 256: ("H", 29), 280: ("H", 900)}),
+        "gpu_metrics": metrics or blob(1, 4, 288, {**places, **clocks}),
         **sensors(temp2_input="47000", temp2_label="junction", temp3_input="39000", temp3_label="mem", power1_input="141000000", power1_label="PPT", power1_cap="750000000"),
     }  # fmt: skip
 
@@ -107,6 +125,23 @@ def radeon(status: str = "suspended") -> dict[str, str | bytes]:
         "pp_dpm_sclk": "S: 19Mhz *\n0: 500Mhz\n1: 2500Mhz",
         **sensors(temp1_input="33000", temp1_label="edge", fan1_input="660", fan1_max="3300"),
     }  # fmt: skip
+
+
+def apu() -> dict[str, str | bytes]:
+    """Graphics that share the processor's memory and power: VRAM is what was carved out of it."""
+    return {
+        "vendor": "0x1002", "device": "0x1586", "power/runtime_status": "active", "gpu_busy_percent": "7",
+        "mem_info_vram_total": "536870912", "mem_info_vram_used": "104857600", "mem_info_gtt_total": "33285996544",
+        "mem_info_gtt_used": "2147483648",
+        "gpu_metrics": blob(3, 0, 264, {4: ("H", 4152), 6: ("H", 3940), 42: ("H", 7), 44: ("H", 0), 112: ("I", 9123), 174: ("H", 612)}),
+        **sensors(temp1_input="41000", temp1_label="edge", power1_input="9023000", power1_label="PPT", freq1_input="600000000", freq1_label="sclk"),
+    }  # fmt: skip
+
+
+def second_die() -> dict[str, str | bytes]:
+    """The second die of an MI200: the first one tells the power of both, this one 0 W under a limit of 0 W."""
+    silent = blob(1, 3, 120, {4: ("H", 40), 22: ("H", 0), 24: ("Q", 0)})
+    return {**mi210(), "gpu_metrics": silent, **sensors(power1_average="0", power1_cap="0", power1_cap_max="0")}
 
 
 def hygon() -> dict[str, str | bytes]:

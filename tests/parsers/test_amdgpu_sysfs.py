@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from sysfs_kit import FACTS, LINKS, PARSER, Sysfs, hygon, mi210, mi300x, radeon, sensors
-from telemetry_parsers.model import Absent, Capture, Output, Report
+from sysfs_kit import (
+    FACTS,
+    LINKS,
+    PARSER,
+    Sysfs,
+    apu,
+    blob,
+    gpu_node,
+    hygon,
+    mi210,
+    mi300x,
+    radeon,
+    second_die,
+    sensors,
+)
+from telemetry_parsers.model import Absent, Output, Report
 
 BUS = "0000:c1:00.0"
 
@@ -64,6 +80,7 @@ def test_slow_and_rare_files_belong_to_the_same_card(sysfs: Sysfs) -> None:
     sysfs.module("amdgpu", "6.10.5")
     links, facts = sysfs.report(1), sysfs.report(3)
     assert values(links) == {
+        "ecc_enabled": 1.0,
         "pcie_replays_total": 4.0,
         "pcie_link_generation": 4.0,
         "pcie_link_generation_max": 4.0,
@@ -97,28 +114,38 @@ def test_a_card_that_sleeps_is_listed_and_left_alone(sysfs: Sysfs) -> None:
 
 
 def test_partitions_stand_below_their_card_and_its_power_counts_once(sysfs: Sysfs) -> None:
-    sysfs.card("0000:05:00.0", mi300x())
-    common = {
-        "simd_count": 152,
-        "simd_per_cu": 4,
-        "vendor_id": 4098,
-        "domain": 0,
-        "unique_id": 16404954838206258737,
-        "gfx_target_version": 90402,
-    }
+    places = {12: ("H", 31), 306: ("H", 3), 312 + 168: ("I", 90), 312 + 2 * 168: ("I", 4)}
+    sysfs.card("0000:05:00.0", mi300x(blob(1, 6, 1664, places)))
     sysfs.node(0, "0", simd_count=0)
     for partition in range(3):
-        sysfs.node(2 + partition, str(100 + partition), location_id=0x500 + partition, **common)
+        sysfs.node(2 + partition, str(100 + partition), 24 << 30, **gpu_node(0x500 + partition, 16404954838206258737))
     sysfs.process(4242, "101", 1048576)
     report = sysfs.report()
     assert [(device.partition, device.parent) for device in report.devices] == [(None, None), ("1", 0), ("2", 0)]
     assert dict(report.devices[0].facts)["gfx_version"] == "gfx942"
     assert [values(report, position).get("power_watts") for position in range(3)] == [141.0, None, None]
     assert [values(report, position)["compute_units"] for position in range(3)] == [38.0, 38.0, 38.0]
+    assert [values(report, position)["utilization_ratio"] for position in range(3)] == [0.31, 0.9, 0.04]
     processes = sysfs.report(2)
     assert [(process.pid, processes.devices[process.device].partition) for process in processes.processes] == [
         (4242, "1")
     ]
+    facts = sysfs.report(3)
+    assert [values(facts, position) for position in range(3)] == [{}, *2 * [{"memory_total_bytes": float(24 << 30)}]]
+
+
+def test_a_list_of_processes_without_any_is_a_number_and_no_list_is_none(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, mi210())
+    sysfs.node(2, "5521", **gpu_node(0xC100, 777))
+    assert values(sysfs.report(2)) == {}
+    sysfs.no_process()
+    assert values(sysfs.report(2)) == {"processes": 0.0}
+    sysfs.process(4242, "5521", 0)
+    assert values(sysfs.report(2)) == {"processes": 0.0}
+    sysfs.process(4243, "5521", 4096)
+    report = sysfs.report(2)
+    assert values(report) == {"processes": 1.0}
+    assert [(process.pid, process.memory_used_bytes) for process in report.processes] == [(4243, 4096.0)]
 
 
 def test_the_blob_fills_what_no_file_tells(sysfs: Sysfs) -> None:
@@ -129,8 +156,120 @@ def test_the_blob_fills_what_no_file_tells(sysfs: Sysfs) -> None:
     assert found["energy_joules_total"] == 10.0
     assert found["clock_hertz graphics"] == 2100e6
     assert found["power_instant_watts"] == found["power_watts"] == 141.0
-    assert found["pcie_link_generation"] == 5.0
     assert "temperature_celsius edge" not in found
+
+
+def test_the_main_power_is_a_files_rather_than_the_blobs(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, {**mi300x(blob(1, 3, 120, {22: ("H", 92)}))})
+    report = sysfs.report()
+    found = values(report)
+    assert (found["power_watts"], found["power_average_watts"]) == (141.0, 92.0)
+    assert dict(report.devices[0].facts)["power_kind"] == "instant"
+
+
+@pytest.mark.parametrize(
+    ("files", "watts", "kind"),
+    [
+        ({"power1_average": "92000000"}, 92.0, "average"),
+        ({"power1_input": "87000000"}, 87.0, "instant"),
+        ({"power1_average": "92000000", "power1_input": "87000000"}, 87.0, "instant"),
+        ({"power1_average": "92000000", "power1_input": ""}, 92.0, "average"),
+    ],
+)
+def test_both_kinds_of_power_are_told_and_one_is_the_main_one(
+    sysfs: Sysfs, files: dict[str, str], watts: float, kind: str
+) -> None:
+    sysfs.card(BUS, {"vendor": "0x1002", **sensors(power1_cap="300000000", **files)})
+    report = sysfs.report()
+    assert values(report)["power_watts"] == watts
+    assert dict(report.devices[0].facts)["power_kind"] == kind
+    told = {"power1_average": "power_average_watts", "power1_input": "power_instant_watts"}
+    assert {told[name] for name in files} <= set(values(report))
+
+
+def test_the_second_die_of_a_package_has_no_power_of_its_own(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, second_die())
+    report = sysfs.report()
+    found = values(report)
+    assert {name: value for name, value in found.items() if "power" in name or "energy" in name} == {
+        "power_average_watts": Absent.NOT_SUPPORTED,
+        "power_watts": Absent.NOT_SUPPORTED,
+        "power_cap_watts": Absent.NOT_REPORTED,
+        "power_cap_max_watts": Absent.NOT_REPORTED,
+        "power_cap_default_watts": 300.0,
+        "power_cap_min_watts": 0.0,
+        "energy_joules_total": Absent.NOT_SUPPORTED,
+    }
+    assert "power_kind" not in dict(report.devices[0].facts)
+    assert report.problems == ()
+
+
+def test_no_power_under_a_limit_is_a_real_zero(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, {**mi210(), **sensors(power1_average="0")})
+    assert values(sysfs.report())["power_watts"] == 0.0
+
+
+def test_a_processors_graphics_have_the_memory_that_was_carved_out(sysfs: Sysfs) -> None:
+    sysfs.card("0000:c5:00.0", apu())
+    report = sysfs.report()
+    found = values(report)
+    assert (found["memory_total_bytes"], found["memory_used_bytes"]) == (536870912.0, 104857600.0)
+    assert (found["power_watts"], found["power_average_watts"]) == (9.023, 9.123)
+    assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.0, 39.4)
+    assert found["clock_hertz graphics"] == 600e6
+    assert dict(report.devices[0].facts)["power_kind"] == "instant"
+
+
+@pytest.mark.parametrize(
+    ("files", "ratio"),
+    [
+        ({"fan1_input": "660", "fan1_max": "3300", "pwm1": "128", "pwm1_max": "255"}, 0.2),
+        ({"pwm1": "51", "pwm1_max": "255"}, 0.2),
+        ({"fan1_input": "0", "fan1_max": "3300"}, 0.0),
+        ({"fan1_input": "660", "fan1_max": "0"}, None),
+        ({"fan1_input": "", "fan1_max": "3300"}, None),
+        ({"fan1_input": "660"}, None),
+    ],
+)
+def test_a_fan_is_told_as_a_share_of_its_maximum(sysfs: Sysfs, files: dict[str, str], ratio: float | None) -> None:
+    sysfs.card(BUS, {"vendor": "0x1002", "gpu_busy_percent": "0", **sensors(**files)})
+    assert values(sysfs.report()).get("fan_ratio") == ratio
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("ras/features", "feature mask: 0x1", {"ecc_enabled": 1.0}),
+        ("ras/features", "feature mask: 0x7ffe\numc: DISABLED", {"ecc_enabled": 0.0}),
+        ("ras/features", "no mask", {"ecc_enabled": Absent.NOT_UNDERSTOOD}),
+        (
+            "ras/umc_err_count",
+            "ue: 2\nce: 0\nde: 7",
+            {"ecc_uncorrected_total umc": 2.0, "ecc_corrected_total umc": 0.0},
+        ),
+        (
+            "ras/gpu_vram_bad_pages",
+            "0x00000001 : 0x00001000 : R\n0x00000002 : 0x00001000 : P\n0x00000003 : 0x00001000 : R",
+            {"retired_pages all": 2.0, "retired_pages_pending": 1.0},
+        ),
+        (
+            "ras/gpu_vram_bad_pages",
+            "0x0000abcd : 0x00001000 : R",
+            {"retired_pages all": 1.0, "retired_pages_pending": 0.0},
+        ),
+        ("ras/gpu_vram_bad_pages", "", {}),
+        ("ras/gpu_vram_bad_pages", "0x00000001 : 0x0000", {}),
+        ("current_link_speed", "Unknown", {"pcie_link_generation": Absent.NOT_REPORTED}),
+        ("current_link_speed", "Unknown speed", {"pcie_link_generation": Absent.NOT_REPORTED}),
+        ("current_link_speed", "64.0 GT/s PCIe", {"pcie_link_generation": 6.0}),
+        ("max_link_speed", "2.5 GT/s", {"pcie_link_generation_max": 1.0}),
+        ("current_link_width", "0", {"pcie_link_width": Absent.NOT_REPORTED}),
+        ("max_link_width", "255", {"pcie_link_width_max": Absent.NOT_REPORTED}),
+    ],
+)
+def test_slow_files(sysfs: Sysfs, name: str, text: str, found: dict[str, object]) -> None:
+    sysfs.card(BUS, {"vendor": "0x1002", name: text})
+    assert values(sysfs.report(1)) == found
 
 
 def test_hygons_cards_are_hygons(sysfs: Sysfs) -> None:
@@ -154,7 +293,8 @@ def test_cards_of_other_drivers_are_not_touched(sysfs: Sysfs) -> None:
     ("status", "absent"),
     [
         (errno.EACCES, Absent.NOT_PERMITTED),
-        (errno.EPERM, Absent.NOT_PERMITTED),
+        # The driver's answer while the card sleeps or is reset, to root as well.
+        (errno.EPERM, Absent.NOT_REPORTED),
         (errno.EOPNOTSUPP, Absent.NOT_SUPPORTED),
         (errno.EINVAL, Absent.NOT_SUPPORTED),
         (errno.EIO, Absent.NOT_REPORTED),
@@ -213,20 +353,42 @@ def test_files_that_block_are_not_asked_for() -> None:
     requests = [poll.request for poll in PARSER.polls]
     patterns = [name for request in requests for name in (*request.globs, *request.binary, *request.links)]
     assert not [name for name in patterns if "pcie_bw" in name]
-    assert all(request.skip_when for request in requests if any("/drivers/" in name for name in request.globs))
     assert LINKS.lists_devices is FACTS.lists_devices is False
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "/sys/bus/pci/drivers/amdgpu/0000:c1:00.0/vendor:0x1002\n/sys/bus/pci/drivers/amdgpu/0000:c1:00.0/gpu_busy_percent:55\n",
-        "$ cat /sys/class/drm/card1/device/vendor\n0x1002\n$ cat /sys/class/drm/card1/device/gpu_busy_percent\n55\n",
-        "## /sys/class/drm/card1/device/vendor\n0x1002\n## /sys/class/drm/card1/device/gpu_busy_percent\n55\n",
-        "Path: sys/class/drm/card1/device/vendor\nLines: 1\n0x1002\nMode: 444\nPath: sys/class/drm/card1/device/gpu_busy_percent\nLines: 1\n55\nMode: 444\n",
-    ],
-    ids=["grep", "shell session", "sections", "ttar"],
-)
-def test_saved_files_are_read_in_every_way_that_people_save_them(text: str) -> None:
-    capture = Capture(PARSER.name, "readings", PARSER.polls[0].request, (Output(text=text),))
-    assert values(PARSER.parse(capture)) == {"utilization_ratio": 0.55}
+def test_of_a_sleeping_card_only_what_does_not_wake_it_is_read(sysfs: Sysfs) -> None:
+    files = {**mi210(), **radeon(), "pp_dpm_vclk": "0: 400Mhz *", "gpu_metrics": blob(1, 3, 120, {})}
+    sysfs.card(BUS, files)
+    sysfs.node(1, "5521", **gpu_node(0xC100, 777))
+    read = {output.name.partition(BUS + "/")[2] for number in range(4) for output in sysfs.capture(number).outputs}
+    harmless = {"vendor", "device", "product_name", "unique_id", "serial_number", "vbios_version", "numa_node"}
+    assert read - {""} == harmless
+    facts = sysfs.report(3).devices[0]
+    assert (facts.model, facts.uuid, facts.serial) == ("AMD INSTINCT MI210", "a1b2c3d4e5f60718", "692251000123")
+    assert [values(sysfs.report(number)) for number in range(4)] == [{"suspended": 1.0}, {}, {}, {}]
+
+
+def test_what_is_no_plain_file_is_not_even_opened(sysfs: Sysfs) -> None:
+    folder = sysfs.card(BUS, {"vendor": "0x1002", "mem_busy_percent": "3"})
+    os.mkfifo(folder / "gpu_busy_percent")  # opening it for reading would wait for a writer
+    assert values(sysfs.report()) == {"utilization_ratio": Absent.NOT_SUPPORTED, "memory_activity_ratio": 0.03}
+
+
+def test_a_card_that_goes_is_not_listed_any_more(sysfs: Sysfs) -> None:
+    sysfs.card("0000:33:00.0", mi210())
+    sysfs.card(BUS, mi210())
+    shutil.rmtree(sysfs.root / "sys/devices/pci0000:00/0000:33:00.0")
+    (sysfs.root / "sys/bus/pci/drivers/amdgpu/0000:33:00.0").unlink()
+    assert [device.bus_id for device in sysfs.report().devices] == [BUS]
+
+
+def test_a_container_that_may_see_one_node_of_kfd_only_lists_the_cards_that_it_sees(sysfs: Sysfs) -> None:
+    sysfs.card(BUS, mi210())
+    sysfs.card("0000:33:00.0", mi210())
+    sysfs.node(2, "5521", **gpu_node(0xC100, 777))
+    sysfs.node(3, "")
+    report = sysfs.report()
+    assert [(device.bus_id, "kfd_node" in dict(device.facts)) for device in report.devices] == [
+        ("0000:33:00.0", False),
+        (BUS, True),
+    ]

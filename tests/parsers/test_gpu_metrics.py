@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,47 +12,154 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sysfs_kit import Sysfs, blob
-from telemetry_parsers.amdgpu_sysfs.blob import LAYOUTS, UnknownBlobError, read_blob
+from telemetry_parsers.amdgpu_sysfs.blob import UnknownBlobError, read_blob
+from telemetry_parsers.amdgpu_sysfs.layouts import LAYOUTS
 from telemetry_parsers.model import Absent
 
-OLD = {4: ("H", 41), 6: ("H", 44), 8: ("H", 52), 16: ("H", 37), 18: ("H", 12), 22: ("H", 92), 24: ("Q", 65536), 54: ("H", 800), 58: ("H", 1600), 74: ("H", 16), 76: ("H", 160), 88: ("H", 50), 90: ("H", 51)}  # fmt: skip
-NEW = {4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1)}
-# Where the energy, the first clock and the memory clock of each newer version stand.
-PLACES = {
-    (1, 4): (24, 240, 280),
-    (1, 5): (88, 312, 352),
-    (1, 6): (16, 264, 304),
-    (1, 7): (24, 296, 336),
-    (1, 8): (24, 296, 336),
+Version = tuple[int, int]
+Places = Mapping[int, tuple[str, int]]
+
+# What stands where, by the offsets of AMD's structs, and not by our tables.
+CARD: Places = {4: ("H", 41), 6: ("H", 44), 8: ("H", 52), 16: ("H", 37), 18: ("H", 12), 20: ("H", 5), 22: ("H", 92), 24: ("Q", 65536), 54: ("H", 800), 58: ("H", 1600), 88: ("H", 50), 90: ("H", 51)}  # fmt: skip
+UNALIGNED: Places = {16: ("H", 41), 18: ("H", 44), 20: ("H", 52), 28: ("H", 37), 30: ("H", 12), 32: ("H", 5), 34: ("H", 92), 36: ("I", 65536), 54: ("H", 800), 58: ("H", 1600)}  # fmt: skip
+SIZES = {
+    (1, 0): 80, (1, 1): 96, (1, 2): 104, (1, 3): 120, (1, 4): 288, (1, 5): 360, (1, 6): 1664, (1, 7): 2208, (1, 8): 3872,
+    (2, 0): 120, (2, 1): 120, (2, 2): 128, (2, 3): 152, (2, 4): 168, (3, 0): 264,
+}  # fmt: skip
+# Where the energy, the first graphics, SoC and video clocks and the memory clock of each newer version stand.
+INSTINCT = {
+    (1, 4): (24, 240, 256, 264, 280),
+    (1, 5): (88, 312, 328, 336, 352),
+    (1, 6): (16, 264, 280, 288, 304),
+    (1, 7): (24, 296, 312, 320, 336),
+    (1, 8): (24, 296, 312, 320, 336),
 }
+# Where versions with partitions tell their number, the first one, the size of each and its video engines.
+PARTED = {(1, 6): (306, 312, 168, 96), (1, 7): (338, 344, 232, 96), (1, 8): (338, 344, 440, 112)}
 
 
-def told(content: bytes) -> dict[str, object]:
-    return {f"{item.metric} {item.label}".strip(): item.value for item in read_blob(content)}
+def named(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
-@pytest.mark.parametrize(("revision", "size"), [(1, 96), (2, 104), (3, 120)])
-def test_the_older_versions(revision: int, size: int) -> None:
-    found = told(blob(1, revision, size, OLD))
+def told(content: bytes, partition: int = 0) -> dict[str, object]:
+    found = [item for item in read_blob(content) if item.partition == partition]
+    assert len({(item.metric, item.label) for item in found}) == len(found)
+    return {f"{item.metric} {item.label}".strip(): item.value for item in found}
+
+
+def test_every_version_with_a_table_is_tested() -> None:
+    assert {version: layout.size for version, layout in LAYOUTS.items()} == SIZES
+
+
+@pytest.mark.parametrize(("version", "places"), [((1, 0), UNALIGNED), *(((1, n), CARD) for n in (1, 2, 3))], ids=str)
+def test_cards_before_the_mi300(version: Version, places: Places) -> None:
+    found = told(blob(*version, SIZES[version], places))
     assert found["temperature_celsius edge"] == 41.0
     assert found["temperature_celsius junction"] == 44.0
-    assert found["temperature_celsius hbm1"] == 51.0
+    assert found["temperature_celsius memory"] == 52.0
+    assert found.get("temperature_celsius hbm1") == (51.0 if 88 in places else None)
     assert "temperature_celsius hbm2" not in found
     assert (found["utilization_ratio"], found["memory_activity_ratio"]) == (0.37, 0.12)
+    assert found["engine_utilization_ratio multimedia"] == 0.05
     assert (found["power_average_watts"], found["energy_joules_total"]) == (92.0, 1.0)
     assert (found["clock_hertz graphics"], found["clock_hertz memory"]) == (800e6, 1600e6)
-    assert (found["pcie_link_generation"], found["pcie_link_width"]) == (4.0, 16.0)
     assert found["clock_hertz soc"] is Absent.NOT_SUPPORTED
 
 
-@pytest.mark.parametrize("version", sorted(PLACES), ids=lambda version: f"{version[0]}.{version[1]}")
-def test_the_newer_versions(version: tuple[int, int]) -> None:
-    energy, clock, memory = PLACES[version]
-    places = {**NEW, energy: ("Q", 655360), clock: ("H", 132), clock + 2: ("H", 2100), memory: ("H", 900)}
-    found = told(blob(*version, LAYOUTS[version].size, places))
+@pytest.mark.parametrize("version", sorted(INSTINCT), ids=named)
+def test_cards_from_the_mi300_on(version: Version) -> None:
+    energy, graphics, soc, video, memory = INSTINCT[version]
+    places = {
+        4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), energy: ("Q", 655360),
+        graphics: ("H", 132), graphics + 14: ("H", 2100), soc + 6: ("H", 29), video: ("H", 31), memory: ("H", 900),
+    }  # fmt: skip
+    found = told(blob(*version, SIZES[version], places))
     assert (found["temperature_celsius junction"], found["temperature_celsius memory"]) == (47.0, 39.0)
+    assert (found["utilization_ratio"], found["memory_activity_ratio"]) == (0.03, 0.01)
     assert (found["power_instant_watts"], found["energy_joules_total"]) == (141.0, 10.0)
+    # Of several clocks of a kind the highest.
     assert (found["clock_hertz graphics"], found["clock_hertz memory"]) == (2100e6, 900e6)
+    assert (found["clock_hertz soc"], found["clock_hertz video"]) == (29e6, 31e6)
+    assert "power_average_watts" not in found
+
+
+@pytest.mark.parametrize(("version", "engines"), [((1, 4), {"vcn": 20}), ((1, 5), {"vcn": 20, "jpeg": 70})], ids=str)
+def test_the_busiest_engine_of_a_kind(version: Version, engines: Mapping[str, int]) -> None:
+    places = dict.fromkeys((16, 24), ("H", 9)) | dict.fromkeys(engines.values(), ("H", 64))
+    found = told(blob(*version, SIZES[version], places))
+    assert {name: found[f"engine_utilization_ratio {name}"] for name in engines} == dict.fromkeys(engines, 0.64)
+
+
+@pytest.mark.parametrize("version", sorted(PARTED), ids=named)
+def test_what_each_partition_does(version: Version) -> None:
+    count, first, size, video = PARTED[version]
+    second = first + size
+    places = {
+        12: ("H", 50), count: ("H", 2), first: ("I", 10), second: ("I", 90), second + 4: ("I", 80), second + video: ("H", 4),
+    }  # fmt: skip
+    content = blob(*version, SIZES[version], places)
+    assert told(content)["utilization_ratio"] == 0.5
+    assert "engine_utilization_ratio vcn" not in told(content)
+    assert told(content, 1) == {
+        "utilization_ratio": 0.9,
+        "engine_utilization_ratio vcn": 0.04,
+        "engine_utilization_ratio jpeg": Absent.NOT_SUPPORTED,
+    }
+    assert told(content, 2) == {}
+
+
+@pytest.mark.parametrize("count", [0, 9, 0xFFFF])
+def test_a_number_of_partitions_that_cannot_be_gives_none(count: int) -> None:
+    content = blob(1, 6, 1664, {306: ("H", count), 312: ("I", 10), 480: ("I", 20)})
+    assert {item.partition for item in read_blob(content)} == {0}
+
+
+def test_the_engines_of_a_card_that_is_not_parted_are_the_cards() -> None:
+    found = told(
+        blob(1, 6, 1664, {12: ("H", 50), 306: ("H", 1), 312: ("I", 10), 312 + 32: ("H", 8), 312 + 96: ("H", 4)})
+    )
+    assert (found["engine_utilization_ratio vcn"], found["engine_utilization_ratio jpeg"]) == (0.04, 0.08)
+    assert found["utilization_ratio"] == 0.5
+
+
+@pytest.mark.parametrize("version", [(2, minor) for minor in range(5)], ids=named)
+def test_graphics_of_processors(version: Version) -> None:
+    start, clocks = (16, 80) if version == (2, 0) else (4, 76)
+    places = {start: ("H", 4152), start + 2: ("H", 3940), **{clocks + 2 * n: ("H", 400 + n) for n in range(5)}}
+    found = told(blob(*version, SIZES[version], places))
+    assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.52, 39.4)
+    domains = ("graphics", "soc", "memory", "fabric", "video")
+    assert [found[f"clock_hertz {domain}"] for domain in domains] == [(400 + n) * 1e6 for n in range(5)]
+    # Which unit it is in depends on the chip and its firmware.
+    assert "utilization_ratio" not in found
+    assert ("power_average_watts" in found) == (version == (2, 4))
+
+
+def test_the_power_of_a_processor_is_in_milliwatts() -> None:
+    assert told(blob(2, 4, 168, {40: ("H", 15250)}))["power_average_watts"] == 15.25
+    assert told(blob(3, 0, 264, {112: ("I", 115250)}))["power_average_watts"] == 115.25
+
+
+def test_newer_processors() -> None:
+    places = {
+        4: ("H", 4152),
+        6: ("H", 3940),
+        42: ("H", 7),
+        44: ("H", 2),
+        174: ("H", 612),
+        182: ("H", 1800),
+        186: ("H", 937),
+    }
+    found = told(blob(3, 0, 264, places))
+    assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.52, 39.4)
+    assert (found["utilization_ratio"], found["engine_utilization_ratio vcn"]) == (0.07, 0.02)
+    assert [found[f"clock_hertz {domain}"] for domain in ("graphics", "fabric", "memory")] == [612e6, 1800e6, 937e6]
+
+
+@pytest.mark.parametrize("version", [(1, 3), (1, 7)], ids=named)
+def test_an_energy_counter_that_never_counted_is_none(version: Version) -> None:
+    assert told(blob(*version, SIZES[version], {24: ("Q", 0)}))["energy_joules_total"] is Absent.NOT_SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -64,30 +172,37 @@ def test_the_newer_versions(version: tuple[int, int]) -> None:
         (1 << 56, {"other"}),
     ],
 )
-def test_why_the_clocks_are_held_down(status: int, reasons: set[str]) -> None:
-    found = told(blob(1, 3, 120, {**OLD, 112: ("Q", status)}))
-    assert {
-        name.split()[1] for name, value in found.items() if name.startswith("throttled") and value == 1.0
-    } == reasons
+@pytest.mark.parametrize(("version", "offset"), [((1, 3), 112), ((2, 2), 120), ((2, 4), 120)], ids=str)
+def test_why_the_clocks_are_held_down(version: Version, offset: int, status: int, reasons: set[str]) -> None:
+    found = told(blob(*version, SIZES[version], {offset: ("Q", status)}))
+    throttled = {name.split()[1]: value for name, value in found.items() if name.startswith("throttled")}
+    assert set(throttled) == {"power_limit", "current_limit", "thermal", "other"}
+    assert {reason for reason, value in throttled.items() if value == 1.0} == reasons
+
+
+def attribute(identity: int, kind: int, code: str, *numbers: int) -> bytes:
+    encoding = kind << 20 | identity << 10 | len(numbers)
+    return struct.pack("<Q", encoding) + struct.pack(f"<{len(numbers)}{code}", *numbers)
+
+
+def attributes(*told_of: bytes) -> bytes:
+    body = b"".join(told_of)
+    return struct.pack("<HBBi", 8 + len(body), 1, 9, len(told_of)) + body
 
 
 def test_a_list_of_attributes() -> None:
-    def attribute(identity: int, kind: int, code: str, *numbers: int) -> bytes:
-        return struct.pack("<Q", kind << 20 | identity << 10 | len(numbers)) + struct.pack(
-            f"<{len(numbers)}{code}", *numbers
-        )
-
-    body = (
-        attribute(0, 2, "H", 51)
-        + attribute(900, 6, "Q", 7)
-        + attribute(3, 4, "I", 300)
-        + attribute(33, 2, "H", 100, 2000)
-    )
-    content = struct.pack("<HBBi", 8 + len(body), 1, 9, 4) + body
+    content = attributes(
+        attribute(0, 2, "H", 51), attribute(900, 6, "Q", 7), attribute(3, 4, "I", 300), attribute(33, 2, "H", 100, 2000),
+        attribute(42, 2, "H", 3, 0xFFFF, 40), attribute(48, 2, "H", 45, 0xFFFF, 47), attribute(1, 3, "h", -1),
+    )  # fmt: skip
     assert told(content) == {
         "temperature_celsius junction": 51.0,
+        "temperature_celsius memory": -1.0,
+        "temperature_celsius hbm0": 45.0,
+        "temperature_celsius hbm2": 47.0,
         "power_instant_watts": 300.0,
         "clock_hertz graphics": 2000e6,
+        "engine_utilization_ratio vcn": 0.4,
     }
 
 
@@ -95,11 +210,13 @@ def test_a_list_of_attributes() -> None:
     ("content", "words"),
     [
         (b"", "shorter than its header"),
-        (blob(2, 3, 120, {}), "version 2.3"),
+        (blob(2, 9, 120, {}), "version 2.9"),
         (blob(1, 3, 96, {}), "version 1.3 in 96 bytes that say 96"),
         (blob(1, 3, 120, {})[:100], "in 100 bytes"),
         (struct.pack("<HBBi", 8, 1, 9, 3), "ends inside an attribute"),
         (struct.pack("<HBBi", 8, 1, 9, -1), "-1 attributes"),
+        (attributes(attribute(0, 9, "H", 51)), "attribute of type 9"),
+        (attributes(attribute(0, 2, "H", 51))[:-1], "ends inside an attribute"),
     ],
 )
 def test_what_is_unknown_is_named(content: bytes, words: str) -> None:
@@ -109,13 +226,26 @@ def test_what_is_unknown_is_named(content: bytes, words: str) -> None:
 
 def test_an_unknown_version_is_counted_as_a_field(tmp_path: Path) -> None:
     sysfs = Sysfs(tmp_path)
-    sysfs.card("0000:05:00.0", {"vendor": "0x1002", "gpu_busy_percent": "5", "gpu_metrics": blob(3, 0, 264, {})})
+    sysfs.card("0000:05:00.0", {"vendor": "0x1002", "gpu_busy_percent": "5", "gpu_metrics": blob(4, 0, 264, {})})
     report = sysfs.report()
-    assert report.unknown_fields == ("gpu_metrics version 3.0",)
+    assert report.unknown_fields == ("gpu_metrics version 4.0",)
     assert [item.value for item in report.readings if item.metric == "utilization_ratio"] == [0.05]
 
 
-@given(st.binary(max_size=400), st.sampled_from([*LAYOUTS, (1, 9)]))
-def test_whatever_the_bytes_are_it_tells_or_says_why_not(content: bytes, version: tuple[int, int]) -> None:
+@pytest.mark.parametrize("version", sorted(SIZES), ids=named)
+def test_a_blob_that_knows_nothing_gives_no_number(version: Version) -> None:
+    assert {item.value for item in read_blob(blob(*version, SIZES[version], {}))} <= {Absent.NOT_SUPPORTED}
+
+
+@given(st.binary(min_size=1, max_size=64), st.sampled_from(sorted(SIZES)))
+def test_whatever_the_bytes_are_each_metric_is_told_once(content: bytes, version: Version) -> None:
+    size = SIZES[version]
+    body = (content * size)[: size - 4]
+    found = read_blob(struct.pack("<HBB", size, *version) + body)
+    assert len({(item.metric, item.label, item.partition) for item in found}) == len(found)
+
+
+@given(st.binary(max_size=400), st.integers(0, 20))
+def test_whatever_the_attributes_are_it_tells_or_says_why_not(content: bytes, count: int) -> None:
     with suppress(UnknownBlobError):
-        assert all(item.metric for item in read_blob(struct.pack("<HBB", len(content) + 4, *version) + content))
+        assert all(item.metric for item in read_blob(struct.pack("<HBBi", len(content) + 8, 1, 9, count) + content))

@@ -1,28 +1,67 @@
-"""Files as people save them in one text: `## path`, ttar archives, `path:value` as grep prints it, a shell session."""
+"""Files as people save them in one text: ttar archives, `## path` and the like, `path:value` of grep, a session of cat."""
 
 from __future__ import annotations
 
+import errno
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from telemetry_parsers.amdgpu_sysfs.tree import belongs
 from telemetry_parsers.model import Output
 from telemetry_parsers.text.lines import Line
 
-_SECTION = re.compile(r"##? (\S*/\S{1,400})\s{0,4}\Z")
+_HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
+# What head and tail print above each of several files, what more does, and find with -print.
+_PATH = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
+_RULE = re.compile(r":{6,40}\s{0,4}\Z")
 _TTAR = re.compile(r"Path: (\S{1,400})\Z")
 _TTAR_LINES = re.compile(r"Lines: ([0-9]{1,6})\Z")
 _TTAR_LINK = re.compile(r"SymlinkTo: (\S{1,400})\Z")
-_GREP = re.compile(r"(/(?:sys|host/sys)/[^\s:]{1,300}(?::[^\s:/]{1,40}){0,3}/[^\s:]{1,120}):(.*)\Z")
-_SESSION = re.compile(r"\S{0,80}[$#] ?(?:sudo )?cat (/\S{1,300})\s{0,4}\Z")
+_GREP = re.compile(
+    r"(\S{0,300}(?:card[0-9]{1,4}/device|:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|nodes/[0-9]{1,4}|kfd/proc/[0-9]{1,10}"
+    r"|module/[a-z]{1,12})/[^\s:]{1,120}):(.*)\Z"
+)
+_SESSION = re.compile(r".{0,80}[$#] ?(?:sudo )?cat (\S{0,300}/\S{1,120})\s{0,4}\Z")
+_PROMPT = re.compile(r"(?:\S{0,40}@\S{0,40}.{0,40})?[$#] ")
+_REFUSED = re.compile(
+    r"(?:/\S{0,40}/)?(?:cat|grep|head|tail|more|find): (?:cannot open '|error reading ')?(\S{1,400}?)'?"
+    r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
+)
+# What these tools print for an error number.
+_ERRORS: Mapping[str, int] = MappingProxyType(
+    {
+        "Permission denied": errno.EACCES,
+        "Operation not permitted": errno.EPERM,
+        "Input/output error": errno.EIO,
+        "Device or resource busy": errno.EBUSY,
+        "Resource temporarily unavailable": errno.EAGAIN,
+        "Operation not supported": errno.EOPNOTSUPP,
+        "Invalid argument": errno.EINVAL,
+        "No data available": errno.ENODATA,
+        "No such file or directory": errno.ENOENT,
+        "No such device": errno.ENODEV,
+        "No such device or address": errno.ENXIO,
+        "Function not implemented": errno.ENOSYS,
+        "Connection timed out": errno.ETIMEDOUT,
+    }
+)
 
 
 def saved_files(lines: Sequence[Line]) -> list[Output]:
-    """The files in a text, by the first of the four ways that fits; empty when none does."""
-    for read in (_ttar, _sections, _grep, _session):
-        found = read(lines)
-        if found:
-            return found
-    return []
+    """The files in a text, by the one of the four ways that finds most; empty when none does."""
+    refused: dict[str, int] = {}
+    rest = []
+    for line in lines:
+        match = _REFUSED.match(line.text) if line.ended else None
+        if match is not None and match[2] in _ERRORS:
+            refused[match[1]] = _ERRORS[match[2]]
+        else:
+            rest.append(line)
+    found = max((read(rest) for read in (_ttar, _sections, _grep, _session)), key=len)
+    told = [output for output in found if output.name not in refused or output.text.strip()]
+    known = {output.name for output in told}
+    return told + [Output(path, status=status) for path, status in refused.items() if path not in known]
 
 
 def _ttar(lines: Sequence[Line]) -> list[Output]:
@@ -49,12 +88,25 @@ def _ttar(lines: Sequence[Line]) -> list[Output]:
 def _sections(lines: Sequence[Line]) -> list[Output]:
     found: list[tuple[str, list[str]]] = []
     for line in lines:
-        section = _SECTION.match(line.text)
-        if section is not None and line.ended:
-            found.append((section[1], []))
-        elif found and line.ended:
+        path = _heading(line)
+        if path is not None:
+            found.append((path, []))
+        elif found and line.ended and _RULE.match(line.text) is None:
             found[-1][1].append(line.text)
     return [Output(path, text="\n".join(body), status=0) for path, body in found]
+
+
+def _heading(line: Line) -> str | None:
+    """The path that a line names, alone or behind `##`."""
+    if not line.ended:
+        return None
+    heading = _HEADING.match(line.text)
+    if heading is not None and "/" in heading[1]:
+        return heading[1]
+    path = _PATH.match(line.text)
+    if path is None or "/" not in path[1] or ":" in path[1].rpartition("/")[2]:
+        return None
+    return path[1] if belongs(path[1]) else None
 
 
 def _grep(lines: Sequence[Line]) -> list[Output]:
@@ -68,10 +120,14 @@ def _grep(lines: Sequence[Line]) -> list[Output]:
 
 def _session(lines: Sequence[Line]) -> list[Output]:
     found: list[tuple[str, list[str]]] = []
+    is_open = False
     for line in lines:
         command = _SESSION.match(line.text)
         if command is not None:
             found.append((command[1], []))
-        elif found and line.ended and line.text.strip():
+            is_open = True
+        elif _PROMPT.match(line.text) is not None:
+            is_open = False
+        elif is_open and line.ended and line.text.strip():
             found[-1][1].append(line.text)
     return [Output(path, text="\n".join(body), status=0) for path, body in found]

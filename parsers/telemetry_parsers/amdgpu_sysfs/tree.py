@@ -12,14 +12,24 @@ from telemetry_parsers.model import Output
 # Cards of these drivers only: another vendor's files are not even opened.
 DRIVERS: Mapping[str, str] = MappingProxyType({"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"})
 VENDORS: Mapping[str, str] = MappingProxyType({"0x1002": "amd", "0x1d94": "hygon"})
+# Display controllers, accelerators, coprocessors; bridges, audio and USB of the same cards have other classes.
+_CLASSES = ("0x03", "0x12", "0x0b40")
+# Names that files of these drivers have and other drivers' have not.
+_OWN = ("gpu_busy_percent", "mem_info_", "pp_dpm_", "gpu_metrics", "chip_power_average", "unique_id")
 
-_CARD = re.compile(
-    r"(?:.{0,200}/)?(?:drivers/([a-z]{1,12})/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|drm/card([0-9]{1,4})/device)(?:/(.{1,120}))?\Z"
+_ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
+_DRM = re.compile(r"(?:(.{0,200})/)?card([0-9]{1,4})/device(?:/(.{1,120}))?\Z")
+_PCI = re.compile(rf"(.{{0,200}})/({_ADDRESS})(?:/(.{{1,120}}))?\Z")
+_DRIVER = re.compile(r"(?:.{0,200}/)?drivers/([a-z]{1,12})\Z")
+_NODE = re.compile(
+    r"(?:.{0,200}/)?nodes/([0-9]{1,4})/(gpu_id|properties|mem_banks/[0-9]{1,3}/(?:properties|used_memory))\Z"
 )
-_NODE = re.compile(r"(?:.{0,200}/)?nodes/([0-9]{1,4})/(gpu_id|name|properties|mem_banks/[0-9]{1,3}/properties)\Z")
 _PROCESS = re.compile(r"(?:.{0,200}/)?kfd/proc/([0-9]{1,10})/vram_([0-9]{1,10})\Z")
+_PROCESSES = re.compile(r"(?:.{0,200}/)?kfd/proc\Z")
 _VERSION = re.compile(r"(?:.{0,200}/)?module/([a-z]{1,12})/version\Z")
-_SLOT = re.compile(r"^PCI_SLOT_NAME=([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$", re.MULTILINE)
+_SLOT = re.compile(rf"^PCI_SLOT_NAME=({_ADDRESS})$", re.MULTILINE)
+_PCI_ID = re.compile(r"^PCI_ID=([0-9A-Fa-f]{4}):", re.MULTILINE)
+_BOUND_TO = re.compile(r"^DRIVER=([a-z]{1,12})$", re.MULTILINE)
 _HWMON = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
 
 
@@ -42,23 +52,49 @@ class CardFiles:
         return "" if output is None or output.status else output.text.strip()
 
     @property
+    def module(self) -> str:
+        """The driver's name."""
+        bound = _BOUND_TO.search(self.text("uevent"))
+        return self.driver or (bound[1] if bound else "")
+
+    @property
     def vendor(self) -> str:
-        """Whose card it is, by its PCI vendor, else by a file that only Hygon's driver has, else by its driver."""
-        known = VENDORS.get(self.text("vendor"))
-        if known is None and "chip_power_average" in self.files:
+        """Whose card it is, by its PCI vendor, else by a file that only Hygon's driver has, else by its driver.
+
+        Empty for what is no card of these drivers.
+        """
+        told = self.text("vendor") or self._vendor_of_uevent()
+        if told:
+            return VENDORS.get(told, "") if self._is_accelerator() else ""
+        if "chip_power_average" in self.files:
             return "hygon"
-        return known or DRIVERS.get(self.driver, "")
+        if self.module:
+            return DRIVERS.get(self.module, "")
+        return "amd" if self._has_own_file() else ""
+
+    def _vendor_of_uevent(self) -> str:
+        match = _PCI_ID.search(self.text("uevent"))
+        return f"0x{match[1].lower()}" if match else ""
+
+    def _is_accelerator(self) -> bool:
+        code = self.text("class")
+        if code:
+            return code.startswith(_CLASSES)
+        return self.number is not None or bool(self.driver) or self._has_own_file()
+
+    def _has_own_file(self) -> bool:
+        return any(name.startswith(_OWN) for name in self.files)
 
 
 @dataclass(slots=True)
 class Tree:
-    """All that was read."""
+    """All that was read. `lists_processes` tells that there is a list of processes, be it empty."""
 
     cards: dict[str, CardFiles] = field(default_factory=dict)
     nodes: dict[int, dict[str, Output]] = field(default_factory=dict)
     processes: dict[tuple[int, str], Output] = field(default_factory=dict)
+    lists_processes: bool = False
     versions: dict[str, str] = field(default_factory=dict)
-    strangers: list[Output] = field(default_factory=list)
 
 
 def tree_of(outputs: Iterable[Output]) -> Tree:
@@ -66,39 +102,63 @@ def tree_of(outputs: Iterable[Output]) -> Tree:
     tree = Tree()
     for output in outputs:
         _take(tree, output)
-    for card in tree.cards.values():
+    for key, card in list(tree.cards.items()):
         slot = _SLOT.search(card.text("uevent"))
         if not card.bus_id and slot is not None:
-            card.bus_id = slot[1]
+            _name_card(tree, key, slot[1].lower())
     return tree
 
 
 def is_folder(name: str) -> bool:
     """Whether a path is that of a card itself and not of a file below it."""
-    match = _CARD.match(name)
-    return match is not None and match[4] is None
+    match = _DRM.match(name) or _PCI.match(name)
+    return match is not None and match[3] is None
+
+
+def belongs(name: str) -> bool:
+    """Whether a path is one that a tree has a place for."""
+    patterns = (_DRM, _PCI, _NODE, _PROCESS, _VERSION)
+    return any(pattern.match(name) is not None for pattern in patterns)
+
+
+def _name_card(tree: Tree, key: str, bus_id: str) -> None:
+    """Gives a card of drm its address; it may have been read by both names."""
+    card = tree.cards.pop(key)
+    known = tree.cards.setdefault(bus_id, card)
+    known.bus_id, known.number = bus_id, card.number
+    known.files = {**card.files, **known.files}
 
 
 def _take(tree: Tree, output: Output) -> None:
-    card, node = _CARD.match(output.name), _NODE.match(output.name)
-    process, version = _PROCESS.match(output.name), _VERSION.match(output.name)
-    if card is not None:
-        _take_card(tree, card, output)
+    drm, pci = _DRM.match(output.name), _PCI.match(output.name)
+    node, process, version = _NODE.match(output.name), _PROCESS.match(output.name), _VERSION.match(output.name)
+    if drm is not None:
+        above = _PCI.match(drm[1] or "")
+        card = _card(tree, above[2].lower() if above else "", int(drm[2]))
+        _take_file(card, drm[3], output)
+    elif pci is not None:
+        card = _card(tree, pci[2].lower(), None)
+        driver = _DRIVER.match(pci[1])
+        card.driver = driver[1] if driver else card.driver
+        _take_file(card, pci[3], output)
     elif node is not None:
         tree.nodes.setdefault(int(node[1]), {})[node[2]] = output
     elif process is not None:
+        tree.lists_processes = True
         tree.processes[int(process[1]), process[2]] = output
-    elif version is not None:
+    elif _PROCESSES.match(output.name) is not None:
+        tree.lists_processes = True
+    elif version is not None and not output.status:
         tree.versions[version[1]] = output.text.strip()
-    else:
-        tree.strangers.append(output)
 
 
-def _take_card(tree: Tree, match: re.Match[str], output: Output) -> None:
-    driver, bus_id, number, name = match.groups()
-    key = bus_id or f"card{number}"
-    card = tree.cards.setdefault(key, CardFiles(driver or "amdgpu", bus_id or ""))
-    card.number = int(number) if number else card.number
+def _card(tree: Tree, bus_id: str, number: int | None) -> CardFiles:
+    card = tree.cards.setdefault(bus_id or f"card{number}", CardFiles(bus_id=bus_id))
+    card.number = number if number is not None else card.number
+    return card
+
+
+def _take_file(card: CardFiles, name: str | None, output: Output) -> None:
     if name is None:
         card.listed = card.listed or not output.status
         return

@@ -13,22 +13,24 @@ from telemetry_parsers.model import Absent, Output, Value
 
 # The driver answers these for what a card does not have …
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# … and these to whoever may not ask.
-_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
+# … and this to whoever may not ask. EPERM says something else: amdgpu answers so while a card sleeps or is reset
+# (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14), whoever asks.
+_FORBIDDEN = frozenset({errno.EACCES})
 _STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")
 _LINK = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?\Z")
 _ERRORS = re.compile(r"(ue|ce): {0,4}([0-9]{1,20})\Z")
+_MASK = re.compile(r"feature mask: 0x([0-9a-f]{1,16})\Z")
+_PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The metric that a file gives; `power_kind` is set for what may be the main power."""
+    """The metric that a file gives, and how its text is read."""
 
     metric: str
     read: Callable[[str], Value]
-    label: str = ""
-    power_kind: str = ""
+    is_power: bool = False
 
 
 def value_of(output: Output, read: Callable[[str], Value]) -> Value:
@@ -57,15 +59,19 @@ def limit(read: Callable[[str], Value]) -> Callable[[str], Value]:
 
 
 def generation(text: str) -> Value:
-    """`16.0 GT/s PCIe` is generation 4."""
+    """`16.0 GT/s PCIe` is generation 4; `Unknown` and `Unknown speed` are none."""
     match = _LINK.match(text)
-    return units.pcie_generation(match[1]) if match else units.placeholder(text) or Absent.NOT_UNDERSTOOD
+    return units.pcie_generation(match[1]) if match else _placeholder(text.removesuffix(" speed"))
+
+
+def _placeholder(text: str) -> Absent:
+    return units.placeholder(text) or Absent.NOT_UNDERSTOOD
 
 
 def lanes(text: str) -> Value:
-    """The lanes of a link; 0 is printed while there is none."""
+    """The lanes of a link; 0 is printed while there is none, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     value = units.number(text)
-    return Absent.NOT_REPORTED if value == 0.0 else value
+    return Absent.NOT_REPORTED if value in (0.0, 255.0) else value
 
 
 def current_clock(text: str) -> Value:
@@ -91,25 +97,47 @@ def error_counts(text: str) -> Mapping[str, Value]:
     return {match[1]: units.number(match[2]) for match in found if match is not None}
 
 
+def ecc_enabled(text: str) -> Value:
+    """Whether the RAS blocks that are on include the memory controllers (umc, the first bit)."""
+    lines = text.splitlines()
+    match = _MASK.match(lines[0].strip()) if lines else None
+    return float(int(match[1], 16) & 1) if match else Absent.NOT_UNDERSTOOD
+
+
+def bad_pages(text: str) -> tuple[float, float] | None:
+    """How many pages are out of use, and 1 when some wait for it; None for a list that does not read as one.
+
+    The driver prints an empty list also when it has none to print.
+    """
+    found = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
+    flags = [match[1] for match in found if match is not None]
+    if not flags or len(flags) != len(found):
+        return None
+    return float(flags.count("R")), float("P" in flags)
+
+
 _PERCENT = _in(units.RATIO, "%")
 _BYTES = _in(units.BYTES, "B")
 _MICROWATTS = _in(units.WATTS, "uW")
 MILLICELSIUS = _in(units.CELSIUS, "mC")
+HERTZ = _in(units.HERTZ, "Hz")
 
+# The limits stand before the powers, which are judged by them.
 FIELDS: Mapping[str, Field] = MappingProxyType(
     {
         "gpu_busy_percent": Field("utilization_ratio", _PERCENT),
         "mem_busy_percent": Field("memory_activity_ratio", _PERCENT),
         "mem_info_vram_total": Field("memory_total_bytes", _BYTES),
         "mem_info_vram_used": Field("memory_used_bytes", _BYTES),
-        "power1_average": Field("power_average_watts", _MICROWATTS, power_kind="average"),
-        "power1_input": Field("power_instant_watts", _MICROWATTS, power_kind="instant"),
-        # Hygon's driver without hwmon: a report from an 8-card host says mW, its value is plainly in W.
-        "chip_power_average": Field("power_average_watts", _in(units.WATTS, "W"), power_kind="average"),
         "power1_cap": Field("power_cap_watts", limit(_MICROWATTS)),
         "power1_cap_default": Field("power_cap_default_watts", limit(_MICROWATTS)),
         "power1_cap_max": Field("power_cap_max_watts", limit(_MICROWATTS)),
         "power1_cap_min": Field("power_cap_min_watts", _MICROWATTS),
+        "power1_average": Field("power_average_watts", _MICROWATTS, is_power=True),
+        "power1_input": Field("power_instant_watts", _MICROWATTS, is_power=True),
+        # Hygon's driver without hwmon: a report from an 8-card host says mW, its value is plainly in W.
+        "chip_power_average": Field("power_average_watts", _in(units.WATTS, "W"), is_power=True),
+        "ras/features": Field("ecc_enabled", ecc_enabled),
         "pcie_replay_count": Field("pcie_replays_total", units.number),
         "current_link_speed": Field("pcie_link_generation", generation),
         "max_link_speed": Field("pcie_link_generation_max", generation),
@@ -118,8 +146,16 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
     }
 )
 CLOCKS: Mapping[str, str] = MappingProxyType(
-    {"pp_dpm_sclk": "graphics", "pp_dpm_mclk": "memory", "pp_dpm_socclk": "soc", "pp_dpm_fclk": "fabric"}
+    {
+        "pp_dpm_sclk": "graphics",
+        "pp_dpm_mclk": "memory",
+        "pp_dpm_socclk": "soc",
+        "pp_dpm_fclk": "fabric",
+        "pp_dpm_vclk": "video",
+    }
 )
+# The kernel documents the first two clocks of hwmon as sclk and mclk; they speak where no level has the star.
+HWMON_CLOCKS: Mapping[str, str] = MappingProxyType({"freq1_input": "graphics", "freq2_input": "memory"})
 SENSORS: Mapping[str, str] = MappingProxyType({"mem": "memory"})
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 

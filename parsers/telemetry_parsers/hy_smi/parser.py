@@ -10,6 +10,9 @@ from telemetry_parsers.rocm.origin import is_amds
 TOOL = "hy-smi"
 # In DTK it is installed under AMD's name.
 _OTHER_NAME = "rocm-smi"
+GIVES = tuple(
+    key for key in cards.GIVES if key not in ("energy_joules_total", "pcie_replays_total", "power_instant_watts")
+)
 _FOLDERS = ("/opt/hyhal/bin", "/usr/local/hyhal/bin", "/opt/dtk/bin", "/opt/dtk/.hyhal/bin", "/opt/rocm/bin")
 _FIRST = (
     "--showid",
@@ -37,14 +40,13 @@ _TOOL = shapes.Tool(
     is_other=is_amds,
     other="AMD's rocm-smi",
     silent="no output: check that hydcu or hycu is loaded and that /dev/kfd and /dev/mkfd can be opened",
+    gives=GIVES,
 )
 
 PARSER = SourceParser(
     name=TOOL,
     vendor="hygon",
-    gives=tuple(
-        key for key in cards.GIVES if key not in ("energy_joules_total", "pcie_replays_total", "power_instant_watts")
-    ),
+    gives=GIVES,
     polls=(
         Poll(
             name="readings",

@@ -49,7 +49,7 @@ HEADINGS: tuple[tuple[str, Column], ...] = (
     ("gfx ver", Column("gfx version", _WORD)),
     ("gfx ras", Column("", _ON)),
     ("sdma ras", Column("", _ON)),
-    ("umc ras", Column("", _ON)),
+    ("umc ras", Column("umc ras", _ON)),
     ("sclk od", Column("", _PERCENT)),
     ("mclk od", Column("", _PERCENT)),
     ("partitions", Column("partitions", _PARTITIONS)),

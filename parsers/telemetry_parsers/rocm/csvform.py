@@ -5,57 +5,60 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
 from telemetry_parsers.text.lines import Line
 
-_ROW = re.compile(r"(?:card([0-9]{1,4})|system),")
-_OPENING = "device,"
+# A byte order mark and blanks are what editors and web pages put before it.
+_HEADING = re.compile(r"[\ufeff ]{0,16}[Dd]evice,")
+_ROW = re.compile(r" {0,16}(?:card([0-9]{1,4})|system),")
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is collected row by row."""
+
+    cards: dict[int, list[Entry]] = field(default_factory=dict)
+    system: list[Entry] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
 
 def read_csv(lines: Sequence[Line]) -> Listing | None:
     """The listing of the CSV in these lines, None when no line is its heading."""
-    if not any(line.text.startswith(_OPENING) for line in lines):
-        return None
     heading: list[str] = []
-    cards: list[Card] = []
-    system: list[Entry] = []
-    problems: list[Problem] = []
+    found = _Found()
     for line in lines:
-        if line.text.startswith(_OPENING):
+        row = _ROW.match(line.text) if heading else None
+        if _HEADING.match(line.text):
             heading = _cells(line.text)
-        elif heading and (match := _ROW.match(line.text)):
-            cells = _whole_cells(line)
-            if line.ended and len(cells) != len(heading):
-                problems.append(
-                    Problem(line.where, f"{len(cells)} cells below {len(heading)} headings; the row is not read")
-                )
-                continue
-            entries = tuple(Entry(key, text, line.where) for key, text in zip(heading[1:], cells[1:], strict=False))
-            if match[1] is None:
-                system.extend(entries)
-            else:
-                cards.append(Card(int(match[1]), entries))
+        elif row is not None:
+            index = None if row[1] is None else int(row[1])
+            entries = found.system if index is None else found.cards.setdefault(index, [])
+            entries.extend(_entries(line, heading, found.problems))
         if not line.ended and heading:
-            problems.append(Problem(line.where, "the text ends inside this row; further cards may be missing"))
-    cut = not lines[-1].ended if lines else False
-    return Listing(_joined(cards), tuple(system), tuple(problems), complete=not cut)
+            found.problems.append(Problem(line.where, "the text ends inside this row; further cards may be missing"))
+    if not heading:
+        return None
+    cards = tuple(Card(index, tuple(entries)) for index, entries in found.cards.items())
+    return Listing(cards, tuple(found.system), tuple(found.problems), complete=lines[-1].ended)
 
 
-def _whole_cells(line: Line) -> list[str]:
-    """The cells that are surely whole: not the last one of a row that the text ends in."""
+def _entries(line: Line, heading: Sequence[str], problems: list[Problem]) -> list[Entry]:
+    """The row's keys and texts: all of a whole row, of one that the text ends in all but the last."""
     cells = _cells(line.text)
-    return cells if line.ended else cells[:-1]
+    if not line.ended:
+        cells = cells[:-1]
+    elif len(cells) != len(heading):
+        problems.append(Problem(line.where, f"{len(cells)} cells below {len(heading)} headings; the row is not read"))
+        return []
+    return [Entry(key, text, line.where) for key, text in zip(heading[1:], cells[1:], strict=False)]
 
 
 def _cells(text: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([text]), [])]
-
-
-def _joined(cards: Sequence[Card]) -> tuple[Card, ...]:
-    """Each card once, also when several tables follow one another."""
-    entries: dict[int, list[Entry]] = {}
-    for card in cards:
-        entries.setdefault(card.index, []).extend(card.entries)
-    return tuple(Card(index, tuple(found)) for index, found in entries.items())
+    """The cells of a line; none where the csv module refuses it, as for a NUL or a cell of 128 KiB."""
+    try:
+        return [cell.strip() for cell in next(csv.reader([text]), [])]
+    except csv.Error:
+        return []

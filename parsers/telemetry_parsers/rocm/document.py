@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Problem
-from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.rocm.listing import Card, Entry, Listing, joined
 from telemetry_parsers.text.lines import quote
 
 _START = re.compile(r'\{\s{0,80}"(?:card[0-9]{1,4}|system)"')
 _CARD = re.compile(r"card([0-9]{1,4})\Z")
-_TOKEN = re.compile(r'\s*(?:("(?:[^"\\\x00-\x1f]|\\.)*")|([{}\[\]:,])|([^\s"{}\[\]:,]+))')
+_TOKEN = re.compile(r'\s*(?:("(?:[^"\\\n]|\\.)*")|([{}\[\]:,])|([^\s"{}\[\]:,]+))')
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _DEEPEST = 4
@@ -24,11 +24,10 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A listing, and the text before and after the JSON that it was read from."""
+    """A listing, and the text around the JSON that it was read from."""
 
     listing: Listing
-    before: str
-    after: str
+    around: str
 
 
 class _CutError(Exception):
@@ -72,19 +71,33 @@ class _Scanner:
 
 
 def read_document(text: str) -> Found | None:
-    """The listing of the first `{"card0": …}` in a text, None when there is none."""
-    start = _START.search(text)
-    if start is None:
-        return None
-    scanner = _Scanner(text, start.start())
+    """The listing of each `{"card0": …}` in a text, None when there is none."""
+    listings: list[Listing] = []
+    around: list[str] = []
+    position = 0
+    while (start := _START.search(text, position)) is not None:
+        # What stands before the brace in its line is a launcher's name for it, or a command.
+        around.append(text[position : start.start()].rpartition("\n")[0])
+        listing, position = _one(text, start.start())
+        listings.append(listing)
+        if not listing.complete:
+            break
+    else:
+        around.append(text[position:])
+    return Found(joined(listings), "\n".join(around)) if listings else None
+
+
+def _one(text: str, start: int) -> tuple[Listing, int]:
+    """The listing of the document that starts here, and where it ends."""
+    scanner = _Scanner(text, start)
     problems: tuple[Problem, ...] = ()
     try:
         _read(scanner)
     except _CutError:
-        problems = (Problem("JSON", f"the JSON is cut off or broken after: {quote(text[: scanner.position][-60:])}"),)
+        said = quote(text[max(start, scanner.position - 60) : scanner.position])
+        problems = (Problem("JSON", f"the JSON is cut off or broken after: {said}"),)
     cards, system = _sorted(scanner.members)
-    listing = Listing(cards, system, problems, complete=not problems)
-    return Found(listing, text[: start.start()], "" if problems else text[scanner.position :])
+    return Listing(cards, system, problems, complete=not problems), scanner.position
 
 
 def _read(scanner: _Scanner) -> None:

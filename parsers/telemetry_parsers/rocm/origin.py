@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from telemetry_parsers.rocm.cards import vendor_of
+from telemetry_parsers.rocm.identity import vendor_of
 from telemetry_parsers.rocm.listing import Listing
 
 _HYGON = re.compile(
@@ -14,7 +14,7 @@ _HYGON = re.compile(
 _AMD = re.compile(
     r"ROCm System Management Interface|End of ROCm SMI Log|ROCM-SMI|^\s{0,8}(?:ERROR: {0,4})?GPU\[[0-9]|^\s{0,8}GPU\s{1,12}(?:Temp|NODE)"
     r"|^\s{0,8}Device\s{1,12}(?:Node|\[Model)|Advanced Micro Devices|\bGPU use \(%\)|VRAM Total Memory \(B\)|KFD process information:"
-    r"|usage: rocm[-_]smi|amdgpu",
+    r"|usage: rocm[-_]smi|amdgpu|Current Socket Graphics Package|AMD GPU|DRM device\(s\)|No KFD PIDs",
     re.MULTILINE,
 )
 

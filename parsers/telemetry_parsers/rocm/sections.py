@@ -4,50 +4,80 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
+from telemetry_parsers.rocm import words
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
-from telemetry_parsers.rocm.words import is_notice, is_unsupported
 from telemetry_parsers.text.lines import Line, quote
 
-_OF_CARD = re.compile(r"\s{0,8}(ERROR|WARNING)?:?\s{0,8}(?:GPU|DCU|HCU)\[([0-9]{1,4})\]\s{0,40}:\s{0,40}(\S.*)\Z")
+# `ERROR: 2 GPU[1]: volt: …` has the library's status before the card, `GPU[0] XCP[1] : …` a partition behind it.
+_OF_CARD = re.compile(
+    r"\s{0,8}(?:(ERROR|WARNING|INFO|DEBUG)\s{0,4}:?\s{0,8}(?:[0-9]{1,5} )?)?"
+    r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,40}(\S.*)\Z"
+)
 _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}(.*))?\Z")
 # `pcie clock level 1 (16.0GT/s, x16 800Mhz)`: hy-smi leaves the colon out.
 _LEVEL = re.compile(r"([a-z]{3,8} clock level) ([0-9]{1,3}\b.{0,80})\Z")
+# `vram ::    total: 17163091968 B       used: 9437184 B`, of ROCm 2.
+_POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
+# A message may have a colon, too.
+_MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is collected line by line."""
+
+    entries: dict[int, list[Entry]] = field(default_factory=dict)
+    system: list[Entry] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
 
 def read_sections(lines: Sequence[Line]) -> Listing | None:
     """The listing of the sections in these lines, None when no line speaks of a card or the driver."""
-    entries: dict[int, list[Entry]] = {}
-    system: list[Entry] = []
-    problems: list[Problem] = []
+    found = _Found()
     seen = False
     for line in lines:
         match = _OF_CARD.match(line.text)
         driver = _DRIVER.match(line.text)
         seen = seen or match is not None or driver is not None
         if not line.ended:
-            problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
+            if match is not None or driver is not None or not words.is_frame(line.text):
+                found.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
         elif match is not None:
-            index, told = int(match[2]), match[3].rstrip()
-            pair = None if match[1] else _entry(told, line)
-            if pair is not None:
-                entries.setdefault(index, []).append(pair)
-            elif not is_unsupported(told) and not is_notice(told):
-                problems.append(Problem(line.where, quote(line.text)))
+            _take(line, match[1] or "", int(match[2]), match[3].rstrip(), found)
         elif driver is not None:
-            system.append(Entry(driver[1], driver[2].strip(), line.where))
+            found.system.append(Entry(driver[1], driver[2].strip(), line.where))
     if not seen:
         return None
-    cards = tuple(Card(index, tuple(found)) for index, found in entries.items())
-    return Listing(cards, tuple(system), tuple(problems), complete=not lines or lines[-1].ended)
+    cards = tuple(Card(index, tuple(entries)) for index, entries in found.entries.items())
+    return Listing(cards, tuple(found.system), tuple(found.problems), complete=not found.problems or lines[-1].ended)
 
 
-def _entry(told: str, line: Line) -> Entry | None:
-    """The key and value of a line; None for a message about the card."""
-    for pattern in (_PAIR, _LEVEL):
-        match = pattern.match(told)
-        if match is not None:
-            return Entry(match[1].strip(), (match[2] or "").strip(), line.where)
-    return None
+def _take(line: Line, severity: str, index: int, told: str, found: _Found) -> None:
+    """Takes in what a line says of a card: a value, or in words why there is none."""
+    entries = found.entries.setdefault(index, [])
+    pairs = () if severity else _entries(told, line)
+    if pairs:
+        entries.extend(pairs)
+        return
+    absent = words.absent_of(told)
+    if absent is not None:
+        entries.append(Entry(*absent, line.where))
+    expected = words.is_unsupported(told) or words.is_notice(told) or (not severity and words.is_usual(told))
+    if not expected:
+        found.problems.append(Problem(line.where, quote(line.text)))
+
+
+def _entries(told: str, line: Line) -> tuple[Entry, ...]:
+    """The keys and values of a line; nothing for a message about the card."""
+    if _MESSAGE.match(told):
+        return ()
+    pool = _POOL.match(told)
+    if pool is not None:
+        total, used = (f"{pool[1]} Total {kind}Memory (B)" for kind in ("", "Used "))
+        return Entry(total, pool[2], line.where), Entry(used, pool[3], line.where)
+    match = _PAIR.match(told) or _LEVEL.match(told)
+    return () if match is None else (Entry(match[1].strip(), (match[2] or "").strip(), line.where),)

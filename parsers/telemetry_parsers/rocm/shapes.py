@@ -9,19 +9,33 @@ from dataclasses import dataclass, replace
 from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Form, Output, Problem, Reason, Report
 from telemetry_parsers.rocm import cards, words
+from telemetry_parsers.rocm.blocks import read_blocks
 from telemetry_parsers.rocm.concise import read_concise
 from telemetry_parsers.rocm.csvform import read_csv
 from telemetry_parsers.rocm.document import read_document
-from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.rocm.kfd import read_usage, with_usage
+from telemetry_parsers.rocm.listing import Listing, joined
 from telemetry_parsers.rocm.pids import is_pid_list, read_pids
 from telemetry_parsers.rocm.sections import read_sections
 from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
 from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
 from telemetry_parsers.text.prefixes import without_prefix
 
-_VERSION = re.compile(r"\s{0,8}(?:ROCM-SMI|hy-smi) version:?\s{0,8}([0-9][^\s]{0,40})\s{0,8}\Z", re.IGNORECASE)
-_LIBRARY = re.compile(r"\s{0,8}ROCM-SMI-LIB version:?\s{0,8}([0-9][^\s]{0,40})\s{0,8}\Z", re.IGNORECASE)
-_BANNER = re.compile(r"\s{0,8}=*[ =]{0,80}(?:(?:ROCm )?System Management Interface|End of (?:ROCm )?SMI Log)[ =]*\Z")
+# Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, of --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
+_VERSION = re.compile(
+    r"\s{0,8}\"?(?:ROCM-SMI|hy-smi) version\"?[:,]?\s{0,8}\"?([0-9][^\s\",]{0,40})\"?,?\s{0,8}\Z", re.IGNORECASE
+)
+_LIBRARY = re.compile(
+    r"\s{0,8}\"?ROCM-SMI-LIB version\"?[:,]?\s{0,8}\"?([0-9][^\s\",]{0,40})\"?,?\s{0,8}\Z", re.IGNORECASE
+)
+_BANNER = re.compile(
+    r"\s{0,8}={0,200}[ =]{0,80}(?:(?:ROCm )?System Management Interface|End of (?:ROCm )?SMI Log)[ =]{0,200}\Z"
+)
+
+# `0   54.0c  …`, and since ROCm 6.1 `0   2   0x74a1,   28851  45.0°C  …`.
+_BARE_ROW = re.compile(
+    r"\s{0,8}[0-9]{1,4}\s{1,12}(?:[0-9]{1,4}\s{1,12}0x[0-9a-fA-F]{2,8},\s{1,12}[0-9]{1,9}\s{1,12})?-?[0-9.]{1,6}(?:°C|c|C)\s"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,7 @@ class Tool:
     is_other: Callable[[str, Listing | None], bool]
     other: str
     silent: str
+    gives: tuple[str, ...] = cards.GIVES
 
 
 def parse(capture: Capture, tool: Tool) -> Report:
@@ -51,18 +66,21 @@ def _one(output: Output, tool: Tool) -> Report:
     if count > MOST_LINES:
         return failed("not_understood", "text", f"{count} lines, as {tool.name} never prints")
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
+    all_lines = [*stdout, *stderr]
     report, complete = _read(stdout, output.text, tool)
     if report is None:
         bare = without_prefix(stdout)
         if bare != stdout:
             report, complete = _read(bare, "\n".join(line.text for line in bare), tool)
     if report is None:
-        return _nothing(output, [*stdout, *stderr], tool)
+        return _nothing(output, all_lines, tool)
     if report.outcome != "ok":
         return report
     if output.status and not complete:
         return torn(report, output.status)
     complaints = [Problem(line.where, quote(line.text)) for line in stderr if _is_complaint(line.text)]
+    if any(not device.up for device in report.devices):
+        complaints += [Problem(line.where, quote(line.text)) for line in all_lines if words.is_asleep(line.text)]
     return replace(report, problems=told([*report.problems, *complaints]))
 
 
@@ -72,12 +90,19 @@ def _read(found: Sequence[Line], text: str, tool: Tool) -> tuple[Report | None, 
     if tool.is_other(text, listing):
         what = f"this is output of {tool.other}, not of {tool.name}"
         return Report("not_mine", problems=(Problem("text", what),)), True
+    usage = read_usage(found)
+    report: Report | None
     if listing is not None:
-        report = cards.report(listing, default_vendor=tool.vendor, index_space=tool.name, form=form)
-        if report.outcome == "no_devices":
+        report = cards.report(listing, default_vendor=tool.vendor, index_space=tool.name, form=form, gives=tool.gives)
+        if report.outcome == "no_devices" and usage is None:
             report = error_report(found, None, words.ERRORS) or replace(report, problems=told(_no_row(report)))
-        return report, listing.complete
-    return (read_pids(found, tool.vendor, tool.name) if is_pid_list(found) else _facts_only(found)), True
+    elif usage is not None:
+        report = Report(index_space=tool.name)
+    else:
+        report = read_pids(found, tool.vendor, tool.name) if is_pid_list(found) else _facts_only(found)
+    if report is not None and usage is not None:
+        report = with_usage(report, usage, tool.vendor)
+    return report, listing is None or listing.complete
 
 
 def _no_row(report: Report) -> list[Problem]:
@@ -87,28 +112,16 @@ def _no_row(report: Report) -> list[Problem]:
 def _listing(found: Sequence[Line], text: str, tool: Tool) -> tuple[Listing | None, Form]:
     document = read_document(text)
     if document is not None:
-        around = [*lines(document.before), *lines(document.after)]
+        around = lines(document.around)
         extra = [Problem("text beside the JSON", quote(line.text)) for line in around if _is_complaint(line.text)]
         listing = document.listing
         return replace(listing, problems=(*listing.problems, *extra)), "json"
     table = read_csv(found)
     if table is not None:
         return table, "json"
-    return _joined(read_concise(found, tool.plain_sensor), read_sections(found)), "text"
-
-
-def _joined(table: Listing | None, sections: Listing | None) -> Listing | None:
-    """Both as one: sections may stand before a table, and messages about cards within it."""
-    if table is None or sections is None:
-        return table or sections
-    entries: dict[int, list[Entry]] = {}
-    for card in (*table.cards, *sections.cards):
-        entries.setdefault(card.index, []).extend(card.entries)
-    merged = tuple(Card(index, tuple(found)) for index, found in entries.items())
-    known = {problem.where for problem in sections.problems}
-    problems = (*sections.problems, *(problem for problem in table.problems if problem.where not in known))
-    complete = table.complete and sections.complete
-    return Listing(merged, (*table.system, *sections.system), problems, complete, table.unknown)
+    told_in = (read_concise(found, tool.plain_sensor), read_sections(found), read_blocks(found))
+    listings = [listing for listing in told_in if listing is not None]
+    return joined(listings) if listings else None, "text"
 
 
 def _is_complaint(text: str) -> bool:
@@ -137,15 +150,26 @@ def _nothing(output: Output, found: Sequence[Line], tool: Tool) -> Report:
         if output.status:
             return failed("exit_status", "exit status", f"exit status {output.status} and no output")
         return failed("not_understood", "text", tool.silent)
+    if tool.is_other(f"{output.text}\n{output.stderr}", None):
+        what = f"this is said by {tool.other}, not by {tool.name}: {quote(first.text)}"
+        return Report("not_mine", problems=(Problem(first.where, what),))
     error = error_report(found, output.status, words.ERRORS)
     if error is not None:
         return error
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
+    return _unknown(output, found, first, tool)
+
+
+def _unknown(output: Output, found: Sequence[Line], first: Line, tool: Tool) -> Report:
+    """The report on a text that tells no error and of no other tool."""
     if all(words.is_notice(line.text) or not line.text.strip() for line in found):
         return Report("no_devices", problems=(Problem(first.where, quote(first.text)),))
     if any(_BANNER.match(line.text) for line in found):
         return Report("no_devices", problems=(Problem(first.where, f"{tool.name} lists no device"),))
     reason: Reason = "exit_status" if output.status else "not_understood"
-    return failed(reason, first.where, f"nothing that {tool.name} is known to print: {quote(first.text)}")
+    what = f"nothing that {tool.name} is known to print"
+    if _BARE_ROW.match(first.text):
+        what = "rows of a table without its heading, which alone says what each column is; save the whole output"
+    return failed(reason, first.where, f"{what}: {quote(first.text)}")

@@ -13,8 +13,55 @@ _NOTICES = (
     "expected integer value from monitor",
     "detected dead process",
     "warning: no json data to report",
+    "using lib from",
+    ". trying /opt/rocm",
 )
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable")
+# Of a suspended card nothing can be read, and these say so.
+_ASLEEP = ("low-power state", "data is inaccessible")
+# Headings of lists, and what a card does not have, in words that rocm-smi uses for cards without a fan, a curve or
+# OverDrive; no trouble unless it calls it an error.
+_USUAL = (
+    "unable to detect fan speed",
+    "powerplay not enabled",
+    "incompatible device",
+    "unable to get",
+    "unable to display",
+    "supported ",
+    "ras info",
+    "pages info",
+    "not found",
+)
+# What a message says in place of a value, and for which key.
+_ABSENT = (
+    ("gpu use unsupported", "GPU use (%)"),
+    ("unable to get gpu use", "GPU use (%)"),
+    ("unable to get gpu memory use", "GPU memory use (%)"),
+    ("unable to get average", "Average Graphics Package Power (W)"),
+    ("cannot get gpu power consumption", "Average Graphics Package Power (W)"),
+    ("unable to get maximum graphics package power", "Max Graphics Package Power (W)"),
+    ("unable to get performance level", "Performance Level"),
+    ("unable to display temperature", "Temperature (Sensor edge) (C)"),
+    ("unable to display current fan speed", "Fan speed (%)"),
+    ("cannot display fan speed", "Fan speed (%)"),
+    ("cannot display clocks", "sclk clock speed:"),
+    ("unable to determine current clocks", "sclk clock speed:"),
+    ("gpu utilization", "GPU use (%)"),
+    ("get_gpu_busy", "GPU use (%)"),
+    ("max graphics package power unsupported", "Max Graphics Package Power (W)"),
+    ("get_power_cap", "Max Graphics Package Power (W)"),
+    ("get_power_avg", "Average Graphics Package Power (W)"),
+    ("performance level unsupported", "Performance Level"),
+    ("get_perf_level", "Performance Level"),
+    ("% memory use", "GPU memory use (%)"),
+    ("unable to detect fan speed", "Fan speed (%)"),
+    ("sclk clock is unsupported", "sclk clock speed:"),
+    ("mclk clock is unsupported", "mclk clock speed:"),
+    ("sclk current clock frequency not found", "sclk clock speed:"),
+    ("mclk current clock frequency not found", "mclk clock speed:"),
+    ("pcie replay count", "PCIe Replay Count"),
+)
+_FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s{0,8}\Z")
 _ECHO = re.compile(
     r"\s{0,8}(?:\S{1,80}[#$%>] ?|\$ ?)?(?:sudo )?\S{0,80}(?:rocm-smi|hy-smi)(?: -\S{1,40}| [a-z0-9_]{1,20})*\s{0,8}\Z"
 )
@@ -35,6 +82,10 @@ ERRORS = (
     ),
     ErrorText("no device available", "no_devices", None, "check that lspci shows the card and the driver is loaded"),
     ErrorText("no such device", "no_devices"),
+    ErrorText("no amd gpus specified", "no_devices"),
+    ErrorText("unable to load the rocm_smi library", "failed", "library_mismatch", "reinstall rocm-smi-lib"),
+    ErrorText("unable to find librocm_smi64", "failed", "library_mismatch", "reinstall rocm-smi-lib"),
+    ErrorText("core dumped", "failed", "killed", "the library stopped the tool"),
     ErrorText(
         "device mutex after 5 seconds", "failed", "timeout", "a killed process held it: remove /dev/shm/rocm_smi*"
     ),
@@ -43,6 +94,7 @@ ERRORS = (
     ErrorText("usage: rocm-smi", "wrong_request"),
     ErrorText("usage: rocm_smi", "wrong_request"),
     ErrorText("exit code 127", "failed", "exit_status", "install rocm-smi or give its path"),
+    ErrorText("in a low-power state", "failed", "driver_gone", "the cards sleep: see power/runtime_status"),
     ErrorText("data is inaccessible", "failed", "driver_gone", "the cards sleep or the driver does not answer"),
 )
 
@@ -57,6 +109,30 @@ def is_unsupported(text: str) -> bool:
     """Whether a message says that the card does not have something, which is no trouble."""
     lower = text.lower()
     return any(words in lower for words in _UNSUPPORTED)
+
+
+def is_usual(text: str) -> bool:
+    """Whether a message about a card is one of those that say nothing of its health."""
+    lower = text.lower()
+    return any(words in lower for words in _USUAL)
+
+
+def is_asleep(text: str) -> bool:
+    """Whether a line says that cards sleep."""
+    lower = text.lower()
+    return any(words in lower for words in _ASLEEP)
+
+
+def is_frame(text: str) -> bool:
+    """Whether a line is a rule, or a title within one."""
+    return not text.strip() or _FRAME.match(text) is not None
+
+
+def absent_of(message: str) -> tuple[str, str] | None:
+    """The key that a message stands for, and in place of a value why there is none."""
+    lower = message.lower()
+    key = next((key for words, key in _ABSENT if words in lower), None)
+    return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")
 
 
 def is_echo(text: str) -> bool:

@@ -5,18 +5,27 @@ from __future__ import annotations
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
 from telemetry_parsers.rocm import cards, shapes
-from telemetry_parsers.rocm.listing import Listing
 from telemetry_parsers.rocm.origin import is_hygons
 
 TOOL = "rocm-smi"
+GIVES = (
+    *(metric for metric in cards.GIVES if metric != "memory_free_bytes"),
+    "ecc_enabled",
+    "ecc_corrected_total",
+    "ecc_uncorrected_total",
+    "retired_pages",
+    "retired_pages_pending",
+    "throttled",
+)
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
-# Without it the library takes locks in /dev/shm that a killed run leaves behind, to the harm of jobs that use the
-# library, too (rocm_smi_lib#88).
+# Without it the library locks each card in /dev/shm against all other processes. A run that has to be killed leaves its
+# lock behind, and jobs that use the library, as RCCL does, wait 5 s for it and fail (rocm_smi_lib#88). We only read
+# files, for which no lock is needed; so a run may be killed at its deadline.
 _ENVIRONMENT = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
-# What ROCm 4 to 7 know; -a of older versions has it all, if slowly.
-_FIRST = ("--showbus", "--showuniqueid", "--showproductname", "--showtemp", "--showpower", "--showuse")
-_READINGS = (
-    *_FIRST,
+_CORE = ("--showbus", "--showuniqueid", "--showproductname", "--showtemp", "--showpower", "--showuse")
+# None of these measures for a time of its own, as -b does; all are known since ROCm 3 …
+_USUAL = (
+    *_CORE,
     "--showmaxpower",
     "--showmemuse",
     "--showmeminfo",
@@ -25,6 +34,8 @@ _READINGS = (
     "--showfan",
     "--showperflevel",
 )
+# … but this one since 4.1.
+_READINGS = (*_USUAL, "--showenergycounter")
 _FACTS = (
     "--showbus",
     "--showuniqueid",
@@ -36,47 +47,63 @@ _FACTS = (
 )
 
 
+def _ask(*alternatives: tuple[str, ...]) -> Command:
+    """The tool with these arguments, or the next ones where a version does not know them."""
+    lines = tuple((TOOL, *arguments) for arguments in alternatives)
+    return Command(alternatives=lines, env=_ENVIRONMENT, folders=_FOLDERS)
+
+
 def parse(capture: Capture) -> Report:
     """What rocm-smi said: devices and readings, or the reason why there are none."""
     return shapes.parse(capture, _TOOL)
-
-
-def _is_other(text: str, listing: Listing | None) -> bool:
-    return is_hygons(text, listing)
 
 
 _TOOL = shapes.Tool(
     name=TOOL,
     vendor="amd",
     plain_sensor="edge",
-    is_other=_is_other,
+    is_other=is_hygons,
     other="Hygon's hy-smi",
     silent="no output: rocm-smi prints nothing when the driver amdgpu is not loaded, and tells so on stderr only",
+    gives=GIVES,
 )
 
 PARSER = SourceParser(
     name=TOOL,
     vendor="amd",
-    gives=tuple(
-        key for key in cards.GIVES if key not in ("engine_utilization_ratio", "memory_free_bytes", "processes")
-    ),
+    gives=GIVES,
     polls=(
+        # -a has it all but takes seconds; the table is for versions before JSON.
         Poll(
             name="readings",
-            request=Command(
-                alternatives=((TOOL, *_READINGS, "--json"), (TOOL, *_FIRST, "--json"), (TOOL, "-a", "--json"), (TOOL,)),
-                env=_ENVIRONMENT,
-                folders=_FOLDERS,
+            request=_ask((*_READINGS, "--json"), (*_USUAL, "--json"), (*_CORE, "--json"), ("-a", "--json"), ()),
+            wakes=True,
+        ),
+        # Only the text has which process uses which card, errors by block and retired pages.
+        Poll(
+            name="processes",
+            request=_ask(
+                ("--showbus", "--showpids", "--showpidgpus", "--showrasinfo", "--showpagesinfo"),
+                ("--showbus", "--showpids", "--showpidgpus"),
+                ("--showpids",),
             ),
+            tier="slow",
+            interval=60.0,
+            lists_devices=False,
             wakes=True,
         ),
         Poll(
             name="facts",
-            request=Command(
-                alternatives=((TOOL, *_FACTS, "--json"), (TOOL, "--showbus", "--showuniqueid", "--json")),
-                env=_ENVIRONMENT,
-                folders=_FOLDERS,
-            ),
+            request=_ask((*_FACTS, "--json"), ("--showbus", "--showuniqueid", "--json"), ("--showid", "--json")),
+            tier="inventory",
+            interval=300.0,
+            lists_devices=False,
+            wakes=True,
+        ),
+        # Versions before 6.0 do not tell theirs.
+        Poll(
+            name="version",
+            request=_ask(("--version",), ("--showdriverversion", "--json")),
             tier="inventory",
             interval=300.0,
             lists_devices=False,

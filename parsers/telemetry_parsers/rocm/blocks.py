@@ -1,0 +1,92 @@
+"""The tables that rocm-smi prints below the name of a card, `GPU[0]: RAS INFO`: errors by block, retired pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from telemetry_parsers.model import Problem
+from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.text.lines import Line
+
+_TITLE = re.compile(
+    r"\s{0,8}GPU\[([0-9]{1,4})\]:\s{1,8}(?:(RAS)|(ALL|RESERVED|PENDING|UNRESERVABLE) PAGES) INFO\s{0,8}\Z"
+)
+_HEADING = re.compile(r"\s{0,40}Block\s{1,40}Status\s{1,40}(un)?correctable err", re.IGNORECASE)
+_BLOCK = re.compile(
+    r"\s{0,40}([A-Z][A-Z0-9_]{1,15})\s{1,40}([A-Z]{2,16}(?: ERROR)?)(?:\s{1,40}([0-9]{1,20})\s{1,40}([0-9]{1,20}))?\s{0,40}\Z"
+)
+_PAGE = re.compile(r"\s{0,40}0x[0-9a-f]{1,16}\s{1,40}0x[0-9a-f]{1,16}\s{1,40}(reserved|pending|unreservable)\s{0,40}\Z")
+_PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status\s{0,40}\Z")
+
+
+@dataclass(slots=True)
+class _Table:
+    """The table that is being read: whose, of pages or of blocks, and what it has told so far."""
+
+    card: int
+    pages: str
+    first_column: str = ""
+    states: list[str] = field(default_factory=list)
+
+
+def read_blocks(lines: Sequence[Line]) -> Listing | None:
+    """The listing of these tables, None when there is none."""
+    entries: dict[int, list[Entry]] = {}
+    table: _Table | None = None
+    seen = False
+    for line in lines:
+        title = _TITLE.match(line.text)
+        if title is not None and line.ended:
+            _end(table, line, entries)
+            table, seen = _Table(int(title[1]), title[3] or ""), True
+            entries.setdefault(table.card, [])
+        elif table is not None and (not line.ended or not _take(line, table, entries[table.card])):
+            if line.ended:
+                _end(table, line, entries)
+            table = None
+    if not seen:
+        return None
+    cut = (Problem("text", "the text ends inside a card's table"),) if table is not None else ()
+    cards = tuple(Card(index, tuple(found)) for index, found in entries.items())
+    return Listing(cards, problems=cut, complete=not cut)
+
+
+def _take(line: Line, table: _Table, entries: list[Entry]) -> bool:
+    """Whether the line belongs to the table, and what it says if so."""
+    page = _PAGE.match(line.text) if table.pages else None
+    if page is not None:
+        table.states.append(page[1])
+        return True
+    heading = _HEADING.match(line.text)
+    if heading is not None:
+        table.first_column = (heading[1] or "").lower() + "correctable"
+    block = _BLOCK.match(line.text) if not table.pages else None
+    if block is not None:
+        entries.extend(_counts(block, table, line.where))
+    return block is not None or heading is not None or _PAGE_HEADING.match(line.text) is not None
+
+
+def _counts(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
+    """What a row tells of its block: whether errors are watched for, and how many there were."""
+    name, state, first, second = block.groups()
+    found = [Entry(f"{name} RAS", state, where)]
+    if first is None or not table.first_column:
+        return found
+    if table.first_column == "uncorrectable" and first != second:
+        # Up to ROCm 5.7 the headings of these two columns are swapped (rocm_smi.py, showRasInfo): which is which
+        # cannot be told from the text of a version that may have been mended.
+        first = second = f"{first} and {second} below headings that some versions swap"
+    return [*found, Entry(f"{name} RAS correctable", first, where), Entry(f"{name} RAS uncorrectable", second, where)]
+
+
+def _end(table: _Table | None, line: Line, entries: dict[int, list[Entry]]) -> None:
+    """Tells of the pages of a table that is whole; none are told for a card without any."""
+    if table is None or not table.states:
+        return
+    found = entries[table.card]
+    if table.pages in ("ALL", "RESERVED"):
+        found.append(Entry("retired pages", str(table.states.count("reserved")), line.where))
+    if table.pages in ("ALL", "PENDING"):
+        found.append(Entry("pending pages", str(table.states.count("pending")), line.where))

@@ -1,0 +1,115 @@
+"""AMD's processes: the table of `--showpids`, and `--showpidgpus`, which alone tells the cards that a process uses."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from telemetry_parsers import units
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Absent, Device, Process, Reading, Report
+from telemetry_parsers.text.lines import Line
+
+_ROW = re.compile(
+    r"\s{0,8}([0-9]{1,10})\s{1,40}(\S.{0,60}?)\s{1,40}(?:[0-9]{1,4}|UNKNOWN)\s{1,40}([0-9]{1,20}|UNKNOWN)"
+    r"\s{1,40}(?:[0-9]{1,20}|UNKNOWN)\s{1,40}(?:[0-9]{1,20}|UNKNOWN)\s{0,40}\Z"
+)
+_USES = re.compile(r"\s{0,8}PID ([0-9]{1,10}) is using ([0-9]{1,4}) DRM device\(s\):?\s{0,8}\Z")
+_INDICES = re.compile(r"\s{0,8}[0-9]{1,4}(?: [0-9]{1,4})*\s{0,8}\Z")
+_RULE = re.compile(r"\s{0,8}={8,200}\s{0,8}\Z")
+_NONE = "No KFD PIDs currently running"
+
+
+@dataclass(slots=True)
+class _User:
+    """A process: how many cards it uses, and those of them that were listed so far."""
+
+    pid: int
+    count: int
+    cards: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Usage:
+    """The processes by card; `whole` once it is sure that none is missing."""
+
+    users: dict[int, _User] = field(default_factory=dict)
+    names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
+    whole: bool = False
+
+
+def read_usage(lines: Sequence[Line]) -> Usage | None:
+    """The cards that each process uses, None when the text does not speak of that."""
+    usage = Usage()
+    user: _User | None = None
+    seen = False
+    for line in lines:
+        uses = _USES.match(line.text) if line.ended else None
+        if uses is not None:
+            seen = True
+            user = _User(int(uses[1]), int(uses[2]))
+            usage.users.setdefault(user.pid, user)
+        elif user is not None:
+            user = _still(user, line, usage)
+        elif line.ended and line.text.strip() == _NONE:
+            seen = usage.whole = True
+        elif line.ended and (row := _ROW.match(line.text)) is not None:
+            _take_row(row, usage)
+    return usage if seen else None
+
+
+def _still(user: _User, line: Line, usage: Usage) -> _User | None:
+    """Takes in a line below a process; the process, None when the list is over.
+
+    A rule ends it; any other line may be a spoilt one of the list, so that who is in it is not sure any more.
+    """
+    if not line.ended:
+        return None
+    if _INDICES.match(line.text):
+        user.cards.extend(int(word) for word in line.text.split())
+    elif line.text.strip():
+        usage.whole = _RULE.match(line.text) is not None
+        return None
+    return user
+
+
+def _take_row(row: re.Match[str], usage: Usage) -> None:
+    used = units.quantity(row[3], units.BYTES, "B")
+    pid = int(row[1])
+    # With `details` a process has a row for each of its cards, which does not say for which.
+    memory = None if isinstance(used, Absent) or pid in usage.names else used
+    usage.names[pid] = (row[2], memory)
+
+
+def with_usage(report: Report, usage: Usage, vendor: str) -> Report:
+    """The report with the processes; cards that only their list names are added."""
+    places = {device.index: position for position, device in enumerate(report.devices) if device.index is not None}
+    devices = list(report.devices)
+    processes: list[Process] = []
+    # The tool tells how many cards there are for each process; a list of another length is cut off.
+    whole_users = [user for user in usage.users.values() if len(user.cards) == user.count]
+    for user in whole_users:
+        for card in user.cards:
+            if card not in places:
+                places[card] = len(devices)
+                devices.append(Device(vendor, index=card))
+            processes.append(_process(places[card], user, usage.names))
+    counts: tuple[Reading, ...] = ()
+    if usage.whole and len(whole_users) == len(usage.users):
+        users = Counter(process.device for process in processes)
+        counts = tuple(reading(place, "processes", float(users[place])) for place in range(len(devices)))
+    return replace(
+        report,
+        outcome="ok",
+        devices=tuple(devices),
+        readings=(*report.readings, *counts),
+        processes=(*report.processes, *processes),
+    )
+
+
+def _process(place: int, user: _User, names: Mapping[int, tuple[str, float | None]]) -> Process:
+    name, memory = names.get(user.pid, ("", None))
+    # The memory is that on all cards together.
+    return Process(place, user.pid, "" if name == "UNKNOWN" else name, memory if user.count == 1 else None)

@@ -1,0 +1,146 @@
+"""rocm-smi's JSON and CSV: found in noise, read although broken, not further than they are whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from captures_kit import own_case, parse_file
+from rocm_kit import json_of, problems, readings, report_on
+
+FIRST = {"Temperature (Sensor edge) (C)": "41.0", "GPU use (%)": "5", "PCI Bus": "0000:03:00.0"}
+SECOND = {"Temperature (Sensor edge) (C)": "42.0", "GPU use (%)": "6", "PCI Bus": "0000:43:00.0"}
+GOOD = json_of(FIRST, SECOND)
+WHOLE = report_on(GOOD)
+CSV = parse_file(own_case("rocm-smi", "csv").path.read_text()).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(json.loads(GOOD), indent=4),
+        json.dumps(json.loads(GOOD), indent=1).replace("\n", "\r\n"),
+        "\n" + GOOD,
+        "\ufeff" + GOOD,
+        "0: " + GOOD,
+        "nid005113 out: " + GOOD,
+        "[INFO] rocm-smi --showtemp --json => " + GOOD,
+        'Expected integer value from monitor, but got ""\n' + GOOD,
+        "WARNING: AMD GPU device(s) is/are in a low-power state. Check power control/runtime_status\n\n" + GOOD,
+        "12 detected dead process, and making mutex /rocm_smi_card2 consistent.\n" + GOOD,
+        "$ rocm-smi --showtemp --showuse --json\n" + GOOD,
+        "".join(f"nid005113 out: {line}\n" for line in json.dumps(json.loads(GOOD), indent=2).splitlines()),
+        GOOD + GOOD,
+    ],
+)
+def test_noise_around_the_json_changes_nothing(text: str) -> None:
+    assert report_on(text) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("good", "broken"),
+    [
+        ('"5", "PCI', '"5""PCI'),
+        ('"5", ', '"5",, '),
+        ('"}, "card1"', '"} "card1"'),
+        ('"}, "card1"', '",}, "card1"'),
+        ('"5"', '"5", "": "", "": ""'),
+        ('"5"', "5"),
+        ("0000:03", "\\u0030000:03"),
+        ('"5"', '"\t5"'),
+        ('"5"', '"5", "GPU use (%)": "97"'),
+        ('"}}', '",},}'),
+    ],
+)
+def test_json_as_drivers_break_it_is_read_all_the_same(good: str, broken: str) -> None:
+    assert good in GOOD
+    assert report_on(GOOD.replace(good, broken, 1)) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["null", '"N/A"', "{}", '{"a": ["b", {"c": 5}]}', "[5, 5]"],
+)
+def test_what_is_no_text_gives_no_number(value: str) -> None:
+    report = report_on(GOOD.replace('"5"', value, 1))
+    assert readings(report)["utilization_ratio"] == "not_reported"
+    assert readings(report, 1) == readings(WHOLE, 1)
+
+
+def test_outputs_that_follow_one_another_are_joined_by_card() -> None:
+    report = report_on(GOOD + json_of({"Average Graphics Package Power (W)": "33.0"}))
+    assert readings(report)["power_watts"] == 33.0
+    assert [device.bus_id for device in report.devices] == ["0000:03:00.0", "0000:43:00.0"]
+
+
+def test_a_card_that_one_document_lists_twice_is_told_once() -> None:
+    report = report_on('{"card0": {"GPU use (%)": "5"}, "card0": {"GPU use (%)": "97"}}')
+    assert readings(report) == {"utilization_ratio": 0.05}
+    assert problems(report) == ["card 0: the card is listed a second time; the first is kept"]
+
+
+@pytest.mark.parametrize("end", range(2, len(GOOD.rstrip()), 7))
+def test_of_a_cut_document_only_what_is_whole_counts(end: int) -> None:
+    report = report_on(GOOD[:end], status=None)
+    for device in range(len(report.devices)):
+        assert readings(report, device).items() <= readings(WHOLE, device).items()
+    assert problems(report)
+
+
+def test_a_bare_number_that_the_text_ends_in_is_not_whole() -> None:
+    assert readings(report_on('{"card0": {"GPU use (%)": 5', status=None)) == {}
+    assert readings(report_on('{"card0": {"GPU use (%)": 57}', status=None)) == {"utilization_ratio": 0.57}
+
+
+def test_a_cut_document_of_a_killed_tool_is_a_failure() -> None:
+    report = report_on(GOOD[:120], status=-9)
+    assert (report.outcome, report.reason, report.devices) == ("failed", "killed", ())
+
+
+@pytest.mark.parametrize("depth", [5, 100_000])
+def test_depth_is_bounded(depth: int) -> None:
+    report = report_on('{"card0": {"GPU use (%)": ' + "[" * depth)
+    assert report.readings == ()
+    assert "cut off or broken" in problems(report)[0]
+
+
+def test_text_that_belongs_to_nothing_is_told() -> None:
+    report = report_on("kernel: amdgpu: ring gfx timeout\n" + GOOD)
+    assert problems(report) == ["text beside the JSON: kernel: amdgpu: ring gfx timeout"]
+    assert report.readings == WHOLE.readings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CSV.replace("\n", "\r\n"),
+        "\ufeff" + CSV,
+        "".join(f"   {line}\n" for line in CSV.splitlines()),
+        "".join(f"3: {line}\n" for line in CSV.splitlines()),
+        CSV.replace("device,", "Device,"),
+        "\n\n" + CSV + "\n",
+    ],
+)
+def test_noise_around_csv_changes_no_reading(text: str) -> None:
+    assert (report_on(text).devices, report_on(text).readings) == (report_on(CSV).devices, report_on(CSV).readings)
+
+
+def test_a_row_of_another_length_is_not_read_but_its_card_is_there() -> None:
+    report = report_on("device,GPU use (%),Card Vendor\ncard0,5,Advanced Micro Devices, Inc.\ncard1,7,AMD/ATI\n")
+    assert [readings(report, device) for device in (0, 1)] == [{}, {"utilization_ratio": 0.07}]
+    assert problems(report) == ["line 2: 4 cells below 3 headings; the row is not read"]
+
+
+def test_a_row_that_the_text_ends_in_lacks_its_last_cell() -> None:
+    report = report_on("device,GPU use (%),Fan speed (%)\ncard0,5,1")
+    assert readings(report) == {"utilization_ratio": 0.05}
+    assert len(problems(report)) == 1
+
+
+@pytest.mark.parametrize("cell", ["\x00", "x" * 200_000, "a\rb"])
+def test_a_line_that_is_no_csv_is_told(cell: str) -> None:
+    report = report_on(f"device,GPU use (%)\ncard0,{cell}\ncard1,7\n")
+    assert [device.index for device in report.devices] == [0, 1]
+    assert readings(report, 1) == {"utilization_ratio": 0.07}
+    assert len(problems(report)) == 1
