@@ -13,7 +13,9 @@ from telemetry_exporters.metrics_doc import metrics_markdown
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # Dashboards and alerts are made here and never installed.
-sys.path.insert(0, str(CHECKOUT / "grafana"))
+sys.path[:0] = [str(CHECKOUT / "grafana"), str(CHECKOUT / ".ci")]
+
+from vendor_matrix import matrix  # noqa: E402  (the same)
 
 from telemetry_grafana.dashboards.catalogue import PAGES  # noqa: E402  (only now it can be found)
 from telemetry_grafana.rules import grafana, prometheus  # noqa: E402  (only now it can be found)
@@ -53,6 +55,7 @@ FILES = (
     ),
     Generated("docs/metrics.md", metrics_markdown),
     Generated("docs/alerts.md", handbook),
+    Generated("docs/vendors/README.md", matrix),
     Generated("deploy/prometheus/rules/telemetry-recording.yml", prometheus.recording_rules),
     Generated("deploy/prometheus/rules/telemetry-alerts.yml", prometheus.alert_rules),
     Generated("grafana/provisioning/alerting/telemetry-rules.yaml", grafana.rules),

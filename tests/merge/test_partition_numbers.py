@@ -45,3 +45,18 @@ def test_outputs_of_one_capture_are_joined_alike() -> None:
             (0, "0000:05:00.0", None, None),
             (1, "0000:05:00.1", "1", 0),
         ]
+
+
+def test_a_partition_is_one_device_whether_or_not_its_address_counts_partitions() -> None:
+    """sysfs gives each partition its card's address, rocm-smi and amd-smi count partitions in the function."""
+    bus = "0000:05:00.0"
+    files = told(
+        "amdgpu-sysfs",
+        [
+            (card(None, "amd", bus_id=bus), {}),
+            (card(None, "amd", bus_id=bus, partition="1", parent=0), {"compute_units": 38.0}),
+        ],
+    )
+    tool = told("rocm-smi", [(PARENT, {}), (PART, {"utilization_ratio": 0.5})])
+    merged = Node().see(files, tool, now=3.0)
+    assert [(one.id, len(one.readings)) for one in merged.devices] == [(bus, 0), (f"{bus}/1", 2)]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 
+from telemetry_daemon.readers.patterns import Folders
 from telemetry_parsers.model import Files, Output
 
 FILE_LIMIT_BYTES = 64 << 10
@@ -36,7 +37,8 @@ def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
         (request.links, _target),
         (request.binary, _bytes),
     )
-    outputs = [output for patterns, read in kinds for output in _read_all(top, patterns, read, skipped)]
+    folders = Folders(top)
+    outputs = [output for patterns, read in kinds for output in _read_all(folders, patterns, read, skipped)]
     return tuple(sorted(outputs, key=lambda output: output.name))
 
 
@@ -53,19 +55,18 @@ def _beginning(root: str, pattern: str) -> str:
     return "/".join([root or "/", *parts[:fixed]])
 
 
-def _read_all(root: str, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Output]:
+def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Output]:
     names: set[str] = set()
     for pattern in patterns:
-        matches = glob.iglob(pattern.lstrip("/"), root_dir=root or "/")  # noqa: PTH207  # Path.glob takes ** for recursive
-        found = list(islice(matches, MATCH_LIMIT + 1))
+        found = list(islice(folders.matches(pattern), MATCH_LIMIT + 1))
         if not found:
-            yield from _why_nothing(root, pattern)
+            yield from _why_nothing(folders.root, pattern)
         elif len(found) > MATCH_LIMIT:
             yield Output(pattern, status=errno.E2BIG)
         else:
             names.update(found)
     for name in names:
-        path = f"{root}/{name}"
+        path = f"{folders.root}/{name}"
         if not skipped.covers(path):
             yield _attempt(read, "/" + name, path)
 

@@ -217,7 +217,7 @@ class _Joiner:
             by_bus = [
                 group
                 for group in self._open(sighting, self._bus_key(device.bus_id, device))
-                if _same_bus(group.device.bus_id or "", device.bus_id)
+                if _same_bus(_slot_of(group.device.bus_id or "", device), _slot_of(device.bus_id, device))
             ]
             if by_bus:
                 return by_bus
@@ -248,7 +248,9 @@ class _Joiner:
 
     def _bus_key(self, bus_id: str | None, device: Device) -> tuple[str | None, ...] | None:
         """Vendor, bus:device.function without the domain, and partition."""
-        return None if not bus_id else ("bus", device.vendor, ":".join(bus_id.split(":")[-2:]), device.partition)
+        if not bus_id:
+            return None
+        return ("bus", device.vendor, ":".join(_slot_of(bus_id, device).split(":")[-2:]), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
         """Vendor, uuid and partition; None unless the source has the uuid only once."""
@@ -257,6 +259,11 @@ class _Joiner:
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
             return None
         return ("uuid", device.vendor, uuid, device.partition)
+
+
+def _slot_of(bus_id: str, device: Device) -> str:
+    """The address, of a partition without the function: sysfs gives its card's there, AMD's tools count partitions in it."""
+    return bus_id if device.partition is None else bus_id.rpartition(".")[0]
 
 
 def _same_bus(first: str, second: str) -> bool:
