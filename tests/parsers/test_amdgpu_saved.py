@@ -36,10 +36,12 @@ def values(report: Report, device: int = 0) -> dict[str, object]:
         f"==> {DRM}/vendor <==\n0x1002\n\n==> {DRM}/gpu_busy_percent <==\n55\n",
         f"::::::::::::::\n{DRM}/vendor\n::::::::::::::\n0x1002\n::::::::::::::\n{DRM}/gpu_busy_percent\n::::::::::::::\n55\n",
         f"{DRM}/vendor\n0x1002\n{DRM}/gpu_busy_percent\n55\n",
+        f"nid007: {DRM}/vendor:0x1002\nnid007: {DRM}/gpu_busy_percent:55\n",
+        f"{DRM}/vendor:0x1002\r\n{DRM}/gpu_busy_percent:55\r\n",
         f"Path: {DRM}/vendor\nLines: 1\n0x1002\nMode: 444\nPath: {DRM}/gpu_busy_percent\nLines: 1\n55\nMode: 444\n",
     ],
     ids=["grep of a driver", "grep of the bus", "grep of a real path", "grep of drm", "grep inside drm", "session",
-         "session of root", "sections", "head", "more", "find", "ttar"],
+         "session of root", "sections", "head", "more", "find", "launcher", "carriage returns", "ttar"],
 )  # fmt: skip
 def test_saved_files_are_read_in_every_way_that_people_save_them(text: str) -> None:
     report = parsed(text)
@@ -129,6 +131,25 @@ def test_kfd_alone_tells_cards_their_memory_and_their_clock() -> None:
     assert dict(card.facts) == facts
 
 
+@pytest.mark.parametrize("lost", ["unique_id 777\n", "location_id 1281\nunique_id 777\n"])
+def test_a_node_that_was_cut_off_is_no_card_of_its_own(lost: str) -> None:
+    first = "## nodes/2/properties\nsimd_count 152\nsimd_per_cu 4\nlocation_id 1280\nunique_id 777\n"
+    second = "## nodes/3/properties\nsimd_count 152\nsimd_per_cu 4\nlocation_id 1281\nunique_id 777\n"
+    assert [device.partition for device in parsed(first + second).devices] == [None, "1"]
+    assert [device.bus_id for device in parsed(first + second.removesuffix(lost)).devices] == ["0000:05:00.0"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "places"),
+    [("simd_count 0\nlocation_id 0\n", []), ("simd_count 152\nsimd_per_cu 4\n", ["node 3"])],
+    ids=["a processor", "cut off"],
+)
+def test_a_topology_without_a_card_is_no_error_unless_it_was_cut_off(properties: str, places: list[str]) -> None:
+    report = parsed(f"## nodes/3/properties\n{properties}")
+    assert (report.outcome, report.devices) == ("no_devices", ())
+    assert [problem.where for problem in report.problems] == places
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -137,6 +158,7 @@ def test_kfd_alone_tells_cards_their_memory_and_their_clock() -> None:
         "07:00.0 Display controller [0380]: Chengdu Haiguang IC Design Co., Ltd. ZIFANG [1d94:55b7] (rev 01)\n",
         "hydcu           1435342     0\n",
         "grep: /sys/class/drm/card*/device/: No such file or directory\n",
+        "$ cat /sys/class/drm/card1/device/gpu_busy_percent\ncat: /sys/class/drm/card1/device/gpu_busy_percent: No such file or directory\n",
         "",
     ],
 )

@@ -120,3 +120,13 @@ def test_a_megabyte_of_rows_is_read_in_bounded_steps():
     row = "| 0     /   MLU370-X8    v1.1.6 |         0000:39:00.0 | 0%                N/A |\n"
     text = text_of("cnmon", "table-5.10-busy").replace("|==", row * 12_000 + "|==", 1)
     assert len(report_on("cnmon", text).devices) <= 2
+
+
+def test_a_line_without_a_key_is_an_unknown_field_with_a_name() -> None:
+    from captures_kit import own_case, parse_file, text_capture
+    from telemetry_parsers.xpu_smi_kunlun import PARSER
+
+    text = parse_file(own_case("xpu-smi-kunlun", "query").path.read_text()).text
+    line = next(line for line in text.splitlines() if "Product Name" in line)
+    damaged = text.replace(line, f"{line}\n                          : P800 PCIe")
+    assert "(blank)" in PARSER.parse(text_capture(PARSER, damaged)).unknown_fields

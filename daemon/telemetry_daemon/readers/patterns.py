@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator
 
 
 class Folders:
-    """The folders below a root as they were when first asked for."""
+    """The folders below a root, as they were when first asked for."""
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._names: dict[str, Collection[str] | None] = {}
+        self._names: dict[str, frozenset[str]] = {}
 
     def matches(self, pattern: str) -> Iterator[str]:
         """The paths below the root that match, without a leading slash. Links are followed, `**` is not recursive."""
@@ -32,22 +32,16 @@ class Folders:
     def _named(self, folder: str, part: str) -> Collection[str]:
         """The names in a folder that a part of a pattern stands for."""
         names = self._listed(folder)
-        if glob.has_magic(part):
-            found = fnmatch.filter(names or (), part)
-            return found if part.startswith(".") else [name for name in found if not name.startswith(".")]
-        is_there = part in names if names is not None else os.path.lexists(f"{self.root}/{folder}{part}")
-        return [part] if is_there else []
+        if not glob.has_magic(part):
+            return [part] if part in names else []
+        found = fnmatch.filter(names, part)
+        return found if part.startswith(".") else [name for name in found if not name.startswith(".")]
 
-    def _listed(self, folder: str) -> Collection[str] | None:
-        """The names in a folder, none where there is no such folder; None when it may be entered and not listed."""
+    def _listed(self, folder: str) -> frozenset[str]:
+        """The names in a folder; none of one that is not there or may not be listed."""
         if folder not in self._names:
-            self._names[folder] = self._list(f"{self.root}/{folder}")
+            try:
+                self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  (paths are texts here)
+            except OSError:
+                self._names[folder] = frozenset()
         return self._names[folder]
-
-    def _list(self, path: str) -> Collection[str] | None:
-        try:
-            return frozenset(os.listdir(path))  # noqa: PTH208  (paths are texts here)
-        except PermissionError:
-            return None
-        except OSError:
-            return frozenset()

@@ -125,7 +125,7 @@ class _Values:
         if path == ("perf_level",):
             self._take_level(entry)
         elif not fields and not (is_quiet(path) or _elsewhere(path)) and known(entry.text) is not None:
-            unknown[quote("/".join(path[:4]))] = None
+            unknown[quote("/".join(path[:4])) or "(blank)"] = None
 
     def readings(self) -> list[Reading]:
         """One reading of each metric and label; of errors by location only where no location is told."""

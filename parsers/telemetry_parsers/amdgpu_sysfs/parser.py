@@ -10,14 +10,17 @@ from telemetry_parsers.amdgpu_sysfs.found import Found
 from telemetry_parsers.amdgpu_sysfs.kfd import read_nodes, read_processes
 from telemetry_parsers.amdgpu_sysfs.polls import POLLS
 from telemetry_parsers.amdgpu_sysfs.saved import saved_files
-from telemetry_parsers.amdgpu_sysfs.topology import nodes_of
+from telemetry_parsers.amdgpu_sysfs.topology import cut_off, nodes_of
 from telemetry_parsers.amdgpu_sysfs.tree import is_folder, tree_of
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Output, Problem, Report
 from telemetry_parsers.text.answers import failed, not_read, told
-from telemetry_parsers.text.lines import MOST_LINES, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.prefixes import without_prefix
 
 SOURCE = "amdgpu-sysfs"
+# Whole folders of all cards of a node are some ten thousand lines.
+_MOST_LINES = 5 * MOST_LINES
 
 
 def parse(capture: Capture) -> Report:
@@ -41,7 +44,7 @@ def parse(capture: Capture) -> Report:
         devices=tuple(found.devices),
         readings=tuple(found.readings()),
         processes=tuple(found.processes),
-        problems=told(found.problems()),
+        problems=told([*found.problems(), *cut_off(tree)]),
         unknown_fields=tuple(found.unknown),
         form="data",
     )
@@ -53,12 +56,13 @@ def _files(outputs: Sequence[Output]) -> list[Output] | Report:
     if not texts:
         return list(outputs)
     text = "\n".join(part for output in texts for part in (output.text, output.stderr) if part)
-    if text.count("\n") > MOST_LINES * 10:
+    if text.count("\n") > _MOST_LINES:
         return failed("not_understood", "text", "far more lines than any node has files")
-    # A path that ends at the card is the beginning of a longer one, where the text was cut.
-    saved = [output for output in saved_files(lines(text)) if not is_folder(output.name)]
-    tree = tree_of(saved)
-    if tree.nodes or any(card.vendor for card in tree.cards.values()):
+    printed = lines(text)
+    saved = _saved(printed)
+    if not saved and (bare := without_prefix(printed)) != printed:
+        saved = _saved(bare)
+    if saved:
         return saved
     foreign = next((tool for output in texts if (tool := foreign_tool(output.text, SOURCE)) is not None), None)
     if foreign is not None:
@@ -66,6 +70,16 @@ def _files(outputs: Sequence[Output]) -> list[Output] | Report:
     first = next((line for line in text.splitlines() if line.strip()), "")
     what = "no output" if not first else f"no file of AMD's or Hygon's cards or of KFD's topology in it: {quote(first)}"
     return failed("not_understood", "text", what)
+
+
+def _saved(printed: Sequence[Line]) -> list[Output]:
+    """The files in a text, empty when none of them is a card's or a node's.
+
+    A path that ends at the card is the beginning of a longer one, where the text was cut.
+    """
+    saved = [output for output in saved_files(printed) if not is_folder(output.name)]
+    tree = tree_of(saved)
+    return saved if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
 
 
 PARSER = SourceParser(

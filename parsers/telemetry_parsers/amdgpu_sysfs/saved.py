@@ -53,7 +53,7 @@ def saved_files(lines: Sequence[Line]) -> list[Output]:
     refused: dict[str, int] = {}
     rest = []
     for line in lines:
-        match = _REFUSED.match(line.text) if line.ended else None
+        match = _REFUSED.match(line.text) if line.ended and ": " in line.text else None
         if match is not None and match[2] in _ERRORS:
             refused[match[1]] = _ERRORS[match[2]]
         else:
@@ -122,7 +122,7 @@ def _session(lines: Sequence[Line]) -> list[Output]:
     found: list[tuple[str, list[str]]] = []
     is_open = False
     for line in lines:
-        command = _SESSION.match(line.text)
+        command = _SESSION.match(line.text) if "cat " in line.text else None
         if command is not None:
             found.append((command[1], []))
             is_open = True

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers.amdgpu_sysfs.tree import VENDORS, Tree
-from telemetry_parsers.model import Output
+from telemetry_parsers.model import Output, Problem
 
 _BANKS = "mem_banks/"
 
@@ -41,31 +41,55 @@ class _Raw:
     used_bytes: int | None
 
     @property
-    def slot(self) -> tuple[int, int, int]:
-        """Domain, bus and device, and the unique id, which all partitions of a card share."""
-        location = self.values.get("location_id", 0)
-        return self.values.get("domain", 0), location >> 3 & 0x1FFF, self.values.get("unique_id", 0)
+    def slot(self) -> tuple[int, int]:
+        """Domain, bus and device."""
+        return self.values.get("domain", 0), self.values["location_id"] >> 3 & 0x1FFF
+
+    @property
+    def unique_id(self) -> int:
+        """What all partitions of a card share, 0 where it is not told."""
+        return self.values.get("unique_id", 0)
 
     @property
     def function(self) -> int:
         """The function, in which the driver also counts partitions; some put them into the highest bits."""
-        location = self.values.get("location_id", 0)
+        location = self.values["location_id"]
         return (location >> 28 & 0xF) or (location & 0x7)
 
 
 def nodes_of(tree: Tree) -> list[Node]:
     """The nodes that are cards or partitions of one; CPU nodes are none."""
-    raw = [_raw(number, files) for number, files in sorted(tree.nodes.items())]
-    groups: dict[tuple[int, int, int], list[_Raw]] = {}
-    for node in raw:
-        if node is not None and node.values.get("simd_count", 0) > 0:
-            groups.setdefault(node.slot, []).append(node)
-    found = []
-    for group in groups.values():
-        in_order = sorted(group, key=lambda node: node.function)
-        for rank, node in enumerate(in_order):
-            found.append(_node(node, in_order[0], str(rank) if rank else None, is_parted=len(group) > 1))
+    slots: dict[tuple[int, int], list[_Raw]] = {}
+    for node in _computing(tree):
+        if "location_id" in node.values:
+            slots.setdefault(node.slot, []).append(node)
+    found = [node for members in slots.values() for node in _partitions(members)]
     return sorted(found, key=lambda node: node.number)
+
+
+def cut_off(tree: Tree) -> list[Problem]:
+    """A problem for each node that computes, but whose place stands in the part of the text that is missing."""
+    lost = [node.number for node in _computing(tree) if "location_id" not in node.values]
+    return [Problem(f"node {number}", "has no location_id: the text ends inside this node") for number in lost]
+
+
+def _computing(tree: Tree) -> Iterator[_Raw]:
+    for number, files in sorted(tree.nodes.items()):
+        node = _raw(number, files)
+        if node is not None and node.values.get("simd_count", 0) > 0:
+            yield node
+
+
+def _partitions(members: Sequence[_Raw]) -> Iterator[Node]:
+    """The nodes in one slot, by the card that they are parts of; one cut off before its unique id is left out."""
+    cards: dict[int, list[_Raw]] = {}
+    for node in sorted(members, key=lambda node: node.function):
+        cards.setdefault(node.unique_id, []).append(node)
+    if len(cards) > 1:
+        cards.pop(0, None)
+    for nodes in cards.values():
+        for rank, node in enumerate(nodes):
+            yield _node(node, nodes[0], str(rank) if rank else None, is_parted=len(nodes) > 1)
 
 
 def _raw(number: int, files: Mapping[str, Output]) -> _Raw | None:
@@ -101,7 +125,7 @@ def _whole(text: str) -> int | None:
 def _node(node: _Raw, first: _Raw, partition: str | None, *, is_parted: bool) -> Node:
     values = node.values
     simds, per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
-    location = first.values.get("location_id", 0)
+    location = first.values["location_id"]
     bank = node.banks[0] if len(node.banks) == values.get("mem_banks_count", 1) == 1 else {}
     # What is used is told for the whole card, also by a node that is a part of it.
     used = node.used_bytes if bank and not is_parted else None
@@ -116,17 +140,13 @@ def _node(node: _Raw, first: _Raw, partition: str | None, *, is_parted: bool) ->
         max_clock_megahertz=_positive(values.get("max_engine_clk_fcompute")),
         memory_total_bytes=_positive(bank.get("size_in_bytes")),
         memory_used_bytes=None if used is None else float(used),
-        unique_id=_hexadecimal(values.get("unique_id", 0)),
+        unique_id=f"{node.unique_id:016x}" if node.unique_id else None,
         facts=tuple(sorted(_facts(node).items())),
     )
 
 
 def _positive(number: int | None) -> float | None:
     return float(number) if number else None
-
-
-def _hexadecimal(number: int) -> str | None:
-    return f"{number:016x}" if number else None
 
 
 def _facts(node: _Raw) -> dict[str, str]:

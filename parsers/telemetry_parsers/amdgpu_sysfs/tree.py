@@ -66,7 +66,7 @@ class CardFiles:
         told = self.text("vendor") or self._vendor_of_uevent()
         if told:
             return VENDORS.get(told, "") if self._is_accelerator() else ""
-        if "chip_power_average" in self.files:
+        if self.text("chip_power_average"):
             return "hygon"
         if self.module:
             return DRIVERS.get(self.module, "")
@@ -83,7 +83,7 @@ class CardFiles:
         return self.number is not None or bool(self.driver) or self._has_own_file()
 
     def _has_own_file(self) -> bool:
-        return any(name.startswith(_OWN) for name in self.files)
+        return any(name.startswith(_OWN) and not output.status for name, output in self.files.items())
 
 
 @dataclass(slots=True)
@@ -130,25 +130,33 @@ def _name_card(tree: Tree, key: str, bus_id: str) -> None:
 
 
 def _take(tree: Tree, output: Output) -> None:
-    drm, pci = _DRM.match(output.name), _PCI.match(output.name)
-    node, process, version = _NODE.match(output.name), _PROCESS.match(output.name), _VERSION.match(output.name)
+    if not _take_of_card(tree, output):
+        _take_of_kfd(tree, output)
+
+
+def _take_of_card(tree: Tree, output: Output) -> bool:
+    """Whether it is a file of a card. Most are of a path that PCI knows, so the other pattern is not tried in vain."""
+    drm = _DRM.match(output.name) if "/device" in output.name else None
+    pci = _PCI.match(output.name if drm is None else drm[1] or "")
     if drm is not None:
-        above = _PCI.match(drm[1] or "")
-        card = _card(tree, above[2].lower() if above else "", int(drm[2]))
-        _take_file(card, drm[3], output)
+        _take_file(_card(tree, pci[2].lower() if pci else "", int(drm[2])), drm[3], output)
     elif pci is not None:
         card = _card(tree, pci[2].lower(), None)
         driver = _DRIVER.match(pci[1])
         card.driver = driver[1] if driver else card.driver
         _take_file(card, pci[3], output)
-    elif node is not None:
+    return drm is not None or pci is not None
+
+
+def _take_of_kfd(tree: Tree, output: Output) -> None:
+    if (node := _NODE.match(output.name)) is not None:
         tree.nodes.setdefault(int(node[1]), {})[node[2]] = output
-    elif process is not None:
+    elif (process := _PROCESS.match(output.name)) is not None:
         tree.lists_processes = True
         tree.processes[int(process[1]), process[2]] = output
     elif _PROCESSES.match(output.name) is not None:
         tree.lists_processes = True
-    elif version is not None and not output.status:
+    elif (version := _VERSION.match(output.name)) is not None and not output.status:
         tree.versions[version[1]] = output.text.strip()
 
 

@@ -136,7 +136,7 @@ def _named(page: Page, shape: CardList, text: str) -> str:
     if section in sections:
         return section
     if len(text) <= 60 and text[0].isalpha() and "log" not in section.split():
-        page.unknown[quote(text)] = None
+        page.unknown[quote(text) or "(blank)"] = None
     return section
 
 
@@ -146,7 +146,7 @@ def _take(page: Page, device: int, shape: CardList, key: Key, text: str, line: L
     if targets is not None:
         page.take(device, targets, text, line.where)
     elif section not in shape.quiet_sections and key not in shape.quiet and ("*", name) not in shape.quiet:
-        page.unknown[quote(f"{section}/{name}".removeprefix("/"))] = None
+        page.unknown[quote(f"{section}/{name}".removeprefix("/")) or "(blank)"] = None
 
 
 def _plain(name: str, shape: CardList) -> str:

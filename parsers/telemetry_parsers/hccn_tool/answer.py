@@ -109,7 +109,7 @@ def _take(answer: Answer, text: str, line: Line, *, is_listing: bool) -> bool:
     if not colon or not key or "|" in text or is_rule(text):
         return is_listing
     if not _take_value(answer, key, value.strip(), line) and not is_listing and key not in QUIET:
-        answer.unknown[quote(key)] = None
+        answer.unknown[quote(key) or "(blank)"] = None
     answer.understood = answer.understood or key in QUIET
     return is_listing
 

@@ -57,7 +57,7 @@ def read_block(page: Page, device: int, block: Block, *, closed: bool) -> None:
     _give_pending(page, device, block)
     for key in block:
         if key not in KNOWN and not key.startswith(keys.QUIET_BEGINNINGS):
-            page.unknown[quote(key)] = None
+            page.unknown[quote(key) or "(blank)"] = None
 
 
 def _wanted(block: Block, kind: int | None) -> Iterator[tuple[str, Field]]:

@@ -135,7 +135,7 @@ def _add_watched(page: Page, place: Place, line: Line, cells: Mapping[str, str])
     device = page.device(place)
     for heading in sorted(cells, key=lambda name: name == _WHOLE_CHIP):
         if heading not in _WATCH:
-            page.unknown[quote(heading)] = None
+            page.unknown[quote(heading) or "(blank)"] = None
         for metric, label in _WATCHED.get(heading, ()):
             value = measured(cells[heading], split_key(heading)[1], metric)
             page.give(device, reading(device, metric, value, label), cells[heading], line.where)

@@ -137,7 +137,7 @@ class _Scan:
             if _is_complaint(key):
                 self.listing.unread.append(value.line)
             else:
-                self.listing.unknown[quote(f"{self._block}/{key}".removeprefix("/"))] = None
+                self.listing.unknown[quote(f"{self._block}/{key}".removeprefix("/")) or "(blank)"] = None
             return
         place = self._place()
         if place is not None:

@@ -108,7 +108,7 @@ def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
     elif name in keys.DISCOVERY:
         grid.page.take(grid.device, (keys.DISCOVERY[name],), text, line.where)
     elif name not in keys.QUIET_DISCOVERY:
-        grid.page.unknown[quote(key)] = None
+        grid.page.unknown[quote(key) or "(blank)"] = None
 
 
 def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
@@ -142,7 +142,7 @@ def _take_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
         else:
             grid.page.take(grid.device, (target,), value, line.where)
     elif label and not known:
-        grid.page.unknown[quote(label)] = None
+        grid.page.unknown[quote(label) or "(blank)"] = None
 
 
 def _stated(text: str) -> str | None:

@@ -1,0 +1,49 @@
+"""Patterns over a tree like sysfs: the same paths as glob finds, and each folder is asked once."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.readers.patterns import Folders
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in (
+        "a/card0/busy",
+        "a/card1/busy",
+        "a/card1/.hidden",
+        "a/card0-DP-1/status",
+        "a/plain",
+        ".dot/busy",
+        "a/[x]",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1")
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "a/gone").symlink_to("nowhere")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "/a/card0/busy", "/a/card[0-9]/busy", "/a/card[0-9]*/*", "/*/*/busy", "/a/*", "/a/.*", "/*/card1/.h*", "/link/card?/busy",
+        "/a/gone", "/a/plain/x", "/a/*/x*", "/none/*", "/none", "/a/[[]x]", "/a/card1/", "/a//card1/busy", "/**/busy",
+    ],
+)  # fmt: skip
+def test_a_pattern_matches_what_glob_finds(root: Path, pattern: str) -> None:
+    found = {str(Path(path).relative_to(root)) for path in glob.glob(f"{root}{pattern}")}  # noqa: PTH207  (what is compared with)
+    assert set(Folders(str(root)).matches(pattern)) == found
+
+
+def test_a_folder_is_as_it_was_when_first_asked_for(root: Path) -> None:
+    folders = Folders(str(root))
+    assert list(folders.matches("/a/card1/*")) == ["a/card1/busy"]
+    (root / "a/card1/later").write_text("1")
+    assert list(folders.matches("/a/card1/l*")) == list(folders.matches("/a/card1/later")) == []
+    assert list(Folders(str(root)).matches("/a/card1/later")) == ["a/card1/later"]
