@@ -121,6 +121,19 @@ def test_the_vendors_folders_are_searched_after_path(
     assert read(reader, request).outputs[0].text == "of PATH\n"
 
 
+def test_of_the_folders_that_a_pattern_stands_for_the_newest_version_counts(
+    make_reader: MakeReader, tmp_path: Path
+) -> None:
+    for version in ("kit-24.04.3", "kit-25.10", "kit-25.04"):
+        ToolFolder(tmp_path / version / "bin").prints("smi", f"of {version}\n")
+    (tmp_path / "kit-26.04").mkdir()
+    reader = make_reader()
+    assert read(reader, Command((("smi",),), folders=(f"{tmp_path}/kit*/bin",))).outputs[0].text == "of kit-25.10\n"
+    missing = read(reader, Command((("other",),), folders=(f"{tmp_path}/none*/bin",))).failure
+    assert missing is not None
+    assert missing.text.startswith(f"other was not found on PATH nor in {tmp_path}/none*/bin;")
+
+
 def test_a_tool_installed_later_is_found(reader: CommandReader, tools: ToolFolder) -> None:
     assert read(reader, tool("smi")).failure == Failure(
         "missing", None, "smi was not found on PATH; install it, or set sources.fake.path"

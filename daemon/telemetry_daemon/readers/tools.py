@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where the tools of a source are looked for: the configured path alone, if there is one."""
+    """Where the tools of a source are looked for: the configured path alone, if there is one.
+
+    A folder may be a pattern, for vendors who install each version into a folder of its own.
+    """
 
     source: str
     configured: str
@@ -46,8 +50,16 @@ class Whereabouts:
         if "/" in name:
             return [Path(name)]
         # Absolute folders only: a relative one would mean whatever folder we happen to be in.
-        folders = (*self.search_path.split(os.pathsep), *self.folders)
+        folders = [
+            *self.search_path.split(os.pathsep),
+            *(found for folder in self.folders for found in _matching(folder)),
+        ]
         return [Path(folder) / name for folder in folders if folder.startswith("/")]
+
+
+def _matching(folder: str) -> list[str]:
+    """The folders that a pattern such as `/opt/dtk*/bin` stands for, the newest version first."""
+    return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  (a Path of `/opt/dtk*` is no folder)
 
 
 def _tool(name: str, path: Path) -> Tool | None:

@@ -10,11 +10,20 @@ from telemetry_parsers.rocm.origin import is_amds
 TOOL = "hy-smi"
 # In DTK it is installed under AMD's name.
 _OTHER_NAME = "rocm-smi"
-GIVES = tuple(
-    key for key in cards.GIVES if key not in ("energy_joules_total", "pcie_replays_total", "power_instant_watts")
+_NOT_GIVEN = ("energy_joules_total", "pcie_replays_total", "power_instant_watts", "memory_activity_ratio")
+GIVES = tuple(key for key in cards.GIVES if key not in _NOT_GIVEN)
+_FOLDERS = (
+    "/opt/hyhal/bin",
+    "/usr/local/hyhal/bin",
+    "/opt/dtk/.hyhal/bin",
+    "/opt/dtk/bin",
+    "/opt/dtk*/.hyhal/bin",
+    "/opt/dtk*/bin",
 )
-_FOLDERS = ("/opt/hyhal/bin", "/usr/local/hyhal/bin", "/opt/dtk/bin", "/opt/dtk/.hyhal/bin", "/opt/rocm/bin")
-_FIRST = (
+# As rocm-smi, of whose library Hygon's is a copy: it locks each card against all other processes, and a run that is
+# killed leaves its lock behind to jobs. Whether the copy heeds the variable is not known, so no run is killed either.
+_ENVIRONMENT = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
+_CORE = (
     "--showid",
     "--showproductname",
     "--showuniqueid",
@@ -24,7 +33,16 @@ _FIRST = (
     "--showpower",
     "--showuse",
 )
-_READINGS = (*_FIRST, "--showmaxpower", "--showmeminfo", "vram", "--showclocks", "--showperflevel")
+# None of these measures for a time of its own, as -b and --showhcuutil do.
+_USUAL = (*_CORE, "--showmaxpower", "--showmeminfo", "vram", "--showclocks", "--showperflevel")
+_READINGS = (*_USUAL, "--showmemavailable")
+# AMD's tool of that name does not know the last flag and says so before it wakes any card; it is asked nothing more.
+_LINES = ((*_READINGS, "--json"), (*_USUAL, "--json"), (*_CORE, "--json"), ())
+
+
+def _ask(*lines: tuple[str, ...]) -> Command:
+    """The tool with these command lines, the next one where a version does not know a flag."""
+    return Command(alternatives=lines, env=_ENVIRONMENT, on_deadline="abandon", folders=_FOLDERS)
 
 
 def parse(capture: Capture) -> Report:
@@ -50,31 +68,21 @@ PARSER = SourceParser(
     polls=(
         Poll(
             name="readings",
-            request=Command(
-                alternatives=tuple(
-                    (name, *arguments)
-                    for name in (TOOL, _OTHER_NAME)
-                    for arguments in ((*_READINGS, "--json"), (*_FIRST, "--json"), ())
-                ),
-                folders=_FOLDERS,
+            request=_ask(
+                *((name, *arguments) for name in (TOOL, _OTHER_NAME) for arguments in _LINES),
             ),
         ),
+        # Not by the other name: AMD's tool knows these flags, and wakes the cards of a node without any of Hygon's.
         Poll(
             name="processes",
-            request=Command(
-                alternatives=((TOOL, "--showpids"), (_OTHER_NAME, "--showpids")),
-                folders=_FOLDERS,
-            ),
+            request=_ask((TOOL, "--showpids")),
             tier="slow",
             interval=60.0,
             lists_devices=False,
         ),
         Poll(
             name="driver",
-            request=Command(
-                alternatives=((TOOL, "--showdriverversion"), (_OTHER_NAME, "--showdriverversion")),
-                folders=_FOLDERS,
-            ),
+            request=_ask((TOOL, "--showdriverversion")),
             tier="inventory",
             interval=300.0,
             lists_devices=False,

@@ -78,7 +78,8 @@ def _read_card(position: int, card: Card, device: Device, read: _Read) -> Device
     if len(card.entries) > MOST_KEYS:
         text = f"{len(card.entries)} values; those after the first {MOST_KEYS} are not read"
         read.problems.append(Problem(f"card {card.index}", text))
-    alive = _is_alive(found)
+    # Of a card in partitions, only the first one has readings in some versions (MI300A in TPX, ROCm 6.4).
+    alive = device.parent is not None or _is_alive(found)
     if not alive:
         text = "none of its temperature, power and use can be read: the card does not answer"
         read.problems.append(Problem(f"card {card.index}", text))

@@ -1,8 +1,4 @@
-"""The tables that rocm-smi and hy-smi print without arguments, of every era, as a listing.
-
-Columns are found by their headings, cells by what a column's values look like, from left to right. A row in which some
-cell does not look like its column is not read: a blank cell would hand its neighbour's value to the wrong column.
-"""
+"""The tables that rocm-smi and hy-smi print without arguments, of every era, as a listing."""
 
 from __future__ import annotations
 
@@ -11,90 +7,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
+from telemetry_parsers.rocm import columns, words
+from telemetry_parsers.rocm.columns import Placed, cells_of, columns_of, fits_column
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
-from telemetry_parsers.rocm.words import is_notice, is_unsupported
+from telemetry_parsers.text.answers import error_report
 from telemetry_parsers.text.lines import Line, quote
 
-_NOTHING = r"N/A|n/a|None|Unsupported|unsupported|-"
-_PERCENT = re.compile(rf"(?:[0-9]{{1,3}}(?:\.[0-9]{{1,3}})?%|{_NOTHING})(?=\s|\Z)")
-_CELSIUS = re.compile(rf"(?:-?[0-9]{{1,3}}(?:\.[0-9]{{1,3}})?(?:°C|℃|c|C)|{_NOTHING})(?=\s|\Z)")
-_WATTS = re.compile(rf"(?:[0-9]{{1,5}}(?:\.[0-9]{{1,4}})?W|{_NOTHING})(?=\s|\Z)")
-_CLOCK = re.compile(rf"(?:[0-9]{{1,5}}(?:\.[0-9]{{1,3}})?[MG]?[Hh]z|{_NOTHING})(?=\s|\Z)")
-_WORD = re.compile(r"\S{1,40}(?=\s|\Z)")
-_NUMBER = re.compile(r"[0-9]{1,9}(?=\s|\Z)")
-_IDS = re.compile(r"(?:0x[0-9a-fA-F]{1,8}|N/A),\s{1,12}(?:[0-9]{1,9}|N/A)(?=\s|\Z)")
-_REVISION = re.compile(r"\[\s{0,4}(?:0x[0-9a-fA-F]{1,8}|N/A)\s{0,4}:\s{0,4}(?:0x[0-9a-fA-F]{1,8}|N/A)\s{0,4}\]")
-_PARTITIONS = re.compile(r"[A-Z0-9/]{1,8}, {1,4}[A-Z0-9/]{1,8}(?:, {1,4}[0-9]{1,3})?(?=\s|\Z)")
-_LANES = re.compile(rf"(?:[0-9]{{1,3}}(?:\.[0-9])?GB, x[0-9]{{1,2}}|{_NOTHING})(?=\s|\Z)")
-_BUS = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](?=\s|\Z)")
-_ON = re.compile(rf"(?:ENABLED|DISABLED|{_NOTHING})(?=\s|\Z)")
-_UNKNOWN = re.compile(r"\S{1,60}(?=\s|\Z)")
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A heading: the key that it stands for, empty when it gives nothing, and what its values look like."""
-
-    key: str
-    cell: re.Pattern[str]
-
-
-_INDEX = Column("index", _NUMBER)
-# The headings in lower case; the longer ones first, since `SCLK OD` begins like `SCLK`.
-HEADINGS: tuple[tuple[str, Column], ...] = (
-    ("[model : revision]", Column("revision", _REVISION)),
-    ("temp (dieedge)", Column("temperature (sensor edge)", _CELSIUS)),
-    ("temp (junction)", Column("temperature (sensor junction)", _CELSIUS)),
-    ("partition id", Column("partition id", _NUMBER)),
-    ("gfx ver", Column("gfx version", _WORD)),
-    ("gfx ras", Column("", _ON)),
-    ("sdma ras", Column("", _ON)),
-    ("umc ras", Column("umc ras", _ON)),
-    ("sclk od", Column("", _PERCENT)),
-    ("mclk od", Column("", _PERCENT)),
-    ("partitions", Column("partitions", _PARTITIONS)),
-    ("device", _INDEX),
-    ("avgpwr", Column("average graphics package power", _WATTS)),
-    ("pwrcap", Column("max graphics package power", _WATTS)),
-    ("power", Column("power", _WATTS)),
-    ("vram%", Column("vram", _PERCENT)),
-    ("gpu%", Column("gpu use", _PERCENT)),
-    ("dcu%", Column("gpu use", _PERCENT)),
-    ("hcu%", Column("gpu use", _PERCENT)),
-    ("dec%", Column("decoder use", _PERCENT)),
-    ("enc%", Column("encoder use", _PERCENT)),
-    ("vbios", Column("vbios version", _WORD)),
-    ("guid", Column("", _NUMBER)),
-    ("node", Column("", _NUMBER)),
-    ("temp", Column("temp", _CELSIUS)),
-    ("sclk", Column("sclk clock speed", _CLOCK)),
-    ("mclk", Column("mclk clock speed", _CLOCK)),
-    ("pclk", Column("", _LANES)),
-    ("perf", Column("performance level", _WORD)),
-    ("mode", Column("mode", _WORD)),
-    ("ids", Column("ids", _IDS)),
-    ("did", Column("device id", _WORD)),
-    ("bus", Column("pci bus", _BUS)),
-    ("fan", Column("fan speed", _PERCENT)),
-    ("gpu", _INDEX),
-    ("dcu", _INDEX),
-    ("hcu", _INDEX),
-)
-_TABLES = ("temp", "did")
 _SUB_HEADING = re.compile(r"\((edge|dieedge|junction|hotspot|memory|avg|socket)\)")
-_RULE = re.compile(r"\s{0,8}[=\-]{8}")
-_ROW_START = re.compile(r"\s{0,8}([0-9]{1,4})(?=\s)")
-_LONGEST_ROW = 400
+_NAME_HEADING = "(20 chars)"
+_POWER = {"avg": "average graphics package power", "socket": "current socket graphics package power"}
+_RULE = re.compile(r"\s{0,40}[=\-]{3,400}(.{0,400})\Z")
+_ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
+_CUT = "the table is cut off here; further cards may be missing"
+# Where /dev/mkfd cannot be opened, hy-smi prints `0%` of memory beside `N/A` of use; the memory is not free at all.
+_BLIND = ("gpu use", "vram")
 
 
 @dataclass(slots=True)
 class _Table:
-    """The columns under which the rows stand, and what the sub-headings say of two of them."""
+    """The headings under which the rows stand, and what the second heading line says of two of them."""
 
-    columns: list[Column]
+    columns: tuple[Placed, ...]
     sensor: str
     power: str = ""
     has_name_rows: bool = False
+    has_rows: bool = False
+    is_closed: bool = False
+    unnamed: int | None = None
+
+    @property
+    def is_hygons(self) -> bool:
+        """Whether the index's heading is one of Hygon's."""
+        return self.columns[0].heading.lower() in ("dcu", "hcu")
 
 
 @dataclass(slots=True)
@@ -104,7 +48,6 @@ class _Rows:
     cards: dict[int, list[Entry]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
-    last: int | None = None
     complete: bool = True
 
 
@@ -117,123 +60,156 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     rows = _Rows()
     seen = False
     for line in lines:
-        heading = _heading(line)
-        if heading is not None:
+        heading = columns_of(line.text) if line.ended else ()
+        if heading:
             table, seen = _Table(heading, plain_sensor), True
-            rows.last = None
-        elif table is not None:
+        elif table is None:
+            _keep_error(line, rows)
+        else:
             table = _take(line, table, rows)
     if not seen:
         return None
+    if table is not None and not table.is_closed:
+        rows.complete = False
     cards = tuple(Card(index, tuple(entries)) for index, entries in rows.cards.items())
     unknown = tuple(Entry(name, "", "heading") for name in rows.unknown)
-    return Listing(cards, (), tuple(rows.problems), rows.complete and table is None, unknown)
+    return Listing(cards, (), tuple(rows.problems), rows.complete, unknown)
+
+
+def _keep_error(line: Line, rows: _Rows) -> None:
+    """Tells of an error that stands beside the tables: `Open mkfd failed`, a traceback."""
+    if (
+        not words.is_notice(line.text)
+        and not words.is_unsupported(line.text)
+        and error_report([line], None, words.ERRORS)
+    ):
+        rows.problems.append(Problem(line.where, quote(line.text)))
 
 
 def _take(line: Line, table: _Table, rows: _Rows) -> _Table | None:
-    """Takes in one line below a heading; the table it belongs to, None once the table has ended."""
-    text = line.text
-    sub_headings = _SUB_HEADING.findall(text.lower())
-    if _RULE.match(text):
-        return None if rows.last is not None else table
-    if not text.strip():
+    """Takes in one line below a heading; the table that goes on, None once it has ended."""
+    rule = _RULE.match(line.text)
+    if rule is not None:
+        # A title in the rule begins something else; a bare one may stand between rows, round a message.
+        table.is_closed = table.has_rows
+        return table if not rule[1].strip(" =-") else None
+    if not line.text.strip():
         return table
-    if rows.last is None and (sub_headings or "(20 chars)" in text):
-        _name_columns(table, sub_headings, text)
-    elif _ROW_START.match(text):
+    if not line.ended:
+        rows.problems.append(Problem(line.where, _CUT))
+        rows.complete = False
         _take_row(line, table, rows)
-    elif rows.last is not None and table.has_name_rows and text[:1].isspace() and line.ended:
-        rows.cards[rows.last].append(Entry("name", text.strip(), line.where))
-    elif not line.ended:
-        rows.problems.append(Problem(line.where, "the table is cut off here; further cards may be missing"))
-    elif not is_notice(text) and not is_unsupported(text):
-        rows.problems.append(Problem(line.where, quote(text)))
+    elif not table.has_rows and _is_sub_heading(line.text):
+        _refine(table, line.text.lower())
+    elif not _take_row(line, table, rows) and not _take_name(line, table, rows):
+        return _passed_over(line, table, rows)
     return table
 
 
-def _heading(line: Line) -> list[Column] | None:
-    """The columns of a heading line: it begins with the device's heading and has the temperature or the id."""
-    text = " ".join(line.text.lower().split())
-    first = text.split(" ", 1)[0]
-    if first not in ("gpu", "dcu", "hcu", "device") or not line.ended or len(text) > _LONGEST_ROW:
-        return None
-    columns: list[Column] = []
-    while text:
-        name, column = next(
-            ((name, column) for name, column in HEADINGS if text == name or text.startswith(name + " ")),
-            (text.split(" ", 1)[0], None),
-        )
-        columns.append(column or Column(f"?{name}", _UNKNOWN))
-        text = text[len(name) :].strip()
-    keys = {column.key for column in columns}
-    known = keys & {"temp", "temperature (sensor edge)", "temperature (sensor junction)", "device id"}
-    return columns if known else None
+def _is_sub_heading(text: str) -> bool:
+    return _NAME_HEADING in text or _SUB_HEADING.search(text.lower()) is not None
 
 
-def _name_columns(table: _Table, sub_headings: Sequence[str], text: str) -> None:
+def _refine(table: _Table, text: str) -> None:
     """What the second heading line says: which sensor, which power, and that a name stands below each row."""
-    for word in sub_headings:
-        if word in ("avg", "socket"):
-            table.power = word
+    for word in _SUB_HEADING.findall(text):
+        if word in _POWER:
+            table.power = _POWER[word]
         else:
-            table.sensor = {"dieedge": "edge", "hotspot": "junction"}.get(word, word)
-    table.has_name_rows = table.has_name_rows or "chars)" in text
+            table.sensor = word
+    table.has_name_rows = table.has_name_rows or _NAME_HEADING in text
 
 
-def _take_row(line: Line, table: _Table, rows: _Rows) -> None:
-    cells = _cells(line, table.columns)
-    index = int(cells[0][1]) if cells and cells[0][0].key == "index" else None
-    whole = len(cells) == len(table.columns)
-    if not line.ended:
-        # Which column the last cell belongs to shows only at the row's end.
-        rows.problems.append(Problem(line.where, "the table is cut off here; further cards may be missing"))
-        rows.complete = False
-        return
-    if index is None or not whole:
-        match = _ROW_START.match(line.text)
-        rows.problems.append(Problem(line.where, f"does not fit the headings, and is not read: {quote(line.text)}"))
-        if match is not None:
-            rows.cards.setdefault(int(match[1]), [])
-            rows.last = int(match[1])
-        return
-    if index in rows.cards and any(entry.key == "index" for entry in rows.cards[index]):
+def _take_name(line: Line, table: _Table, rows: _Rows) -> bool:
+    """Takes in the name of the card whose row stands above, if this line may be one."""
+    text = line.text.strip()
+    if table.unnamed is None or not table.has_name_rows or words.is_notice(text) or words.absent_of(text) is not None:
+        return False
+    rows.cards[table.unnamed].append(Entry("name", text, line.where))
+    table.unnamed = None
+    return True
+
+
+def _passed_over(line: Line, table: _Table, rows: _Rows) -> _Table | None:
+    """Tells of a line that is no row; below the rule that closes a table, any but a message ends it."""
+    if table.is_closed:
+        _keep_error(line, rows)
+        return table if words.is_notice(line.text) or words.absent_of(line.text) is not None else None
+    row = _ROW_START.match(line.text)
+    if row is not None:
+        table.has_rows = True
+        rows.cards.setdefault(int(row[1]), [])
+        what = f"does not fit the headings, and is not read: {quote(line.text)}"
+        rows.problems.append(Problem(line.where, what))
+    elif not words.is_notice(line.text) and not words.is_unsupported(line.text):
+        rows.problems.append(Problem(line.where, quote(line.text)))
+    return table
+
+
+def _take_row(line: Line, table: _Table, rows: _Rows) -> bool:
+    """Takes in a row; False for a line that is none, or whose cells cannot be told from each other."""
+    cells = cells_of(line.text, table.columns)
+    if cells is not None and not line.ended:
+        cells = _without_torn(cells, table.columns)
+    if not cells:
+        return False
+    index = int(cells[0])
+    table.has_rows, table.is_closed = True, False
+    if rows.cards.get(index):
         rows.problems.append(Problem(line.where, f"card {index} is listed a second time; the first is kept"))
-        return
-    entries = rows.cards.setdefault(index, [])
-    rows.last = index
-    entries.append(Entry("index", str(index), line.where))
-    for column, text in cells[1:]:
-        if column.key.startswith("?"):
-            rows.unknown[column.key[1:]] = None
-        entries.extend(Entry(key, value, line.where) for key, value in _meanings(column.key, text, table))
+        return True
+    table.unnamed = index
+    rows.cards[index] = [Entry("index", cells[0], line.where)]
+    for placed, text in zip(table.columns[1:], cells[1:], strict=False):
+        rows.cards[index].extend(
+            Entry(key, value, line.where) for key, value in _meanings(placed, text, table, line, rows)
+        )
+    _doubt(rows.cards[index], table)
+    return True
 
 
-def _cells(line: Line, columns: Sequence[Column]) -> list[tuple[Column, str]]:
-    """The cells from left to right as far as each looks like its column; all of them only if nothing is left over."""
-    text = line.text[:_LONGEST_ROW]
-    found: list[tuple[Column, str]] = []
-    position = 0
-    for column in columns:
-        while position < len(text) and text[position].isspace():
-            position += 1
-        match = column.cell.match(text, position)
-        if match is None:
-            return found
-        found.append((column, match[0]))
-        position = match.end()
-    return found if not text[position:].strip() else found[:-1]
+def _without_torn(cells: list[str], headings: Sequence[Placed]) -> list[str]:
+    """The cells of a row that the text ends in, without the last one unless its unit shows that it is whole."""
+    last = max(position for position, text in enumerate(cells) if text)
+    whole = last > 0 and columns.is_whole(cells[last], headings[last].column)
+    return cells[: last + whole]
 
 
-def _meanings(key: str, text: str, table: _Table) -> list[tuple[str, str]]:
+def _meanings(placed: Placed, text: str, table: _Table, line: Line, rows: _Rows) -> list[tuple[str, str]]:
     """What a cell says, as keys and texts of the listing."""
+    key = placed.column.key
+    if key == columns.UNKNOWN:
+        rows.unknown[placed.heading] = None
+        return []
     if key == "temp":
-        return [(f"temperature (sensor {table.sensor})", text)]
+        return [(f"temperature (sensor {table.sensor})", columns.celsius(text))]
+    if key.startswith("temperature"):
+        return [(key, columns.celsius(text))]
     if key == "power":
-        told = {"avg": "average graphics package power", "socket": "current socket graphics package power"}
-        return [(told.get(table.power, "power"), text)]
+        return [(table.power or key, text)]
+    if placed.column.one_word:
+        return [(key, text)] if key else []
+    if not fits_column(text, placed.column):
+        if key and text:
+            rows.problems.append(Problem(f"{line.where} {placed.heading}", f'"{quote(text)}" is not_understood'))
+        return []
+    return _several(key, text)
+
+
+def _several(key: str, text: str) -> list[tuple[str, str]]:
+    """What the parts of a cell with blanks inside say."""
     if key in ("ids", "revision"):
         return [("device id", re.split(r"[,:]", text.strip("[] "))[0].strip())]
     if key == "partitions":
-        memory, compute, *number = (part.strip() for part in text.split(","))
-        return [("memory partition", memory), ("compute partition", compute), *(("partition id", n) for n in number)]
-    return [] if not key or key.startswith("?") else [(key, text)]
+        names = ("memory partition", "compute partition", "partition id")
+        return list(zip(names, (part.strip() for part in text.split(",")), strict=False))
+    return []
+
+
+def _doubt(entries: list[Entry], table: _Table) -> None:
+    """Takes back a memory share of 0 % where hy-smi could not read the card's use, or the row ends before that."""
+    texts = {entry.key: entry.text for entry in entries}
+    tells_use = any(placed.column.key == _BLIND[0] for placed in table.columns)
+    use, memory = (texts.get(key, "N/A" if tells_use else "") for key in _BLIND)
+    if table.is_hygons and use == "N/A" and memory in ("0%", "0.0%"):
+        entries[:] = [Entry(entry.key, "N/A", entry.where) if entry.key == _BLIND[1] else entry for entry in entries]

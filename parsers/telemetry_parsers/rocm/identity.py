@@ -110,7 +110,7 @@ def _facts(known: _Known) -> dict[str, str]:
     chip = (known.first(keys.CHIP) or "").lower()
     if chip:
         facts["chip_id"] = f"0x{chip}" if _CHIP_ID.match(chip) else chip
-    node = known.first((keys.NUMA_NODE,))
+    node = known.first(keys.NUMA_NODE)
     if node is not None and node not in keys.NO_NUMA_NODE:
         facts["numa_node"] = node
     return facts

@@ -40,7 +40,8 @@ class Field:
 
 
 _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^()]{0,4}(?:\([^()]{0,12}\))?)\)\Z")
-_PROCESSOR = re.compile(r"\A(?:dcu|hcu) ")
+# Not of `HCU memory use`: that is the share of memory in use, where AMD's is the share of time that it is busy.
+_PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
 # What stands in brackets at the end of a key and is no unit.
 _NO_UNITS = re.compile(r"sensor |vddgfx|(?:level|edge|junction|mem|memory|hotspot|hbm ?[0-9])\Z")
 
@@ -222,10 +223,15 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
         "power": (Field("power_watts", _watts),),
         "max graphics package power": (Field("power_cap_watts", _cap),),
         "gpu use": (Field("utilization_ratio", _ratio),),
+        # Of hy-smi --showhcuutil, which measures for a second; never asked by us.
+        "gpu util in last second": (Field("utilization_ratio", _ratio),),
         "gpu memory use": (Field("memory_activity_ratio", _ratio),),
         "gpu memory read/write activity": (Field("memory_activity_ratio", _ratio),),
         "gpu memory allocated": (Field("memory_used_ratio", _ratio),),
         "vram": (Field("memory_used_ratio", _ratio),),
+        # 98 beside 64,169 of 65,520 MiB and a use of 0.0 (BW); Hygon's exporter names it with VRAM%.
+        "hcu memory use": (Field("memory_used_ratio", _ratio),),
+        "dcu memory use": (Field("memory_used_ratio", _ratio),),
         "vram total memory": (Field("memory_total_bytes", _bytes),),
         "vram total used memory": (Field("memory_used_bytes", _bytes),),
         "available memory size": (Field("memory_free_bytes", _bytes),),
@@ -283,7 +289,7 @@ UUID = ("unique id",)
 SERIAL = ("serial number",)
 BUS = ("pci bus", "bus")
 PARTITION = "partition id"
-NUMA_NODE = "(topology) numa node"
+NUMA_NODE = ("(topology) numa node", "numa node")
 # -1, also as the unsigned number that older versions print: the machine has no NUMA nodes.
 NO_NUMA_NODE = ("-1", "4294967295")
 FACTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -307,7 +313,7 @@ _IDENTITY = frozenset(
         *SERIAL,
         *BUS,
         PARTITION,
-        NUMA_NODE,
+        *NUMA_NODE,
         *(key for keys in FACTS.values() for key in keys),
     }
 )
@@ -320,7 +326,7 @@ _QUIET = re.compile(
     r"|(?:current )?(?:gpu )?(?:memory )?overdrive value|minimum [sm]clk|activity threshold|hysteresis (?:up|down)"
     r"|block [a-z0-9_]{2,16} is|retired page [0-9]{1,6} (?:address|size|type)|pids for kfd processes|(?:vis_vram|gtt) total (?:used )?memory|\(topology\) .{1,60}"
     r"|.{1,40} firmware version|[a-z0-9_]{2,16} ras|average gfx core power|average memory power|oam id|gpu reset type"
-    r"|(?:expected|actual) vendor name|dcefclk clock (?:speed|level)|valid .{1,40}|region [0-9]{1,2}"
+    r"|numa affinity|(?:cu|wave) util in last second|bandwidth|pasid|voltage \(mv\)|(?:expected|actual) vendor name|dcefclk clock (?:speed|level)|valid .{1,40}|region [0-9]{1,2}"
     r"|[0-9]\. available power profile|od_[a-z_]{1,20}|[sm]clk|vddc_curve_[a-z]{4}\[[0-9]\]"
     r"|voltage point [0-9]{1,2}|pid[0-9]{1,10}"
     # Of --showmetrics.

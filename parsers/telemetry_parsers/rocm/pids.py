@@ -6,21 +6,24 @@ AMD's forms tell how many cards a process uses, not which; only Hygon's list nam
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Device, Process, Reading, Report
+from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
 from telemetry_parsers.text.lines import Line, bus_address
 
 _TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
 _TITLE = re.compile(r"\s{0,8}(?:KFD process information:|PIDs for KFD processes:|No KFD PIDs currently running)")
 _PID = re.compile(r"\s{0,8}PID:\s{0,8}([0-9]{1,10})\s{0,8}\Z")
-_PAIR = re.compile(r"\s{1,16}([A-Za-z][^:]{1,40}):\s{0,8}(.{0,200})\Z")
+_PAIR = re.compile(r"\s{0,16}([A-Za-z][^:]{1,40}):\s{0,8}(.{0,2000})\Z")
 _QUOTED = re.compile(r"'([^']{0,40})'")
 _RULE = re.compile(r"\s{0,8}={4}")
+_USED = re.compile(r"vram used ?\(([a-z]{1,3})\)\Z")
+_USED_UNITS = {"mib": "MiB", "mb": "MiB", "gib": "GiB", "gb": "GiB", "kib": "KiB", "b": "B"}
 _INDEX_KEYS = ("hcu index", "dcu index", "gpu index")
+_NAME_KEYS = ("process name", "name")
 
 
 @dataclass(slots=True)
@@ -30,10 +33,24 @@ class _Entry:
     pid: int
     values: dict[str, str] = field(default_factory=dict)
 
+    def first(self, keys: Sequence[str]) -> str:
+        """The text of the first of these keys that is there."""
+        return next((self.values[key] for key in keys if key in self.values), "")
+
+
+@dataclass(slots=True)
+class _List:
+    """The processes, and whether a rule below them shows that none is missing."""
+
+    entries: list[_Entry] = field(default_factory=list)
+    is_whole: bool = False
+
 
 def is_pid_list(lines: Sequence[Line]) -> bool:
-    """Whether these lines are what `--showpids` prints."""
-    return any(_TABLE.match(line.text) or _TITLE.match(line.text) for line in lines)
+    """Whether these lines are what `--showpids` prints, also without its title."""
+    if any(_TABLE.match(line.text) or _TITLE.match(line.text) for line in lines):
+        return True
+    return any(entry.first(_INDEX_KEYS) for entry in _listed(lines).entries)
 
 
 def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
@@ -41,11 +58,12 @@ def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
     devices: list[Device] = []
     places: dict[int, int] = {}
     processes: list[Process] = []
-    for entry in _entries(lines):
-        key = next((key for key in _INDEX_KEYS if key in entry.values), "")
-        indices = [units.whole(text) for text in _QUOTED.findall(entry.values.get(key, ""))]
+    listed = _listed(lines)
+    for entry in listed.entries:
+        indices = [units.whole(text) for text in _QUOTED.findall(entry.first(_INDEX_KEYS))]
         buses = _QUOTED.findall(entry.values.get("pci bus", ""))
-        used = units.quantity(entry.values.get("vram used(mib)", ""), units.BYTES, "MiB")
+        # One figure for a process on several cards is not that of each.
+        used = _used_bytes(entry.values) if len(indices) == 1 else None
         for position, index in enumerate(indices):
             if index is None:
                 continue
@@ -53,28 +71,40 @@ def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
                 places[index] = len(devices)
                 bus = bus_address(buses[position]) if len(buses) == len(indices) else None
                 devices.append(Device(vendor, index=index, bus_id=bus))
-            # One figure for a process on several cards is not that of each.
-            memory = used if len(indices) == 1 and not isinstance(used, Absent) else None
-            processes.append(Process(places[index], entry.pid, "", memory))
-    # Only the rule below the list shows that no process is missing.
-    counts = _counts(devices, processes) if any(_RULE.match(line.text) for line in lines[-3:]) else ()
+            processes.append(Process(places[index], entry.pid, entry.first(_NAME_KEYS), used))
+    counts = _counts(devices, processes) if listed.is_whole else ()
+    cut = [Problem(line.where, "the list of processes is cut off here") for line in lines[-1:] if not line.ended]
     return Report(
-        devices=tuple(devices), readings=counts, processes=tuple(processes), index_space=index_space, form="text"
-    )
+        devices=tuple(devices), readings=counts, processes=tuple(processes), problems=tuple(cut),
+        index_space=index_space, form="text",
+    )  # fmt: skip
 
 
-def _entries(lines: Sequence[Line]) -> list[_Entry]:
-    found: list[_Entry] = []
+def _listed(lines: Sequence[Line]) -> _List:
+    found = _List()
     for line in lines:
         if not line.ended:
             continue
         pid = _PID.match(line.text)
         pair = _PAIR.match(line.text)
         if pid is not None:
-            found.append(_Entry(int(pid[1])))
-        elif pair is not None and found:
-            found[-1].values.setdefault(" ".join(pair[1].lower().split()), pair[2].strip())
+            found.entries.append(_Entry(int(pid[1])))
+            found.is_whole = False
+        elif found.entries and not found.is_whole:
+            found.is_whole = _RULE.match(line.text) is not None
+            if pair is not None:
+                found.entries[-1].values.setdefault(" ".join(pair[1].lower().split()), pair[2].strip())
     return found
+
+
+def _used_bytes(values: Mapping[str, str]) -> float | None:
+    """The memory of a process, in whichever unit its key names."""
+    for key, text in values.items():
+        match = _USED.match(key)
+        if match is not None and match[1] in _USED_UNITS:
+            used = units.quantity(text, units.BYTES, _USED_UNITS[match[1]])
+            return None if isinstance(used, Absent) or used < 0 else used
+    return None
 
 
 def _counts(devices: Sequence[Device], processes: Sequence[Process]) -> tuple[Reading, ...]:

@@ -17,8 +17,8 @@ _OF_CARD = re.compile(
     r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,40}(\S.*)\Z"
 )
 _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}(.*))?\Z")
-# `pcie clock level 1 (16.0GT/s, x16 800Mhz)`: hy-smi leaves the colon out.
-_LEVEL = re.compile(r"([a-z]{3,8} clock level) ([0-9]{1,3}\b.{0,80})\Z")
+# `pcie clock level 1 (16.0GT/s, x16 800Mhz)`, `(Topology) Numa Node  3`: hy-smi leaves the colon out.
+_LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity))\s{1,8}(-?[0-9]{1,10}\b.{0,80})\Z")
 # `vram ::    total: 17163091968 B       used: 9437184 B`, of ROCm 2.
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
 # A message may have a colon, too.

@@ -91,6 +91,7 @@ ERRORS = (
     ),
     ErrorText("cannot print json/csv output for concise", "wrong_request"),
     ErrorText("unrecognized arguments", "wrong_request"),
+    ErrorText("does not support to set print format", "wrong_request"),
     ErrorText("usage: rocm-smi", "wrong_request"),
     ErrorText("usage: rocm_smi", "wrong_request"),
     ErrorText("exit code 127", "failed", "exit_status", "install rocm-smi or give its path"),

@@ -8,20 +8,24 @@ from dataclasses import replace
 
 from telemetry_parsers.text.lines import Line
 
-_PREFIX = re.compile(r"[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
+# A name and a sign, or the tag of `mpirun --tag-output`, `[1,0]<stdout>:`, which has no blank behind it.
+_PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
 _FEWEST_LINES = 2
+# What the launcher itself says before the output: `srun: job 17 queued and waiting for resources`.
+_MOST_OF_THE_LAUNCHER = 4
 
 
 def without_prefix(lines: Sequence[Line]) -> list[Line]:
-    """The lines without the word that all of them begin with; the same lines where there is none.
+    """The lines without the word that all of them begin with, but a few at the start; the same lines if there is none.
 
     For a text in which nothing was recognised: a list of equal keys has a common beginning, too.
     """
     printed = [line.text for line in lines if line.text.strip()]
-    match = _PREFIX.match(printed[0]) if len(printed) >= _FEWEST_LINES else None
-    if match is None or not all(text.startswith(match[0].rstrip()) for text in printed):
-        return list(lines)
-    return [replace(line, text=_bare(line.text, match[0])) for line in lines]
+    for start in range(min(_MOST_OF_THE_LAUNCHER, len(printed) - _FEWEST_LINES) + 1):
+        match = _PREFIX.match(printed[start])
+        if match is not None and all(text.startswith(match[0].rstrip()) for text in printed[start:]):
+            return [replace(line, text=_bare(line.text, match[0])) for line in lines]
+    return list(lines)
 
 
 def _bare(text: str, prefix: str) -> str:
