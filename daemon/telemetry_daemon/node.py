@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
 from telemetry_daemon.polling.pci_bus import PciBus
-from telemetry_daemon.polling.source import Source
+from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.readers.worker import Worker, WorkerReader
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Capture, Command, Library, Metric, Poll
+from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 
 SYS_PCI = Path("/sys/bus/pci/devices")
 # psutil reads /proc, which neither hangs nor crashes: a worker for it would only cost memory.
@@ -54,7 +54,7 @@ class Node(Protocol):
         ...
 
 
-def no_capture(_capture: Capture) -> None:
+def no_capture(_capture: Capture, _report: Report | None) -> None:
     """Keeps nothing."""
 
 
@@ -65,7 +65,7 @@ class RealNode:
         self,
         loaded: Loaded,
         clock: Clock,
-        on_capture: Callable[[Capture], None] = no_capture,
+        on_capture: OnCapture = no_capture,
         pci_root: Path = SYS_PCI,
     ) -> None:
         self._loaded = loaded

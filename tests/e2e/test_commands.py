@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 from pathlib import Path
@@ -205,6 +206,17 @@ def test_record_parse_and_replay(config, tools, tmp_path):
     with Daemon(tmp_path, arguments=("--replay", recording)) as daemon:
         daemon.until_state("mthreads-gmi", "ok")
         assert 'model="MTT S80"' in daemon.page()
+
+
+@pytest.mark.parametrize(("arguments", "kept"), [((), False), (("--unmasked",), True)])
+def test_a_recording_is_masked_unless_told_otherwise(config, tools, arguments, kept):
+    """Serial numbers and this host's name do not leave the node by default; the readings do."""
+    tools.prints("mthreads-gmi", f"{TABLE}\nSerial Number: QX7730041\nreport of {os.uname().nodename}\n")
+    environment = {"PATH": tools.search_path}
+    status, out, _ = run("record", "--for", "1", *arguments, "--config", config, environment=environment)
+    assert status == 0
+    assert ("QX7730041" in out, f"report of {os.uname().nodename}" in out) == (kept, kept)
+    assert "MTT S80" in out
 
 
 def test_doctor(config, tools):

@@ -1,8 +1,10 @@
-"""`telemetry record`: everything that the readers got, as it was, for a bug report or a replay."""
+"""`telemetry record`: everything that the readers got, for a bug report or a replay, without what tells whose it is."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import secrets
 import sys
 import threading
 from pathlib import Path
@@ -14,16 +16,20 @@ from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.record import Recorder, RecordError
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Capture
+from telemetry_parsers.model import Capture, Report
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Where to, and for how long."""
+    """Where to, for how long, and whether masked."""
     parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="default: standard output")
     parser.add_argument("--for", dest="duration", type=seconds, default=30.0, metavar="S", help="seconds (30)")
+    parser.add_argument(
+        "--unmasked", action="store_true", help="keep serial numbers, uuids, addresses and the host's name as they are"
+    )
     options.add_config(parser)
 
 
@@ -37,10 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     failure: list[RecordError] = []
     ended = threading.Event()
+    masked = _unchanged if arguments.unmasked else Mask(secrets.token_bytes(32), _host_names()).capture
 
-    def keep(capture: Capture) -> None:
+    def keep(capture: Capture, report: Report | None) -> None:
         try:
-            recorder.add(capture)
+            recorder.add(masked(capture, report))
         except RecordError as error:
             failure.append(error)
             ended.set()
@@ -55,3 +62,13 @@ def run(arguments: argparse.Namespace) -> int:
     if failure:
         raise CommandError(str(failure[0]), exits.UNAVAILABLE)
     return exits.OK
+
+
+def _unchanged(capture: Capture, _report: Report | None) -> Capture:
+    return capture
+
+
+def _host_names() -> tuple[str, str]:
+    """This machine's name, whole and without its domain."""
+    name = os.uname().nodename
+    return name, name.partition(".")[0]

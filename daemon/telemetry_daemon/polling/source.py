@@ -19,6 +19,9 @@ from telemetry_parsers.model import Capture, Command, Failure, Poll, Report
 
 log = logging.getLogger(__name__)
 
+# Takes what a reader got, and what its parser made of that.
+OnCapture = Callable[[Capture, "Report | None"], None]
+
 
 @dataclass(frozen=True, slots=True)
 class PciView:
@@ -51,7 +54,7 @@ class Source:
         settings: SourceSettings,
         pci: Callable[[str], PciView],
         clock: Clock,
-        on_capture: Callable[[Capture], None],
+        on_capture: OnCapture,
         worker_cpu_seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.parser = parser
@@ -80,9 +83,9 @@ class Source:
         tries = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
         for _ in range(tries):
             capture = reader.read(poll, targets)
-            self._on_capture(capture)
             before = self._worker_cpu_seconds()
             report = self._parse(capture)
+            self._on_capture(capture, report)
             capture = replace(capture, cpu_seconds=capture.cpu_seconds + self._worker_cpu_seconds() - before)
             if report is None or report.outcome != "wrong_request" or not isinstance(reader, CommandReader):
                 break

@@ -1,0 +1,106 @@
+"""Other values in the place of identities: of the same shape, the same one each time, and no way back."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from collections.abc import Callable
+from itertools import count
+
+_PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
+_HEX = re.compile(r"[0-9a-fA-F\-]+\Z")
+_DIGITS = "123456789"
+_HEX_LETTERS = "abcdef"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# Two short values may come out alike; after so many attempts they do.
+_MOST_ATTEMPTS = 64
+
+
+class Disguise:
+    """Gives each value a stand-in that depends on a key that nobody keeps."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._stand_ins: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    @property
+    def values(self) -> int:
+        """How many values have got a stand-in so far."""
+        return len(self._stand_ins)
+
+    def of_id(self, value: str) -> str:
+        """A serial number or uuid; of a hexadecimal one also in other case, with other dashes or prefix."""
+        match = _PREFIX.match(value)
+        prefix = match[0] if match else ""
+        body = value[len(prefix) :]
+        if not _HEX.match(body):
+            return prefix + self._kept(body, _letter)
+        fresh = iter(self._kept(body.replace("-", "").lower(), _nibble))
+        return prefix + "".join(old if old == "-" else _in_case_of(old, next(fresh)) for old in body)
+
+    def of_whole_number(self, value: str) -> str:
+        """An identity in decimal digits whose other sources print it in hexadecimal ones."""
+        return str(int(self._kept(f"{int(value):x}", _nibble), 16))
+
+    def of_name(self, value: str) -> str:
+        """A name of a host or a person."""
+        return self._kept(value, _letter)
+
+    def of_address(self, value: str) -> str:
+        """An IP address of the same form; a network mask, loopback and nothing stay as they are."""
+        address = ipaddress.ip_address(value)
+        if isinstance(address, ipaddress.IPv6Address):
+            return value if address.is_loopback or address.is_unspecified else self._kept(value.lower(), _nibble)
+        if address.is_loopback or address.is_unspecified or value.startswith("255."):
+            return value
+        return self._kept(value, _octet_digit)
+
+    def _kept(self, value: str, stand_in: Callable[[str, str, int], str]) -> str:
+        if value not in self._stand_ins:
+            self._stand_ins[value] = self._unlike_others(value, stand_in)
+        return self._stand_ins[value]
+
+    def _unlike_others(self, value: str, stand_in: Callable[[str, str, int], str]) -> str:
+        for attempt in count():
+            made = _replaced(value, stand_in, self._stream(value, attempt))
+            if attempt == _MOST_ATTEMPTS or (made not in self._taken and made != value):
+                break
+        self._taken.add(made)
+        return made
+
+    def _stream(self, value: str, attempt: int) -> bytes:
+        blocks = (
+            hashlib.blake2b(f"{attempt} {block} {value}".encode(), key=self._key).digest()
+            for block in range(len(value) // 64 + 1)
+        )
+        return b"".join(blocks)
+
+
+def _replaced(value: str, stand_in: Callable[[str, str, int], str], stream: bytes) -> str:
+    return "".join(stand_in(value[:place], old, stream[place]) for place, old in enumerate(value))
+
+
+def _nibble(_before: str, old: str, choice: int) -> str:
+    if old in _DIGITS:
+        return _DIGITS[choice % len(_DIGITS)]
+    return _HEX_LETTERS[choice % len(_HEX_LETTERS)] if old in _HEX_LETTERS else old
+
+
+def _letter(_before: str, old: str, choice: int) -> str:
+    if old in _DIGITS:
+        return _DIGITS[choice % len(_DIGITS)]
+    return _in_case_of(old, _LETTERS[choice % len(_LETTERS)]) if old.isascii() and old.isalpha() else old
+
+
+def _octet_digit(before: str, old: str, choice: int) -> str:
+    """No octet above 199 comes out: its first digit becomes a 1, if there are three."""
+    if old not in _DIGITS:
+        return old
+    starts = not before or before.endswith(".")
+    return "1" if starts and old in "12" else _DIGITS[choice % len(_DIGITS)]
+
+
+def _in_case_of(old: str, new: str) -> str:
+    return new.upper() if old.isupper() else new

@@ -1,0 +1,190 @@
+"""Masking: nothing that tells whose machine it is stays in a recording, and every reading does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import pytest
+
+from captures_kit import Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
+from telemetry_daemon.recording.mask import Mask
+from telemetry_parsers.codec.captures import capture_to_plain, encode_line
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Failure, Files, Library, Output, Report
+
+KEY = b"of these tests"
+HOST = "node7.example.org"
+PARSERS = registered_parsers()
+
+
+def masked(*outputs: Output, report: Report | None = None) -> tuple[Output, ...]:
+    capture = Capture("any", "any", Library("any"), outputs)
+    return Mask(KEY, (HOST, "node7")).capture(capture, report).outputs
+
+
+def masked_text(text: str) -> str:
+    return masked(Output(text=text))[0].text
+
+
+def shape(text: str) -> str:
+    return re.sub(r"[A-Z]", "A", re.sub(r"[a-z]", "a", re.sub(r"[0-9]", "0", text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Serial Number                  : IT24HMDA9FAA\n", "IT24HMDA9FAA"),
+        ("\tBoard Serial : 1564621013400  \n", "1564621013400"),
+        ('{"card0": {"Unique ID": "0x18f68e602b8a790f", "x": "1"}}', "18f68e602b8a790f"),
+        ("    ASIC_SERIAL: 0x18F68E602B8A790F\n", "18F68E602B8A790F"),
+        ("  Uuid:                    GPU-18f68e602b8a790f               \n", "18f68e602b8a790f"),
+        ("unique_id 1798419765837265167\n", "1798419765837265167"),
+        ("| GPU-b3d94c07-1e58-4a92-8c6f-27f0a9d50400 | 3 |", "b3d94c07-1e58-4a92-8c6f-27f0a9d50400"),
+        ("\tVDie ID                        : 9C9D9 1B9 9A9C9D9 2CC9\n", "9C9D9 1B9 9A9C9D9 2CC9"),
+        ("ipaddr:192.168.101.17\n", "192.168.101.17"),
+        ("192.168.100.0  *  255.255.255.0   U  0 0 0 eth0\n", "192.168.100.0"),
+        ("inet6 2001:db8:85a3::8a2e:370:7334 prefixlen 64", "2001:db8:85a3::8a2e:370:7334"),
+        ("mac addr: d8:5e:d3:8e:1a:2b\n", "d8:5e:d3:8e:1a:2b"),
+        ("tool: cannot connect to d8-5e-d3-8e-1a-2b\n", "d8-5e-d3-8e-1a-2b"),
+        ('"server_id": "rack-a-4",\n', "rack-a-4"),
+        ("Hostname: tiger\n", "tiger"),
+        ("report of node7.example.org, 8 cards\n", "node7.example.org"),
+        ("node7: 8 cards\n", "node7"),
+        ("4242  /home/maria/venv/bin/python\n", "maria"),
+    ],
+)
+def test_a_secret_is_replaced_by_something_of_its_shape(text: str, secret: str) -> None:
+    result = masked_text(text)
+    assert secret.lower() not in result.lower()
+    assert shape(result) == shape(text)
+    assert masked_text(text) == result
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Serial Number : N/A\n",
+        "Uuid: GPU-XX\n",
+        '"Unique ID": "0x0"\n',
+        "PRODUCT_SERIAL: <redacted>\n",
+        "GPU[0] : PCI Bus: 0000:1A:00.0\n",
+        "Driver Version: 1.82.22.23\n",
+        "npu-smi 23.0.2.1   Version: 24.1.0.3\n",
+        "netmask:255.255.255.0\n",
+        "listening on 127.0.0.1 and ::1\n",
+        "vram ::    total: 17163091968 B       used: 9437184 B\n",
+        "2026-05-28 21:26:40 UTC, 12:34:56\n",
+        "Temp: 41 ℃, Power: 93.0W, snapshot 7, GPU 8, node70\n",
+        "nodes and hosts\n",
+    ],
+)
+def test_what_tells_of_nobody_stays(text: str) -> None:
+    assert masked_text(text) == text
+
+
+def test_one_identity_has_one_stand_in_in_every_form() -> None:
+    whole = int("18f68e602b8a790f", 16)
+    sysfs, tool, rocminfo, kfd = masked(
+        Output(name="/sys/class/drm/card0/device/unique_id", text="18f68e602b8a790f\n"),
+        Output(text="GPU[0]\t\t: Unique ID: 0x18F68E602B8A790F\n"),
+        Output(text="  Uuid:                    GPU-18f68e602b8a790f\n"),
+        Output(name="/sys/class/kfd/kfd/topology/nodes/1/properties", text=f"simd_count 440\nunique_id {whole}\n"),
+    )
+    stand_in = sysfs.text.strip()
+    assert stand_in != "18f68e602b8a790f"
+    assert tool.text == f"GPU[0]\t\t: Unique ID: 0x{stand_in.upper()}\n"
+    assert rocminfo.text == f"  Uuid:                    GPU-{stand_in}\n"
+    assert kfd.text == f"simd_count 440\nunique_id {int(stand_in, 16)}\n"
+
+
+def test_data_are_masked_by_their_keys() -> None:
+    data = {
+        "gpus": [
+            {"uuid": "GPU-b3d94c07-1e58-4a92-8c6f-27f0a9d50400", "serial": "1564621013400", "name": "A100"},
+            {"uuid": "GPU-b3d94c07-1e58-4a92-8c6f-27f0a9d50400", "serial": 0, "total": 85899345920},
+        ],
+        "driver": "12.95.18.6",
+        "node7": {"device_ip": "10.0.0.7", "said": "node7"},
+    }
+    first, second = (result := masked(Output(data=data))[0].data)["gpus"]
+    assert first["uuid"] == second["uuid"] != data["gpus"][0]["uuid"]
+    assert first["serial"] != "1564621013400"
+    assert (first["name"], second["serial"], second["total"]) == ("A100", 0, 85899345920)
+    assert "10.0.0.7" not in json.dumps(result)
+    assert (list(result), "node7" in result["node7"].values()) == (["gpus", "driver", "node7"], False)
+
+
+def test_a_serial_number_without_a_key_is_known_from_its_report() -> None:
+    csv = "device,Serial Number\ncard0,MY97YL9BF9\n"
+    parser = PARSERS["rocm-smi"]
+    capture = text_capture(parser, csv)
+    assert parser.parse(capture).devices[0].serial == "MY97YL9BF9"
+    assert "MY97YL9BF9" in Mask(KEY, ()).capture(capture, None).outputs[0].text
+    assert "MY97YL9BF9" not in Mask(KEY, ()).capture(capture, parser.parse(capture)).outputs[0].text
+
+
+def test_names_failures_and_errors_are_masked_too() -> None:
+    capture = Capture(
+        "any", "any", Files(("/x",)),
+        (Output(name="/home/maria/bin/smi", stderr="node7: no\n"),),
+        Failure("failed", "exit_status", "smi on node7 failed"),
+    )  # fmt: skip
+    result = encode_line(capture_to_plain(Mask(KEY, ("node7",)).capture(capture, None)))
+    assert "maria" not in result
+    assert "node7" not in result
+
+
+def test_two_recordings_cannot_be_compared() -> None:
+    output = Output(text="Serial Number: IT24HMDA9FAA")
+    capture = Capture("any", "any", Library("any"), (output,))
+    one, other = (Mask(key, ()).capture(capture, None).outputs for key in (b"one", b"other"))
+    assert one != other
+
+
+def test_short_values_keep_apart() -> None:
+    text = "".join(f"Serial Number: {number}\n" for number in (11, 12, 13, 14, 15, 16, 17, 18, 19))
+    assert len(set(masked_text(text).splitlines())) == 9
+
+
+def _cases() -> Iterable[object]:
+    for case in own_cases():
+        yield pytest.param(case, id=case.id)
+    for path in shared_files():
+        yield pytest.param(path, id=f"shared/{path.parent.name}/{path.stem}")
+
+
+def _captures(case: Case, parser: Parser) -> list[Capture]:
+    return case.captures(parser) if isinstance(case, Case) else [text_capture(parser, shared_text(case))]
+
+
+@pytest.mark.parametrize("case", list(_cases()))
+def test_a_masked_capture_has_the_same_readings_and_no_identity(case: Case) -> None:
+    """Each capture that there is, read by the parser that it belongs to."""
+    name = case.tool if isinstance(case, Case) else case.parent.name
+    parsers = [PARSERS[name]] if name in PARSERS else list(PARSERS.values())
+    for parser in parsers:
+        mask = Mask(KEY, (HOST,))
+        for capture in _captures(case, parser):
+            before = parser.parse(capture)
+            hidden = mask.capture(capture, before)
+            _compare(before, parser.parse(hidden), encode_line(capture_to_plain(hidden)))
+
+
+def _compare(before: Report, after: Report, line: str) -> None:
+    assert after.outcome == before.outcome
+    assert after.readings == before.readings
+    assert len(after.problems) == len(before.problems)
+    assert [_place(device) for device in after.devices] == [_place(device) for device in before.devices]
+    for word in ("uuid", "serial"):
+        old = [getattr(device, word) for device in before.devices]
+        new = [getattr(device, word) for device in after.devices]
+        assert [old.index(each) for each in old] == [new.index(each) for each in new]
+        for each in old:
+            if each and len(each) > 5 and re.search(r"[1-9]", each):
+                assert each not in line
+
+
+def _place(device: object) -> tuple[object, ...]:
+    return tuple(getattr(device, word) for word in ("vendor", "index", "model", "bus_id", "partition", "parent", "up"))
