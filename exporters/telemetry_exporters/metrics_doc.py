@@ -25,7 +25,7 @@ a test keeps it true.
   `power_kind`, firmware versions …) is on `accelerator_info`; what is unknown has no label there.
   `simulated="true"` marks devices that do not exist, `model_now` a model that was learnt later.
 - A reading that could not be taken has no series. It is never 0, -1 or NaN; the JSON document says why.
-- A lost device has `accelerator_up` 0 and `accelerator_info`, and nothing else.
+- A lost device has `accelerator_up` 0, `accelerator_info` and the counts of its events, and nothing else.
 - A metric's values are plausible within its range; a value outside is left out as `implausible`.
 - In JSON (`/api/v1/snapshot`, `telemetry snapshot --format json`) a metric is called by its JSON key; with a label of
   its own it is an object keyed by the label's words.

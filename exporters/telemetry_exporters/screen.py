@@ -33,6 +33,8 @@ from telemetry_parsers.model import (
 
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
 NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
+# Counted by us, so true of a lost device too: what took it away may have been told together with its loss.
+_AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds"})
 # What exporters make themselves, from a device's presence and from the sources' health.
 MADE_HERE = frozenset(
     {"up", "info", "telemetry_devices"} | {name for name in OWN_LABELS if name.startswith("telemetry_source_")}
@@ -96,7 +98,7 @@ def _is_well_formed(metric: Metric) -> bool:
 
 
 def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Screened:
-    """The snapshot with clean texts and without what cannot be shown; lost devices keep no readings."""
+    """The snapshot with clean texts and without what cannot be shown; of lost devices only their events stay."""
     metrics = usable_metrics(extra)
     of_device, of_host = _Judge("device", metrics), _Judge("host", metrics)
     dropped: list[Dropped] = []
@@ -144,7 +146,9 @@ def _name(device: MergedDevice) -> str:
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
     """The device with clean texts of its own; its readings are looked at later on."""
-    kept = () if device.up is False else device.readings
+    kept = device.readings
+    if device.up is False:
+        kept = tuple(reading for reading in kept if reading.metric in _AFTER_LOSS)
     if not _is_clean(device):
         return replace(cleaned(replace(device, readings=())), readings=kept)
     return device if kept is device.readings else replace(device, readings=kept)

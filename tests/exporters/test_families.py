@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -53,9 +52,11 @@ def test_presence_and_info_live_alike(up, presence, has_info):
     assert len(series_of(snapshot, "accelerator_info")) == has_info
 
 
-def test_a_lost_device_shows_that_it_is_lost_and_who_it_is_and_nothing_else():
-    snapshot = kit.snapshot(replace(kit.full_device(), up=False))
-    assert names_of(snapshot) == ["accelerator_info", "accelerator_up"]
+def test_a_lost_device_shows_that_it_is_lost_and_who_it_is_and_what_happened_to_it_and_no_reading():
+    happened = (kit.reading("events_total", 1.0, "79"), kit.reading("event_last_timestamp_seconds", 1.7e9, "79"))
+    snapshot = kit.snapshot(kit.device(0, kit.reading("power_watts", 112.5), *happened, up=False))
+    events = ["accelerator_events_total", "accelerator_event_last_timestamp_seconds"]
+    assert names_of(snapshot) == ["accelerator_info", "accelerator_up", *events]
 
 
 def test_a_device_that_nobody_lists_keeps_what_was_read_of_it():
@@ -289,7 +290,7 @@ def test_of_any_snapshot_no_series_comes_twice_and_labels_are_those_of_the_catal
 
 @given(kit.snapshots())
 @settings(max_examples=40, deadline=None)
-def test_of_any_snapshot_every_reading_that_is_a_number_of_a_device_that_is_not_lost_is_shown(snapshot):
+def test_of_any_snapshot_every_reading_that_is_a_number_is_shown_but_of_a_lost_device_only_its_events(snapshot):
     shown = {
         (family.metric.key, series[0].labels[:4], series[1], series[2])
         for family in families(snapshot)
@@ -302,4 +303,5 @@ def test_of_any_snapshot_every_reading_that_is_a_number_of_a_device_that_is_not_
         for reading in device.readings:
             if all(text.isprintable() for text in (device.vendor, device.id, device.device, device.model)):
                 is_shown = (reading.metric, identity_labels(device), reading.label, reading.value) in shown
-                assert is_shown == (device.up is not False and not isinstance(reading.value, Absent))
+                may_be = device.up is not False or reading.metric in ("events_total", "event_last_timestamp_seconds")
+                assert is_shown == (may_be and not isinstance(reading.value, Absent))

@@ -40,7 +40,10 @@ class Bench:
         self.captured: list[Capture] = []
         reader = CommandReader("acme-smi", folder / "locks", environment=self.tools.environment)
         parser = SourceParser("acme-smi", "acme", ("power_watts",), (self.poll,), parse)
-        self.source = Source(parser, {"readings": reader}, settings, lambda _vendor: pci, Clock(), self.captured.append)
+        self.source = Source(parser, {"readings": reader}, settings, lambda _vendor: pci, Clock(), self._keep)
+
+    def _keep(self, capture, report):
+        self.captured.append(capture)
 
     def ask(self, limit_seconds=math.inf):
         return self.source.ask(self.poll, Targets(), limit_seconds)

@@ -215,9 +215,10 @@ class Poller:
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
 
     def _look_closer(self, source: Source, poll: Poll) -> None:
-        """Run the source's rarer polls now: its devices have changed."""
+        """Run the source's rarer polls now: its devices have changed. At the start each comes for the first time anyway."""
         for other in source.parser.polls:
-            if other.tier != "fast" and other.name != poll.name:
+            has_come = self._store.health_of((source.name, other.name)) is not None
+            if other.tier != "fast" and other.name != poll.name and has_come:
                 self._ask_now(source.name, other)
 
     def _wake_attached(self, vendor: str) -> None:

@@ -13,7 +13,7 @@ FORGET_AFTER_SECONDS = 7 * 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class DeviceEvent:
-    """What became of a device: `lost`, `returned` or `removed` (a partition that was taken away)."""
+    """What became of a device: `appeared`, `lost`, `returned` or `removed` (a partition that was taken away)."""
 
     id: str
     what: str
@@ -55,7 +55,7 @@ def update(
     seen = {item.identity.id: _seen(item) for item in named}
     before: Mapping[str, Identity] = {identity.id: identity for identity in identities}
     after = dict(seen)
-    events = []
+    events = [DeviceEvent(new, "appeared") for new in seen if new not in before]
     for known_id, identity in before.items():
         was_lost = identity.lost_since is not None
         if known_id in seen:
