@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +49,13 @@ class ToolFolder:
     def pids(self, name: str) -> list[int]:
         """The process id of each start of a tool, in order."""
         return [int(line.partition(" ")[0]) for line in self._started(name)]
+
+    def end(self, name: str) -> None:
+        """Kill what runs of a tool."""
+        for pid in self.pids(name):
+            with suppress(OSError):  # it has ended
+                if str(self.folder / name).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
 
     def prints(self, name: str, stdout: str | bytes, *, stderr: str | bytes = "", status: int = 0) -> Path:
         """A tool that prints the same at every call."""

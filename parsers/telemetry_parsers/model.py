@@ -392,9 +392,9 @@ class Identity:
 class MergeState:
     """What merge remembers from one snapshot to the next.
 
-    `learnt` maps (vendor, index space, index) to a bus address; `counters` pins (id, metric, label) to a source.
+    `learnt` maps (vendor, index space) and index to address and uuid; `counters` pins (id, metric, label) to a source.
     """
 
     identities: tuple[Identity, ...] = ()
-    learnt: Mapping[tuple[str, str, int], str] = field(default_factory=dict)
+    learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)

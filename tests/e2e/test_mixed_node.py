@@ -107,5 +107,6 @@ def test_what_breaks_at_each_vendor_in_turn_stays_there(tmp_path: Path, fault: s
                 other: devices for other, devices in before.items() if other != vendor
             }, vendor
             tools.prints(tool, text_of(source, name))
+            tools.end(tool)  # hy-smi is not killed at its deadline: here the driver lets it go at last
             running.until_state(source, "ok")
             running.until(lambda vendor=vendor: shown(running).get(vendor) == before[vendor])

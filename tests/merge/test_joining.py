@@ -59,6 +59,63 @@ def test_index_joins_once_its_space_was_learnt():
     assert {device.bus_id: numbers(device)["power_watts"] for device in merged.devices} == {BUS1: 50.0, BUS0: 60.0}
 
 
+def _numbered(*fans, taken=0.0, space="tool"):
+    """A tool's table: numbers and readings, no addresses."""
+    return told("tool", [(card(n), {"fan_ratio": fan}) for n, fan in enumerate(fans)], taken=taken, space=space)
+
+
+def _identities(*devices, taken=0.0, space="tool"):
+    """The tool's list of who they are, asked rarely."""
+    return told(
+        "tool", [(device, {}) for device in devices], poll="identity", taken=taken, life=900, interval=300, space=space
+    )
+
+
+@pytest.mark.parametrize("space", ["tool", ""])
+@pytest.mark.parametrize("who", [{"bus_id": (BUS0, BUS1)}, {"uuid": (UUID0, UUID1)}], ids=["by address", "by uuid"])
+def test_a_failed_inventory_makes_no_other_devices_of_those_that_it_told(who, space):
+    """The identity poll fails: the same numbers are still the same cards."""
+    ((word, names),) = who.items()
+    first, second = (card(n, **{word: name}) for n, name in enumerate(names))
+    node = Node()
+    before = node.see(_numbered(0.5, 0.6, space=space), _identities(first, second, space=space))
+    after = node.see(_numbered(0.5, 0.7, taken=5.0, space=space), now=6.0)
+    assert [device.id for device in after.devices] == [device.id for device in before.devices] == list(names)
+    assert [numbers(device) for device in after.devices] == [{"fan_ratio": 0.5}, {"fan_ratio": 0.7}]
+    assert after.events == ()
+
+
+def test_a_tool_that_numbers_the_rest_anew_is_not_believed_before_it_said_who_they_are():
+    """Card 0 of three is lost: the table's number 0 is the former number 1, and nobody may get its readings."""
+    buses = [f"0000:{n}a:00.0" for n in range(3)]
+    sysfs = told("sysfs", [(card(None, bus_id=bus), {"power_watts": 100.0}) for bus in buses], form="data")
+    node = Node()
+    node.see(sysfs, _numbered(0.1, 0.2, 0.3), _identities(*(card(n, bus_id=bus) for n, bus in enumerate(buses))))
+    left = told("sysfs", [(card(None, bus_id=bus), {"power_watts": 90.0}) for bus in buses[1:]], form="data", taken=5.0)
+    merged = node.see(left, _numbered(0.2, 0.3, taken=5.0), now=6.0)
+    assert [(d.bus_id, d.up, numbers(d)) for d in merged.devices] == [
+        (buses[0], False, {}),
+        (buses[1], True, {"power_watts": 90.0}),
+        (buses[2], True, {"power_watts": 90.0}),
+    ]
+    assert [(source, problem.where) for source, problem in merged.problems] == [("tool", "list of devices")]
+    anew = _identities(*(card(n, bus_id=bus) for n, bus in enumerate(buses[1:])), taken=6.0)
+    merged = node.see(left, _numbered(0.2, 0.3, taken=5.0), anew, now=7.0)
+    assert [numbers(d).get("fan_ratio") for d in merged.devices] == [None, 0.2, 0.3]
+    assert merged.problems == ()
+
+
+def test_whose_cards_nobody_can_tell_is_lost_is_not_said_of_any():
+    """The only source has other numbers than before: which card it lacks is not known until it says who is who."""
+    who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]
+    node = Node()
+    node.see(_numbered(0.1, 0.2), _identities(*who))
+    merged = node.see(_numbered(0.2, taken=5.0), _identities(*who), now=6.0)
+    assert (merged.devices, merged.events) == ((), ())
+    merged = node.see(_numbered(0.2, taken=5.0), _identities(card(0, uuid=UUID1), taken=6.0), now=7.0)
+    assert [(d.id, d.up, numbers(d)) for d in merged.devices] == [(UUID0, False, {}), (UUID1, True, {"fan_ratio": 0.2})]
+
+
 def test_no_domain_with_two_candidates_is_told_and_not_joined():
     """The same bus:device.function in two domains is ambiguous: no join, a problem."""
     sysfs = told(

@@ -111,6 +111,14 @@ def test_some_failures_end_all_of_the_sources_reports(verdict, left):
     assert node.ups() == left
 
 
+def test_a_tool_that_lists_nothing_takes_only_its_own_report_along_when_it_is_missing():
+    """Some polls of a source ask another tool, or the same one under one of its names only."""
+    node = Node()
+    node.put()
+    node.put(None, Verdict("missing"), replace(INVENTORY, lists_devices=False))
+    assert node.ups() == [True, True]
+
+
 def test_devices_wait_for_their_vendors_first_inventory():
     """Nothing new is named before every awaited poll of its vendor ended, or fifteen seconds."""
     node = Node()

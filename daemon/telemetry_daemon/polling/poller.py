@@ -22,7 +22,7 @@ from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.model import Failure, Poll
+from telemetry_parsers.model import Device, Failure, Poll, Report
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ class Poller:
         self._sources: dict[str, Source] = {}
         self._started: dict[tuple[str, str], float] = {}
         self._needs: dict[str, Need] = {}
+        self._listed: dict[tuple[str, str], tuple[Device, ...]] = {}
         self._releases = Releases(clock.monotonic)
         self._changes = ChangeLog()
         self._scheduler = BackgroundScheduler(
@@ -88,6 +89,7 @@ class Poller:
         for poll in source.parser.polls:
             self._scheduler.remove_job(_job_id(name, poll.name))
             self._started.pop((name, poll.name), None)
+            self._listed.pop((name, poll.name), None)
         source.close()
         self._scheduler.remove_executor(name, shutdown=False)
         self._store.remove_source(name)
@@ -177,7 +179,7 @@ class Poller:
         self._log(source, poll, answer, events)
         if answer.verdict.state == "ok":
             self._reconsider(source)
-        if events:
+        if events or self._lists_others(source, poll, answer.report):
             self._look_closer(source, poll)
         if poll.lists_devices and answer.verdict.state == "ok":
             self._wake_attached(source.parser.vendor)
@@ -213,6 +215,15 @@ class Poller:
         self._started.pop((name, poll.name), None)
         with suppress(JobLookupError):  # the source was removed meanwhile
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
+
+    def _lists_others(self, source: Source, poll: Poll, report: Report | None) -> bool:
+        """Whether a list names other devices than before: what a bare number stands for must then be learnt anew."""
+        if report is None or not poll.lists_devices:
+            return False
+        now = tuple(Device(d.vendor, d.index, uuid=d.uuid, bus_id=d.bus_id) for d in report.devices)
+        before = self._listed.get((source.name, poll.name), now)
+        self._listed[source.name, poll.name] = now
+        return now != before
 
     def _look_closer(self, source: Source, poll: Poll) -> None:
         """Run the source's rarer polls now: its devices have changed. At the start each comes for the first time anyway."""

@@ -132,7 +132,8 @@ class Store:
             known.healths[key] = health.attempt(source, poll, capture, verdict, interval, known.healths.get(key))
             known.cpu_seconds[source] = known.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             known.awaited.pop(key, None)
-            if verdict.state == "missing" or verdict.reason in health.ENDS_SOURCE:
+            # Without the tool that lists the devices there is nothing; one that only adds to it may have another name.
+            if (verdict.state == "missing" and poll.lists_devices) or verdict.reason in health.ENDS_SOURCE:
                 for other in [other for other in known.reports if other[0] == source]:
                     del known.reports[other]
             known.reports.pop(key, None)

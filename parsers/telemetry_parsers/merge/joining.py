@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.merge.seats import Seating
@@ -185,10 +185,9 @@ def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
 class _Joiner:
     """Groups found so far, by the keys under which the next sighting may belong to one."""
 
-    def __init__(self, found: Sequence[Sighting], learnt: Mapping[tuple[str, str, int], str]) -> None:
+    def __init__(self, found: Sequence[Sighting]) -> None:
         self.groups: list[Group] = []
         self.problems: list[tuple[str, Problem]] = []
-        self._learnt = learnt
         self._by_key: dict[tuple[str | None, ...], list[Group]] = {}
         self._uuid_count = Counter(
             (sighting.source, sighting.device.vendor, canonical_uuid(sighting.device.uuid)) for sighting in found
@@ -221,20 +220,11 @@ class _Joiner:
             ]
             if by_bus:
                 return by_bus
-        by_uuid = [
+        return [
             group
             for group in self._open(sighting, self._uuid_key(sighting))
             if not (group.device.bus_id and device.bus_id)
         ]
-        return by_uuid or self._by_learnt_index(sighting)
-
-    def _by_learnt_index(self, sighting: Sighting) -> list[Group]:
-        device = sighting.device
-        if device.bus_id or device.index is None or not sighting.index_space:
-            return []
-        bus_id = self._learnt.get((device.vendor, sighting.index_space, device.index))
-        found = self._open(sighting, self._bus_key(bus_id, device))
-        return [group for group in found if group.device.bus_id == bus_id]
 
     def _open(self, sighting: Sighting, key: tuple[str | None, ...] | None) -> list[Group]:
         """The groups under a key that have no sighting of this source yet."""
@@ -280,20 +270,9 @@ def _ambiguous(candidates: Sequence[Group]) -> str:
     return f"could be any of {names}, so it is shown as a device of its own"
 
 
-def join(found: Sequence[Sighting], learnt: Mapping[tuple[str, str, int], str]) -> Joined:
-    """The sightings grouped into devices: by bus address, else unique uuid, else a learnt index; never by serial."""
-    joiner = _Joiner(found, learnt)
+def join(found: Sequence[Sighting]) -> Joined:
+    """The sightings grouped into devices: by bus address, else unique uuid; never by serial."""
+    joiner = _Joiner(found)
     for sighting in found:
         joiner.take(sighting)
     return Joined(tuple(joiner.groups), tuple(joiner.problems))
-
-
-def learn(groups: Iterable[Group]) -> dict[tuple[str, str, int], str]:
-    """Which bus address each index of each index space stands for, as far as the groups tell."""
-    pairs = {}
-    for group in groups:
-        for sighting in group.sightings:
-            index = sighting.device.index
-            if group.device.bus_id and index is not None and sighting.index_space and group.device.partition is None:
-                pairs[(group.vendor, sighting.index_space, index)] = group.device.bus_id
-    return pairs

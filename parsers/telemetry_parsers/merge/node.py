@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from telemetry_parsers.merge import identity, joining, precedence, presence
+from telemetry_parsers.merge import identity, joining, memory, precedence, presence
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.precedence import Offered, ReadingKey
 from telemetry_parsers.merge.presence import DeviceEvent
@@ -51,10 +51,10 @@ def merge(
     """One picture of the node from every report that has not expired at `now` (monotonic)."""
     by_report = {(o.report.source, o.report.poll): o for o in reports if o.report.expires > now}
     fresh = tuple(known.report for known in by_report.values())
-    found = joining.sightings(fresh)
-    joined = joining.join(found, state.learnt)
+    recalled = memory.recall(joining.sightings(fresh), state.learnt)
+    joined = joining.join(recalled.sightings)
     named, nameless = identity.name(joined.groups, state.identities, pending_vendors)
-    listing_sources = {report.source for report in fresh if report.lists_devices}
+    listing_sources = {report.source for report in fresh if report.lists_devices}.difference(recalled.strangers)
     there = presence.update(state.identities, named, listing_sources, wall)
     counters = dict(state.counters)
     live, derived_problems = _live_devices(named, by_report, counters)
@@ -64,11 +64,16 @@ def merge(
         host=_host_readings(by_report.values()),
         state=MergeState(
             identities=there.identities,
-            learnt={**state.learnt, **joining.learn(joined.groups)},
+            learnt={**state.learnt, **memory.learn(joined.groups)},
             counters={pin: source for pin, source in counters.items() if pin[0] in remembered},
         ),
         valid_until=min((report.expires for report in fresh), default=math.inf),
-        problems=(*joined.problems, *derived_problems, *(_nameless_problem(group) for group in nameless)),
+        problems=(
+            *recalled.problems,
+            *joined.problems,
+            *derived_problems,
+            *(_nameless_problem(group) for group in nameless),
+        ),
         events=there.events,
         positions=_positions(fresh, named),
     )
