@@ -219,13 +219,44 @@ def test_a_recording_is_masked_unless_told_otherwise(config, tools, arguments, k
     assert "MTT S80" in out
 
 
-def test_doctor(config, tools):
-    """Each source with its state and what to do."""
-    status, out, _ = run("doctor", "--config", config, environment={"PATH": tools.search_path})
-    assert (status, "mthreads-gmi: missing" in out, "host: ok" in out) == (0, True, True)
-    tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n")
-    status, out, _ = run("doctor", "--config", config, environment={"PATH": tools.search_path})
-    assert (status, "mthreads-gmi: failed (driver_gone)" in out) == (2, True)
+def doctor(config, tools, *arguments):
+    """The exit status, and what is said of each source under its heading."""
+    status, out, _ = run("doctor", *arguments, "--config", config, environment={"PATH": tools.search_path})
+    head, *parts = out.split("\n\n")
+    return status, head, {part.partition(":")[0]: part.splitlines() for part in parts}
+
+
+def test_doctor_tells_of_what_is_here(config, tools):
+    """Where the tool is, what each poll took, what is absent and why; and in a line what is not here at all."""
+    tool = tools.prints("mthreads-gmi", TABLE)
+    status, head, told = doctor(config, tools)
+    assert (status, "accelerators on the PCI bus" in head) == (0, True)
+    assert told["mthreads-gmi"][0] == "mthreads-gmi: ok, version 1.14.0, 1 device"
+    assert told["mthreads-gmi"][1].split() == ["at", str(tool)]
+    polls = [line for line in told["mthreads-gmi"] if line.startswith("  poll     readings ok, ")]
+    assert [line.endswith("s of CPU") and ", 1 run, " in line for line in polls] == [True]
+    assert any(line.startswith("  absent   not_reported: ") for line in told["mthreads-gmi"])
+    assert "nvml" not in told
+    (rest,) = [part for part in told.values() if part[0].startswith("not here ")]
+    assert "nvml" in " ".join(rest)
+
+
+def test_doctor_tells_what_to_do(config, tools):
+    """A tool that fails, and one that is looked for in vain."""
+    tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n", status=1)
+    status, _, told = doctor(config, tools, "--source", "mthreads-gmi", "--source", "hy-smi", "--all")
+    assert (status, list(told)) == (2, ["hy-smi", "mthreads-gmi"])
+    assert told["mthreads-gmi"][0] == "mthreads-gmi: failed (driver_gone)"
+    assert any("driver not loaded" in line for line in told["mthreads-gmi"])
+    assert told["mthreads-gmi"][-1].split(maxsplit=2)[:2] == ["to", "do"]
+    assert "not found on PATH" in " ".join(told["hy-smi"])
+    assert "sources.hy-smi.path" in told["hy-smi"][-1]
+
+
+def test_doctor_knows_its_sources(config):
+    """A name that is none is told, with those that there are."""
+    status, out, error = run("doctor", "--source", "nvmll", "--config", config)
+    assert (status, out, "no source 'nvmll'" in error, "nvml, " in error) == (64, "", True, True)
 
 
 def test_metrics():

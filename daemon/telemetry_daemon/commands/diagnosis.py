@@ -1,0 +1,149 @@
+"""What `telemetry doctor` says of one source."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from telemetry_daemon.readers.tools import Whereabouts
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Absent, Capture, Command, Files, Health, Library, MergedDevice, SourceStatus
+
+_WIDTH = 120
+_OWN = "device-telemetry "
+# What to do about a state and reason; the state alone where the reason makes no difference.
+_REMEDIES = {
+    "disabled": "set sources.{source}.mode to use it",
+    "suspended": "nothing: sleeping cards are left alone (sources.{source}.wake_suspended changes that)",
+    "not_mine": "nothing: the tool of that name is another vendor's",
+    "stuck": "look for a process in state D (ps -eo pid,stat,cmd); the driver may have to be reset or the node restarted",
+    "no_devices": "nothing, if the node has no such card",
+    "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
+    "no_permission": "run as root, or add the user to the groups that own the device files (often video and render)",
+    "driver_gone": "load the vendor's driver (dmesg tells why it went)",
+    "library_mismatch": "restart after a driver upgrade, so that library and kernel module are of one version",
+    "not_understood": "send the output: telemetry record -o FILE",
+    "exit_status": "run the tool by hand and see what it says",
+    "too_much_output": "run the tool by hand and see what it says",
+    "killed": "look into the kernel log for the reason (out of memory?)",
+    "internal": "this is a bug of ours or of a plugin: report it",
+}
+_INSTALL: Mapping[type, str] = {
+    Command: "install the vendor's tool, or set sources.{source}.path",
+    Files: "load the vendor's driver, if the node has its cards",
+    Library: "install the vendor's driver with its library",
+}
+_COUNTED: Mapping[type, tuple[str, str]] = {Command: ("run", "runs"), Files: ("file", "files"), Library: ("", "")}
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A source, how it fared, and what its polls got."""
+
+    status: SourceStatus
+    parser: Parser
+    origin: str
+    configured_path: str
+    captures: Mapping[str, Capture]
+    devices: tuple[MergedDevice, ...]
+
+
+def lines(patient: Patient) -> Iterator[str]:
+    """All that there is to say of a source, a heading first."""
+    status = patient.status
+    yield _heading(patient)
+    if status.state not in ("missing", "disabled"):
+        yield from _where(patient)
+        for poll in status.polls:
+            yield from wrapped("  poll", _poll(poll, patient.captures.get(poll.poll)))
+    if status.state == "ok":
+        yield from _findings(patient)
+    else:
+        yield from wrapped("  it says", status.detail or "nothing")
+        yield from wrapped("  to do", _remedy(patient))
+
+
+def wrapped(word: str, text: str) -> Iterator[str]:
+    """A word and a text behind it, on as many lines as that takes."""
+    start = f"{word:<10} "
+    indent = " " * len(start)
+    yield from textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _findings(patient: Patient) -> Iterator[str]:
+    """What is not as it should be at a source that answers, and what it cannot tell."""
+    status = patient.status
+    for problem in status.problems:
+        yield from wrapped("  problem", f"{problem.where}: {problem.text}")
+    for reason, metrics in _absences(patient).items():
+        yield from wrapped("  absent", f"{reason}: {', '.join(metrics)}")
+    if status.unknown_fields:
+        yield from wrapped("  unknown", f"no table knows {', '.join(status.unknown_fields)}")
+
+
+def _heading(patient: Patient) -> str:
+    status = patient.status
+    seen = sum(any(r.source == status.source for r in device.readings) for device in patient.devices)
+    parts = [
+        f"{status.source}: {status.state}",
+        f"({status.reason})" if status.reason else "",
+        f"version {status.version}" if status.version else "",
+        f"{seen} device{'s' if seen != 1 else ''}" if seen else "",
+        "" if patient.origin.startswith(_OWN) else f"of {patient.origin}",
+    ]
+    state, *more = (part for part in (" ".join(filter(None, parts[:2])), *parts[2:]) if part)
+    return ", ".join((state, *more))
+
+
+def _where(patient: Patient) -> Iterator[str]:
+    """The path of each tool that the source asks, and whether we may run it."""
+    for name, folders in _tools(patient.parser).items():
+        place = Whereabouts(patient.status.source, patient.configured_path, os.environ.get("PATH", ""), folders)
+        tool = place.find(name)
+        if tool is not None:
+            mine = "" if os.access(tool.path, os.X_OK) else ", which we may not run"
+            yield from wrapped("  at", tool.path + mine)
+
+
+def _tools(parser: Parser) -> dict[str, tuple[str, ...]]:
+    return {
+        line[0]: poll.request.folders
+        for poll in parser.polls
+        if isinstance(poll.request, Command)
+        for line in poll.request.alternatives
+    }
+
+
+def _poll(health: Health, capture: Capture | None) -> str:
+    parts = [f"{health.poll} {health.state}{f' ({health.reason})' if health.reason else ''}", f"{health.seconds:.3f} s"]
+    if capture is not None:
+        one, many = _COUNTED[type(capture.request)]
+        number = len(capture.outputs)
+        parts += [f"{number} {one if number == 1 else many}"] if one and number else []
+        parts += [f"{capture.cpu_seconds:.3f} s of CPU"] if capture.cpu_seconds else []
+    return ", ".join(parts)
+
+
+def _remedy(patient: Patient) -> str:
+    status = patient.status
+    if status.state == "missing":
+        text = _INSTALL[type(patient.parser.polls[0].request)]
+    else:
+        text = _REMEDIES.get(status.reason or status.state, _REMEDIES.get(status.state, ""))
+    return text.format(source=status.source)
+
+
+def _absences(patient: Patient) -> dict[str, list[str]]:
+    """What the source could give and did not, by reason, once for all devices."""
+    found = {
+        (reading.value.value, f"{reading.metric} {reading.label}".strip())
+        for device in patient.devices
+        for reading in device.readings
+        if reading.source == patient.status.source and isinstance(reading.value, Absent)
+    }
+    reasons: dict[str, list[str]] = {}
+    for reason, metric in sorted(found):
+        reasons.setdefault(reason, []).append(metric)
+    return reasons
