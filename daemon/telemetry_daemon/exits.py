@@ -9,6 +9,8 @@ USAGE = 64
 BUG = 70
 UNAVAILABLE = 69
 OUTPUT = 74
+# The service manager shall start us anew: a driver was loaded after our start.
+RESTART = 75
 CONFIGURATION = 78
 
 

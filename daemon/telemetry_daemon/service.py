@@ -10,10 +10,12 @@ import platform
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from telemetry_daemon import control, log, systemd
+from telemetry_daemon import control, device_nodes, exits, log, systemd
 from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.control import ControlServer
+from telemetry_daemon.device_nodes import NodeWatch
 from telemetry_daemon.node import Node
 from telemetry_daemon.own_metrics import OwnMetrics
 from telemetry_daemon.polling.clock import ClockGuard
@@ -82,11 +84,13 @@ class Service:
                 "snapshot": self._snapshot,
             },
         )
+        self._nodes = NodeWatch(Path(self._settings.runtime_directory), clock.monotonic)
+        self._status = exits.OK
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
 
-    async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT. Raises WebError when it cannot listen."""
+    async def run(self) -> int:
+        """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
         await self._web.start()
         await self._start_control()
         self._install_signals()
@@ -94,6 +98,7 @@ class Service:
         self._poller.start(self._node.sources(self._settings))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
+        self._watch_nodes()
         textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot, self._metrics)
         if textfile.wanted:
             self._poller.every("textfile", self._settings.textfile_interval, textfile.run)
@@ -105,6 +110,7 @@ class Service:
             await self._serve_until_told()
         finally:
             await self._end()
+        return self._status
 
     async def _serve_until_told(self) -> None:
         """Serve until the stop event; raises what ended the serving before."""
@@ -148,6 +154,23 @@ class Service:
             task.add_done_callback(reloads.discard)
 
         loop.add_signal_handler(signal.SIGHUP, reload)
+
+    def _watch_nodes(self) -> None:
+        """Look for devices that the unit's allow-list lacks, where somebody would start us anew."""
+        if not device_nodes.under_systemd(os.environ):
+            return
+        loop = asyncio.get_running_loop()
+
+        def look() -> None:
+            denied = self._nodes.newly_denied()
+            if denied:
+                logger.warning(
+                    "devices came after our start and are not allowed; starting anew", extra={"nodes": denied}
+                )
+                self._status = exits.RESTART
+                loop.call_soon_threadsafe(self._stop.set)
+
+        self._poller.every("device nodes", device_nodes.LOOK_SECONDS, look)
 
     def _tell_own_metrics(self) -> None:
         self._own.tell_version()

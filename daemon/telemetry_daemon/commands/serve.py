@@ -53,11 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     start = Start(settings, reload_settings, remembers_devices=isinstance(node, RealNode))
     try:
-        asyncio.run(Service(start, node, clock).run())
+        status = asyncio.run(Service(start, node, clock).run())
     except WebError as error:
         raise CommandError(str(error), exits.CONFIGURATION) from None
-    leave(exits.OK)
-    return exits.OK
+    leave(status)
+    return status
 
 
 def _node(arguments: argparse.Namespace, loaded: Loaded, clock: Clock) -> Node:

@@ -87,9 +87,11 @@ class Source:
             report = self._parse(capture)
             self._on_capture(capture, report)
             capture = replace(capture, cpu_seconds=capture.cpu_seconds + self._worker_cpu_seconds() - before)
-            if report is None or report.outcome != "wrong_request" or not isinstance(reader, CommandReader):
+            if report is None or not isinstance(reader, CommandReader):
                 break
-            if not reader.reject(capture):
+            if report.outcome == "failed":
+                reader.reconsider(capture)
+            if report.outcome != "wrong_request" or not reader.reject(capture):
                 break
         return Answer(capture, self._cross_checked(poll, report, pci), judge(capture, report, pci.count))
 

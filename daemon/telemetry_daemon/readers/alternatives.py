@@ -1,12 +1,16 @@
-"""Which of a request's command lines a version of the tool understands, remembered until the tool's file changes."""
+"""Which of a request's command lines a version of the tool understands, remembered while it holds good."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from telemetry_daemon.readers.tools import Tool
 from telemetry_parsers.model import Command
+
+# What was taken for a refusal may have been a bad moment of the tool's: after so long the first line is tried again.
+_REMEMBERED_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +23,19 @@ class Choice:
 
 @dataclass(slots=True)
 class _Memory:
-    """What is known of one request: each line's tool, the first line not rejected, the line used last."""
+    """What is known of one request: each line's tool, the first line not rejected and until when, the line used last."""
 
     tools: tuple[Tool | None, ...]
     first: int = 0
+    until: float = 0.0
     used: int = 0
 
 
 class Alternatives:
     """The choice for each request of one source."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._memories: dict[Command, _Memory] = {}
 
     def choose(self, request: Command, find: Callable[[str], Tool | None]) -> Choice | None:
@@ -38,7 +44,7 @@ class Alternatives:
         found = {name: find(name) for name in names}
         tools = tuple(found[line[0]] for line in request.alternatives)
         memory = self._memories.get(request)
-        if memory is None or memory.tools != tools:
+        if memory is None or memory.tools != tools or (memory.first and self._clock() >= memory.until):
             memory = self._memories[request] = _Memory(tools)
         for position in range(memory.first, len(tools)):
             tool = tools[position]
@@ -54,4 +60,9 @@ class Alternatives:
             return False
         left = any(tool is not None for tool in memory.tools[memory.used + 1 :])
         memory.first = memory.used + 1 if left else 0
+        memory.until = self._clock() + _REMEMBERED_SECONDS
         return left
+
+    def forget(self, request: Command) -> None:
+        """Begin with the first line again."""
+        self._memories.pop(request, None)

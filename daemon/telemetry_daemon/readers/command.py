@@ -132,9 +132,15 @@ class CommandReader:
     def reject(self, capture: Capture) -> bool:
         """Say that this version of the tool did not know the capture's command line: True if another is left to try.
 
-        The choice is remembered until the tool's file changes. After the last line the first is tried again.
+        The choice is remembered until the tool's file changes, or for an hour. After the last line the first is tried
+        again.
         """
         return isinstance(capture.request, Command) and self._alternatives.reject(capture.request)
+
+    def reconsider(self, capture: Capture) -> None:
+        """Say that the line last used failed as well: what the lines before it said was no refusal, or may not be."""
+        if isinstance(capture.request, Command):
+            self._alternatives.forget(capture.request)
 
     def close(self) -> None:
         """End what runs, except what must not be killed; within a second, from any thread, as often as you like."""

@@ -1,0 +1,109 @@
+"""Device nodes that the service's allow-list keeps from us, since their driver was loaded after our start.
+
+systemd resolves `DeviceAllow=char-nvidia` and its like when it starts the unit: only a new start admits what came later.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+NODES = (
+    "/dev/nvidiactl",
+    "/dev/nvidia[0-9]*",
+    "/dev/dri/renderD*",
+    "/dev/kfd",
+    "/dev/mkfd",
+    "/dev/mtgpu*",
+    "/dev/davinci_manager",
+    "/dev/davinci[0-9]*",
+    "/dev/cambricon_ctl",
+    "/dev/cambricon_dev*",
+    "/dev/mxcd",
+    "/dev/iluvatar*",
+    "/dev/gcu*",
+    "/dev/xpuctrl",
+    "/dev/xpu[0-9]*",
+)
+LOOK_SECONDS = 60.0
+# A new start is no remedy for what the unit does not allow at all; so never more often than this, and once for each node.
+SHORTEST_LIFE_SECONDS = 600.0
+_MEMORY = "denied-nodes"
+
+
+def why_denied(path: str) -> int:
+    """The errno with which the kernel refuses the node, 0 where it does not.
+
+    The node is opened only once the kernel has said no: that answer comes before the driver, which would wake the card.
+    """
+    if os.access(path, os.R_OK):
+        return 0
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+def under_systemd(environment: Mapping[str, str]) -> bool:
+    """Whether a service manager started us, and will do so again."""
+    return "INVOCATION_ID" in environment and "NOTIFY_SOCKET" in environment
+
+
+class NodeWatch:
+    """Tells, once for each node, that it is there and kept from us."""
+
+    def __init__(
+        self,
+        memory_folder: Path,
+        monotonic: Callable[[], float],
+        patterns: Sequence[str] = NODES,
+        refusal: Callable[[str], int] = why_denied,
+    ) -> None:
+        self._memory = memory_folder / _MEMORY
+        self._monotonic = monotonic
+        self._patterns = patterns
+        self._refusal = refusal
+        self._born = monotonic()
+
+    def newly_denied(self) -> tuple[str, ...]:
+        """The nodes for which a new start is worth trying; remembered, so that each is told only once a boot."""
+        if self._monotonic() - self._born < SHORTEST_LIFE_SECONDS:
+            return ()
+        found = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  (the patterns are absolute)
+        # EACCES is a matter of groups, which a new start does not change; the allow-list says EPERM.
+        denied = {_key(path): path for path in found if self._refusal(path) == errno.EPERM}
+        known = self._remembered()
+        new = tuple(path for key, path in denied.items() if key not in known)
+        if new and not self._remember(known | denied.keys()):
+            return ()
+        return new
+
+    def _remembered(self) -> set[str]:
+        try:
+            return set(self._memory.read_text().splitlines())
+        except (OSError, UnicodeDecodeError):
+            return set()
+
+    def _remember(self, keys: set[str]) -> bool:
+        """Without a memory there would be no end of new starts."""
+        try:
+            self._memory.write_text("".join(f"{key}\n" for key in sorted(keys)))
+        except OSError as error:
+            log.warning("no memory of denied device nodes", extra={"path": self._memory, "error": error})
+            return False
+        return True
+
+
+def _key(path: str) -> str:
+    """The node and its number: a driver that is loaded anew may have got another one."""
+    try:
+        return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  (as the rest of this module, on texts)
+    except OSError:
+        return path

@@ -1,0 +1,87 @@
+"""A driver that is loaded after the service's start: systemd must start it anew, once, and not too soon."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.device_nodes import SHORTEST_LIFE_SECONDS, NodeWatch, under_systemd, why_denied
+
+
+class Machine:
+    """Nodes in a folder, and what the kernel says of them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.now = 100.0
+        self.refusals = {}
+
+    def add(self, name, refusal=errno.EPERM):
+        (self.folder / name).touch()
+        self.refusals[str(self.folder / name)] = refusal
+
+    def watch(self):
+        return NodeWatch(self.folder, lambda: self.now, (f"{self.folder}/nvidia*",), self.refusals.__getitem__)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"), [(errno.EPERM, ["nvidia0"]), (errno.EACCES, []), (errno.ENXIO, []), (0, [])]
+)
+def test_what_the_allow_list_refuses_is_told(machine, refusal, told):
+    machine.add("nvidia0", refusal)
+    watch = machine.watch()
+    machine.now += SHORTEST_LIFE_SECONDS
+    assert [Path(path).name for path in watch.newly_denied()] == told
+
+
+def test_not_soon_after_a_start(machine):
+    machine.add("nvidia0")
+    watch = machine.watch()
+    machine.now += SHORTEST_LIFE_SECONDS - 1
+    assert watch.newly_denied() == ()
+    machine.now += 1
+    assert len(watch.newly_denied()) == 1
+
+
+def test_each_node_once_over_new_starts(machine):
+    """What the unit does not allow at all costs one start; a node that comes later is worth another."""
+    machine.add("nvidia0")
+    first = machine.watch()
+    machine.now += SHORTEST_LIFE_SECONDS
+    assert len(first.newly_denied()) == 1
+    second = machine.watch()
+    machine.now += SHORTEST_LIFE_SECONDS
+    assert second.newly_denied() == ()
+    machine.add("nvidia1")
+    assert [Path(path).name for path in second.newly_denied()] == ["nvidia1"]
+
+
+def test_without_a_memory_nothing_is_told(tmp_path):
+    """Else there would be no end of new starts."""
+    machine = Machine(tmp_path)
+    machine.add("nvidia0")
+    watch = NodeWatch(tmp_path / "gone", lambda: machine.now, (f"{tmp_path}/nvidia*",), machine.refusals.__getitem__)
+    machine.now += SHORTEST_LIFE_SECONDS
+    assert watch.newly_denied() == ()
+
+
+def test_the_kernel_is_asked(tmp_path):
+    node = tmp_path / "node"
+    node.touch()
+    assert why_denied(str(node)) == 0
+    assert why_denied(str(tmp_path / "none")) == errno.ENOENT
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [({"INVOCATION_ID": "1", "NOTIFY_SOCKET": "/run/x"}, True), ({"INVOCATION_ID": "1"}, False), ({}, False)],
+)
+def test_only_a_service_manager_starts_anew(environment, told):
+    assert under_systemd(environment) is told
