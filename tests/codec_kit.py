@@ -58,6 +58,7 @@ requests = st.one_of(
     ),
     st.builds(Files, globs=lines, links=lines, binary=lines, skip_when=pairs),
     st.builds(Library, reader=texts, calls=lines),
+    st.builds(Library, reader=texts, calls=lines, module=texts.filter(bool), package=texts),
 )
 outputs = st.builds(
     Output, name=texts, target=texts, text=texts, stderr=texts, status=st.none() | whole_numbers, data=plain_data

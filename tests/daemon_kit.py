@@ -30,6 +30,7 @@ class Daemon:
     config: str = ""
     arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    prefix: Sequence[str] = ()  # what starts the command, such as prlimit with its limits
     process: subprocess.Popen[str] | None = None
     lines: list[str] = field(default_factory=list)
     address: str = ""
@@ -53,6 +54,7 @@ class Daemon:
         # A fixed port would survive in the configuration of a reload; 0 means another port at each start.
         self.process = subprocess.Popen(
             [
+                *self.prefix,
                 *COMMAND,
                 "serve",
                 "--config",

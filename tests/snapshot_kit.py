@@ -99,13 +99,13 @@ def full_device(number=0, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **fact
 
 def big_snapshot(devices, readings_each=60, seed=0):
     """As many devices with as many number readings each; the same for the same seed."""
-    words = [(metric, word) for metric in DEVICE_METRICS for word in _some_words(metric, 2)][:readings_each]
+    words = [(metric, word) for metric in DEVICE_METRICS for word in some_words(metric, 2)][:readings_each]
     return snapshot(
         *(
             device(
                 number,
                 *(
-                    reading(metric.key, _number_in_range(metric, 7 * number + place + seed), word)
+                    reading(metric.key, number_in_range(metric, 7 * number + place + seed), word)
                     for place, (metric, word) in enumerate(words)
                 ),
             )
@@ -115,11 +115,11 @@ def big_snapshot(devices, readings_each=60, seed=0):
     )
 
 
-def _some_words(metric: Metric, count):
+def some_words(metric: Metric, count):
     return metric.words[:count] or ("all",) if metric.label else ("",)
 
 
-def _number_in_range(metric: Metric, step):
+def number_in_range(metric: Metric, step):
     """A number as tools give them: whole bytes, degrees and hertz, ratios with two digits."""
     span = {"ratio": 0.01, "bytes": 1048576.0, "hertz": 1e6, "watts": 0.5}.get(metric.unit, 1.0)
     return min(max(metric.low, 0.0) + span * (step % 97), metric.high)

@@ -13,6 +13,7 @@ from typing import NoReturn, Protocol
 
 from telemetry_daemon import exits
 from telemetry_daemon.exits import CommandError
+from telemetry_exporters.text import clean
 
 # A command's module is imported only when it runs: `telemetry version` must not pay for the daemon.
 _COMMANDS = (
@@ -39,14 +40,18 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print one line and end with 64."""
-        command = self.prog
-        sys.stderr.write(f"{command}: {message}; see '{command} --help'\n")
+        _say(f"{message}; see '{self.prog} --help'", self.prog)
         sys.exit(exits.USAGE)
 
 
 def _overview() -> str:
     width = max(len(name) for name, _ in _COMMANDS)
     return "\n".join(f"  {name:<{width}}  {text}" for name, text in _COMMANDS)
+
+
+def commands() -> tuple[tuple[str, str], ...]:
+    """Each command's name and what it does, in the order in which they are shown."""
+    return _COMMANDS
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
@@ -91,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _dispatch(arguments)
         sys.stdout.flush()
     except CommandError as error:
-        sys.stderr.write(f"telemetry: {error}\n")
+        _say(str(error))
         return error.status
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; nothing more can be said to it.
@@ -103,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno not in _OUTPUT_ERRORS:
             return _bug(error)
         _discard_output()
-        sys.stderr.write(f"telemetry: cannot write the output: {error.strerror}; make room, or write it elsewhere\n")
+        _say(f"cannot write the output: {error.strerror}; make room, or write it elsewhere")
         return exits.OUTPUT
     except Exception as error:  # noqa: BLE001  # the last resort: a bug is told in one line, whole on request
         return _bug(error)
@@ -115,11 +120,17 @@ def _bug(error: Exception) -> int:
     if os.environ.get("TELEMETRY_DEBUG"):
         traceback.print_exception(error)
     where = traceback.extract_tb(error.__traceback__)[-1]
-    sys.stderr.write(
-        f"telemetry: a bug of ours: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
-        " set TELEMETRY_DEBUG=1 for the traceback and report it\n"
+    _say(
+        f"a bug of ours: {type(error).__name__}: {error} ({where.name}, line {where.lineno});"
+        " set TELEMETRY_DEBUG=1 for the traceback and report it"
     )
     return exits.BUG
+
+
+def _say(text: str, who: str = "telemetry") -> None:
+    """Tell an error; what it quotes, such as a file's name, must not steer the terminal."""
+    lines = (clean(line) for line in text.split("\n"))
+    sys.stderr.write(f"{who}: " + "\n".join(lines) + "\n")
 
 
 def _discard_output() -> None:

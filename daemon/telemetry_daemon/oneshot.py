@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 from telemetry_daemon.polling.source import Answer, Source
@@ -44,6 +45,7 @@ class OneShot:
         self._sources = sources
         self._clock = clock
         self._substitute = substitute
+        self._not_before: dict[str, float] = {}
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
         """One snapshot of all sources; what is not there in time has failed by timeout."""
@@ -70,12 +72,16 @@ class OneShot:
                 self._give_up(store, source, polls, timeout_seconds)
         return store.snapshot()
 
-    def prime(self, name: str) -> None:
-        """Ask one source and forget the answer: some figures are counted between two readings."""
+    def prime(self, name: str, gap_seconds: float) -> None:
+        """Ask one source and forget the answer: some figures are counted between two readings.
+
+        It is asked again no sooner than after the gap; meanwhile the others are.
+        """
         for source in self._sources:
             if source.name == name:
                 for poll in source.parser.polls:
                     source.ask(poll, Targets())
+                self._not_before[name] = self._clock.monotonic() + gap_seconds
 
     def close(self) -> None:
         """End whatever still runs."""
@@ -87,6 +93,7 @@ class OneShot:
     ) -> None:
         for thread in awaited:
             thread.join(max(0.0, until - self._clock.monotonic()))
+        time.sleep(max(0.0, min(until, self._not_before.get(source.name, 0.0)) - self._clock.monotonic()))
         for poll in polls:
             left = until - self._clock.monotonic()
             if left <= 0:

@@ -88,6 +88,7 @@ class Service:
         self._status = exits.OK
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
+        self._reload_waits = False
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
@@ -180,8 +181,12 @@ class Service:
         self._own.tell_pci(self._node.pci_counts())
 
     async def _reload_in_turn(self) -> None:
-        """One reload at a time, however fast the signals come."""
+        """One reload at a time, and one that waits: it will read what all signals until then were sent for."""
+        if self._reload_waits:
+            return
+        self._reload_waits = True
         async with self._reloading:
+            self._reload_waits = False
             await self._reload()
 
     async def _reload(self) -> None:

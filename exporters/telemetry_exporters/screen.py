@@ -181,12 +181,11 @@ class _Judge:
 
     def all_fit(self, readings: tuple[MergedReading, ...]) -> bool:
         """Whether none is to be left out: the quick way, since hardly ever one is."""
-        values = {(reading.metric, reading.label): reading.value for reading in readings}
-        total = sum([value for value in values.values() if not isinstance(value, Absent)])
-        if len(values) < len(readings) or not math.isfinite(total):
+        known = {(reading.metric, reading.label): reading for reading in readings}
+        total = sum([reading.value for reading in readings if not isinstance(reading.value, Absent)])
+        if len(known) < len(readings) or not math.isfinite(total):
             return False
-        fresh = values.keys() - self._fit
-        return not fresh or all(self._fits(reading) for reading in readings if (reading.metric, reading.label) in fresh)
+        return all(self._fits(known[key]) for key in known.keys() - self._fit)
 
     def _fits(self, reading: MergedReading) -> bool:
         fits = self.fault(reading) is None and reading.label.isprintable()

@@ -127,6 +127,8 @@ _LINKS = (
     _counter("link_transmit_bytes_total", "bytes", "Bytes sent over a link between devices.", "link"),
     _counter("link_crc_errors_total", "", "Checksum errors of a link between devices.", "link"),
     _counter("link_replay_errors_total", "", "Packets sent again over a link between devices.", "link"),
+    _counter("link_receive_errors_total", "", "Packets with errors received over a link between devices.", "link"),
+    _counter("link_transmit_errors_total", "", "Packets with errors sent over a link between devices.", "link"),
     _counter("link_recovery_errors_total", "", "Recoveries of a link between devices.", "link"),
 )
 _FAULTS = (

@@ -39,11 +39,9 @@ Reason = Literal[
 
 STATES: tuple[State, ...] = get_args(State)
 REASONS: tuple[Reason, ...] = get_args(Reason)
-# fmt: off
 VENDORS = (
     "nvidia", "amd", "hygon", "moorethreads", "ascend", "cambricon", "metax", "iluvatar", "enflame", "intel", "kunlunxin",
-)
-# fmt: on
+)  # fmt: skip
 
 
 class Absent(enum.Enum):
@@ -111,10 +109,12 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Ask the library reader of that name for these calls."""
+    """Ask the library reader of that name for these calls; `package` brings the Python `module` that it may need."""
 
     reader: str
     calls: tuple[str, ...] = ()
+    module: str = ""
+    package: str = ""
 
 
 Request = Command | Files | Library

@@ -81,7 +81,7 @@ def test_reload_changes_one_source_and_leaves_the_others(tmp_path):
         daemon.signal(signal.SIGHUP)
         daemon.until_state("host", "disabled")
         assert "telemetry_host_memory_total_bytes" not in daemon.page()
-        assert daemon.logged("source=mthreads-gmi") == 1
+        assert daemon.logged("source=mthreads-gmi poll=readings") == 1
 
 
 @pytest.mark.parametrize("step_seconds", [-3600.0, 30 * 86400.0], ids=["an hour back", "30 days forward"])

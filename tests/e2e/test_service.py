@@ -134,3 +134,11 @@ def test_a_plugin_that_hangs_costs_itself_only(tmp_path):
         assert daemon.source("host")["state"] == "ok"
         status, seconds = daemon.stop()
         assert (status, seconds < 3.0) == (0, True)
+
+
+def test_a_source_that_is_not_here_is_told_once(tmp_path):
+    """Not once for each of its polls, and not at every look."""
+    with Daemon(tmp_path, config="[sources.npu-smi]\ninterval = 0.3\n", environment={"PATH": str(tmp_path)}) as daemon:
+        daemon.until(lambda: daemon.logged("source=npu-smi") and daemon.get("/readyz")[0] == 200)
+        daemon.until(lambda: daemon.source("npu-smi")["state"] == "missing")
+        assert daemon.logged("source=npu-smi") == 1

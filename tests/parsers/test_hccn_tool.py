@@ -76,8 +76,16 @@ def test_what_other_commands_printed_between_is_left_out() -> None:
     assert told(report_on(text)) == {(1, "link_up", "roce"): 1.0}
 
 
-def test_counters_of_packets_with_errors_have_no_row_and_are_no_unknown_fields() -> None:
-    report = report_on("hccn_tool -i 5 -stat -g\npacket statistics:\nroce_rx_err_pkt_num:11\n")
+def test_packets_with_errors_are_counted_in_each_direction() -> None:
+    text = "hccn_tool -i 5 -stat -g\npacket statistics:\nroce_rx_err_pkt_num:11\nroce_tx_err_pkt_num:12\n"
+    assert told(report_on(text)) == {
+        (5, "link_receive_errors_total", "roce"): 11.0,
+        (5, "link_transmit_errors_total", "roce"): 12.0,
+    }
+
+
+def test_other_counters_have_no_row_and_are_no_unknown_fields() -> None:
+    report = report_on("hccn_tool -i 5 -stat -g\npacket statistics:\nroce_qp_status_err_num:11\n")
     assert (told(report), report.unknown_fields, [device.index for device in report.devices]) == ({}, (), [5])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from captures_kit import own_case, parse_file, text_capture
@@ -218,10 +220,54 @@ def test_a_readers_failure_is_no_text_to_parse() -> None:
     assert (report.outcome, report.reason, report.readings) == ("failed", "too_much_output", ())
 
 
-def test_the_poll_is_the_tool_without_flags() -> None:
-    (poll,) = PARSER.polls
-    assert poll.request.alternatives == (("mthreads-gmi",),)
-    assert (poll.name, poll.tier, poll.interval, poll.deadline) == ("readings", "fast", 15.0, 10.0)
+def test_the_query_is_asked_first_and_the_table_for_the_processes() -> None:
+    readings, processes = PARSER.polls
+    assert readings.request.alternatives == (
+        ("mthreads-gmi", "-q", "--json"),
+        ("mthreads-gmi", "-q"),
+        ("mthreads-gmi",),
+    )
+    assert (readings.name, readings.tier, readings.interval, readings.deadline) == ("readings", "fast", 15.0, 10.0)
+    assert processes.request.alternatives == (("mthreads-gmi",),)
+    assert (processes.tier, processes.interval, processes.lists_devices) == ("slow", 60.0, False)
+
+
+def test_the_poll_for_processes_tells_nothing_but_them() -> None:
+    _, poll = PARSER.polls
+    report = parse(Capture(PARSER.name, poll.name, poll.request, (Output("mthreads-gmi", text=BUSY, status=0),)))
+    assert {item.metric for item in report.readings} == {"processes"}
+    assert values(report, "processes") == [1.0, 1.0, 0.0, 2.0]
+    assert len(report.processes) == 4
+    assert report.facts == (("tool_version", "2.3.3"),)
+
+
+REFUSALS = {
+    "option": ("", "mthreads-gmi: unrecognized option '--json'\nTry 'mthreads-gmi --help'\n", 2),
+    "usage": ("Usage: mthreads-gmi [-q] [-i ID]\n  -q  query\n", "", 0),
+    "argument": ("Error: Invalid argument: --json\n", "", 1),
+    "words": ("what is --json\n", "", 1),
+    "silence": ("", "", 0),
+    "status": ("", "", 255),
+    "broken": ('{"Driver Version": "2.7.0", "Attached GPUs": ', "", 0),
+}
+
+
+@pytest.mark.parametrize("asked", ["mthreads-gmi -q --json", "/usr/bin/mthreads-gmi -q", "mthreads-gmi"])
+@pytest.mark.parametrize(("stdout", "stderr", "status"), REFUSALS.values(), ids=REFUSALS)
+def test_what_is_no_answer_to_flags_may_be_their_refusal(asked: str, stdout: str, stderr: str, status: int) -> None:
+    report = parse(text_capture(PARSER, Output(asked, text=stdout, stderr=stderr, status=status)))
+    said = any(word in stdout.lower() + stderr for word in ("usage:", "invalid argument", "unrecognized option"))
+    assert report.outcome == ("wrong_request" if said or " -q" in asked else "failed")
+
+
+@pytest.mark.parametrize(
+    "case", ["error-driver", "error-mtml", "error-permission", "error-no-device", "table-cf-mpc-parent"]
+)
+def test_what_is_known_is_no_refusal(case: str) -> None:
+    output = parse_file(own_case("mthreads-gmi", case).path.read_text())
+    report = parse(text_capture(PARSER, replace(output, name="mthreads-gmi -q --json")))
+    assert report == parse(text_capture(PARSER, output))
+    assert report.outcome != "wrong_request"
 
 
 def test_process_headings_without_end_are_no_process_table() -> None:

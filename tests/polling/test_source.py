@@ -26,6 +26,8 @@ def parse(capture: Capture) -> Report:
         return Report("wrong_request")
     if text == "crash":
         raise KeyError(text)
+    if text == "broken":
+        return Report("failed", "not_understood")
     if text == "none":
         return Report("no_devices")
     return Report(devices=(Device("acme", 0),), readings=(reading(0, "power_watts", float(text)),))
@@ -74,6 +76,17 @@ def test_no_command_line_works(tmp_path):
     verdict = bench.ask().verdict
     assert (verdict.state, verdict.reason) == ("failed", "not_understood")
     assert bench.tools.calls("acme-smi") == ["--json", ""]
+
+
+def test_what_looked_like_a_refusal_and_was_none(tmp_path):
+    """When the last line fails too, the tool was ill and not old: the next poll begins with the first line again."""
+    bench = Bench(tmp_path)
+    spoken = tmp_path / "spoken"
+    bench.tools.script("acme-smi", f'[ -e {spoken} ] && exec echo 81.5\n[ "$*" ] && echo bad option || echo broken')
+    assert bench.ask().verdict.reason == "not_understood"
+    spoken.touch()
+    assert bench.ask().verdict.state == "ok"
+    assert bench.tools.calls("acme-smi") == ["--json", "", "--json"]
 
 
 def test_a_parser_that_raises(tmp_path, caplog):

@@ -12,8 +12,10 @@ import pytest
 
 from command_kit import NO_TARGETS, poll, read, tool
 from fake_tools import Answer, ToolFolder
+from telemetry_daemon.readers.alternatives import Alternatives
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.tools import Tool
 from telemetry_parsers.model import Capture, Command, Failure, Library, Output, Poll
 
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"
@@ -281,3 +283,30 @@ def test_a_request_that_names_no_command_fails(reader: CommandReader, request_: 
     capture = reader.read(Poll("readings", request_), NO_TARGETS)
     assert capture.failure is not None
     assert (capture.failure.state, capture.failure.reason) == ("failed", "internal")
+
+
+def test_a_line_that_failed_in_its_turn_makes_the_first_one_be_tried_again(
+    reader: CommandReader, tools: ToolFolder
+) -> None:
+    tools.prints("smi", TABLE)
+    request = Command((("smi", "--new"), ("smi", "--old")))
+    reader.reject(read(reader, request))
+    reader.reconsider(read(reader, request))
+    read(reader, request)
+    assert tools.calls("smi") == ["--new", "--old", "--new"]
+
+
+def test_a_choice_holds_for_an_hour() -> None:
+    now = [0.0]
+    request, tool = Command((("smi", "--new"), ("smi", "--old"))), Tool("smi", "/opt/smi")
+    alternatives = Alternatives(lambda: now[0])
+
+    def chosen_at(seconds: float) -> str:
+        now[0] = seconds
+        choice = alternatives.choose(request, lambda _name: tool)
+        assert choice is not None
+        return choice.line[1]
+
+    assert chosen_at(0.0) == "--new"
+    assert alternatives.reject(request)
+    assert [chosen_at(seconds) for seconds in (1.0, 3599.0, 3600.0, 3601.0)] == ["--old", "--old", "--new", "--new"]

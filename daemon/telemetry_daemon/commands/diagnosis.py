@@ -21,7 +21,10 @@ _REMEDIES = {
     "stuck": "look for a process in state D (ps -eo pid,stat,cmd); the driver may have to be reset or the node restarted",
     "no_devices": "nothing, if the node has no such card",
     "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
-    "no_permission": "run as root, or add the user to the groups that own the device files (often video and render)",
+    "no_permission": (
+        "what it says; if that is nothing, run as root, or add the user to the groups that own the device files "
+        "(often video and render)"
+    ),
     "driver_gone": "load the vendor's driver (dmesg tells why it went)",
     "library_mismatch": "restart after a driver upgrade, so that library and kernel module are of one version",
     "not_understood": "send the output: telemetry record -o FILE",
@@ -104,7 +107,7 @@ def _where(patient: Patient) -> Iterator[str]:
         tool = place.find(name)
         if tool is not None:
             mine = "" if os.access(tool.path, os.X_OK) else ", which we may not run"
-            yield from wrapped("  at", tool.path + mine)
+            yield from wrapped("  at", tool.path + (", which is not run as root" if tool.distrusted else mine))
 
 
 def _tools(parser: Parser) -> dict[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 from pathlib import Path
 
 from telemetry_daemon import exits, log
@@ -17,6 +18,8 @@ from telemetry_daemon.service import Service, Start, leave
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.errors import WebError
+
+logger = logging.getLogger(__name__)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     settings = load_in_child(inputs)
     log.setup(settings.log.level, settings.log.format)
     loaded = load(settings.plugin_paths)
+    for failure in loaded.failures:
+        facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
+        logger.warning("a plugin was not loaded", extra=facts)
     clock = Clock()
     node = _node(arguments, loaded, clock)
     known = {*node.names(), *(item.parser.name for item in loaded.parsers)}

@@ -10,10 +10,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_daemon import control, exits, log
+from telemetry_daemon import exits, log
 from telemetry_daemon.commands import forms, options
 from telemetry_daemon.commands.parse import find_parser
-from telemetry_daemon.control import ControlError
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute
@@ -28,7 +27,7 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail
 from telemetry_parsers.model import VENDORS, MergedDevice, Metric, Snapshot, Tier
 
-# psutil tells the CPU's load between two calls.
+# The CPU's load is counted between two readings.
 _HOST_GAP_SECONDS = 0.2
 _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 _BAD_STATES = frozenset({"failed", "stuck"})
@@ -83,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric], settings: Settings) -> int:
     tiers: Sequence[Tier] = ("inventory", "fast", "slow") if arguments.all else ("inventory", "fast")
     detail = Detail.EVERYTHING if arguments.all else Detail.BRIEF
-    prime_host(shot)
+    shot.prime("host", _HOST_GAP_SECONDS)
     while True:
         snapshot = _filtered(ranked(shot.read(tiers, arguments.timeout), settings.ranks), arguments)
         clear = _CLEAR_SCREEN if arguments.watch and sys.stdout.isatty() else ""
@@ -94,22 +93,18 @@ def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric
         time.sleep(arguments.watch)
 
 
-def prime_host(shot: OneShot) -> None:
-    """Have the host's CPU counted from here on, so that the snapshot has its load."""
-    shot.prime("host")
-    time.sleep(_HOST_GAP_SECONDS)
-
-
 def _from_daemon(settings: Settings) -> Substitute:
     """Takes the running daemon's readings of a tool that it keeps busy."""
 
     def substitute(source: Source, answer: Answer) -> Answer:
         if not toollock.is_busy(answer.capture.failure):
             return answer
+        from telemetry_daemon import control
+
         try:
             document = control.ask(control.path_in(settings.runtime_directory), "snapshot")
             report = report_of(document, source.name)
-        except (ControlError, NoSuchPartError) as error:
+        except (control.ControlError, NoSuchPartError) as error:
             logging.getLogger(__name__).info("a busy tool", extra={"source": source.name, "error": error})
             return answer
         capture = replace(answer.capture, failure=None)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
+
+from telemetry_daemon.trust import ROOT, stranger
 
 OWN_DISTRIBUTION = "device-telemetry"
 PARSERS_GROUP = "telemetry.parsers"
@@ -16,8 +17,6 @@ READERS_GROUP = "telemetry.readers"
 # What a module of a plugin folder calls its parser and, if it has one, its library reader.
 MODULE_PARSER = "PARSER"
 MODULE_READER = "READER"
-
-_ROOT = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +169,6 @@ def _is_module(file: Path) -> bool:
 def _unsafe(file: Path) -> str | None:
     """Who else could change what the daemon would run, with the remedy; None when nobody could."""
     try:
-        real = file.resolve(strict=True)
-        return next((text for place in (real, *real.parents) if (text := _writer(place, real)) is not None), None)
+        return stranger(file, (ROOT, os.geteuid()))
     except OSError as error:
         return f"cannot be read ({error.strerror}): mend or remove {file}"
-
-
-def _writer(place: Path, file: Path) -> str | None:
-    status = place.stat()
-    if status.st_uid not in (_ROOT, os.geteuid()):
-        return f"{place} belongs to user {status.st_uid}, who could change what runs here: chown root {place}"
-    # In a sticky folder further up, such as /tmp, nobody can replace what belongs to another.
-    sticky = bool(status.st_mode & stat.S_ISVTX) and place not in (file, file.parent)
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky:
-        return f"{place} can be written by others, who could change what runs here: chmod go-w {place}"
-    return None

@@ -22,7 +22,7 @@ from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.model import Device, Failure, Poll, Report
+from telemetry_parsers.model import Device, Failure, Poll, Report, State
 
 log = logging.getLogger(__name__)
 
@@ -246,8 +246,7 @@ class Poller:
         verdict = answer.verdict
         facts = {"source": source.name, "poll": poll.name, "state": verdict.state}
         if self._changes.changed((source.name, poll.name), (verdict.state, verdict.reason)):
-            bad = verdict.state in ("failed", "stuck")
-            level = logging.WARNING if bad else logging.INFO
+            level = self._level(source.name, verdict.state)
             log.log(level, "source changed state", extra={**facts, "reason": verdict.reason, "detail": verdict.detail})
         for event in events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
@@ -256,6 +255,13 @@ class Poller:
         for problem in problems:
             if self._changes.changed((source.name, poll.name, problem.where, problem.text), "told"):
                 log.warning("not understood", extra={**facts, "where": problem.where, "text": problem.text})
+
+    def _level(self, source: str, state: State) -> int:
+        """How loud a change of state is: a tool that is not here is told once for all polls, one that is off never."""
+        is_news = self._changes.changed(source, state)
+        if state in ("failed", "stuck"):
+            return logging.WARNING
+        return logging.DEBUG if state == "disabled" or (state == "missing" and not is_news) else logging.INFO
 
     def _on_event(self, event: JobEvent) -> None:
         source, _, poll = event.job_id.partition("/")

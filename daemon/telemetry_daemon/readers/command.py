@@ -215,15 +215,22 @@ class CommandReader:
         choice = self._alternatives.choose(request, whereabouts.find)
         if choice is None:
             raise _NoAnswerError(Failure("missing", None, whereabouts.missing(request.alternatives[0][0])))
+        if choice.tool.distrusted:
+            text = f"{choice.tool.path} is not run as root: {choice.tool.distrusted}"
+            raise _NoAnswerError(failed("no_permission", text))
         return choice
 
     def _take_lock(self, choice: Choice, attempt: _Attempt) -> HeldLock:
         try:
-            return self._locks.take(choice.tool.name, attempt.until, self._closing)
+            return self._locks.take(self._lock_name(choice), attempt.until, self._closing)
         except ToolBusyError as busy:
             raise _NoAnswerError(Failure("stuck", None, str(busy))) from busy
         except OSError as error:
             raise _NoAnswerError(failed("internal", f"{choice.tool.name}: no lock could be taken: {error}")) from error
+
+    def _lock_name(self, choice: Choice) -> str:
+        """The tool's name; two vendors may call theirs alike, so one at a configured place has a lock of its own."""
+        return f"{self._source}-{choice.tool.name}" if self._path else choice.tool.name
 
     def _task(self, request: Command, choice: Choice, target: str, line: tuple[str, ...], lock: HeldLock) -> _Task:
         inherited = () if lock.descriptor is None else (lock.descriptor,)

@@ -1,4 +1,7 @@
-"""Where a tool is: the configured path, or PATH and then the vendor's usual folders; and whether it has changed."""
+"""Where a tool is: the configured path, or PATH and then the vendor's usual folders; and whether it has changed.
+
+As root, a tool is run only from where root alone can put it: its file, the folders above it and every link on the way.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,22 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from telemetry_daemon.trust import ROOT, stranger
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool's file as it was found; equal as long as the file is the same."""
+    """A tool's file as it was found; equal as long as the file is the same.
+
+    `distrusted` says why it must not be run, and what to do; empty for one that may be.
+    """
 
     name: str
     path: str
     device: int = 0
     inode: int = 0
     modified_ns: int = 0
+    distrusted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +42,10 @@ class Whereabouts:
     folders: tuple[str, ...]
 
     def find(self, name: str) -> Tool | None:
-        """The tool's file; one that we may not execute is found all the same: running it tells why."""
+        """The tool's file; one that we may or must not execute is found all the same: trying to run it tells why."""
         found = [tool for tool in (_tool(name, place) for place in self._places(name)) if tool is not None]
-        return next((tool for tool in found if os.access(tool.path, os.X_OK)), found[0] if found else None)
+        usable = (tool for tool in found if os.access(tool.path, os.X_OK) and not tool.distrusted)
+        return next(usable, found[0] if found else None)
 
     def missing(self, name: str) -> str:
         """Where the tool was looked for in vain, and what to do."""
@@ -69,4 +79,15 @@ def _tool(name: str, path: Path) -> Tool | None:
         return None
     if not stat.S_ISREG(found.st_mode):
         return None
-    return Tool(name, str(path), found.st_dev, found.st_ino, found.st_mtime_ns)
+    return Tool(name, str(path), found.st_dev, found.st_ino, found.st_mtime_ns, _distrusted(path))
+
+
+def _distrusted(path: Path) -> str:
+    """Who could have root run something else; others run what they could run by hand anyway."""
+    if os.geteuid() != ROOT:
+        return ""
+    try:
+        # Some installers leave folders that root's own group may write to.
+        return stranger(path, (ROOT,), (ROOT,)) or ""
+    except OSError as error:
+        return f"the way to {path} cannot be followed: {error.strerror or error}"

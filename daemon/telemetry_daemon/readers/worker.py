@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from types import MappingProxyType
 
 from telemetry_daemon.readers.base import Targets
@@ -60,7 +61,7 @@ class WorkerStuckError(WorkerError):
 
 
 class WorkerDiedError(WorkerError):
-    """The worker ended during the call, could not be started, or waits before it is started again."""
+    """The worker ended during the call, or could not be started."""
 
     reason: Reason | None = "killed"
 
@@ -104,6 +105,7 @@ class Worker:
         self._crashes = 0
         self._started = self._not_before = clock()
         self._trouble = ""
+        self._trouble_kind: type[WorkerError] = WorkerDiedError
         self._cpu_seconds = 0.0
 
     @property
@@ -184,12 +186,12 @@ class Worker:
     def _start(self) -> Link:
         wait_seconds = self._not_before - self._clock()
         if wait_seconds > 0:
-            raise WorkerDiedError(f"{self.label}: {self._trouble}; started again in {wait_seconds:.0f} s")
+            raise self._trouble_kind(f"{self.label}: {self._trouble}; started again in {wait_seconds:.0f} s")
         environment = {name: text for name, text in self._environment.items() if name not in NOT_FOR_CHILDREN}
         try:
             return Link(self.label, self._launcher, environment, self._interrupted)
         except (OSError, ValueError) as error:
-            self._back_off(f"the worker could not be started: {error}")
+            self._back_off(WorkerDiedError, f"the worker could not be started: {error}")
             raise WorkerDiedError(f"{self.label}: {self._trouble}") from None
 
     def _ask(self, link: Link, operation: str, payload: Plain, until: float) -> Plain:
@@ -232,7 +234,7 @@ class Worker:
     def _ended(self, link: Link, error: type[WorkerError], trouble: str) -> WorkerError:
         """End a worker that failed; the error to raise, which is another one when it does not end."""
         over = self._retire(link, link.end)
-        self._back_off(trouble or link.fate())
+        self._back_off(error, trouble or link.fate())
         if over:
             return error(f"{self.label}: {self._trouble}")
         return WorkerStuckError(f"{self.label}: {self._trouble}, and worker {link.pid} does not end even when killed")
@@ -251,9 +253,9 @@ class Worker:
             self._stuck = link
         return over
 
-    def _back_off(self, trouble: str) -> None:
+    def _back_off(self, kind: type[WorkerError], trouble: str) -> None:
         """1, 2, 4 … 60 s: a plugin that fails at once must not be started in a loop."""
-        self._trouble = trouble
+        self._trouble_kind, self._trouble = kind, trouble
         self._not_before = self._clock() + min(2.0**self._crashes, _LONGEST_BACK_OFF_SECONDS)
         self._crashes = min(self._crashes + 1, 10)
 
@@ -336,6 +338,10 @@ class WorkerReader:
             return Failure("failed", "killed", f"{self._source}: the reader is closed")
         if isinstance(request, Library) and request.reader not in self._worker.readers:
             return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
+        if isinstance(request, Library) and request.module and find_spec(request.module) is None:
+            # Without it a process could only say the same.
+            text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
+            return Failure("missing", None, text)
         if isinstance(request, Library) and self._missing is not None and self._clock() < self._look_again:
             return self._missing
         if isinstance(request, Files) and not is_there(request, self._root):

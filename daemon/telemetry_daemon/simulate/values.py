@@ -79,6 +79,7 @@ VALUES: Mapping[str, Callable[[CardState], Told]] = MappingProxyType(
     {
         "temperature_celsius": _temperatures,
         "temperature_margin_celsius": lambda card: float(round(card.model.slowdown_celsius - card.die)),
+        "temperature_slowdown_celsius": lambda card: {card.maker.sensors[0]: card.model.slowdown_celsius},
         "power_watts": lambda card: round(card.power, 1),
         "power_instant_watts": lambda card: round(card.power, 1),
         "power_cap_watts": lambda card: card.model.cap_watts,
@@ -93,6 +94,9 @@ VALUES: Mapping[str, Callable[[CardState], Told]] = MappingProxyType(
         "memory_reserved_bytes": lambda card: float(_MIB * card.model.memory_reserved_mib),
         "memory_activity_ratio": lambda card: round(0.6 * card.load, 2),
         "memory_bandwidth_ratio": lambda card: round(0.45 * card.load, 2),
+        "sm_active_ratio": lambda card: round(0.92 * card.load, 2),
+        "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
+        "tensor_active_ratio": lambda card: round(0.55 * card.load, 2),
         "engine_utilization_ratio": lambda card: {
             engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.maker.engines
         },

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from telemetry_daemon.log import ChangeLog
 from telemetry_parsers.codec.fields import CodecError, Fields, decode_line
 from telemetry_parsers.model import Identity, Plain
 
@@ -52,21 +53,25 @@ def save(path: Path, identities: Iterable[Identity]) -> None:
 
 
 class DeviceMemory:
-    """The file, written only when there is something new to remember; a failure to write is logged and no more."""
+    """The file, written only when there is something new to remember; a failure is logged once while it lasts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._changes = ChangeLog()
         self.identities = load(path)
 
     def keep(self, identities: tuple[Identity, ...]) -> None:
-        """Remember these."""
+        """Remember these; what could not be written is tried again when asked to keep the same."""
         if identities == self.identities:
             return
         try:
             save(self._path, identities)
         except OSError as error:
-            facts = {"path": str(self._path), "error": error}
-            log.warning("devices will not be remembered over a restart", extra=facts)
+            if self._changes.changed("file", error.errno):
+                facts = {"path": str(self._path), "error": error}
+                log.warning("devices will not be remembered over a restart", extra=facts)
+            return
+        self._changes.changed("file", None)
         self.identities = identities
 
 

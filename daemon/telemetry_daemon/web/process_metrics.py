@@ -39,9 +39,17 @@ class ProcessMetrics:
         self._process = psutil.Process()
 
     def render(self, syntax: Syntax) -> bytes:
-        """The families in that syntax; OpenMetrics without its end."""
+        """The families in that syntax; OpenMetrics without its end. What cannot be read is not there."""
         head = _HEADS[syntax]
         with self._process.oneshot():
-            return "".join(
-                f"{head(metric)}{metric.name} {float(read(self._process))}\n" for metric, read in _READ.items()
-            ).encode()
+            values = {metric: self._value(read) for metric, read in _READ.items()}
+        return "".join(
+            f"{head(metric)}{metric.name} {value}\n" for metric, value in values.items() if value is not None
+        ).encode()
+
+    def _value(self, read: Callable[[psutil.Process], float]) -> float | None:
+        """The number, None where /proc is not the kernel's, as in some containers: the page must not suffer for it."""
+        try:
+            return float(read(self._process))
+        except (OSError, psutil.Error, RuntimeError, LookupError, ValueError):
+            return None

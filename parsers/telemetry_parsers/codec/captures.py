@@ -66,6 +66,7 @@ _CAPTURE = _keys("schema source poll request outputs failure seconds cpu_seconds
 _COMMAND = _keys("kind alternatives env on_deadline per folders")
 _FILES = _keys("kind globs links binary skip_when")
 _LIBRARY = _keys("kind reader calls")
+_LIBRARY_AND_MODULE = _keys("kind reader calls module package")
 _OUTPUT = _keys("name target text stderr status data")
 _FAILURE = _keys("state reason text")
 _POLL = _keys("name request tier interval deadline lists_devices wakes")
@@ -176,7 +177,8 @@ def request_to_plain(request: Request) -> dict[str, Any]:
             "skip_when": [list(pair) for pair in request.skip_when],
         }
     if isinstance(request, Library):
-        return {"kind": "library", "reader": request.reader, "calls": list(request.calls)}
+        plain = {"kind": "library", "reader": request.reader, "calls": list(request.calls)}
+        return {**plain, "module": request.module, "package": request.package} if request.module else plain
     raise CodecError("request", f"expected a Command, Files or Library, found {type(request).__name__}")
 
 
@@ -188,9 +190,17 @@ def request_from_plain(plain: Plain, path: str = "") -> Request:
     if kind == "files":
         return _files(Fields(plain, path, _FILES))
     if kind == "library":
+        return _library(plain, path)
+    raise unexpected(f"{path}.kind" if path else "kind", "one of command files library", kind)
+
+
+def _library(plain: dict[str, Plain], path: str) -> Library:
+    """Most readers need no Python module, and nothing is written of none."""
+    if "module" not in plain:
         fields = Fields(plain, path, _LIBRARY)
         return Library(fields.text("reader"), fields.texts("calls"))
-    raise unexpected(f"{path}.kind" if path else "kind", "one of command files library", kind)
+    fields = Fields(plain, path, _LIBRARY_AND_MODULE)
+    return Library(fields.text("reader"), fields.texts("calls"), fields.text("module"), fields.text("package"))
 
 
 def _command(fields: Fields) -> Command:

@@ -26,6 +26,8 @@ COUNTERS: Mapping[str, str] = MappingProxyType(
         "crc_error_sum": "link_crc_errors_total",
         "roce_new_pkt_rty_num": "link_replay_errors_total",
         "retry_req_sum": "link_replay_errors_total",
+        "roce_rx_err_pkt_num": "link_receive_errors_total",
+        "roce_tx_err_pkt_num": "link_transmit_errors_total",
         "mac_rx_total_oct_num": "link_receive_bytes_total",
         "mac_tx_total_oct_num": "link_transmit_bytes_total",
     }

@@ -69,23 +69,25 @@ def canonical_uuid(text: str | None) -> str | None:
 
 def combine(first: Device, second: Device) -> Device:
     """The first device with what only the second knows filled in."""
-    known = dict(second.facts)
-    known.update(first.facts)
+    facts = first.facts
+    if second.facts:
+        facts = tuple(sorted({**dict(second.facts), **dict(first.facts)}.items()))
     bus_id = first.bus_id
     if bus_id is None or (second.bus_id is not None and second.bus_id.endswith(bus_id)):
         bus_id = second.bus_id or bus_id
-    return replace(
-        first,
+    return Device(
+        vendor=first.vendor,
         index=second.index if first.index is None else first.index,
         model=first.model or second.model,
         uuid=first.uuid or second.uuid,
         bus_id=bus_id,
         partition=second.partition if first.partition is None else first.partition,
+        parent=first.parent,
         serial=first.serial or second.serial,
         driver=first.driver or second.driver,
         up=first.up or second.up,
         simulated=first.simulated or second.simulated,
-        facts=tuple(sorted(known.items())),
+        facts=facts,
     )
 
 
@@ -95,22 +97,36 @@ def repeats_an_index(devices: Sequence[Device]) -> bool:
     return len(set(told)) < len(told)
 
 
-def _slot(device: Device, *, by_partition: bool) -> tuple[int | None, str | None]:
-    return device.index, device.partition if by_partition else None
+class _Finder:
+    """Finds the devices of one report; of several that would do, the first."""
 
+    def __init__(self, devices: Sequence[Device], *, by_partition: bool) -> None:
+        self._by_partition = by_partition
+        self._by_bus: dict[tuple[str, str | None, str | None], int] = {}
+        self._by_slot: dict[tuple[str, int | None, str | None], list[int]] = {}
+        self._devices = devices
+        for position, device in enumerate(devices):
+            if device.bus_id:
+                self._by_bus.setdefault((device.vendor, device.bus_id, device.partition), position)
+            self._by_slot.setdefault((device.vendor, *self.slot(device)), []).append(position)
 
-def _find_in(report: SourceReport, device: Device, *, by_index: bool, by_partition: bool) -> int | None:
-    """The position of the device in another report of the same source."""
-    slot = _slot(device, by_partition=by_partition)
-    for position, other in enumerate(report.report.devices):
-        if device.vendor != other.vendor:
-            continue
-        if device.bus_id and other.bus_id:
-            if (device.bus_id, device.partition) == (other.bus_id, other.partition):
-                return position
-        elif by_index and device.index is not None and slot == _slot(other, by_partition=by_partition):
-            return position
-    return None
+    def slot(self, device: Device) -> tuple[int | None, str | None]:
+        """Index and, where that does not tell devices apart, partition."""
+        return device.index, device.partition if self._by_partition else None
+
+    def slots(self) -> set[tuple[int | None, str | None]]:
+        """The slots of all its devices."""
+        return {self.slot(device) for device in self._devices}
+
+    def find(self, device: Device, *, by_index: bool) -> int | None:
+        """The position of a device that another report of the same source tells."""
+        found = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
+        if not by_index or device.index is None:
+            return found
+        # An address tells more than an index: two that differ are two devices.
+        alike = self._by_slot.get((device.vendor, *self.slot(device)), ())
+        by_slot = next((each for each in alike if not (device.bus_id and self._devices[each].bus_id)), None)
+        return min((each for each in (found, by_slot) if each is not None), default=None)
 
 
 def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
@@ -120,9 +136,8 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
         return _attached(reports)
     newest = max(listings, key=lambda report: report.taken)
     by_partition = any(repeats_an_index(report.report.devices) for report in reports)
-    slots = {
-        id(report): {_slot(device, by_partition=by_partition) for device in report.report.devices} for report in reports
-    }
+    finders = {id(report): _Finder(report.report.devices, by_partition=by_partition) for report in reports}
+    slots = {key: finder.slots() for key, finder in finders.items()}
     # A lost card makes some tools number the rest anew: an index says something across two polls
     # only while both list the same indices.
     comparable = {id(report): slots[id(report)] == slots[id(newest)] for report in reports}
@@ -140,13 +155,13 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
             if seatings[id(report)].agrees_with(seats):
                 elsewhere = seatings[id(report)].find(listed, told_with=seats)
             else:
-                elsewhere = _find_in(report, device, by_index=by_index, by_partition=by_partition)
+                elsewhere = finders[id(report)].find(device, by_index=by_index)
             if elsewhere is not None:
                 parts.append((report, elsewhere))
                 other = report.report.devices[elsewhere]
                 if device.parent is None and other.parent is not None:
                     owner = report.report.devices[other.parent]
-                    parent = _find_in(newest, owner, by_index=by_index, by_partition=by_partition)
+                    parent = finders[id(newest)].find(owner, by_index=by_index)
                     device = replace(device, parent=parent)
                 device = combine(device, other)
         device = replace(device, up=listed.up)  # what an older poll saw says nothing of a card that was lost since

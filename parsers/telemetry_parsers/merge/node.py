@@ -131,11 +131,19 @@ def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDe
     facts = dict(device.facts)
     if known.power_kind is not None:
         facts["power_kind"] = known.power_kind
-    shown = _bare(known, device.index if device.index is not None else known.index)
-    return replace(
-        shown,
+    return MergedDevice(
+        vendor=known.vendor,
+        index=device.index if device.index is not None else known.index,
+        id=known.id,
+        device=known.device,
+        model=known.model,
+        uuid=known.uuid,
+        bus_id=known.bus_id,
+        serial=known.serial,
         driver=device.driver,
         up=device.up,
+        parent=known.parent,
+        partition=known.partition,
         simulated=device.simulated,
         facts=tuple(sorted(facts.items())),
         readings=tuple(values.values()) if device.up else (),
@@ -144,24 +152,22 @@ def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDe
     )
 
 
-def _bare(known: Identity, index: int | None) -> MergedDevice:
+def _lost_device(known: Identity) -> MergedDevice:
     return MergedDevice(
         vendor=known.vendor,
-        index=index,
+        index=known.index,
         id=known.id,
         device=known.device,
         model=known.model,
         uuid=known.uuid,
         bus_id=known.bus_id,
         serial=known.serial,
+        up=False,
         parent=known.parent,
         partition=known.partition,
         simulated=known.simulated,
+        current_model=known.model or None,
     )
-
-
-def _lost_device(known: Identity) -> MergedDevice:
-    return replace(_bare(known, known.index), up=False, current_model=known.model or None)
 
 
 def _processes(item: Named) -> tuple[Process, ...]:
@@ -178,9 +184,8 @@ def _host_readings(reports: Iterable[Offered]) -> tuple[MergedReading, ...]:
     """The newest reading of each metric of the host."""
     values: dict[ReadingKey, MergedReading] = {}
     for known in sorted(reports, key=lambda known: known.report.taken):
-        for offer in known.offers.get(None, ()):
-            if BY_KEY[offer.key[0]].scope == "host":
-                values[offer.key] = offer.reading
+        offers = known.offers.get(None, ())
+        values |= {key: reading for key, _, reading, _ in offers if BY_KEY[key[0]].scope == "host"}
     return tuple(values.values())
 
 

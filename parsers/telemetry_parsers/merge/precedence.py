@@ -9,7 +9,7 @@ from types import MappingProxyType
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.joining import FORM_RANK
 from telemetry_parsers.metrics import BY_KEY, in_range
-from telemetry_parsers.model import Absent, MergedReading, Metric, Reading, SourceReport, Value
+from telemetry_parsers.model import Absent, MergedReading, Metric, SourceReport
 
 # Between absences the most telling one is shown.
 _TELLING = {
@@ -19,6 +19,7 @@ _TELLING = {
     Absent.NOT_SUPPORTED: 3,
     Absent.NOT_REPORTED: 4,
 }
+_NUMBER = -1
 # Presence and identity are decided by merge itself, never by a reading.
 _DECIDED_ELSEWHERE = frozenset({"info", "up"})
 _POWER = "power_watts"
@@ -27,14 +28,10 @@ _NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 ReadingKey = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A reading that a report offers; of several for one key the lowest rank wins."""
-
-    key: ReadingKey
-    rank: tuple[int, int, str, float]
-    reading: MergedReading
-    pinned: bool
+_Rank = tuple[int, int, str, float]
+# A reading that a report offers: what it is of, its rank (of several for one key the lowest wins), the reading, and
+# whether it is a counter's number. A plain tuple, since every poll makes hundreds of them.
+Offer = tuple[ReadingKey, _Rank, MergedReading, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,30 +48,24 @@ class Offered:
 def offered(report: SourceReport, extra: Mapping[str, Metric] = _NO_METRICS) -> Offered:
     """What a report offers; `extra` are metrics that plugins declare."""
     lists: dict[int | None, list[Offer]] = {}
+    form, source, taken, interval = FORM_RANK[report.report.form], report.source, report.taken, report.interval
     for reading in report.report.readings:
-        metric = BY_KEY.get(reading.metric) or extra.get(reading.metric)
-        if metric is not None and reading.metric not in _DECIDED_ELSEWHERE:
-            lists.setdefault(reading.device, []).append(_offer(report, reading, metric))
+        key = reading.metric
+        metric = BY_KEY.get(key) or extra.get(key)
+        if metric is None or key in _DECIDED_ELSEWHERE:
+            continue
+        value = in_range(metric, reading.value)
+        telling = _TELLING[value] if isinstance(value, Absent) else _NUMBER
+        merged = MergedReading(key, reading.label, value, source, taken, interval)
+        pinned = metric.kind == "counter" and telling == _NUMBER
+        offer = ((key, reading.label), (telling, form, source, -taken), merged, pinned)
+        lists.setdefault(reading.device, []).append(offer)
     return Offered(report, {position: tuple(offers) for position, offers in lists.items()})
 
 
-def _offer(report: SourceReport, reading: Reading, metric: Metric) -> Offer:
-    value = in_range(metric, reading.value)
-    merged = MergedReading(reading.metric, reading.label, value, report.source, report.taken, report.interval)
-    pinned = metric.kind == "counter" and not isinstance(value, Absent)
-    return Offer((reading.metric, reading.label), _rank(value, report), merged, pinned)
-
-
-def _rank(value: Value, report: SourceReport) -> tuple[int, int, str, float]:
-    telling = _TELLING[value] if isinstance(value, Absent) else -1
-    return telling, FORM_RANK[report.report.form], report.source, -report.taken
-
-
-def _offers(named: Named, by_report: Mapping[tuple[str, str], Offered]) -> Iterator[tuple[SourceReport, int, Offer]]:
+def _parts(named: Named) -> Iterator[tuple[SourceReport, int]]:
     for sighting in named.group.sightings:
-        for report, position in sighting.parts:
-            for offer in by_report[(report.source, report.poll)].offers.get(position, ()):
-                yield report, position, offer
+        yield from sighting.parts
 
 
 def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
@@ -91,16 +82,18 @@ def choose(
 ) -> dict[ReadingKey, MergedReading]:
     """The one reading of each metric and label of a device; `counters` pins each counter to its first source."""
     best: dict[ReadingKey, Offer] = {}
-    for report, position, offer in _offers(named, by_report):
-        known = best.get(offer.key)
-        if known is not None and known.rank <= offer.rank:
-            continue
-        if offer.pinned and counters.setdefault((named.identity.id, *offer.key), report.source) != report.source:
-            continue
-        if offer.key[0] == _POWER and _is_other_power(report, position, named):
-            continue
-        best[offer.key] = offer
-    return {key: offer.reading for key, offer in best.items()}
+    for report, position in _parts(named):
+        for offer in by_report[(report.source, report.poll)].offers.get(position, ()):
+            key, rank, _, pinned = offer
+            known = best.get(key)
+            if known is not None and known[1] <= rank:
+                continue
+            if pinned and counters.setdefault((named.identity.id, *key), report.source) != report.source:
+                continue
+            if key[0] == _POWER and _is_other_power(report, position, named):
+                continue
+            best[key] = offer
+    return {key: reading for key, (_, _, reading, _) in best.items()}
 
 
 class Absences:

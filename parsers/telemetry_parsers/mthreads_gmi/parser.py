@@ -12,11 +12,14 @@ from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Rea
 from telemetry_parsers.mthreads_gmi import keys, query, table
 from telemetry_parsers.mthreads_gmi.words import ERRORS, SILENT, TOOL, VENDOR, Answer
 from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
+from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
 
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
+# The only thing that the table tells and the query does not; all else of it would be older than the query's.
+_PROCESSES = "processes"
 _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 
@@ -26,10 +29,30 @@ def parse(capture: Capture) -> Report:
     if refusal is not None:
         return refusal
     reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", SILENT)]
-    return combine_reports(reports)
+    report = combine_reports(reports)
+    return _processes_of(report) if capture.poll == _PROCESSES else report
+
+
+def _processes_of(report: Report) -> Report:
+    """The report without what the poll `readings` tells more often."""
+    return replace(report, readings=tuple(item for item in report.readings if item.metric == _PROCESSES))
 
 
 def _one(output: Output) -> Report:
+    report = _read(output)
+    return replace(report, outcome="wrong_request", reason=None) if _is_refusal(report, output) else report
+
+
+def _is_refusal(report: Report, output: Output) -> bool:
+    """Whether a version may not know the flags that it was given: nothing tells how old ones say so.
+
+    What is no answer and no known failure is asked again with fewer flags; the bare table is never refused.
+    """
+    no_answer = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
+    return no_answer and bool(arguments_of(output.name, TOOL))
+
+
+def _read(output: Output) -> Report:
     count = output.text.count("\n") + output.stderr.count("\n")
     if count > MOST_LINES:
         return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
@@ -82,18 +105,15 @@ def _nothing(output: Output, found: Sequence[Line]) -> Report:
     return failed(reason, first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
 
 
+_FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin")
+
 PARSER = SourceParser(
     name=TOOL,
     vendor=VENDOR,
     gives=tuple(dict.fromkeys((*table.GIVES, *keys.GIVES))),
     polls=(
-        Poll(
-            name="readings",
-            request=Command(
-                alternatives=((TOOL,),),
-                folders=("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin"),
-            ),
-        ),
+        Poll("readings", Command(((TOOL, "-q", "--json"), (TOOL, "-q"), (TOOL,)), folders=_FOLDERS)),
+        Poll(_PROCESSES, Command(((TOOL,),), folders=_FOLDERS), tier="slow", interval=60.0, lists_devices=False),
     ),
     parse=parse,
 )

@@ -24,6 +24,15 @@ _ECC: Mapping[str, float] = MappingProxyType(
 _ANSWERS: Mapping[str, float] = MappingProxyType({"yes": 1.0, "no": 0.0})
 _STATE = re.compile(r"P([0-9]{1,2})\Z")
 
+_REFUSALS = (
+    "usage:",
+    "invalid argument",
+    "invalid parameter",
+    "unknown argument",
+    "unknown command",
+    "unsupported option",
+)
+
 ERRORS = (
     # Exit status 0; the vendor's own checker names a switched-off IOMMU as the usual cause.
     ErrorText("no mt gpu device found", "no_devices", None, "check that lspci shows the card and that the IOMMU is on"),
@@ -34,6 +43,8 @@ ERRORS = (
         "driver_gone",
         "wait a moment after a driver reload; otherwise load mtgpu and join the groups render and video",
     ),
+    # How a version that does not know a flag says so is nowhere documented: these are what such tools say.
+    *(ErrorText(words, "wrong_request", None, "this version wants other flags") for words in _REFUSALS),
 )
 SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"

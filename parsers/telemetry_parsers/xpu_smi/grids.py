@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed.page import Page
@@ -15,7 +15,7 @@ from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.xpu_smi import keys
 
 _BRACKETS = re.compile(r"[ \t]{0,4}\(([^()]{1,20})\)\Z")
-_ITEM = re.compile(r"[0-9]{1,2}\.[ \t]{1,4}(\S.{0,60})\Z")
+_ITEM = re.compile(r"([0-9]{1,2})\.[ \t]{1,4}(\S.{0,60})\Z")
 _RANGE = re.compile(r"([0-9.]{1,12})[ \t]{1,4}to[ \t]{1,4}([0-9.]{1,12})\Z")
 _THRESHOLD = re.compile(r"([0-9.]{1,12})[ \t]{1,8}Celsius Degree\Z")
 _ENGINE = re.compile(r"Engine [0-9]{1,3}: ([0-9.]{1,12})\Z")
@@ -32,6 +32,9 @@ class _Grid:
     device: int | None = None
     section: str = ""
     last: str = ""
+    item: str = ""
+    # What `health` says of each of a device's items, by their number.
+    states: dict[int, dict[str, str]] = field(default_factory=dict)
 
 
 def is_grid(lines: Sequence[Line]) -> bool:
@@ -55,6 +58,8 @@ def read_grid(lines: Sequence[Line], page: Page) -> None:
             _take_described(grid, cells, line)
         elif grid.device is not None:
             _take_labelled(grid, cells[0], cells[-1], line)
+    for device, states in grid.states.items():
+        _judge_health(page, device, states)
 
 
 def split_label(text: str) -> tuple[str, str]:
@@ -130,7 +135,7 @@ def _take_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
     """A line of `stats` (a label and its value) or of `health` (an item, then keys of its own)."""
     item = _ITEM.match(label)
     if item is not None:
-        grid.section = item[1].lower()
+        grid.item, grid.section = item[1], item[2].lower()
     if grid.section:
         _take_health(grid, text, line)
         return
@@ -165,5 +170,16 @@ def _take_health(grid: _Grid, text: str, line: Line) -> None:
     if target is not None and grid.device is not None:
         match = _THRESHOLD.match(value)
         grid.page.take(grid.device, (target,), match[1] if match else value, line.where)
-    elif name == "status" and value.lower() not in keys.HEALTHY:
-        grid.page.problems.append(Problem(line.where, f"{grid.section}: {quote(value)}"))
+    elif name == "status" and grid.device is not None:
+        grid.states.setdefault(grid.device, {})[grid.item] = value.lower()
+        if value.lower() not in keys.HEALTHY:
+            grid.page.problems.append(Problem(line.where, f"{grid.section}: {quote(value)}"))
+
+
+def _judge_health(page: Page, device: int, states: Mapping[str, str]) -> None:
+    """The worst state of the items once all are told: a text that is cut off would look healthier than the card is."""
+    told_of = [state for state in states.values() if state not in keys.NO_STATE]
+    if keys.HEALTH_ITEMS - set(states) or not told_of or not set(told_of) <= set(keys.STATES_WORST_FIRST):
+        return
+    worst = min(told_of, key=keys.STATES_WORST_FIRST.index)
+    page.take(device, (keys.HEALTH_STATE,), worst, "health")

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.table import Box
-from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric
+from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, health, identity, metric
 from telemetry_parsers.model import Absent
 
 TOOL = "xpu-smi"
@@ -145,6 +145,11 @@ HEALTH: Mapping[tuple[str, str], Target] = MappingProxyType(
     }
 )
 HEALTHY = frozenset({"ok", "unknown", "not supported", "n/a", ""})
+NO_STATE = frozenset({"not supported", "n/a", ""})
+STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
+HEALTH_STATE = health({state: state for state in STATES_WORST_FIRST})
+# Temperatures of core and memory, power, memory, Xe Link ports, frequency.
+HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
 # `discovery -j`.
 JSON_KEYS: Mapping[str, Target] = MappingProxyType(
     {

@@ -85,7 +85,7 @@ PARSER = SourceParser(
         "power_cap_max_watts", "energy_joules_total", "temperature_celsius", "temperature_slowdown_celsius",
         "temperature_shutdown_celsius", "fan_ratio", "clock_hertz", "clock_max_hertz", "memory_used_bytes",
         "memory_total_bytes", "memory_used_ratio", "memory_bandwidth_ratio", "ecc_enabled", "ecc_corrected_total",
-        "ecc_uncorrected_total", "pcie_link_generation_max", "pcie_link_width_max", "processes",
+        "ecc_uncorrected_total", "pcie_link_generation_max", "pcie_link_width_max", "health", "processes",
     ),
     polls=(
         Poll(
@@ -113,6 +113,13 @@ PARSER = SourceParser(
             ),
             tier="inventory",
             interval=300.0,
+            lists_devices=False,
+        ),
+        Poll(
+            name="health",
+            request=Command(alternatives=((TOOL, "health", "-l"),), folders=("/usr/bin",)),
+            tier="slow",
+            interval=60.0,
             lists_devices=False,
         ),
         Poll(

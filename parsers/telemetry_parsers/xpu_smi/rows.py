@@ -144,10 +144,11 @@ def _is_ps_head(line: Line) -> bool:
 
 
 def _split(line: Line) -> list[str]:
-    if line.text.count(",") > _LONGEST:
+    if line.text.count(",") > _LONGEST or len(line.text) > 4 * _LONGEST:
         return []
     try:
-        rows = list(csv.reader([line.text[: 4 * _LONGEST].replace("\x00", "")], skipinitialspace=True))
+        # Before Python 3.11 the module refuses NUL. It must not vanish either: what stood around it is no number.
+        rows = list(csv.reader([line.text.replace("\x00", "\ufffd")], skipinitialspace=True))
     except csv.Error:
         return []
     return [cell.strip() for cell in rows[0]] if rows else []

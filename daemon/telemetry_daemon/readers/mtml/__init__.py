@@ -1,0 +1,1 @@
+"""Reads Moore Threads' management library through the vendor's own binding, in a worker process of its own."""

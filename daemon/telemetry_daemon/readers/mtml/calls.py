@@ -1,0 +1,99 @@
+"""The calls of each tier as a table: what is asked of a card, and of its GPU, its memory and its video unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from telemetry_parsers.model import Plain
+
+# The handles below a card's own: what makes each, and what frees it.
+PARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "gpu": ("mtmlDeviceInitGpu", "mtmlDeviceFreeGpu"),
+        "memory": ("mtmlDeviceInitMemory", "mtmlDeviceFreeMemory"),
+        "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
+    }
+)
+_VOLATILE, _DRAM = 0, 1
+
+
+def _same(value: Any) -> Plain:
+    """A number or a text as it is, a pair as a list."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _members(*names: str) -> Callable[[Any], Plain]:
+    """The members of a structure as an object."""
+    return lambda found: {name: int(getattr(found, name)) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of pymtml with its arguments after the handle; `part` names the handle, empty for the card's own."""
+
+    key: str
+    function: str
+    part: str = ""
+    arguments: tuple[int, ...] = ()
+    plain: Callable[[Any], Plain] = field(default=_same)
+
+
+def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = _same) -> Call:
+    """The call `mtml<Part>Get<Name>`, kept under its part, name and arguments."""
+    owner = part.capitalize() or "Device"
+    key = ".".join((owner + name, *map(str, arguments)))
+    return Call(key, f"mtml{owner}Get{name}", part, arguments, plain)
+
+
+def _bus_id(pci: Any) -> str:
+    """`0000:1a:00.0`, from what the library prints as `00000000:1A:00.0`."""
+    domain, _, rest = str(pci.sbdf).partition(":")
+    return f"{int(domain, 16):04x}:{rest}".lower()
+
+
+_PCI = _members("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
+
+NAMES = (_call("", "Name"), _call("", "UUID"), _call("", "SerialNumber"), _call("", "PciInfo", plain=_bus_id))
+PROPERTY = _call("", "Property", plain=_members("virtRole", "mpcCap", "mpcType"))
+FAST = (
+    _call("", "PowerUsage"),
+    _call("gpu", "Utilization"),
+    _call("gpu", "Temperature"),
+    _call("gpu", "Clock"),
+    _call("memory", "Used"),
+    _call("memory", "Total"),
+    _call("memory", "Clock"),
+)
+SLOW = (
+    _call("", "PciInfo", plain=_PCI),
+    _call("vpu", "Utilization", plain=_members("encUtil", "decUtil")),
+    _call("vpu", "Clock"),
+    _call("memory", "EccMode"),
+    # Corrected and uncorrected, since the driver was loaded.
+    *(_call("memory", "EccErrorCounter", kind, _VOLATILE, _DRAM) for kind in (0, 1)),
+    _call("memory", "RetiredPagesCount", plain=_members("sbeCount", "dbeCount")),
+    _call("memory", "RetiredPagesPendingStatus"),
+)
+INVENTORY = (
+    _call("gpu", "MaxClock"),
+    _call("memory", "MaxClock"),
+    _call("vpu", "MaxClock"),
+    _call("", "MtBiosVersion"),
+    PROPERTY,
+)
+NUMBER_OF_FANS = Call("DeviceCountFan", "mtmlDeviceCountFan")
+NUMBER_OF_LINKS = _call("", "MtLinkSpec", plain=lambda found: int(found.linkNum))
+NUMBER_OF_INSTANCES = Call("DeviceCountMpcInstances", "mtmlDeviceCountMpcInstances")
+
+
+def fan_speed(fan: int) -> Call:
+    """The speed of one fan."""
+    return _call("", "FanSpeed", fan)
+
+
+def link_state(link: int) -> Call:
+    """The state of one MTLink."""
+    return _call("", "MtLinkState", link)

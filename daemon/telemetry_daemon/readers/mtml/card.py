@@ -1,0 +1,179 @@
+"""A card that answers, or an MPC instance of one: its handles, who it is, and what each tier asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from telemetry_daemon.readers.mtml import calls, codes
+from telemetry_daemon.readers.mtml.calls import Call
+from telemetry_daemon.readers.mtml.library import Mtml, Refused
+from telemetry_parsers.model import Plain
+
+_MOST_FANS = 16
+_MOST_LINKS = 64
+_MOST_INSTANCES = 64
+_MPC_PARENT = 1
+
+
+class CardLostError(Exception):
+    """This card does not answer any more."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"the card is lost (MTML error {code})")
+        self.code = code
+
+
+class SessionOverError(Exception):
+    """The library as a whole does not answer any more."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"MTML error {code}")
+        self.code = code
+
+
+class Card:
+    """A card from the moment it was found until it is lost or the session ends."""
+
+    def __init__(self, mtml: Mtml, index: int, handle: Any) -> None:
+        self._mtml = mtml
+        self._handles: dict[str, Any] = {"": handle}
+        self._off: dict[str, int] = {}
+        name, uuid, serial, bus_id = (self._value(call) for call in calls.NAMES)
+        self.known: dict[str, Plain] = {"index": index, "name": name, "uuid": uuid, "serial": serial, "bus_id": bus_id}
+        self._fans = self._count(calls.NUMBER_OF_FANS, _MOST_FANS)
+        self._links = self._count(calls.NUMBER_OF_LINKS, _MOST_LINKS)
+        self._instances = self._find_instances()
+
+    def read(self, tier: str) -> dict[str, Plain]:
+        """What this tier gives; CardLostError when the card does not answer any more."""
+        answers = {call.key: self._answer(call) for call in self._wanted(tier)}
+        errors = {_error_in(answer) for answer in answers.values()}
+        lost = codes.LOSES_CARD.intersection(code for code in errors if code is not None)
+        if lost and None not in errors:
+            raise CardLostError(min(lost))
+        return {**self.known, "calls": answers, "instances": [card.read(tier) for card in self._instances]}
+
+    def close(self) -> None:
+        """Free its handles."""
+        for card in self._instances:
+            card.free_parts()
+        self.free_parts()
+        self._mtml.call("mtmlLibraryFreeDevice", self._handles[""])
+
+    def free_parts(self) -> None:
+        """Free the handles below its own."""
+        for part, (_, free) in calls.PARTS.items():
+            handle = self._handles.pop(part, None)
+            if handle is not None:
+                self._mtml.call(free, handle)
+
+    def _wanted(self, tier: str) -> Iterable[Call]:
+        yield from _TIERS[tier]
+        if tier == "slow":
+            yield from map(calls.fan_speed, range(self._fans))
+            yield from map(calls.link_state, range(self._links))
+
+    def _answer(self, call: Call) -> Plain:
+        """The value that a call gives, or {"error": number}."""
+        code = self._off.get(call.key)
+        if code is not None:
+            return {"error": code}
+        handle = self._handle(call.part)
+        given = handle if isinstance(handle, Refused) else self._ask(call, handle)
+        if not isinstance(given, Refused):
+            return given
+        if given.code in codes.ENDS_SESSION:
+            raise SessionOverError(given.code)
+        if given.code in codes.SWITCHES_OFF:
+            self._off[call.key] = given.code
+        return {"error": given.code}
+
+    def _ask(self, call: Call, handle: Any) -> Any:
+        return self._mtml.call(call.function, handle, *call.arguments, plain=call.plain)
+
+    def _handle(self, part: str) -> Any:
+        """The handle of a part, made when it is first wanted; Refused when there is none."""
+        if part not in self._handles:
+            made = self._mtml.call(calls.PARTS[part][0], self._handles[""])
+            if isinstance(made, Refused):
+                return made
+            self._handles[part] = made
+        return self._handles[part]
+
+    def _value(self, call: Call) -> Plain:
+        answer = self._answer(call)
+        return None if _error_in(answer) is not None else answer
+
+    def _count(self, call: Call, most: int) -> int:
+        found = self._value(call)
+        return min(found, most) if isinstance(found, int) else 0
+
+    def _find_instances(self) -> list[Card]:
+        found = self._value(calls.PROPERTY)
+        if not isinstance(found, dict) or found["mpcType"] != _MPC_PARENT:
+            return []
+        return list(self._instances_of(self._count(calls.NUMBER_OF_INSTANCES, _MOST_INSTANCES)))
+
+    def _instances_of(self, number: int) -> Iterable[Card]:
+        for index in range(number):
+            handle = self._mtml.call("mtmlDeviceGetMpcInstanceByIndex", self._handles[""], index)
+            if not isinstance(handle, Refused):
+                yield Card(self._mtml, index, handle)
+
+
+_TIERS: dict[str, tuple[Call, ...]] = {"fast": calls.FAST, "slow": calls.SLOW, "inventory": calls.INVENTORY}
+TIERS = tuple(_TIERS)
+
+
+class Slot:
+    """The place of one card: the card while it answers, what is known of it while it does not."""
+
+    def __init__(self, mtml: Mtml, index: int, clock: Callable[[], float], pause_seconds: float) -> None:
+        self._mtml = mtml
+        self._index = index
+        self._clock = clock
+        self._pause_seconds = pause_seconds
+        self._card: Card | None = None
+        self._known: dict[str, Plain] = {"index": index}
+        self._code = 0
+        self._not_before = 0.0
+        self._find()
+
+    def read(self, tier: str) -> dict[str, Plain]:
+        """What this tier gives of the card, or who it was and the error that lost it."""
+        if self._card is None and self._clock() >= self._not_before:
+            self._find()
+        if self._card is not None:
+            try:
+                return self._card.read(tier)
+            except CardLostError as error:
+                self._lose(error.code)
+        return {**self._known, "lost": {"error": self._code}}
+
+    def close(self) -> None:
+        """Free the card's handles."""
+        if self._card is not None:
+            self._card.close()
+            self._card = None
+
+    def _find(self) -> None:
+        handle = self._mtml.call("mtmlLibraryInitDeviceByIndex", self._index)
+        if isinstance(handle, Refused):
+            self._lose(handle.code)
+            return
+        self._card = Card(self._mtml, self._index, handle)
+        if any(self._card.known[key] is not None for key in ("uuid", "bus_id")):
+            self._known = self._card.known
+
+    def _lose(self, code: int) -> None:
+        if code in codes.ENDS_SESSION:
+            raise SessionOverError(code)
+        self.close()
+        self._code = code
+        self._not_before = self._clock() + self._pause_seconds
+
+
+def _error_in(answer: Plain) -> int | None:
+    """The number of the error that an answer is, None for one that is a value."""
+    return answer.get("error") if isinstance(answer, dict) else None

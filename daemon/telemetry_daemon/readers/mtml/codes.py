@@ -1,0 +1,60 @@
+"""MTML's error numbers, and what each of them means for the call, the card or the library as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from telemetry_parsers.library import ReaderRefusal
+from telemetry_parsers.model import Reason, State
+
+DRIVER_NOT_LOADED = 1
+DRIVER_FAILURE = 2
+NOT_SUPPORTED = 4
+NO_PERMISSION = 5
+DRIVER_TOO_OLD = 9
+DRIVER_TOO_NEW = 10
+UNKNOWN = 999
+# The binding's own.
+UNINITIALIZED = 666
+FUNCTION_NOT_FOUND = 667
+GPU_IS_LOST = 669
+LIBRARY_NOT_FOUND = 670
+# Ours: the binding could not read the text that the library gave; the module is another package's.
+UNREADABLE = -1
+NO_BINDING = -2
+
+# A call that gets one of these is not made again before the card is found anew.
+SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNREADABLE})
+# The card is lost when no call gives a value and one gives such an error.
+LOSES_CARD = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
+# The library has to be initialised anew.
+ENDS_SESSION = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
+
+_NODES = "run as a user who may open /dev/mtgpu.* and /dev/dri/* (groups render and video)"
+_REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = MappingProxyType(
+    {
+        LIBRARY_NOT_FOUND: ("missing", None, "libmtml.so.2 is not installed: install the Moore Threads driver package"),
+        NO_BINDING: (
+            "missing",
+            None,
+            "the module pymtml is another package's: pip uninstall pymtml, then pip install mthreads-ml-py",
+        ),
+        DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe mtgpu"),
+        UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
+        NO_PERMISSION: ("failed", "no_permission", _NODES),
+        DRIVER_TOO_OLD: ("failed", "library_mismatch", "the driver is too old for the library: update the driver"),
+        DRIVER_TOO_NEW: ("failed", "library_mismatch", "the driver is too new for the library: update the library"),
+    }
+)
+_OTHER: tuple[State, Reason | None, str] = (
+    "failed",
+    "driver_gone",
+    "MTML cannot be used: see the kernel's log for MTGPU",
+)
+
+
+def refusal(code: int) -> ReaderRefusal:
+    """What an error of the library as a whole means for the source."""
+    state, reason, text = _REFUSALS.get(code, _OTHER)
+    return ReaderRefusal(state, reason, f"{text} (MTML error {code})" if code > 0 else text)

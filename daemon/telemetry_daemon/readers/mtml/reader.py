@@ -1,0 +1,108 @@
+"""The library reader `mtml`: initialises the library once for its process, and again only after a pause."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from telemetry_daemon.readers.mtml import codes
+from telemetry_daemon.readers.mtml.card import TIERS, SessionOverError, Slot
+from telemetry_daemon.readers.mtml.library import Mtml, Refused
+from telemetry_parsers.library import CallError, ReaderRefusal
+from telemetry_parsers.model import Plain
+
+# Each initialisation leaves some memory behind, and a lost card may keep waiting whoever opens it.
+_PAUSE_SECONDS = 30.0
+_MOST_CARDS = 256
+
+
+class MtmlReader:
+    """Calls: the tiers `fast`, `slow` and `inventory`."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._mtml = Mtml()
+        self._slots: list[Slot] = []
+        self._node: dict[str, Plain] = {}
+        self._initialised = False
+        self._refused = 0
+        self._not_before = 0.0
+
+    def open(self) -> None:
+        """Initialise the library and find the cards; ReaderRefusal while that fails or is not tried again yet."""
+        if self._refused and self._clock() < self._not_before:
+            raise codes.refusal(self._refused)
+        try:
+            self._begin()
+        except SessionOverError as over:
+            self.close()
+            raise self._put_off(over.code) from None
+
+    def read(self, wanted: Sequence[str]) -> Mapping[str, Plain | CallError]:
+        """What these tiers give of the node and its cards; no tiers: all of them."""
+        return {tier: self._tier(tier) for tier in wanted or TIERS}
+
+    def close(self) -> None:
+        """Let go of the cards and the library."""
+        for slot in self._slots:
+            slot.close()
+        self._slots = []
+        if self._initialised:
+            self._mtml.call("mtmlLibraryShutDown")
+            self._initialised = False
+
+    def _tier(self, tier: str) -> Plain | CallError:
+        if tier not in TIERS:
+            return CallError(codes.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
+        try:
+            self._count_again()
+            cards = [slot.read(tier) for slot in self._slots]
+        except SessionOverError as over:
+            raise self._put_off(over.code) from None
+        return {"node": dict(self._node), "cards": cards}
+
+    def _begin(self) -> None:
+        for step in (self._mtml.load, self._initialise):
+            refused = step()
+            if refused is not None:
+                raise SessionOverError(refused.code)
+        self._node = {"driver": self._driver(), "library": self._value("mtmlLibraryGetVersion")}
+        self._count_again()
+
+    def _initialise(self) -> Refused | None:
+        given = self._mtml.call("mtmlLibraryInit")
+        self._initialised = not isinstance(given, Refused)
+        return given if isinstance(given, Refused) else None
+
+    def _count_again(self) -> None:
+        """The cards anew when there are more or fewer of them: to count is cheap."""
+        given = self._mtml.call("mtmlLibraryCountDevice")
+        if isinstance(given, Refused):
+            raise SessionOverError(given.code)
+        count = min(int(given), _MOST_CARDS)
+        if count != len(self._slots):
+            for slot in self._slots:
+                slot.close()
+            self._slots = [Slot(self._mtml, index, self._clock, _PAUSE_SECONDS) for index in range(count)]
+        self._node["count"] = count
+
+    def _driver(self) -> Plain:
+        system = self._mtml.call("mtmlLibraryInitSystem")
+        if isinstance(system, Refused):
+            return None
+        try:
+            return self._value("mtmlSystemGetDriverVersion", system)
+        finally:
+            self._mtml.call("mtmlLibraryFreeSystem", system)
+
+    def _value(self, function: str, *arguments: object) -> Plain:
+        given = self._mtml.call(function, *arguments)
+        return None if isinstance(given, Refused) else given
+
+    def _put_off(self, code: int) -> ReaderRefusal:
+        """For so long every poll gets the refusal, and the library is not initialised again."""
+        self._refused, self._not_before = code, self._clock() + _PAUSE_SECONDS
+        return codes.refusal(code)
+
+
+READER = MtmlReader()

@@ -1,0 +1,123 @@
+"""MTML's answers as the reader `mtml` records them: cards, MPC instances and their readings."""
+
+from __future__ import annotations
+
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reading, Report, Tier
+from telemetry_parsers.mtml import tables
+from telemetry_parsers.mtml.card import VENDOR, CardReadings, card, instance
+from telemetry_parsers.mtml.plain import error_in, mapping, objects, text
+from telemetry_parsers.text.answers import failed, not_read, told
+from telemetry_parsers.text.lines import TOOL_MARKS, quote
+
+SOURCE = "mtml"
+_MOST_CARDS = 1024
+
+
+def parse(capture: Capture) -> Report:
+    """What MTML said: devices and readings, or the reason why there are none."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    reports = [_one(output) for output in capture.outputs]
+    return combine_reports(reports or [failed("not_understood", "outputs", "there is no output")])
+
+
+def _one(output: Output) -> Report:
+    if output.data is None and (output.text or output.stderr) and not output.status:
+        return _foreign(output)
+    if output.status:
+        return failed("not_understood", output.name or "output", f"MTML error {output.status}: {quote(output.stderr)}")
+    data = mapping(output.data)
+    cards = data.get("cards")
+    if not isinstance(cards, list) or not isinstance(data.get("node"), dict):
+        return failed("not_understood", output.name or "output", "no answer of the reader mtml: it lists no cards")
+    if len(cards) > _MOST_CARDS:
+        return failed("not_understood", output.name or "output", f"{len(cards)} cards, as no node has")
+    return _Document(data["node"]).read(cards)
+
+
+class _Document:
+    """One answer on its way to a report."""
+
+    def __init__(self, node: dict[str, Plain]) -> None:
+        self._node = node
+        self._devices: list[Device] = []
+        self._readings: list[Reading] = []
+        self._problems: list[Problem] = []
+        self._unknown: dict[str, None] = {}
+
+    def read(self, cards: list[Plain]) -> Report:
+        """The report on all cards."""
+        for found in objects(cards):
+            self._card(found)
+        if len(objects(cards)) < len(cards):
+            self._problems.append(Problem("cards", "one of them is no object"))
+        if not self._devices and self._problems:
+            return Report("failed", "not_understood", problems=told(self._problems), facts=self._facts())
+        return Report(
+            outcome="ok" if self._devices else "no_devices",
+            devices=tuple(self._devices),
+            readings=tuple(self._readings),
+            problems=told(self._problems),
+            unknown_fields=tuple(self._unknown),
+            facts=self._facts(),
+            index_space=SOURCE,
+            form="data",
+        )
+
+    def _card(self, found: dict[str, Plain]) -> None:
+        device = card(found, self._node.get("driver"))
+        where = f"GPU {device.bus_id or device.index}"
+        position = self._take(device, found, where)
+        if not device.up:
+            words = f"the card does not answer; it is looked for again (MTML error {error_in(found['lost'])})"
+            self._problems.append(Problem(where, words))
+        for part in objects(found.get("instances")):
+            within = instance(part, device, position)
+            if within is None:
+                self._problems.append(Problem(where, "an MPC instance without a number"))
+            else:
+                self._take(within, part, f"{where} MPC {within.partition}")
+
+    def _take(self, device: Device, found: dict[str, Plain], where: str) -> int:
+        position = len(self._devices)
+        self._devices.append(device)
+        readings = CardReadings(position, where)
+        readings.take(mapping(found.get("calls")))
+        self._readings += readings.told()
+        self._problems += readings.problems
+        self._unknown.update(readings.unknown)
+        return position
+
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        version = text(self._node.get("library"))
+        return () if version is None else (("tool_version", version),)
+
+
+def _foreign(output: Output) -> Report:
+    """A text: MTML prints none, so it is some tool's."""
+    printed = output.text + output.stderr
+    tool = next((tool for tool, marks in TOOL_MARKS.items() if any(mark in printed for mark in marks)), "another tool")
+    words = f"this is output of {tool}; the source mtml reads recordings of the library, made by 'telemetry record'"
+    return Report("not_mine", problems=(Problem("text", words),))
+
+
+def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
+    """Without the binding no process is started to look for the library."""
+    request = Library(SOURCE, (name,), module="pymtml", package="device-telemetry[moorethreads]")
+    return Poll(name, request, tier, interval, deadline, lists_devices)
+
+
+PARSER = SourceParser(
+    name=SOURCE,
+    vendor=VENDOR,
+    gives=tables.GIVES,
+    polls=(
+        _poll("fast", "fast", 2.0, 10.0, lists_devices=True),
+        _poll("slow", "slow", 60.0, 20.0, lists_devices=False),
+        _poll("inventory", "inventory", 300.0, 30.0, lists_devices=False),
+    ),
+    parse=parse,
+)

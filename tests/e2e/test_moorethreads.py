@@ -1,0 +1,107 @@
+"""mthreads-gmi of each age from outside: what the daemon asks of it, how often, and what stands on the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daemon_kit import Daemon
+from fake_tools import Answer, ToolFolder
+from mthreads_kit import BUSY_TABLE, CARD, REFUSAL, TOOL, install, query_json
+from mtml_kit import FakeMtml
+
+FAST = '[sources.mthreads-gmi]\ninterval = 0.3\nmode = "always"\n'
+IN_TABLE = {"temperature_celsius": {"core": 58.0}, "utilization_ratio": 0.37, "memory_used_bytes": 2048.0 * 2**20}
+IN_QUERY = {
+    **IN_TABLE,
+    "power_watts": 121.5,
+    "power_cap_watts": 255.0,
+    "fan_ratio": 0.61,
+    "memory_free_bytes": 14336.0 * 2**20,
+    "clock_hertz": {"graphics": 1.6e9, "memory": 1.75e9, "video": 1.1e9},
+    "engine_utilization_ratio": {"encoder": 0.05, "decoder": 0.0},
+    "pcie_link_generation": 4.0,
+    "pcie_link_generation_max": 5.0,
+    "performance_state": 0.0,
+}
+BOTH = ("-q --json", "-q")
+USAGE = Answer("Usage: mthreads-gmi [-h]\n  -h  show this help\n")
+SILENT = Answer(status=1)
+
+
+def card(running: Daemon) -> Any:
+    return next(iter(running.document()["devices"]), {"readings": {}})
+
+
+@pytest.mark.parametrize(
+    ("knows", "refusal", "asked", "once", "wanted"),
+    [
+        pytest.param(BOTH, REFUSAL, "-q --json", [], IN_QUERY, id="json"),
+        pytest.param(("-q",), REFUSAL, "-q", ["-q --json"], IN_QUERY, id="text only"),
+        pytest.param((), REFUSAL, "", ["-q --json", "-q"], IN_TABLE, id="table only"),
+        pytest.param((), USAGE, "", ["-q --json", "-q"], IN_TABLE, id="table only, prints its usage"),
+        pytest.param((), SILENT, "", ["-q --json", "-q"], IN_TABLE, id="table only, refuses in silence"),
+    ],
+)
+def test_each_version_is_asked_for_the_best_that_it_knows(
+    tmp_path: Path, knows: tuple[str, ...], refusal: Answer, asked: str, once: list[str], wanted: dict[str, Any]
+) -> None:
+    tools = ToolFolder(tmp_path / "tools")
+    install(tools, knows, BUSY_TABLE, refusal)
+    with Daemon(tmp_path, FAST, environment={"PATH": tools.search_path}) as running:
+        running.until(lambda: len(tools.calls(TOOL)) >= 8 and "processes" in card(running)["readings"])
+        found = card(running)
+        assert running.source(TOOL)["state"] == "ok"
+        calls = tools.calls(TOOL)
+    # The poll for processes asks once in a minute, and without flags.
+    assert sorted(set(calls)) == sorted({*once, asked, ""})
+    assert [calls.count(words) for words in once] == [1] * len(once)
+    assert calls.count("") == 1 or asked == ""
+    assert found["readings"].items() >= wanted.items()
+    assert found["readings"]["processes"] == 2.0
+    assert [process["pid"] for process in found["processes"]] == [4711, 4712]
+    assert found["bus_id"] == "0000:1a:00.0"
+    if wanted is IN_TABLE:
+        assert found["absent"]["power_watts"] == "not_reported"
+    else:
+        assert (found["serial"], found["driver"]) == ("MY18VG021C800777", "2.7.0")
+
+
+def test_a_tool_that_is_dumb_at_first_is_asked_everything_again(tmp_path: Path) -> None:
+    """Before the driver is there it may print nothing, as if it knew no flag: that is not remembered."""
+    tools = ToolFolder(tmp_path / "tools")
+    answer, there = tmp_path / "answer", tmp_path / "driver"
+    answer.write_text(query_json())
+    tools.script(TOOL, f'[ -e {there} ] || exit 1\n[ "$*" = "-q --json" ] && exec /bin/cat {answer}\nexit 1')
+    with Daemon(tmp_path, FAST, environment={"PATH": tools.search_path}) as running:
+        running.until_state(TOOL, "failed")
+        assert running.source(TOOL)["reason"] == "exit_status"
+        there.touch()
+        running.until_state(TOOL, "ok")
+        assert card(running)["readings"]["power_watts"] == 121.5
+
+
+@pytest.mark.needs("cc")
+def test_the_library_is_the_cheap_source_and_the_tool_tells_the_rest(tmp_path: Path) -> None:
+    tools, library = ToolFolder(tmp_path / "tools"), FakeMtml(tmp_path / "mtml", cards=1)
+    install(tools, BOTH, BUSY_TABLE)
+    library.tell(0, power=99_250, uuid=CARD["GPU UUID"])
+    environment = {**library.environment, "PATH": tools.search_path}
+    with Daemon(tmp_path, "[sources.mtml]\ninterval = 0.3\n" + FAST, environment=environment) as running:
+        wanted = {"power_watts", "power_cap_watts", "link_up", "clock_max_hertz", "processes"}
+        running.until(lambda: wanted <= card(running)["readings"].keys())
+        found = card(running)
+        devices = running.document()["devices"]
+        library.tell("node", count="!1")
+        running.until_state("mtml", "failed")
+        running.until(lambda: card(running)["readings"].get("power_watts") == 121.5)
+        after = card(running)
+    assert len(devices) == 1, "one card, by its bus address and its uuid"
+    tools_own = {"power_cap_watts", "processes"}
+    assert {key: found["origin"][key] for key in wanted} == {
+        key: TOOL if key in tools_own else "mtml" for key in wanted
+    }
+    assert found["readings"]["power_watts"] == 99.25
+    assert (after["id"], after["up"]) == (found["id"], True)

@@ -1,0 +1,62 @@
+"""Sources that are read once, together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from telemetry_daemon.oneshot import OneShot
+from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.settings import SourceSettings
+from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Library, Poll, Report
+
+PATIENCE_SECONDS = 20.0
+
+
+class Told:
+    """A reader that does something each time it is asked."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:
+        self._work()
+        return Capture("told", poll.name, poll.request)
+
+    def close(self) -> None:
+        pass
+
+    def left_behind(self) -> tuple[int, ...]:
+        return ()
+
+
+def source(name: str, work: Callable[[], object]) -> Source:
+    """A source with one poll, which does this."""
+    poll = Poll("readings", Library(name, ()), deadline=PATIENCE_SECONDS)
+    parser = SourceParser(name, "", (), (poll,), lambda _: Report())
+    return Source(
+        parser, {"readings": Told(work)}, SourceSettings(), lambda _: PciView(), Clock(), lambda _capture, _report: None
+    )
+
+
+def test_a_primed_source_is_read_again_after_its_gap_and_the_others_do_not_wait_for_it() -> None:
+    order: list[str] = []
+    sources = [source(name, partial(order.append, name)) for name in ("host", "tool")]
+    shot = OneShot("node", sources, Clock())
+    shot.prime("host", 3600.0)
+    shot.read(("fast",), timeout_seconds=2.0)
+    assert order == ["host", "tool"], "the gap outlasts the time there is"
+    shot.prime("host", 0.01)
+    shot.read(("fast",), PATIENCE_SECONDS)
+    assert sorted(order[2:]) == ["host", "host", "tool"]
+
+
+def test_the_gap_of_one_source_does_not_hold_up_another() -> None:
+    order: list[str] = []
+    shot = OneShot("node", [source("tool", partial(order.append, "tool"))], Clock())
+    shot.prime("host", 3600.0)
+    shot.read(("fast",), PATIENCE_SECONDS)
+    assert order == ["tool"]
