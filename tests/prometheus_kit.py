@@ -67,37 +67,19 @@ class _Server:
             return None
 
 
-class Prometheus(_Server):
-    """Scrapes these targets every second; with rules it evaluates them as often."""
+class ConfiguredPrometheus(_Server):
+    """Runs a configuration file as it is; an agent where the storage is an agent's."""
 
-    def __init__(
-        self,
-        folder: Path,
-        targets: Sequence[str],
-        rules: Sequence[Path] = (),
-        alertmanager: str = "",
-        job: str = "accelerators",
-    ) -> None:
+    def __init__(self, config: Path, storage: str = "--storage.tsdb.path", flags: Sequence[str] = ()) -> None:
         address = free_address()
-        config = folder / "prometheus.yml"
-        alerting = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]} if alertmanager else {}
-        config.write_text(
-            yaml.safe_dump(
-                {
-                    "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-                    "rule_files": [str(rule) for rule in rules],
-                    "alerting": alerting,
-                    "scrape_configs": [{"job_name": job, "static_configs": [{"targets": list(targets)}]}],
-                }
-            )
-        )
         super().__init__(
             [
                 tool("prometheus"),
                 f"--config.file={config}",
-                f"--storage.tsdb.path={folder}/tsdb",
+                f"{storage}={config.parent}/tsdb",
                 f"--web.listen-address={address}",
                 "--log.level=error",
+                *flags,
             ],
             address,
         )
@@ -122,6 +104,32 @@ class Prometheus(_Server):
                 return json.load(error)["error"], []
         except OSError as error:
             return f"does not answer: {error}", []
+
+
+class Prometheus(ConfiguredPrometheus):
+    """Scrapes these targets every second; with rules it evaluates them as often."""
+
+    def __init__(
+        self,
+        folder: Path,
+        targets: Sequence[str],
+        rules: Sequence[Path] = (),
+        alertmanager: str = "",
+        job: str = "accelerators",
+    ) -> None:
+        config = folder / "prometheus.yml"
+        alerting = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]} if alertmanager else {}
+        config.write_text(
+            yaml.safe_dump(
+                {
+                    "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                    "rule_files": [str(rule) for rule in rules],
+                    "alerting": alerting,
+                    "scrape_configs": [{"job_name": job, "static_configs": [{"targets": list(targets)}]}],
+                }
+            )
+        )
+        super().__init__(config)
 
 
 class Alertmanager(_Server):

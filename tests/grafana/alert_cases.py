@@ -186,6 +186,7 @@ HEALTH = (
     _case("AcceleratorUncorrectedErrors", 'accelerator_ecc_uncorrected_total{{D},location="dram"}', 1, 0),
     Case("AcceleratorUncorrectedErrors", {'accelerator_ecc_uncorrected_total{{D},location="dram"}': "1x10 _x110"}),
     _case("AcceleratorCorrectedErrorStorm", 'accelerator_ecc_corrected_total{{D},location="dram"}', 20000001, 20000000),
+    _case("AcceleratorCorrectedErrorStorm", 'accelerator_ecc_corrected_total{{D},location="sram"}', 10001, 10000),
     _case("AcceleratorRowRemapFailed", "accelerator_row_remap_failed{{D}}", 1, 0),
     _case("AcceleratorResetNeededForMemory", "accelerator_row_remap_pending{{D}}", 1, 0),
     _case("AcceleratorResetNeededForMemory", "accelerator_retired_pages_pending{{D}}", 1, 0),
@@ -197,6 +198,15 @@ HEALTH = (
         {
             "up": {'accelerator_link_up{{D},link="0"}': ALWAYS},
             "never was": {'accelerator_link_up{{D},link="0"}': "0x120"},
+        },
+    ),
+    Case(
+        "AcceleratorLinkFlapping",
+        {'accelerator_link_up{{D},link="0"}': "1x20 0x2 1x10 0x2 1x10 0x2 1x70"},
+        {
+            "twice": {'accelerator_link_up{{D},link="0"}': "1x20 0x2 1x10 0x2 1x80"},
+            "up": {'accelerator_link_up{{D},link="0"}': ALWAYS},
+            "long ago": {'accelerator_link_up{{D},link="0"}': "0 1 0 1 0 1 1x120"},
         },
     ),
     Case(
@@ -252,6 +262,15 @@ RUNNING = (
         cool={"accelerator_fan_ratio{{D}}": "0x120", CORE: "70x120"},
     ),
     _case("AcceleratorThermalThrottling", 'accelerator_throttled{{D},reason="hw_thermal"}', 1, 0),
+    Case(
+        "AcceleratorThermalThrottling",
+        {'accelerator_throttled{{D},reason="sw_thermal"}': "0x40 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0x60"},
+        {
+            "half of the time": {
+                'accelerator_throttled{{D},reason="sw_thermal"}': "0x40 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 0x60"
+            }
+        },
+    ),
     _case("AcceleratorPowerBrake", 'accelerator_throttled{{D},reason="hw_power_brake"}', 1, 0),
     Case(
         "AcceleratorIdleWithMemoryHeld",

@@ -102,6 +102,34 @@ def test_a_legend_names_the_series(item: tuple[str, Any, Any]) -> None:
     assert item[2]["legendFormat"]
 
 
+@pytest.mark.parametrize("item", [item for item in PANELS if item[1]["type"] == "timeseries"], ids=name)
+def test_a_legend_is_shown(item: tuple[str, Any]) -> None:
+    assert item[1]["options"]["legend"]["showLegend"], "the SDK hides it unless told otherwise"
+
+
+@pytest.mark.parametrize("item", [item for item in PANELS if item[1]["type"] == "status-history"], ids=name)
+def test_a_status_history_has_no_more_points_than_grafana_draws(item: tuple[str, Any]) -> None:
+    """Grafana refuses more than one for each two pixels; a panel over half of a small screen has some six hundred."""
+    assert item[1]["maxDataPoints"] <= 300
+
+
+@pytest.mark.parametrize("item", [item for item in PANELS if item[1]["type"] == "table"], ids=name)
+def test_a_table_shows_named_columns_only(item: tuple[str, Any]) -> None:
+    by_id = {step["id"]: step["options"] for step in item[1]["transformations"]}
+    shown = by_id["filterFieldsByName"]["include"]["names"]
+    values = [column for column in shown if column.startswith("Value")]
+    assert {"Time", "job", "id", "__name__"}.isdisjoint(shown)
+    assert set(values) <= set(by_id["organize"]["renameByName"])
+    # Grafana leaves the query's name out where there is one query only.
+    assert len(item[1]["targets"]) > 1 or values in ([], ["Value", "Value #A"])
+
+
+@pytest.mark.parametrize("item", TARGETS, ids=name)
+def test_no_nought_is_made_up(item: tuple[str, Any, Any]) -> None:
+    """Nothing collected must not look like nothing wrong."""
+    assert "vector(" not in item[2]["expr"]
+
+
 def test_a_table_of_cards_leads_to_the_card() -> None:
     tables = [panel for uid, panel in PANELS if panel["type"] == "table" and uid != "telemetry-monitor"]
     for panel in tables:

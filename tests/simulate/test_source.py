@@ -81,7 +81,7 @@ def test_labels_are_words_of_the_catalogue_or_the_vendors_own(vendor):
 @pytest.mark.parametrize(
     ("vendor", "never"),
     [
-        ("nvidia", {"temperature_slowdown_celsius", "health"}),
+        ("nvidia", {"temperature_critical_celsius", "health"}),
         ("amd", {"performance_state", "power_average_watts"}),
         ("hygon", {"fan_ratio", "energy_joules_total", "memory_free_bytes"}),
         ("moorethreads", {"fan_ratio", "energy_joules_total", "link_up"}),

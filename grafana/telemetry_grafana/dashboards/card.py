@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from telemetry_grafana.dashboards.page import Page, Section
-from telemetry_grafana.dashboards.panels import BLUE, GREEN, RED, YELLOW, Column, card_table, lines, number, states
-from telemetry_grafana.dashboards.query import Query, column, now, query
+from telemetry_grafana.dashboards.panels import BLUE, GREEN, RED, YELLOW, Panel, lines, number, states, word
+from telemetry_grafana.dashboards.query import Query, column, now, query, untold
+from telemetry_grafana.dashboards.tables import HOT, STATE, STATES, Column, card_table
 
 _RATE = "[$__rate_interval]"
 
 
 def _one(text: str, legend: str) -> Query:
     return query(text, legend)
+
+
+def _beside(panel: Panel) -> Panel:
+    """The panel in half the width, beside another one."""
+    return replace(panel, width=12)
+
+
+def _tall(panel: Panel) -> Panel:
+    """The panel with room for the eighteen links of a card."""
+    return replace(panel, height=11)
 
 
 CARD = Page(
@@ -21,27 +34,21 @@ CARD = Page(
         Section(
             "Now",
             (
+                word(
+                    "State",
+                    "Not watched: the card was there within the hour, and its source fails or was released.",
+                    STATES,
+                    now(f"min({STATE})"),
+                ),
                 number(
                     "Temperature",
                     "The hottest sensor other than memory and board.",
                     "celsius",
                     now("max(accelerator:temperature_celsius{$cards})"),
-                    ((None, GREEN), (80, YELLOW), (95, RED)),
+                    HOT,
                 ),
-                number(
-                    "Power",
-                    "The vendor's main figure.",
-                    "watt",
-                    now("max(accelerator_power_watts{$cards})"),
-                    ((None, BLUE),),
-                ),
-                number(
-                    "Power limit",
-                    "The limit in force.",
-                    "watt",
-                    now("max(accelerator_power_cap_watts{$cards})"),
-                    ((None, BLUE),),
-                ),
+                number("Power", "The vendor's main figure.", "watt", now("max(accelerator_power_watts{$cards})")),
+                number("Power limit", "The limit in force.", "watt", now("max(accelerator_power_cap_watts{$cards})")),
                 number(
                     "Memory in use",
                     "As a share of all.",
@@ -54,15 +61,14 @@ CARD = Page(
                     "Share of time in which the card was computing, as the vendor counts it.",
                     "percentunit",
                     now("max(accelerator_utilization_ratio{$cards})"),
-                    ((None, BLUE),),
                 ),
                 number(
-                    "Processes",
-                    "Processes that use the card.",
-                    "short",
-                    now("max(accelerator_processes{$cards})"),
-                    ((None, BLUE),),
+                    "Clock",
+                    "Graphics or multiprocessor clock.",
+                    "hertz",
+                    now('max(accelerator_clock_hertz{$cards,domain=~"graphics|sm"})'),
                 ),
+                number("Processes", "Processes that use the card.", "short", now("max(accelerator_processes{$cards})")),
                 card_table(
                     "Identity",
                     "What is known of the card besides its readings.",
@@ -78,8 +84,8 @@ CARD = Page(
                         "partition",
                         "power_kind",
                     ),
-                    (Column("known", "short", column("accelerator_info{$cards}")),),
-                    height=5,
+                    (Column("", "short", column("accelerator_info{$cards}")),),
+                    height=4,
                 ),
             ),
         ),
@@ -88,9 +94,11 @@ CARD = Page(
             (
                 lines(
                     "Temperatures",
-                    "Every sensor.",
+                    "Every sensor; dashed: the lowest temperature at which the card itself does something about it.",
                     "celsius",
                     _one("accelerator_temperature_celsius{$cards}", "{{device}} {{sensor}}"),
+                    untold("accelerator_temperature_celsius{$cards}"),
+                    limits=_one("accelerator:temperature_limit_celsius{$cards}", "{{device}} slows down"),
                 ),
                 lines(
                     "Limits of temperature",
@@ -99,15 +107,20 @@ CARD = Page(
                     _one("accelerator_temperature_slowdown_celsius{$cards}", "{{device}} {{sensor}} slows down"),
                     _one("accelerator_temperature_critical_celsius{$cards}", "{{device}} {{sensor}} critical"),
                     _one("accelerator_temperature_shutdown_celsius{$cards}", "{{device}} {{sensor}} switches off"),
+                    untold(
+                        "accelerator_temperature_slowdown_celsius{$cards}",
+                        "accelerator_temperature_critical_celsius{$cards}",
+                        "accelerator_temperature_shutdown_celsius{$cards}",
+                    ),
                 ),
                 lines(
                     "Power",
-                    "The main figure, and average and instantaneous power where the card tells them.",
+                    "The main figure, and average and instantaneous power where the card tells them; dashed: the limit.",
                     "watt",
                     _one("accelerator_power_watts{$cards}", "{{device}} power"),
                     _one("accelerator_power_average_watts{$cards}", "{{device}} average"),
                     _one("accelerator_power_instant_watts{$cards}", "{{device}} instant"),
-                    _one("accelerator_power_cap_watts{$cards}", "{{device}} limit"),
+                    limits=_one("accelerator_power_cap_watts{$cards}", "{{device}} limit"),
                 ),
                 lines(
                     "Energy",
@@ -128,6 +141,7 @@ CARD = Page(
                     "Encoders, decoders, vector and matrix units.",
                     "percentunit",
                     _one("accelerator_engine_utilization_ratio{$cards}", "{{device}} {{engine}}"),
+                    untold("accelerator_engine_utilization_ratio{$cards}"),
                 ),
                 lines(
                     "Activity",
@@ -138,15 +152,20 @@ CARD = Page(
                     _one("accelerator_tensor_active_ratio{$cards}", "{{device}} tensor units"),
                     _one("accelerator_memory_activity_ratio{$cards}", "{{device}} memory activity"),
                     _one("accelerator_memory_bandwidth_ratio{$cards}", "{{device}} memory bandwidth"),
+                    untold(
+                        "accelerator_sm_active_ratio{$cards}",
+                        "accelerator_memory_activity_ratio{$cards}",
+                        "accelerator_memory_bandwidth_ratio{$cards}",
+                    ),
                 ),
                 lines(
                     "Memory",
-                    "Device memory.",
+                    "Device memory; dashed: all of it.",
                     "bytes",
                     _one("accelerator_memory_used_bytes{$cards}", "{{device}} used"),
                     _one("accelerator_memory_reserved_bytes{$cards}", "{{device}} reserved"),
                     _one("accelerator_memory_free_bytes{$cards}", "{{device}} free"),
-                    _one("accelerator_memory_total_bytes{$cards}", "{{device}} all"),
+                    limits=_one("accelerator_memory_total_bytes{$cards}", "{{device}} all"),
                 ),
             ),
         ),
@@ -155,34 +174,41 @@ CARD = Page(
             (
                 lines(
                     "Clocks",
-                    "Every domain, and its maximum.",
+                    "Every domain; dashed: the maxima.",
                     "hertz",
                     _one("accelerator_clock_hertz{$cards}", "{{device}} {{domain}}"),
-                    _one("accelerator_clock_max_hertz{$cards}", "{{device}} {{domain}} maximum"),
+                    untold("accelerator_clock_hertz{$cards}"),
+                    limits=_one("accelerator_clock_max_hertz{$cards}", "{{device}} {{domain}} maximum"),
                 ),
                 lines(
                     "Held back",
                     "Share of time for which the clocks were held down, by the card's own count.",
                     "percentunit",
                     _one(f"rate(accelerator_throttled_seconds_total{{$cards}}{_RATE})", "{{device}} {{reason}}"),
+                    untold("accelerator_throttled_seconds_total{$cards}"),
                 ),
                 states(
                     "Reasons",
                     "Why the clocks are held down.",
                     {"0": ("no", GREEN), "1": ("yes", RED)},
                     _one("accelerator_throttled{$cards}", "{{device}} {{reason}}"),
+                    untold("accelerator_throttled{$cards}"),
                 ),
                 lines(
                     "Performance state",
                     "P-number: 0 is the fastest.",
                     "short",
                     _one("accelerator_performance_state{$cards}", "{{device}}"),
+                    untold("accelerator_performance_state{$cards}"),
                 ),
-                states(
-                    "Performance level",
-                    "The level that is set.",
-                    {"0": ("", "transparent"), "1": ("set", BLUE)},
-                    _one("accelerator_performance_level{$cards} == 1", "{{device}} {{level}}"),
+                _beside(
+                    states(
+                        "Performance level",
+                        "The level that is set.",
+                        {"1": ("set", BLUE)},
+                        _one("accelerator_performance_level{$cards} == 1", "{{device}} {{level}}"),
+                        untold("accelerator_performance_level{$cards}"),
+                    )
                 ),
             ),
         ),
@@ -195,6 +221,7 @@ CARD = Page(
                     "Bps",
                     _one(f"rate(accelerator_pcie_receive_bytes_total{{$cards}}{_RATE})", "{{device}} received"),
                     _one(f"rate(accelerator_pcie_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} sent"),
+                    untold("accelerator_pcie_receive_bytes_total{$cards}"),
                 ),
                 lines(
                     "PCIe link",
@@ -204,6 +231,7 @@ CARD = Page(
                     _one("accelerator_pcie_link_generation_max{$cards}", "{{device}} generation at most"),
                     _one("accelerator_pcie_link_width{$cards}", "{{device}} lanes"),
                     _one("accelerator_pcie_link_width_max{$cards}", "{{device}} lanes at most"),
+                    untold("accelerator_pcie_link_width{$cards}"),
                 ),
                 lines(
                     "Traffic between cards",
@@ -213,23 +241,42 @@ CARD = Page(
                         f"rate(accelerator_link_receive_bytes_total{{$cards}}{_RATE})", "{{device}} {{link}} received"
                     ),
                     _one(f"rate(accelerator_link_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} {{link}} sent"),
+                    untold("accelerator_link_receive_bytes_total{$cards}"),
                 ),
                 lines(
                     "Link errors",
-                    "Errors a second on the links, and PCIe packets sent again.",
-                    "short",
-                    _one(f"rate(accelerator_link_crc_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} checksum"),
-                    _one(f"rate(accelerator_link_replay_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} replay"),
+                    "Errors a minute on the links, and PCIe packets sent again.",
+                    "cpm",
                     _one(
-                        f"rate(accelerator_link_recovery_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} recovery"
+                        f"60 * rate(accelerator_link_crc_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} checksum"
                     ),
-                    _one(f"rate(accelerator_pcie_replays_total{{$cards}}{_RATE})", "{{device}} PCIe replay"),
+                    _one(
+                        f"60 * rate(accelerator_link_replay_errors_total{{$cards}}{_RATE})",
+                        "{{device}} {{link}} replay",
+                    ),
+                    _one(
+                        f"60 * rate(accelerator_link_recovery_errors_total{{$cards}}{_RATE})",
+                        "{{device}} {{link}} recovery",
+                    ),
+                    _one(
+                        f"60 * rate(accelerator_link_receive_errors_total{{$cards}}{_RATE})",
+                        "{{device}} {{link}} received wrong",
+                    ),
+                    _one(
+                        f"60 * rate(accelerator_link_transmit_errors_total{{$cards}}{_RATE})",
+                        "{{device}} {{link}} sent wrong",
+                    ),
+                    _one(f"60 * rate(accelerator_pcie_replays_total{{$cards}}{_RATE})", "{{device}} PCIe replay"),
+                    untold("accelerator_link_crc_errors_total{$cards}", "accelerator_pcie_replays_total{$cards}"),
                 ),
-                states(
-                    "Links up",
-                    "Whether each link is up.",
-                    {"0": ("down", RED), "1": ("up", GREEN)},
-                    _one("accelerator_link_up{$cards}", "{{device}} {{link}}"),
+                _tall(
+                    states(
+                        "Links up",
+                        "Whether each link is up.",
+                        {"0": ("down", RED), "1": ("up", GREEN)},
+                        _one("accelerator_link_up{$cards}", "{{device}} link {{link}}"),
+                        untold("accelerator_link_up{$cards}"),
+                    )
                 ),
             ),
         ),
@@ -242,6 +289,7 @@ CARD = Page(
                     "short",
                     _one("accelerator_ecc_corrected_total{$cards}", "{{device}} {{location}} corrected"),
                     _one("accelerator_ecc_uncorrected_total{$cards}", "{{device}} {{location}} uncorrected"),
+                    untold("accelerator_ecc_uncorrected_total{$cards}"),
                 ),
                 lines(
                     "Memory out of use",
@@ -249,12 +297,26 @@ CARD = Page(
                     "short",
                     _one("accelerator_retired_pages{$cards}", "{{device}} pages, {{cause}}"),
                     _one("accelerator_remapped_rows{$cards}", "{{device}} rows, {{cause}}"),
+                    untold("accelerator_retired_pages{$cards}", "accelerator_remapped_rows{$cards}"),
                 ),
                 lines(
                     "Events",
-                    "Events by code, since the daemon started.",
+                    "Events by code, since the daemon started. Only some drivers tell events.",
                     "short",
                     _one("accelerator_events_total{$cards}", "{{device}} {{code}}"),
+                    _one(
+                        "0 * accelerator_up{$cards} unless on (job, instance, id) accelerator_events_total{$cards}",
+                        "{{device}} no event told",
+                    ),
+                ),
+                _beside(
+                    states(
+                        "Health",
+                        "The state that the card reports of itself.",
+                        {"1": ("so", BLUE)},
+                        _one("accelerator_health{$cards} == 1", "{{device}} {{state}}"),
+                        untold("accelerator_health{$cards}"),
+                    )
                 ),
                 states(
                     "Needs",
@@ -263,13 +325,8 @@ CARD = Page(
                     _one("accelerator_row_remap_pending{$cards}", "{{device}} row remap pending"),
                     _one("accelerator_row_remap_failed{$cards}", "{{device}} row remap failed"),
                     _one("accelerator_retired_pages_pending{$cards}", "{{device}} page retirement pending"),
-                    _one('accelerator_recovery_action{$cards,action!="none"}', "{{device}} {{action}}"),
-                ),
-                states(
-                    "Health",
-                    "The state that the card reports of itself.",
-                    {"0": ("", "transparent"), "1": ("yes", BLUE)},
-                    _one("accelerator_health{$cards}", "{{device}} {{state}}"),
+                    _one('accelerator_recovery_action{$cards,action!="none"}', "{{device}} driver asks to {{action}}"),
+                    untold("accelerator_row_remap_pending{$cards}", "accelerator_recovery_action{$cards}"),
                 ),
             ),
         ),

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from telemetry_grafana.dashboards import figures
 from telemetry_grafana.dashboards.page import Page, Section
-from telemetry_grafana.dashboards.panels import (
-    GREEN,
-    RED,
-    YELLOW,
-    Column,
-    card_table,
-    heatmap,
-    lines,
-    number,
-    ranking,
-    stacked,
-)
-from telemetry_grafana.dashboards.query import cards, column, now, query
+from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, heatmap, lines, number, ranking, stacked
+from telemetry_grafana.dashboards.query import by_card, now, query
+from telemetry_grafana.dashboards.tables import HOT, THROTTLING, cards_now
 
-_ROW = "by (job, instance, vendor, device, id, model)"
-_BAD = ((None, GREEN), (1, RED))
-_DOUBTFUL = ((None, GREEN), (1, YELLOW))
-_HOT = ((None, GREEN), (80, YELLOW), (95, RED))
+_NAME = "{{instance}} {{vendor}} {{device}}"
+# Memory that the driver alone holds is no memory held.
+_HELD = (
+    "accelerator_memory_used_bytes{$cards} and on (job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
+    " and on (job, instance, id) (accelerator:utilization_ratio:rate5m{$cards} < 0.02)"
+)
 
 FLEET = Page(
     uid="telemetry-fleet",
@@ -30,39 +23,54 @@ FLEET = Page(
         Section(
             "Now",
             (
-                number("Cards", "Whole cards that are up.", "short", now("sum(telemetry_devices{$vendors})")),
-                number(
-                    "Lost",
-                    "Cards that were there and are not listed any more by a source that works.",
-                    "short",
-                    now("sum(accelerator_up{$cards} == bool 0)"),
-                    _BAD,
-                ),
-                number(
-                    "Held back",
-                    "Cards that say that their clocks are held down.",
-                    "short",
-                    now("count(max by (job, instance, id) (accelerator_throttled{$cards}) == 1) or vector(0)"),
-                    _DOUBTFUL,
-                ),
-                number(
-                    "Sources that fail",
-                    "Tools and libraries that are there and do not give what they should: their cards are not watched.",
-                    "short",
-                    now("sum(telemetry_source_up{$nodes} == bool 0)"),
-                    _BAD,
-                ),
-                number("Power", "Power drawn by all cards.", "watt", now("sum(accelerator_power_watts{$cards})")),
-                number(
-                    "Nodes",
-                    "Nodes whose daemon answers.",
-                    "short",
-                    now("count(telemetry_build_info{$nodes})"),
-                ),
+                number("Nodes", "Nodes whose daemon answers.", "short", now("count(telemetry_build_info{$nodes})")),
+                figures.cards(),
+                figures.lost(),
+                figures.failing(),
+                figures.throttled(),
+                figures.failing_sources(),
+                figures.power(),
+                figures.utilization(),
             ),
         ),
         Section(
-            "What there is",
+            "Who stands out",
+            (
+                ranking(
+                    "Hottest",
+                    "The temperature of a card is its hottest sensor other than memory and board.",
+                    "celsius",
+                    now("topk(10, accelerator:temperature_celsius{$cards})", _NAME),
+                    HOT,
+                ),
+                ranking(
+                    "Most throttled",
+                    "Share of the last hour in which the clocks were held down by heat or by the power brake.",
+                    "percentunit",
+                    now(
+                        "topk(10, max by (instance, vendor, device)"
+                        f" (avg_over_time(accelerator_throttled{{$cards,{THROTTLING}}}[1h])))",
+                        _NAME,
+                    ),
+                    ((None, GREEN), (0.05, YELLOW), (0.5, RED)),
+                ),
+                ranking(
+                    "Idle with memory held",
+                    "Memory in use on cards that do nothing: hung jobs, forgotten notebooks.",
+                    "bytes",
+                    now(
+                        f"topk(10, {_HELD}) or label_replace("
+                        f"0 * count(accelerator:utilization_ratio:rate5m{{$cards}}) unless count({_HELD}),"
+                        ' "instance", "none", "", "")',
+                        _NAME,
+                    ),
+                    ((None, GREEN), (1, YELLOW)),
+                ),
+            ),
+        ),
+        Section("All cards", (cards_now(height=12),)),
+        Section(
+            "Over time",
             (
                 stacked(
                     "Cards by model",
@@ -84,10 +92,13 @@ FLEET = Page(
                 ),
                 lines(
                     "Power against the limits",
-                    "All power drawn, and the sum of the limits of the cards that tell their power.",
+                    "All power drawn by the cards that tell their limit, and dashed the sum of these limits.",
                     "watt",
-                    query("sum(accelerator_power_watts{$cards})", "drawn"),
                     query(
+                        "sum(accelerator_power_watts{$cards} and on (job, instance, id) accelerator_power_cap_watts{$cards})",
+                        "drawn",
+                    ),
+                    limits=query(
                         "sum(accelerator_power_cap_watts{$cards} and on (job, instance, id) accelerator_power_watts{$cards})",
                         "limits",
                     ),
@@ -99,83 +110,15 @@ FLEET = Page(
             (
                 heatmap(
                     "Utilization",
-                    "A row for each card. Empty cells: nothing was collected, or the card does not tell.",
+                    "A row for each card: yellow is idle, blue is busy. Empty: nothing was collected, or the card does not tell.",
                     "percentunit",
-                    cards("accelerator:utilization_ratio:rate5m{$cards}"),
+                    by_card("accelerator:utilization_ratio:rate5m{$cards}"),
                 ),
                 heatmap(
                     "Memory in use",
-                    "Device memory in use as a share of all. A row for each card.",
+                    "Device memory in use as a share of all. A row for each card: yellow is free, blue is full.",
                     "percentunit",
-                    cards("accelerator_memory_used_ratio{$cards}"),
-                ),
-            ),
-        ),
-        Section(
-            "Who stands out",
-            (
-                ranking(
-                    "Hottest",
-                    "The temperature of a card is its hottest sensor other than memory and board.",
-                    "celsius",
-                    now("topk(10, accelerator:temperature_celsius{$cards})", "{{instance}} {{vendor}} {{device}}"),
-                    _HOT,
-                ),
-                ranking(
-                    "Most held back",
-                    "Share of the last hour in which the clocks were held down for any reason.",
-                    "percentunit",
-                    now(
-                        "topk(10, max by (instance, vendor, device) (avg_over_time(accelerator_throttled{$cards}[1h])))",
-                        "{{instance}} {{vendor}} {{device}}",
-                    ),
-                    ((None, GREEN), (0.05, YELLOW), (0.5, RED)),
-                ),
-                ranking(
-                    "Idle with memory held",
-                    "Memory in use on cards that do nothing: hung jobs, forgotten notebooks.",
-                    "bytes",
-                    now(
-                        "topk(10, accelerator_memory_used_bytes{$cards} and on (job, instance, id)"
-                        " (accelerator:utilization_ratio:rate5m{$cards} < 0.02))",
-                        "{{instance}} {{vendor}} {{device}}",
-                    ),
-                    ((None, YELLOW),),
-                ),
-            ),
-        ),
-        Section(
-            "All cards",
-            (
-                card_table(
-                    "All cards",
-                    "Each card now; n/a: this card does not tell. A click on the number opens the card.",
-                    ("instance", "vendor", "device", "model"),
-                    (
-                        Column(
-                            "up",
-                            "bool_yes_no",
-                            column(f"max {_ROW} (accelerator_up{{$cards}})"),
-                            ((None, RED), (1, GREEN)),
-                        ),
-                        Column(
-                            "temperature",
-                            "celsius",
-                            column(f"max {_ROW} (accelerator:temperature_celsius{{$cards}})"),
-                            _HOT,
-                        ),
-                        Column("power", "watt", column(f"max {_ROW} (accelerator_power_watts{{$cards}})")),
-                        Column("limit", "watt", column(f"max {_ROW} (accelerator_power_cap_watts{{$cards}})")),
-                        Column(
-                            "utilization",
-                            "percentunit",
-                            column(f"max {_ROW} (accelerator_utilization_ratio{{$cards}})"),
-                        ),
-                        Column(
-                            "memory", "percentunit", column(f"max {_ROW} (accelerator_memory_used_ratio{{$cards}})")
-                        ),
-                        Column("held back", "bool_yes_no", column(f"max {_ROW} (accelerator_throttled{{$cards}})")),
-                    ),
+                    by_card("accelerator_memory_used_ratio{$cards}"),
                 ),
             ),
         ),

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
+from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL, failing_sources
 from telemetry_grafana.dashboards.page import Page, Section
-from telemetry_grafana.dashboards.panels import (
-    BLUE,
-    GREEN,
-    GREY,
-    RED,
-    YELLOW,
-    Column,
-    card_table,
-    lines,
-    number,
-    states,
-)
-from telemetry_grafana.dashboards.query import column, now, query
+from telemetry_grafana.dashboards.panels import BLUE, FREE, GREEN, GREY, RED, lines, number, states
+from telemetry_grafana.dashboards.query import column, highest, now, query
+from telemetry_grafana.dashboards.tables import Column, card_table
 from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
@@ -23,6 +14,13 @@ _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "releas
 _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))' for position, state in enumerate(STATES)
 )
+_KNOWN = "max by (job, instance, vendor) (telemetry_devices_expected{$vendors} or telemetry_pci_devices{$vendors})"
+_MISSING = (
+    f"clamp_min({_KNOWN} - on (job, instance, vendor)"
+    f" (sum by (job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_KNOWN}), 0)"
+)
+_OURS = "and on (job, instance) telemetry_build_info"
+_POLL = "{{instance}} {{source}} {{poll}}"
 
 MONITOR = Page(
     uid="telemetry-monitor",
@@ -38,37 +36,46 @@ MONITOR = Page(
                     "Targets that had a daemon of ours within a day.",
                     "short",
                     now(
-                        "count(up{$nodes} == 0 and on (job, instance) last_over_time(telemetry_build_info[1d])) or vector(0)"
+                        "count(up{$nodes} == 0 and on (job, instance) last_over_time(telemetry_build_info[1d]))"
+                        " or 0 * count(up{$nodes})"
                     ),
-                    ((None, GREEN), (1, RED)),
+                    BAD,
                 ),
+                failing_sources(),
                 number(
-                    "Sources that fail",
-                    "Sources whose last attempt failed or has expired.",
+                    "Sources stuck",
+                    "Tools or libraries that hang in the driver and cannot be killed.",
                     "short",
-                    now("sum(telemetry_source_up{$nodes} == bool 0)"),
-                    ((None, GREEN), (1, RED)),
+                    now('sum(telemetry_source_state{$nodes,state="stuck"})'),
+                    BAD,
                 ),
                 number(
                     "Not understood",
                     "Things in the tools' outputs that were not understood.",
                     "short",
                     now("sum(telemetry_source_problems{$nodes})"),
-                    ((None, GREEN), (1, YELLOW)),
+                    DOUBTFUL,
                 ),
                 number(
                     "Unknown fields",
                     "Fields in the tools' outputs that no table knows.",
                     "short",
                     now("sum(telemetry_source_unknown_fields{$nodes})"),
-                    ((None, GREEN), (1, YELLOW)),
+                    DOUBTFUL,
                 ),
                 number(
                     "Plugins not loaded",
                     "Parsers that were installed and could not be loaded.",
                     "short",
-                    now("sum(telemetry_plugin_load_failures{$nodes}) or vector(0)"),
-                    ((None, GREEN), (1, RED)),
+                    now("sum(telemetry_plugin_load_failures{$nodes}) or 0 * count(telemetry_build_info{$nodes})"),
+                    BAD,
+                ),
+                number(
+                    "Bad configurations",
+                    "Daemons whose last reload found an error; they go on with the configuration before.",
+                    "short",
+                    now("sum(telemetry_config_last_reload_successful{$nodes} == bool 0)"),
+                    BAD,
                 ),
             ),
         ),
@@ -79,38 +86,44 @@ MONITOR = Page(
                     "State of each source",
                     "What each tool or library is in.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
-                    query(_STATE, "{{instance}} {{source}}"),
+                    query(f"max without (state) ({_STATE})", "{{instance}} {{source}}"),
                 ),
                 lines(
                     "Duration of polls",
-                    "A poll that takes longer and longer often comes before a wedged driver.",
+                    "The slowest polls. One that takes longer and longer often comes before a wedged driver.",
                     "s",
-                    query("telemetry_source_duration_seconds{$nodes}", "{{instance}} {{source}} {{poll}}"),
+                    highest("telemetry_source_duration_seconds{$nodes}", _POLL, "job, instance, source, poll"),
+                    axis=FREE,
                 ),
                 lines(
                     "Age of the last success",
-                    "Time since each poll last succeeded.",
+                    "Time since each poll last succeeded, of those that are longest without now.",
                     "s",
                     query(
-                        "time() - telemetry_source_last_success_timestamp_seconds{$nodes}",
-                        "{{instance}} {{source}} {{poll}}",
+                        "time() - telemetry_source_last_success_timestamp_seconds{$nodes} and on (job, instance, source, poll)"
+                        " bottomk(15, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
+                        _POLL,
                     ),
+                    axis=FREE,
                 ),
                 lines(
                     "Failures",
-                    "Failed attempts a second, by reason.",
-                    "short",
+                    "Failed attempts a minute, by reason; noughts where there were none.",
+                    "cpm",
                     query(
-                        "sum by (instance, source, reason) (rate(telemetry_source_failures_total{$nodes}[$__rate_interval])) > 0",
+                        "60 * sum by (instance, source, reason)"
+                        " (rate(telemetry_source_failures_total{$nodes}[$__rate_interval])) > 0"
+                        " or 0 * sum by (source) (telemetry_source_up{$nodes})",
                         "{{instance}} {{source}} {{reason}}",
                     ),
                 ),
                 lines(
                     "Overruns",
-                    "Polls that were still running when they were due again, a second.",
-                    "short",
+                    "Polls a minute that were still running when they were due again.",
+                    "cpm",
                     query(
-                        "sum by (instance, source) (rate(telemetry_source_overruns_total{$nodes}[$__rate_interval]))",
+                        "60 * sum by (instance, source) (rate(telemetry_source_overruns_total{$nodes}[$__rate_interval])) > 0"
+                        " or 0 * sum by (source) (telemetry_source_up{$nodes})",
                         "{{instance}} {{source}}",
                     ),
                 ),
@@ -121,39 +134,46 @@ MONITOR = Page(
             (
                 lines(
                     "CPU of each source",
-                    "Share of a core, child processes included.",
+                    "Share of a core, child processes included: the sources that take most.",
                     "percentunit",
                     query(
-                        "rate(telemetry_source_cpu_seconds_total{$nodes}[$__rate_interval])",
+                        "rate(telemetry_source_cpu_seconds_total{$nodes}[$__rate_interval]) and on (job, instance, source)"
+                        " topk(15, increase(telemetry_source_cpu_seconds_total{$nodes}[$__range] @ end()))",
                         "{{instance}} {{source}}",
                     ),
+                    axis=FREE,
                 ),
                 lines(
                     "CPU of the daemon",
-                    "Share of a core, without its children.",
+                    "Share of a core, without its children: the daemons that take most.",
                     "percentunit",
                     query(
-                        "rate(process_cpu_seconds_total{$nodes}[$__rate_interval])"
-                        " and on (job, instance) telemetry_build_info",
+                        "rate(process_cpu_seconds_total{$nodes}[$__rate_interval]) and on (job, instance)"
+                        f" topk(15, increase(process_cpu_seconds_total{{$nodes}}[$__range] @ end()) {_OURS})",
                         "{{instance}}",
                     ),
+                    axis=FREE,
                 ),
                 lines(
                     "Memory of the daemon",
-                    "Resident memory, without its children.",
+                    "Resident memory, without its children: the daemons that take most.",
                     "bytes",
                     query(
-                        "process_resident_memory_bytes{$nodes} and on (job, instance) telemetry_build_info",
+                        "process_resident_memory_bytes{$nodes} and on (job, instance)"
+                        f" topk(15, max_over_time(process_resident_memory_bytes{{$nodes}}[$__range] @ end()) {_OURS})",
                         "{{instance}}",
                     ),
                 ),
                 lines(
                     "Duration of scrapes",
-                    "As Prometheus measures it.",
+                    "As Prometheus measures it: the slowest.",
                     "s",
                     query(
-                        "scrape_duration_seconds{$nodes} and on (job, instance) telemetry_build_info", "{{instance}}"
+                        "scrape_duration_seconds{$nodes} and on (job, instance)"
+                        f" topk(15, max_over_time(scrape_duration_seconds{{$nodes}}[$__range] @ end()) {_OURS})",
+                        "{{instance}}",
                     ),
+                    axis=FREE,
                 ),
             ),
         ),
@@ -162,29 +182,51 @@ MONITOR = Page(
             (
                 card_table(
                     "Versions",
-                    "Which version of the daemon runs where.",
-                    ("instance", "version", "python"),
-                    (Column("running", "short", column("telemetry_build_info{$nodes}")),),
+                    "Which versions of the daemon run, and on how many nodes.",
+                    ("version", "python"),
+                    (Column("nodes", "short", column("count by (version, python) (telemetry_build_info{$nodes})")),),
+                    height=8,
+                    width=6,
                 ),
                 card_table(
                     "Versions of tools",
-                    "The version of each tool or library.",
-                    ("instance", "source", "version"),
-                    (Column("used", "short", column("telemetry_source_info{$nodes}")),),
+                    "Which versions of each tool or library there are, and on how many nodes.",
+                    ("source", "version"),
+                    (Column("nodes", "short", column("count by (source, version) (telemetry_source_info{$nodes})")),),
+                    height=8,
+                    width=6,
+                    sort=("source",),
                 ),
-                lines(
+                card_table(
                     "Listed, expected, on the bus",
-                    "Cards that telemetry lists, that the configuration expects, and that the PCI bus has.",
-                    "short",
-                    query("sum by (instance, vendor) (telemetry_devices{$vendors})", "{{instance}} {{vendor}} listed"),
-                    query("telemetry_devices_expected{$vendors}", "{{instance}} {{vendor}} expected"),
-                    query("telemetry_pci_devices{$vendors}", "{{instance}} {{vendor}} on the bus"),
-                ),
-                states(
-                    "Configuration",
-                    "Whether the last reload found a good configuration.",
-                    {"0": ("rejected", RED), "1": ("good", GREEN)},
-                    query("telemetry_config_last_reload_successful{$nodes}", "{{instance}}"),
+                    "Cards that telemetry lists, that the configuration expects (n/a: it says nothing), and that the PCI bus has.",
+                    ("instance", "vendor"),
+                    (
+                        Column(
+                            "listed",
+                            "short",
+                            column("sum by (job, instance, vendor) (telemetry_devices{$vendors})"),
+                        ),
+                        Column(
+                            "expected",
+                            "short",
+                            column("sum by (job, instance, vendor) (telemetry_devices_expected{$vendors})"),
+                        ),
+                        Column(
+                            "on the bus",
+                            "short",
+                            column("sum by (job, instance, vendor) (telemetry_pci_devices{$vendors})"),
+                        ),
+                        Column(
+                            "missing",
+                            "short",
+                            column(_MISSING),
+                            BAD,
+                        ),
+                    ),
+                    height=8,
+                    width=12,
+                    sort=("-missing", "instance"),
                 ),
             ),
         ),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from telemetry_grafana.dashboards import figures
 from telemetry_grafana.dashboards.page import Page, Section
-from telemetry_grafana.dashboards.panels import GREEN, RED, heatmap, lines, states
-from telemetry_grafana.dashboards.query import of_node, query
+from telemetry_grafana.dashboards.panels import GREEN, RED, lines, number, states
+from telemetry_grafana.dashboards.query import now, of_node, query, untold
+from telemetry_grafana.dashboards.tables import cards_now
 
 _YES = {"0": ("no", GREEN), "1": ("yes", RED)}
+# In force at some moment of the time shown.
+_IN_FORCE = "max_over_time(accelerator_throttled{$cards}[$__range] @ end()) == 1"
+_MEMORY_SENSORS = 'accelerator_temperature_celsius{$cards,sensor=~"memory|hbm.*"}'
+_CORE_CLOCK = 'accelerator_clock_hertz{$cards,domain=~"graphics|sm"}'
+_MEMORY_CLOCK = 'accelerator_clock_hertz{$cards,domain="memory"}'
 
 NODE = Page(
     uid="telemetry-node",
@@ -14,30 +21,54 @@ NODE = Page(
     description="The cards of one node, or of a few, side by side.",
     sections=(
         Section(
+            "Now",
+            (
+                figures.cards(),
+                figures.lost(),
+                figures.failing(),
+                figures.throttled(),
+                figures.failing_sources(),
+                figures.hottest(),
+                figures.power(),
+                number(
+                    "Host CPU",
+                    "Share of the host's CPU time in use.",
+                    "percentunit",
+                    now("max(telemetry_host_cpu_utilization_ratio{$nodes})"),
+                ),
+                cards_now(height=11),
+            ),
+        ),
+        Section(
             "Heat and power",
             (
                 lines(
                     "Temperature",
-                    "The hottest sensor of each card other than memory and board; dashed: the lowest limit of its own.",
+                    "The hottest sensor of each card other than memory and board; dashed: where the card itself slows down.",
                     "celsius",
                     of_node("accelerator:temperature_celsius{$cards}"),
-                    of_node("accelerator:temperature_limit_celsius{$cards}", "limit"),
+                    limits=of_node("accelerator:temperature_limit_celsius{$cards}", "limit"),
                 ),
                 lines(
                     "Memory temperature",
                     "Memory and HBM sensors, the hottest of each card.",
                     "celsius",
-                    of_node('max without (sensor) (accelerator_temperature_celsius{$cards,sensor=~"memory|hbm.*"})'),
+                    of_node(f"max without (sensor) ({_MEMORY_SENSORS})"),
+                    untold(_MEMORY_SENSORS),
                 ),
                 lines(
                     "Power",
-                    "The vendor's main figure; accelerator_info says whether it is an average.",
+                    "The vendor's main figure; accelerator_info says whether it is an average. Dashed: the power limits.",
                     "watt",
                     of_node("accelerator_power_watts{$cards}"),
-                    of_node("accelerator_power_cap_watts{$cards}", "limit"),
+                    limits=of_node("accelerator_power_cap_watts{$cards}", "limit"),
                 ),
                 lines(
-                    "Fans", "Speed as a share of the maximum.", "percentunit", of_node("accelerator_fan_ratio{$cards}")
+                    "Fans",
+                    "Speed as a share of the maximum.",
+                    "percentunit",
+                    of_node("accelerator_fan_ratio{$cards}"),
+                    untold("accelerator_fan_ratio{$cards}"),
                 ),
             ),
         ),
@@ -62,6 +93,7 @@ NODE = Page(
                     "percentunit",
                     of_node("accelerator_sm_active_ratio{$cards}", "multiprocessors"),
                     of_node("accelerator_tensor_active_ratio{$cards}", "tensor units"),
+                    untold("accelerator_sm_active_ratio{$cards}", "accelerator_tensor_active_ratio{$cards}"),
                 ),
                 lines(
                     "Memory traffic",
@@ -69,6 +101,7 @@ NODE = Page(
                     "percentunit",
                     of_node("accelerator_memory_activity_ratio{$cards}", "activity"),
                     of_node("accelerator_memory_bandwidth_ratio{$cards}", "bandwidth"),
+                    untold("accelerator_memory_activity_ratio{$cards}", "accelerator_memory_bandwidth_ratio{$cards}"),
                 ),
             ),
         ),
@@ -79,23 +112,24 @@ NODE = Page(
                     "Clocks",
                     "Graphics or multiprocessor clock.",
                     "hertz",
-                    of_node('max without (domain) (accelerator_clock_hertz{$cards,domain=~"graphics|sm"})'),
+                    of_node(f"max without (domain) ({_CORE_CLOCK})"),
+                    untold(_CORE_CLOCK),
                 ),
-                lines(
-                    "Memory clocks",
-                    "Memory clock.",
-                    "hertz",
-                    of_node('accelerator_clock_hertz{$cards,domain="memory"}'),
-                ),
+                lines("Memory clocks", "Memory clock.", "hertz", of_node(_MEMORY_CLOCK), untold(_MEMORY_CLOCK)),
                 states(
                     "Why the clocks are held down",
-                    "A row for each reason that was in force in the time shown.",
+                    "A row for each reason that was in force in the time shown, and one for each card that had none.",
                     _YES,
                     query(
-                        "accelerator_throttled{$cards} and on (job, instance, id, reason)"
-                        " max_over_time(accelerator_throttled{$cards}[1h]) == 1",
+                        f"accelerator_throttled{{$cards}} and on (job, instance, id, reason) {_IN_FORCE}",
                         "{{vendor}} {{device}} {{reason}}",
                     ),
+                    query(
+                        "max without (reason) (accelerator_throttled{$cards})"
+                        f" unless on (job, instance, id) ({_IN_FORCE})",
+                        "{{vendor}} {{device}}",
+                    ),
+                    untold("accelerator_throttled{$cards}"),
                 ),
             ),
         ),
@@ -108,12 +142,6 @@ NODE = Page(
                     {"0": ("lost", RED), "1": ("up", GREEN)},
                     of_node("accelerator_up{$cards}"),
                 ),
-                heatmap(
-                    "Utilization at a glance",
-                    "A row for each card.",
-                    "percentunit",
-                    of_node("accelerator:utilization_ratio:rate5m{$cards}"),
-                ),
                 lines(
                     "Host CPU",
                     "Share of the host's CPU time in use.",
@@ -122,10 +150,10 @@ NODE = Page(
                 ),
                 lines(
                     "Host memory",
-                    "Host memory in use, and all.",
+                    "Host memory in use; dashed: all of it.",
                     "bytes",
-                    query("telemetry_host_memory_used_bytes{$nodes}", "{{instance}} used"),
-                    query("telemetry_host_memory_total_bytes{$nodes}", "{{instance}} all"),
+                    query("telemetry_host_memory_used_bytes{$nodes}", "{{instance}}"),
+                    limits=query("telemetry_host_memory_total_bytes{$nodes}", "{{instance}} all"),
                 ),
             ),
         ),

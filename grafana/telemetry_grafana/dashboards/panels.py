@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grafana_foundation_sdk.builders import bargauge, stat, statetimeline, statushistory, table, timeseries
+from grafana_foundation_sdk.builders import bargauge, stat, statetimeline, statushistory, timeseries
 from grafana_foundation_sdk.builders.common import (
     ReduceDataOptions,
     StackingConfig,
@@ -17,18 +17,19 @@ from grafana_foundation_sdk.builders.dashboard import FieldColor, ThresholdsConf
 from grafana_foundation_sdk.builders.prometheus import Dataquery
 from grafana_foundation_sdk.models.common import (
     BarGaugeDisplayMode,
+    BarGaugeNamePlacement,
+    BarGaugeSizing,
+    BigValueGraphMode,
     LegendDisplayMode,
     LegendPlacement,
     SortOrder,
     StackingMode,
-    TableCellDisplayMode,
     TooltipDisplayMode,
     VisibilityMode,
     VizOrientation,
 )
 from grafana_foundation_sdk.models.dashboard import (
     DashboardSpecialValueMapOptions,
-    DataTransformerConfig,
     DynamicConfigValue,
     FieldColorModeId,
     SpecialValueMap,
@@ -47,13 +48,34 @@ from telemetry_grafana.dashboards.variables import DATA_SOURCE
 # What a panel shows while nothing answers its query: said in words, so that no silence looks like health.
 NOTHING = "not collected"
 NOT_ON_THIS_CARD = "n/a"
-GREEN, YELLOW, RED, GREY, BLUE = "green", "yellow", "red", "text", "blue"
+GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
+# A figure that is neither good nor bad, and a state that says nothing.
+PLAIN, GREY = "text", "#6b7078"
 Builder = Any  # the SDK's builders have no common type but a protocol of `build`
 Steps = Sequence[tuple[float | None, str]]
-CARD_LINK = (
-    "/d/telemetry-card?${datasource:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
-    "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
-)
+Words = Mapping[str, tuple[str, str]]
+
+# Grafana draws no status history with more points than half its pixels, and says so instead.
+_MOST_CELLS = 240
+_ROWS_ON_A_PAGE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The upright axis: a fixed lower end, and the ends that it has at least."""
+
+    lowest: float | None = 0.0
+    soft_low: float | None = None
+    soft_high: float | None = None
+
+
+# Where the numbers are small against the unit the axis follows them.
+FREE = Axis()
+AROUND_ZERO = Axis(lowest=None)
+_AXES: Mapping[str, Axis] = {"percentunit": Axis(soft_high=1.0), "celsius": Axis(None, 20.0, 90.0)}
+_RANKED_DECIMALS: Mapping[str, int] = {"percentunit": 1, "celsius": 0}
+# Without it Grafana draws zeros on an axis to 100.
+_FROM_ZERO = Axis(soft_high=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +87,44 @@ class Panel:
     height: int
 
 
-def lines(title: str, description: str, unit: str, *queries: Query, minimum: float | None = 0.0) -> Panel:
-    """Series over time."""
+def lines(
+    title: str, description: str, unit: str, *queries: Query, limits: Query | None = None, axis: Axis | None = None
+) -> Panel:
+    """Series over time; `limits` are dashed and stay out of the legend."""
     panel = (
         timeseries.Panel()
         .span_nulls(False)
         .line_width(1)
-        .fill_opacity(5)
         .show_points(VisibilityMode.NEVER)
-        .legend(
-            VizLegendOptions()
-            .display_mode(LegendDisplayMode.TABLE)
-            .placement(LegendPlacement.RIGHT)
-            .calcs(["lastNotNull", "max"])
-        )
+        .mappings([nothing()])
+        .legend(_legend(LegendDisplayMode.TABLE, LegendPlacement.RIGHT).calcs(["lastNotNull", "max"]))
         .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
     )
-    if minimum is not None:
-        panel = panel.min(minimum)
-    return Panel(_filled(panel, title, description, unit, queries), 12, 8)
+    panel = _along(panel, axis or _AXES.get(unit, _FROM_ZERO))
+    if limits is not None:
+        panel = panel.override_by_query(reference(len(queries)), _as_limit())
+        queries = (*queries, limits)
+    return Panel(filled(panel, title, description, unit, queries), 12, 8)
+
+
+def _along(panel: Builder, axis: Axis) -> Builder:
+    if axis.lowest is not None:
+        panel = panel.min(axis.lowest)
+    if axis.soft_low is not None:
+        panel = panel.axis_soft_min(axis.soft_low)
+    return panel if axis.soft_high is None else panel.axis_soft_max(axis.soft_high)
+
+
+def _as_limit() -> list[DynamicConfigValue]:
+    return [
+        DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 8]}),
+        DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
+        DynamicConfigValue("color", {"mode": "fixed", "fixedColor": RED}),
+    ]
+
+
+def _legend(mode: LegendDisplayMode, placement: LegendPlacement) -> VizLegendOptions:
+    return VizLegendOptions().show_legend(True).display_mode(mode).placement(placement)
 
 
 def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
@@ -93,10 +134,21 @@ def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
 
 
-def number(title: str, description: str, unit: str, query: Query, steps: Steps = ((None, GREEN),)) -> Panel:
+def number(title: str, description: str, unit: str, query: Query, steps: Steps = ((None, PLAIN),)) -> Panel:
     """One figure."""
-    panel = stat.Panel().reduce_options(ReduceDataOptions().calcs(["lastNotNull"])).thresholds(_thresholds(steps))
-    return Panel(_filled(panel, title, description, unit, (query,)), 4, 4)
+    panel = _figure().thresholds(thresholds(steps))
+    return Panel(filled(panel, title, description, unit, (query,)), 3, 4)
+
+
+def word(title: str, description: str, words: Words, query: Query) -> Panel:
+    """One figure as a word; `words` gives a value's text and colour."""
+    panel = _figure().mappings([worded(words), nothing()])
+    return Panel(filled(panel, title, description, "short", (query,)), 3, 4)
+
+
+def _figure() -> Builder:
+    reduced = ReduceDataOptions().calcs(["lastNotNull"])
+    return stat.Panel().reduce_options(reduced).graph_mode(BigValueGraphMode.NONE)
 
 
 def ranking(title: str, description: str, unit: str, query: Query, steps: Steps = ((None, BLUE),)) -> Panel:
@@ -104,72 +156,54 @@ def ranking(title: str, description: str, unit: str, query: Query, steps: Steps 
     panel = (
         bargauge.Panel()
         .orientation(VizOrientation.HORIZONTAL)
+        .name_placement(BarGaugeNamePlacement.LEFT)
+        .sizing(BarGaugeSizing.MANUAL)
+        .min_viz_height(12)
+        .max_viz_height(24)
+        .min(0)
         .display_mode(BarGaugeDisplayMode.BASIC)
         .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]))
-        .thresholds(_thresholds(steps))
+        .thresholds(thresholds(steps))
     )
-    return Panel(_filled(panel, title, description, unit, (query,)), 8, 8)
+    panel = panel.decimals(_RANKED_DECIMALS[unit]) if unit in _RANKED_DECIMALS else panel
+    return Panel(filled(panel, title, description, unit, (query,)), 8, 8)
 
 
 def heatmap(title: str, description: str, unit: str, query: Query, highest: float | None = 1.0) -> Panel:
     """A row of coloured cells for each series: node and card against time."""
     panel = (
         statushistory.Panel()
-        .color_scheme(FieldColor().mode(FieldColorModeId.CONTINUOUS_GR_YL_RD))
+        # Both ends differ from the ground: an idle card is no missing one.
+        .color_scheme(FieldColor().mode(FieldColorModeId.CONTINUOUS_YL_BL))
         .show_value(VisibilityMode.NEVER)
-        .legend(VizLegendOptions().display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM))
+        .col_width(1.0)
+        .per_page(_ROWS_ON_A_PAGE)
+        .max_data_points(_MOST_CELLS)
         .min(0)
     )
     if highest is not None:
         panel = panel.max(highest)
-    return Panel(_filled(panel, title, description, unit, (query,)), 24, 10)
+    return Panel(filled(panel, title, description, unit, (query,)), 24, 15)
 
 
-def states(title: str, description: str, words: Mapping[str, tuple[str, str]], *queries: Query) -> Panel:
+def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
     """What each series is in, over time; `words` gives a value's text and colour."""
     panel = (
         statetimeline.Panel()
-        .mappings([_words(words), _nothing()])
-        .thresholds(_thresholds(((None, GREY),)))
+        .mappings([worded(words), nothing(GREY)])
+        .thresholds(thresholds(((None, GREY),)))
         .show_value(VisibilityMode.NEVER)
         .merge_values(True)
-        .legend(VizLegendOptions().display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM))
+        .legend(_legend(LegendDisplayMode.LIST, LegendPlacement.BOTTOM))
     )
-    return Panel(_filled(panel, title, description, "short", queries), 24, 8)
+    return Panel(filled(panel, title, description, "short", queries), 24, 8)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table of cards: its heading, unit and query."""
-
-    heading: str
-    unit: str
-    query: Query
-    steps: Steps = ()
-
-
-def card_table(
-    title: str, description: str, labels: Sequence[str], columns: Sequence[Column], height: int = 12
-) -> Panel:
-    """A row for each series that has the same labels, a column for each query; a click opens the card."""
-    names = {f"Value #{_reference(position)}": column.heading for position, column in enumerate(columns)}
-    panel = (
-        table.Panel()
-        .filterable(True)
-        .with_transformation(DataTransformerConfig(id_val="merge", options={}))
-        .with_transformation(DataTransformerConfig(id_val="organize", options=_organized(labels, names)))
-    )
-    for column in columns:
-        panel = panel.override_by_name(column.heading, _column(column))
-    if "device" in labels:
-        panel = panel.override_by_name("device", [_link("Open the card")])
-    return Panel(_filled(panel, title, description, "short", [column.query for column in columns]), 24, height)
-
-
-def _filled(panel: Builder, title: str, description: str, unit: str, queries: Sequence[Query]) -> Builder:
+def filled(panel: Builder, title: str, description: str, unit: str, queries: Sequence[Query]) -> Builder:
+    """The panel with all that every panel has."""
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(NOTHING)
     for position, query in enumerate(queries):
-        panel = panel.with_target(_target(query, _reference(position)))
+        panel = panel.with_target(_target(query, reference(position)))
     return panel
 
 
@@ -181,44 +215,23 @@ def _target(query: Query, reference: str) -> Dataquery:
     return target.format(PromQueryFormat.TABLE) if query.form == "table" else target
 
 
-def _reference(position: int) -> str:
+def reference(position: int) -> str:
+    """The name of the query at a position."""
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[position]
 
 
-def _thresholds(steps: Steps) -> ThresholdsConfig:
+def thresholds(steps: Steps) -> ThresholdsConfig:
+    """Colours from these values on."""
     return ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps([Threshold(value, color) for value, color in steps])
 
 
-def _words(words: Mapping[str, tuple[str, str]]) -> ValueMapping:
+def worded(words: Words) -> ValueMapping:
+    """Texts and colours for these values."""
     results = {value: ValueMappingResult(text, color) for value, (text, color) in words.items()}
     return ValueMap(options=results)
 
 
-def _nothing() -> ValueMapping:
-    result = ValueMappingResult(NOT_ON_THIS_CARD, GREY)
+def nothing(color: str = PLAIN) -> ValueMapping:
+    """How no number is shown."""
+    result = ValueMappingResult(NOT_ON_THIS_CARD, color)
     return SpecialValueMap(DashboardSpecialValueMapOptions(SpecialValueMatch.NULL_AND_NAN, result))
-
-
-def _organized(labels: Sequence[str], names: Mapping[str, str]) -> dict[str, object]:
-    order = [*labels, *names]
-    return {
-        "excludeByName": {"Time": True, "job": True, "id": True},
-        "indexByName": {name: position for position, name in enumerate(order)},
-        "renameByName": dict(names),
-    }
-
-
-def _column(column: Column) -> list[DynamicConfigValue]:
-    properties = [
-        DynamicConfigValue("unit", column.unit),
-        DynamicConfigValue("mappings", [_nothing().to_json()]),
-    ]
-    if column.steps:
-        steps = [Threshold(value, color).to_json() for value, color in column.steps]
-        properties.append(DynamicConfigValue("thresholds", {"mode": "absolute", "steps": steps}))
-        properties.append(DynamicConfigValue("custom.cellOptions", {"type": TableCellDisplayMode.COLOR_TEXT.value}))
-    return properties
-
-
-def _link(title: str) -> DynamicConfigValue:
-    return DynamicConfigValue("links", [{"title": title, "url": CARD_LINK, "targetBlank": False}])

@@ -40,6 +40,27 @@ def cards(text: str, legend: str = "{{instance}} {{vendor}} {{device}}") -> Quer
     return query(text, legend)
 
 
+def by_card(text: str) -> Query:
+    """A series for each card, in the order of nodes and of numbers, which Prometheus' own order of labels is not."""
+    joined = f'label_join({text}, "card", " ", "instance", "vendor", "device")'
+    # A second blank puts 2 before 10.
+    return query(f'label_replace({joined}, "card", "$$1  $$2", "card", "(.*) ([0-9])")', "{{card}}")
+
+
+def untold(*selectors: str) -> Query:
+    """An entry "n/a" in the legend for each model whose cards are up and tell none of these: no silence looks alike."""
+    told = " or ".join(selectors)
+    return query(
+        f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1 unless on (job, instance, id) ({told}))",
+        "{{vendor}} {{model}}: n/a",
+    )
+
+
+def highest(text: str, legend: str, by: str, most: int = 15) -> Query:
+    """The series that came highest in the time shown, as many as a legend has room for."""
+    return query(f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()))", legend)
+
+
 def of_node(text: str, more: str = "") -> Query:
     """A series for each card of one node."""
     return query(text, "{{vendor}} {{device}}" + (f" {more}" if more else ""))

@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 from telemetry_grafana.dashboards.page import Page, Section
-from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, Column, Panel, card_table, lines, ranking
-from telemetry_grafana.dashboards.query import cards, column, now
+from telemetry_grafana.dashboards.panels import AROUND_ZERO, GREEN, RED, YELLOW, Panel, lines, ranking
+from telemetry_grafana.dashboards.query import column, now, query
+from telemetry_grafana.dashboards.tables import CARD, ROW, Column, card_table
 
-_ROW = "by (job, instance, vendor, device, id, model)"
-_SCORE = ((None, RED), (-3, YELLOW), (-2, GREEN), (2, YELLOW), (3, RED))
+_NAME = "{{instance}} {{device}}"
+_SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
 _COMPARED = (
     ("utilization", "utilization_ratio", "percentunit"),
+    ("clock", "clock_hertz", "hertz"),
     ("temperature", "temperature_celsius", "celsius"),
     ("power", "power_watts", "watt"),
-    ("clock", "clock_hertz", "hertz"),
 )
+# The added label keeps the scores of one card apart until the highest is taken.
+_FURTHEST = " or ".join(
+    f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
+)
+# Lines above and below the bundle that are drawn, each way.
+_MOST = 10
 
 
-def _deviations() -> tuple[Panel, ...]:
-    return tuple(
-        lines(
-            f"{title.capitalize()} against the median",
-            f"How far the {title} of each card is from the median of its model; a line far below or above the bundle stands out.",
-            unit,
-            cards(f"accelerator:{name}:deviation{{$cards}}"),
-            minimum=None,
-        )
-        for title, name, unit in _COMPARED
+def _scores() -> Panel:
+    return card_table(
+        "Scores",
+        "Distance from the median of the peers in their usual spread (robust standard deviations); beyond 5 either way is "
+        "red; the furthest of them first. n/a: fewer than three peers, or the card does not tell.",
+        CARD,
+        (
+            Column("furthest", "short", column(f"max {ROW} ({_FURTHEST})"), _SCORE, decimals=1),
+            *(
+                Column(title, "short", column(f"max {ROW} (accelerator:{name}:zscore{{$cards}})"), _SCORE, decimals=1)
+                for title, name, _ in _COMPARED
+            ),
+        ),
+        sort=("-furthest",),
+    )
+
+
+def _outermost(title: str, name: str, unit: str) -> Panel:
+    series = f"accelerator:{name}:deviation{{$cards}}"
+    return lines(
+        f"{title.capitalize()} against the median",
+        f"How far the {title} of each card is from the median of its model: the {_MOST} cards that came highest above it and "
+        f"the {_MOST} that came lowest. A line away from the bundle is a card that stands out.",
+        unit,
+        query(
+            f"round({series}, 0.0001) and on (job, instance, id) (topk({_MOST}, max_over_time({series}[$__range] @ end()))"
+            f" or bottomk({_MOST}, min_over_time({series}[$__range] @ end())))",
+            _NAME,
+        ),
+        axis=AROUND_ZERO,
     )
 
 
@@ -40,44 +67,31 @@ STRAGGLERS = Page(
         Section(
             "Who stands out",
             (
-                card_table(
-                    "Scores",
-                    "Standard deviations from the median of the peers; beyond 3 either way is red. n/a: too few peers, or all alike.",
-                    ("instance", "vendor", "device", "model"),
-                    tuple(
-                        Column(title, "short", column(f"max {_ROW} (accelerator:{name}:zscore{{$cards}})"), _SCORE)
-                        for title, name, _ in _COMPARED
-                    ),
-                ),
                 ranking(
                     "Least work",
-                    "Cards that do most less than the median of their model.",
+                    "How much less than the median of their model the cards do that do least.",
                     "percentunit",
-                    now(
-                        "bottomk(10, accelerator:utilization_ratio:deviation{$cards})",
-                        "{{instance}} {{vendor}} {{device}}",
-                    ),
-                    ((None, RED), (-0.2, YELLOW), (-0.05, GREEN)),
+                    now("topk(10, -1 * accelerator:utilization_ratio:deviation{$cards})", _NAME),
+                    ((None, GREEN), (0.05, YELLOW), (0.2, RED)),
                 ),
                 ranking(
                     "Lowest clocks",
-                    "Cards whose clock is most below the median of their model.",
+                    "How far below the median of their model the slowest clocks are.",
                     "hertz",
-                    now("bottomk(10, accelerator:clock_hertz:deviation{$cards})", "{{instance}} {{vendor}} {{device}}"),
+                    now("topk(10, -1 * accelerator:clock_hertz:deviation{$cards})", _NAME),
+                    ((None, GREEN), (5e7, YELLOW), (2e8, RED)),
                 ),
                 ranking(
                     "Hottest against their peers",
-                    "Cards that are most above the median of their model.",
+                    "How far above the median of their model the hottest cards are.",
                     "celsius",
-                    now(
-                        "topk(10, accelerator:temperature_celsius:deviation{$cards})",
-                        "{{instance}} {{vendor}} {{device}}",
-                    ),
+                    now("topk(10, accelerator:temperature_celsius:deviation{$cards})", _NAME),
                     ((None, GREEN), (8, YELLOW), (15, RED)),
                 ),
+                _scores(),
             ),
         ),
-        Section("Over time", _deviations()),
+        Section("Over time", tuple(_outermost(*compared) for compared in _COMPARED)),
         Section(
             "Slow hosts",
             (
@@ -85,13 +99,13 @@ STRAGGLERS = Page(
                     "Utilization by node",
                     "A node whose cards all do less than those of the others.",
                     "percentunit",
-                    cards("instance:accelerator_utilization_ratio:avg{$vendors}", "{{instance}} {{vendor}}"),
+                    query("instance:accelerator_utilization_ratio:avg{$vendors}", "{{instance}} {{vendor}}"),
                 ),
                 lines(
                     "Host CPU",
                     "A busy host starves its cards.",
                     "percentunit",
-                    cards("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}"),
+                    query("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}"),
                 ),
             ),
         ),

@@ -75,7 +75,10 @@ HEALTH = AlertGroup(
         Alert(
             name="AcceleratorCorrectedErrorStorm",
             severity="warning",
-            condition=f"sum {_DEVICE} (accelerator_ecc_corrected_total) > $ecc_corrected",
+            condition=(
+                f"sum {_DEVICE} (accelerator_ecc_corrected_total) > $ecc_corrected"
+                f' or sum {_DEVICE} (accelerator_ecc_corrected_total{{location=~"sram.*"}}) > $ecc_corrected_sram'
+            ),
             hold="5m",
             summary="{vendor} {device} on {instance}: {value} corrected memory errors",
             meaning="So many corrected errors come before uncorrected ones, and cost time.",
@@ -124,6 +127,16 @@ HEALTH = AlertGroup(
             meaning="A link between devices, or to the network of the cards, was up within a day and is down. Jobs over several cards hang or crawl.",
             check="The error counters of the link and of its other end.",
             remedy="Reseat or replace bridge, cable or module; a reset of the card brings some links back.",
+        ),
+        Alert(
+            name="AcceleratorLinkFlapping",
+            severity="warning",
+            condition="changes(accelerator_link_up[1h]) >= $link_changes",
+            hold="0m",
+            summary="link {link} of {vendor} {device} on {instance} went down and up again and again",
+            meaning="A link that comes and goes: each time the jobs that use it stall, or fail.",
+            check="The error counters of the link and of its other end; whether other links of the same cable or module do it, too.",
+            remedy="As for AcceleratorLinkDown.",
         ),
         Alert(
             name="AcceleratorLinkErrors",

@@ -9,7 +9,8 @@ _ON_PURPOSE = 'unless on (job, instance) (telemetry_source_state{state=~"release
 
 
 def _listed(otherwise: str) -> str:
-    return f"(sum by (job, instance, vendor) (telemetry_devices) or {otherwise} * 0)"
+    # Targets may have labels of their own, such as a cluster's name, which a bare `or` would compare as well.
+    return f"(sum by (job, instance, vendor) (telemetry_devices) or on (job, instance, vendor) {otherwise} * 0)"
 
 
 PRESENCE = AlertGroup(

@@ -97,17 +97,23 @@ def _sum(over: str, labels: frozenset[str], scope: str) -> tuple[Recording, ...]
     )
 
 
-# What is compared between peers: the short name, the series, and below which spread a score says nothing.
-_COMPARED: Mapping[str, str] = {
-    "utilization_ratio": "accelerator:utilization_ratio:rate5m",
-    "temperature_celsius": "accelerator:temperature_celsius",
-    "power_watts": "accelerator:power_watts:rate5m",
-    "clock_hertz": 'max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})',
+# What is compared between peers: the short name, the series, and the least spread that peers count as having: closer
+# together they are alike, and whatever little one is off must not look large.
+_COMPARED: Mapping[str, tuple[str, str]] = {
+    "utilization_ratio": ("accelerator:utilization_ratio:rate5m", "0.02"),
+    "temperature_celsius": ("accelerator:temperature_celsius", "2"),
+    "power_watts": ("accelerator:power_watts:rate5m", "10"),
+    "clock_hertz": ('max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})', "3e7"),
 }
+_FEWEST_PEERS = 3
+# The median of the absolute deviations times this is the standard deviation of what is normally distributed. A standard
+# deviation itself grows with the outlier that is looked for: among eight cards none could ever be three of them away.
+_SPREAD_OF_MEDIAN = 1.4826
 
 
-def _straggler(name: str, series: str) -> tuple[Recording, ...]:
+def _straggler(name: str, series: str, least_spread: str) -> tuple[Recording, ...]:
     deviation = f"accelerator:{name}:deviation"
+    spread = f"{_SPREAD_OF_MEDIAN} * quantile by ({_PEERS}) (0.5, abs({deviation}))"
     return (
         _device(
             deviation,
@@ -116,8 +122,9 @@ def _straggler(name: str, series: str) -> tuple[Recording, ...]:
         ),
         _device(
             f"accelerator:{name}:zscore",
-            f"{deviation} / on ({_PEERS}) group_left () (stddev by ({_PEERS}) ({series}) > 0)",
-            "The same in standard deviations.",
+            f"{deviation} / on ({_PEERS}) group_left () clamp_min({spread}, {least_spread})"
+            f" and on ({_PEERS}) count by ({_PEERS}) ({deviation}) >= {_FEWEST_PEERS}",
+            "The same in robust standard deviations of the peers; none where there are fewer than three.",
         ),
     )
 
@@ -133,7 +140,8 @@ GROUPS = (
         ),
     ),
     RecordingGroup(
-        "telemetry-stragglers", tuple(rule for name, series in _COMPARED.items() for rule in _straggler(name, series))
+        "telemetry-stragglers",
+        tuple(rule for name, (series, spread) in _COMPARED.items() for rule in _straggler(name, series, spread)),
     ),
 )
 

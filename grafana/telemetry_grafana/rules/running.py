@@ -64,10 +64,13 @@ RUNNING = AlertGroup(
         Alert(
             name="AcceleratorThermalThrottling",
             severity="warning",
-            condition='accelerator_throttled{reason=~".*thermal.*"} == 1',
+            condition=(
+                'accelerator_throttled{reason=~".*thermal.*"} == 1'
+                ' or avg_over_time(accelerator_throttled{reason=~".*thermal.*"}[10m]) >= $throttled_share'
+            ),
             hold="5m",
             summary="{vendor} {device} on {instance} slows down because of heat ({reason})",
-            meaning="The card holds its clocks down to stay within its temperature.",
+            meaning="The card holds its clocks down to stay within its temperature, all the time or again and again.",
             check="Its temperature against its limit and its neighbours.",
             remedy="As for AcceleratorHot.",
         ),

@@ -26,6 +26,7 @@ THRESHOLDS: Mapping[str, Threshold] = MappingProxyType(
             "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
         ),
         "ecc_corrected": Threshold("2e7", "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
+        "ecc_corrected_sram": Threshold("1e4", "corrected errors in SRAM since the driver was loaded", "Azure NHC"),
         "retired_pages": Threshold("10", "memory pages taken out of use", "Meta GCM"),
         "remapped_rows": Threshold("512", "memory rows replaced by spare ones", "DCGM hardware limits"),
         "limit_margin_celsius": Threshold("5", "degrees below the device's own limit", "nvidia_gpu_exporter"),
@@ -33,6 +34,8 @@ THRESHOLDS: Mapping[str, Threshold] = MappingProxyType(
         "critical_celsius": Threshold("95", "degrees where the device tells no critical temperature", "VESSL"),
         "outlier_celsius": Threshold("15", "degrees above the mean of the node's cards of that model", "own figure"),
         "fan_stopped_celsius": Threshold("70", "degrees at which a fan should turn", "own figure"),
+        "throttled_share": Threshold("0.6", "share of ten minutes in which heat holds the clocks down", "gpud"),
+        "link_changes": Threshold("6", "changes of a link within an hour: three times down and up", "gpud"),
         "link_crc_per_second": Threshold("100", "checksum errors a second", "DCGM hardware limits"),
         "pcie_replays_per_minute": Threshold("8", "packets sent again a minute", "widely used, no source: tune it"),
         "busy_ratio": Threshold("0.5", "utilization at which a link must run at full speed", "own figure"),

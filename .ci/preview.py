@@ -1,0 +1,185 @@
+"""Pictures of the dashboards: a simulated fleet's hours in a real Prometheus, drawn with Grafana's own components."""  # noqa: INP001  # a script
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from preview_history import HOURS as HOURS_SIMULATED
+from preview_history import STEP_SECONDS, history
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PREVIEW = CHECKOUT / "grafana" / "preview"
+DASHBOARDS = CHECKOUT / "grafana" / "dashboards"
+RULES = CHECKOUT / "deploy" / "prometheus" / "rules" / "telemetry-recording.yml"
+PICTURES = CHECKOUT / "docs" / "images"
+
+HOURS_SHOWN = 6
+WIDTH_PIXELS = 1600
+# A recorded series is made of others twice over: score of deviation of average.
+PASSES = 3
+_PATIENCE_SECONDS = 60.0
+_TOOLS = {
+    "node": "apt-get install nodejs npm",
+    "npm": "apt-get install npm",
+    "chromium": "apt-get install chromium",
+    "prometheus": "apt-get install prometheus",
+    "promtool": "apt-get install prometheus",
+}
+# What somebody would choose who follows the simulated incidents.
+CHOICES = {
+    "telemetry-node": {"node": "gpu-02"},
+    "telemetry-card": {"node": "gpu-02", "vendor": "nvidia", "device": "3"},
+    "telemetry-stragglers": {"vendor": "nvidia"},
+}
+# Pictures of the first few sections only, for pages that show more than pictures.
+HEADS = {"telemetry-fleet": 3}
+
+
+class PreviewError(Exception):
+    """What is missing or failed, and what to do."""
+
+
+def require_tools() -> None:
+    """All programs that it takes; PreviewError names those that are not there."""
+    missing = [f"{tool} ({remedy})" for tool, remedy in _TOOLS.items() if shutil.which(tool) is None]
+    if missing:
+        raise PreviewError("these programs are missing: " + ", ".join(missing))
+
+
+def install_packages() -> None:
+    """The packages of package.json, unless they are there."""
+    stamp = PREVIEW / "node_modules" / ".package.json"
+    wanted = (PREVIEW / "package.json").read_text("utf-8")
+    if stamp.exists() and stamp.read_text("utf-8") == wanted:
+        return
+    run(["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"], PREVIEW)
+    stamp.write_text(wanted, "utf-8")
+
+
+def run(command: Sequence[str], folder: Path, *, quiet: bool = False) -> None:
+    """Run a program to its end; PreviewError with its output when it fails."""
+    done = subprocess.run(command, cwd=folder, capture_output=quiet, text=True, check=False)
+    if done.returncode:
+        raise PreviewError(f"{' '.join(command[:3])} failed: {done.stderr or 'see above'}")
+
+
+@contextlib.contextmanager
+def prometheus(data: Path) -> Iterator[str]:
+    """The address of a Prometheus that answers from this data and scrapes nothing."""
+    config = data.parent / "prometheus.yml"
+    config.write_text("{}\n", "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [
+        "prometheus",
+        f"--config.file={config}",
+        f"--storage.tsdb.path={data}",
+        f"--web.listen-address={address}",
+    ]
+    with subprocess.Popen([*command, "--log.level=error"]) as server:
+        try:
+            wait_until_ready(f"http://{address}", server)
+            yield f"http://{address}"
+        finally:
+            server.terminate()
+
+
+def wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Return when Prometheus answers; PreviewError when it ended or takes too long."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while server.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=2):  # noqa: S310  # loopback
+            return
+        time.sleep(0.2)
+    raise PreviewError("Prometheus did not start")
+
+
+def fill(data: Path, begin: int, end: int) -> None:
+    """The history and what the rules record of it, as blocks of Prometheus' storage."""
+    text = data.parent / "history.txt"
+    with text.open("w", encoding="utf-8") as file:
+        file.writelines(history(begin))
+    run(["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(data)], data.parent, quiet=True)
+    text.unlink()
+    for number in range(PASSES):
+        folder = data.parent / f"recorded-{number}"
+        with prometheus(data) as url:
+            record(url, folder, begin, end)
+        for block in folder.iterdir():
+            block.rename(data / block.name)
+
+
+def record(url: str, folder: Path, begin: int, end: int) -> None:
+    """What the recording rules make of the data now, as blocks in a folder."""
+    times = [f"--start={begin}", f"--end={end}", f"--eval-interval={STEP_SECONDS}s", f"--output-dir={folder}"]
+    run(
+        ["promtool", "tsdb", "create-blocks-from", "rules", f"--url={url}", *times, str(RULES)],
+        folder.parent,
+        quiet=True,
+    )
+
+
+def draw(url: str, end: int, pictures: Path, work: Path) -> None:
+    """A picture of each dashboard."""
+    pictures.mkdir(parents=True, exist_ok=True)
+    # What grafana/preview/src/render.mjs is told.
+    plan = {
+        "prometheus": url,
+        "chromium": shutil.which("chromium"),
+        "dashboards": str(DASHBOARDS),
+        "pictures": str(pictures),
+        "range": {"from": end - HOURS_SHOWN * 3600, "to": end},
+        "scrapeSeconds": STEP_SECONDS,
+        "width": WIDTH_PIXELS,
+        "choices": CHOICES,
+        "heads": HEADS,
+    }
+    file = work / "plan.json"
+    file.write_text(json.dumps(plan), "utf-8")
+    run(["node", "src/render.mjs", str(file)], PREVIEW)
+
+
+def main(arguments: list[str]) -> int:
+    """Draw all dashboards; 1 with a line that says why when it cannot be done."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pictures", type=Path, default=PICTURES, help="the folder that they are put in")
+    parser.add_argument("--data", type=Path, help="keep the data in this folder, and use it again when it is there")
+    options = parser.parse_args(arguments)
+    try:
+        require_tools()
+        install_packages()
+        with tempfile.TemporaryDirectory() as temporary:
+            preview((options.data or Path(temporary)).resolve(), options.pictures.resolve())
+    except PreviewError as error:
+        sys.stderr.write(f"preview: {error}\n")
+        return 1
+    return 0
+
+
+def preview(work: Path, pictures: Path) -> None:
+    """The pictures, from data in the folder that is made when there is none."""
+    data = work / "data"
+    time_file = work / "end"
+    if not time_file.exists():
+        # Half past an hour, so that no mark of the time axis stands at its very end.
+        end = int(time.time()) // 3600 * 3600 - 1800
+        data.mkdir(parents=True, exist_ok=True)
+        fill(data, end - int(HOURS_SIMULATED * 3600), end)
+        time_file.write_text(str(end), "utf-8")
+    with prometheus(data) as url:
+        draw(url, int(time_file.read_text("utf-8")), pictures, work)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,260 @@
+"""Hours of a simulated fleet in a minute: the daemon's own pages, one for each scrape, as OpenMetrics with times.
+
+Simulated cards are polled, merged, counted and rendered by the daemon's own parts on a clock that leaps from scrape to
+scrape. Four things go wrong on the way: a card is hot, one is lost, one is slow, and a tool does not answer.
+"""  # noqa: INP001  # a script's module
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from random import Random
+
+from telemetry_daemon.own_metrics import OwnMetrics
+from telemetry_daemon.readers.base import Reader, Targets
+from telemetry_daemon.readers.host import Call, HostReader
+from telemetry_daemon.simulate.cards import CardState
+from telemetry_daemon.simulate.course import WARM_UP_SECONDS, Course
+from telemetry_daemon.simulate.faults import NO_FAULTS
+from telemetry_daemon.simulate.makers import MAKERS
+from telemetry_daemon.simulate.source import SimulatedReader, parser_of
+from telemetry_daemon.simulate.tell import Teller
+from telemetry_daemon.simulate.workload import Job, Kind
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import judge
+from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_exporters.prometheus import Renderer
+from telemetry_parsers import host
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Failure, Poll
+
+STEP_SECONDS = 60
+# What looks an hour back has something to look at where the pictures begin.
+HOURS = 7.0
+_MINUTE = 60.0
+_HOST_BYTES = 2048 << 30
+_VALUE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)\Z")
+
+# One training job over all cards of a node, with a checkpoint now and then.
+_TRAINING = Kind("train.py", 0.96, 0.02, 1800.0, 60.0, 0.012, (0.85, 0.85), (0.0, 0.0), 0.98, 0.5)
+_SLOWED = replace(_TRAINING, load=0.66)
+_SLOW_CLOCK = 0.55
+_HOT_SPELL_SECONDS = 600 * _MINUTE
+# Assumed, since nothing is really asked: what a library and a tool take to answer, and what a daemon costs.
+_LIBRARY_SECONDS, _TOOL_SECONDS = 0.02, 0.35
+_DAEMON_CPU_SHARE_OF_CARD = 0.0007
+_DAEMON_BYTES = 40 << 20
+
+
+@dataclass(frozen=True)
+class Incidents:
+    """What befalls a node, by the position of the card, or of the source, and the second at which it begins."""
+
+    training: bool = False
+    hot: Mapping[int, float] = field(default_factory=dict)
+    lost: Mapping[int, float] = field(default_factory=dict)
+    slow: Mapping[int, float] = field(default_factory=dict)
+    silent: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """A node by its name: its cards, how many of each there should be, and what happens."""
+
+    name: str
+    cards: Mapping[str, int]
+    incidents: Incidents = field(default_factory=Incidents)
+
+
+def _ago(minutes: float) -> float:
+    """Seconds from the beginning to so many minutes before the end."""
+    return HOURS * 3600 - minutes * _MINUTE
+
+
+FLEET = (
+    NodePlan("gpu-01", {"nvidia": 8}, Incidents(training=True, slow={5: _ago(170)})),
+    NodePlan("gpu-02", {"nvidia": 8}, Incidents(training=True, hot={3: _ago(105)})),
+    NodePlan("gpu-11", {"amd": 8}, Incidents(lost={6: _ago(55)})),
+    NodePlan("npu-01", {"ascend": 8}),
+    NodePlan("dcu-01", {"hygon": 4, "moorethreads": 4}, Incidents(silent={"mthreads-gmi": (_ago(200), _ago(165))})),
+)
+
+
+class TrainingCard(CardState):
+    """A card of the training job; from a second on it may be the slow one."""
+
+    slow_from = math.inf
+
+    def advance(self, now: float, job: Job | None, random: Random) -> None:
+        """One second more; whatever job the course has for it, it trains."""
+        slow = now >= self.slow_from
+        job = Job(_SLOWED if slow else _TRAINING, (self.position,), 0.0, math.inf, 0.82 + 0.01 * self.position, 4711)
+        super().advance(now, job, random)
+        if slow:
+            self.clock_share *= _SLOW_CLOCK
+            self.capped = True
+
+
+@dataclass
+class _Time:
+    """The one clock of all simulated nodes."""
+
+    begin: float
+    seconds: float = 0.0
+
+    def clock(self) -> Clock:
+        return Clock(monotonic=lambda: self.seconds, wall=lambda: self.begin + self.seconds)
+
+
+@dataclass
+class _Source:
+    """A source, and the course of its cards where it has any."""
+
+    parser: SourceParser
+    reader: Reader
+    course: Course | None = None
+
+
+class SimulatedNode:
+    """One node whose daemon is scraped at every step."""
+
+    def __init__(self, plan: NodePlan, time: _Time) -> None:
+        self.plan = plan
+        self._time = time
+        clock = time.clock()
+        self._store = Store(plan.name, clock, accumulator=Accumulator())
+        self._renderer = Renderer()
+        self._cpu_seconds = 0.0
+        self._random = Random(plan.name)  # noqa: S311  # a play, not a secret
+        slots = accumulate(plan.cards.values(), initial=0)
+        self._sources = [
+            self._simulated(vendor, count, slot, clock)
+            for (vendor, count), slot in zip(plan.cards.items(), slots, strict=False)
+        ]
+        self._sources.append(_Source(host.PARSER, HostReader(self._host_calls())))
+        own = OwnMetrics(self._store)
+        own.tell_version()
+        own.tell_reload(succeeded=1.0)
+        own.tell_expected(plan.cards)
+        own.tell_plugin_failures(())
+        own.tell_pci(plan.cards)
+        for source in self._sources:
+            parser = source.parser
+            lists = any(poll.lists_devices for poll in parser.polls)
+            self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives, lists))
+
+    def page(self) -> str:
+        """What the daemon serves now."""
+        self._befall()
+        for source in self._sources:
+            for poll in source.parser.polls:
+                self._poll(source, poll)
+        return self._renderer.text(self._store.snapshot()).decode()
+
+    def of_process(self) -> list[str]:
+        """What the scraper adds, and what the daemon tells of its own process."""
+        cards = sum(self.plan.cards.values())
+        wave = self._random.uniform(0.9, 1.1)
+        self._cpu_seconds += STEP_SECONDS * _DAEMON_CPU_SHARE_OF_CARD * cards * wave
+        return [
+            "up 1",
+            f"scrape_duration_seconds {0.0004 * cards * wave:.5f}",
+            f"process_start_time_seconds {self._time.begin - 6.0e5:.0f}",
+            f"process_cpu_seconds_total {self._cpu_seconds:.3f}",
+            f"process_resident_memory_bytes {_DAEMON_BYTES + int(300_000 * cards * wave)}",
+            "process_open_fds 24",
+        ]
+
+    def _simulated(self, vendor: str, count: int, slot: int, clock: Clock) -> _Source:
+        maker = MAKERS[vendor]
+        seed = sum(map(ord, self.plan.name))
+        course = Course(maker, count, seed, NO_FAULTS)
+        incidents = self.plan.incidents
+        if incidents.training:
+            course.cards[:] = [TrainingCard(maker, position, power=400.0) for position in range(count)]
+        for position, second in incidents.slow.items():
+            card = course.cards[position]
+            if isinstance(card, TrainingCard):
+                card.slow_from = second + WARM_UP_SECONDS
+        for position, second in incidents.lost.items():
+            course.cards[position].lost_from = second + WARM_UP_SECONDS
+            course.cards[position].lost_until = math.inf
+        reader = SimulatedReader(maker, course, Teller(maker, count, seed, slot), clock)
+        return _Source(parser_of(maker), reader, course)
+
+    def _befall(self) -> None:
+        """Begin what is due."""
+        for course in (source.course for source in self._sources if source.course is not None):
+            for position, second in self.plan.incidents.hot.items():
+                if second <= self._time.seconds < second + STEP_SECONDS:
+                    course.cards[position].hot_until = course.now + _HOT_SPELL_SECONDS
+
+    def _poll(self, source: _Source, poll: Poll) -> None:
+        capture = self._capture(source, poll)
+        report = source.parser.parse(capture) if capture.failure is None else None
+        # The interval is that of the scrapes here: between two of them nothing expires and all is integrated.
+        interval = float(max(STEP_SECONDS, poll.interval))
+        self._store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), interval)
+
+    def _capture(self, source: _Source, poll: Poll) -> Capture:
+        capture = source.reader.read(poll, Targets())
+        begin, end = self.plan.incidents.silent.get(source.parser.name, (math.inf, math.inf))
+        if begin <= self._time.seconds < end:
+            failure = Failure("failed", "timeout", f"no answer within {poll.deadline:g} s")
+            capture = replace(capture, failure=failure, outputs=(), seconds=poll.deadline)
+        # As many polls as there would be between two scrapes, each with the CPU time of this one.
+        polls = max(STEP_SECONDS / poll.interval, 1.0)
+        return replace(
+            capture,
+            seconds=max(capture.seconds, self._duration(source.parser.name)),
+            monotonic_time=self._time.seconds,
+            wall_time=self._time.begin + self._time.seconds,
+            cpu_seconds=capture.cpu_seconds * polls,
+        )
+
+    def _duration(self, source: str) -> float:
+        usual = _LIBRARY_SECONDS if source in ("nvml", host.PARSER.name) else _TOOL_SECONDS
+        return usual * self._random.uniform(0.8, 1.4)
+
+    def _host_calls(self) -> dict[str, Call]:
+        load = 22.0 if self.plan.incidents.training else 9.0
+
+        def percent() -> float:
+            return load + 3.0 * math.sin(self._time.seconds / 900.0) + self._random.uniform(-1.5, 1.5)
+
+        return {
+            "cpu": lambda: {"utilization_percent": percent()},
+            "memory": lambda: {"total_bytes": _HOST_BYTES, "available_bytes": _HOST_BYTES * (1 - percent() / 60)},
+            "load": lambda: {"load1": percent(), "load5": load, "load15": load},
+            "uptime": lambda: {"seconds": self._time.seconds + 6.0e5},
+        }
+
+
+def history(begin: float) -> Iterator[str]:
+    """Lines of OpenMetrics from `begin` (Unix seconds) on, without heads; the end mark last."""
+    time = _Time(begin)
+    nodes = [SimulatedNode(plan, time) for plan in FLEET]
+    while time.seconds <= HOURS * 3600:
+        for node in nodes:
+            lines = [*_samples(node.page()), *node.of_process()]
+            labels = f'job="accelerators",instance="{node.plan.name}"'
+            yield from (f"{_placed(line, labels)} {begin + time.seconds:.0f}\n" for line in lines)
+        time.seconds += STEP_SECONDS
+    yield "# EOF\n"
+
+
+def _samples(page: str) -> list[str]:
+    return [line for line in page.splitlines() if not line.startswith("#")]
+
+
+def _placed(line: str, labels: str) -> str:
+    """A sample with the labels of its target."""
+    match = _VALUE.match(line)
+    if match is None:
+        raise ValueError(f"no sample: {line}")
+    inner = f"{match['labels']}," if match["labels"] else ""
+    return f"{match['name']}{{{inner}{labels}}} {match['value']}"

@@ -1,0 +1,28 @@
+// The page as one HTML text: script, styles and fonts inside, nothing to load.
+import { fileURLToPath } from 'node:url';
+
+import { build } from 'esbuild';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+
+const commonJs = (name) => `${HERE}../node_modules/@grafana/${name}/dist/cjs/index.cjs`;
+
+export async function bundledPage() {
+  const result = await build({
+    entryPoints: [`${HERE}page.jsx`],
+    bundle: true,
+    write: false,
+    outdir: 'out',
+    format: 'iife',
+    jsx: 'automatic',
+    define: { 'process.env.NODE_ENV': '"production"', global: 'globalThis' },
+    // Their ES modules take some CommonJS packages' exports for the default one, as no bundler but their own does.
+    alias: { '@grafana/ui': commonJs('ui'), '@grafana/data': commonJs('data') },
+    loader: { '.woff': 'dataurl', '.woff2': 'dataurl', '.svg': 'dataurl', '.ttf': 'empty' },
+    logLevel: 'error',
+    minify: true,
+  });
+  const text = (ending) => result.outputFiles.find((file) => file.path.endsWith(ending)).text;
+  const script = text('.js').replaceAll('</script', '<\\/script');
+  return `<!doctype html><meta charset="utf-8"><style>${text('.css')}</style><div id="root"></div><script>${script}</script>`;
+}

@@ -1,0 +1,52 @@
+// The queries of a dashboard as Grafana would send them: variables filled in, step and rate interval by the panel's width.
+export async function answersFor(board, plan) {
+  const all = Object.fromEntries(board.templating.list.map(({ name, allValue }) => [name, allValue ?? '']));
+  const choices = { ...all, ...plan.choices[board.uid] };
+  const answers = {};
+  for (const panel of board.panels) {
+    answers[panel.id] = [];
+    for (const target of panel.targets ?? []) {
+      answers[panel.id].push(await answer(panel, target, choices, plan));
+    }
+  }
+  return answers;
+}
+
+async function answer(panel, target, choices, plan) {
+  const step = stepSeconds(panel, plan);
+  const values = { ...choices, __rate_interval: rateInterval(step, plan.scrapeSeconds), __range: `${plan.range.to - plan.range.from}s` };
+  const expr = filledIn(target.expr, values);
+  const question = target.instant
+    ? ['query', { query: expr, time: plan.range.to }]
+    : ['query_range', { query: expr, start: aligned(plan.range.from, step), end: aligned(plan.range.to, step), step }];
+  const data = await ask(plan.prometheus, ...question);
+  return { refId: target.refId, legend: target.legendFormat ?? '', format: target.format, instant: !!target.instant, step, result: data.result };
+}
+
+async function ask(prometheus, what, parameters) {
+  const response = await fetch(`${prometheus}/api/v1/${what}`, { method: 'POST', body: new URLSearchParams(parameters) });
+  const answer = await response.json();
+  if (answer.status !== 'success') {
+    throw new Error(`${answer.error}, asked: ${parameters.query}`);
+  }
+  return answer.data;
+}
+
+function filledIn(expression, values) {
+  return expression.replace(/\$(\w+)/g, (whole, name) => values[name] ?? whole);
+}
+
+function stepSeconds(panel, plan) {
+  const width = Math.round((plan.width / 24) * panel.gridPos.w);
+  const points = panel.maxDataPoints ?? width;
+  const wanted = (plan.range.to - plan.range.from) / points;
+  return Math.max(plan.scrapeSeconds, Math.ceil(wanted / 60) * 60);
+}
+
+function rateInterval(step, scrape) {
+  return `${Math.max(step + scrape, 4 * scrape)}s`;
+}
+
+function aligned(time, step) {
+  return Math.floor(time / step) * step;
+}

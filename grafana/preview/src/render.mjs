@@ -1,0 +1,32 @@
+// Dashboards in, pictures out: asks Prometheus as Grafana would, draws in a browser without a window.
+// The one argument is a JSON file: `draw` in .ci/preview.py writes it.
+import { readFile, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+
+import { bundledPage } from './bundle.mjs';
+import { Photographer } from './picture.mjs';
+import { answersFor } from './prometheus.mjs';
+
+const plan = JSON.parse(await readFile(process.argv[2], 'utf8'));
+const files = (await readdir(plan.dashboards)).filter((name) => name.endsWith('.json')).sort();
+const photographer = await Photographer.start(plan.chromium, await bundledPage(), plan.width);
+try {
+  for (const file of files) {
+    const board = JSON.parse(await readFile(path.join(plan.dashboards, file), 'utf8'));
+    const answers = await answersFor(board, plan);
+    const choices = plan.choices[board.uid] ?? {};
+    const picture = await photographer.picture({ board, answers, range: plan.range, choices, sections: plan.heads[board.uid] });
+    await save(`${board.uid}.png`, picture.whole);
+    if (plan.heads[board.uid]) {
+      await save(`${board.uid}-head.png`, picture.head);
+    }
+    picture.complaints.forEach((complaint) => console.log(`  ${complaint}`));
+  }
+} finally {
+  await photographer.stop();
+}
+
+async function save(name, png) {
+  await writeFile(path.join(plan.pictures, name), png);
+  console.log(`${name}: ${Math.round(png.length / 1024)} KiB`);
+}

@@ -1,0 +1,113 @@
+"""The figures at the head of a dashboard, each of them one number over the chosen cards.
+
+Where nothing counts as bad, a nought of what is watched stands in: no collection at all is no nought.
+"""
+
+from __future__ import annotations
+
+from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, Panel, number
+from telemetry_grafana.dashboards.query import now
+from telemetry_grafana.dashboards.tables import HOT, THROTTLING
+
+BAD = ((None, GREEN), (1, RED))
+DOUBTFUL = ((None, GREEN), (1, YELLOW))
+_FAILING = (
+    'accelerator_health{$cards,state=~"alarm|critical"} == 1',
+    'accelerator_recovery_action{$cards,action!="none"} == 1',
+    "accelerator_row_remap_failed{$cards} == 1",
+    "accelerator_row_remap_pending{$cards} == 1",
+    "accelerator_retired_pages_pending{$cards} == 1",
+    "accelerator_ecc_uncorrected_total{$cards} > 0",
+)
+
+
+def _count(selected: str, watched: str) -> str:
+    return f"count({selected}) or 0 * count({watched})"
+
+
+def cards() -> Panel:
+    """Whole cards that are up."""
+    return number(
+        "Cards",
+        "Whole cards that are up; partitions of a card do not count.",
+        "short",
+        now('sum(accelerator_up{$cards} unless on (job, instance, id) accelerator_info{parent!=""})'),
+    )
+
+
+def lost() -> Panel:
+    """Cards that were there."""
+    return number(
+        "Lost",
+        "Cards that were there and are not listed any more by a source that works.",
+        "short",
+        now("sum(accelerator_up{$cards} == bool 0)"),
+        BAD,
+    )
+
+
+def failing() -> Panel:
+    """Cards that are broken, by their own account."""
+    told = " or ".join(f"({condition})" for condition in _FAILING)
+    return number(
+        "Failing",
+        "Cards with uncorrected memory errors, memory to be taken out of use, a bad health of their own, or a driver that "
+        "asks for a reset.",
+        "short",
+        now(_count(f"max by (job, instance, id) ({told})", "accelerator_up{$cards}")),
+        BAD,
+    )
+
+
+def throttled() -> Panel:
+    """Cards that are held back by what should not be."""
+    return number(
+        "Throttled",
+        "Cards whose clocks are held down by heat or by the power brake. The power limit alone, which is normal at full "
+        "load, does not count.",
+        "short",
+        now(
+            _count(
+                f"max by (job, instance, id) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
+                f"accelerator_throttled{{$cards,{THROTTLING}}}",
+            )
+        ),
+        DOUBTFUL,
+    )
+
+
+def failing_sources() -> Panel:
+    """Sources whose cards nobody watches."""
+    return number(
+        "Sources failing",
+        "Tools and libraries that are there and do not give what they should: their cards are not watched.",
+        "short",
+        now("sum(telemetry_source_up{$nodes} == bool 0)"),
+        BAD,
+    )
+
+
+def power() -> Panel:
+    """Power of all."""
+    return number("Power", "Power drawn by all cards.", "watt", now("sum(accelerator_power_watts{$cards})"))
+
+
+def hottest() -> Panel:
+    """The highest temperature."""
+    return number(
+        "Hottest card",
+        "The highest temperature of a card: its hottest sensor other than memory and board.",
+        "celsius",
+        now("max(accelerator:temperature_celsius{$cards})"),
+        HOT,
+    )
+
+
+def utilization() -> Panel:
+    """True average utilization."""
+    return number(
+        "Utilization",
+        "True average over five minutes and all cards.",
+        "percentunit",
+        now("avg(accelerator:utilization_ratio:rate5m{$cards})"),
+    )

@@ -1,0 +1,98 @@
+"""The pictures of the dashboards: drawn from pinned packages, complete, small, and shown somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import re
+import struct
+import sys
+from types import ModuleType
+
+import pytest
+
+from captures_kit import ROOT
+from telemetry_grafana.dashboards.catalogue import PAGES
+from telemetry_grafana.promql import FOREIGN, labels_of
+
+PREVIEW = ROOT / "grafana" / "preview"
+IMAGES = ROOT / "docs" / "images"
+PICTURES = sorted(IMAGES.glob("*.png"))
+PANELS = [panel for page in PAGES for panel in json.loads(page.to_json())["panels"] if panel["type"] != "row"]
+MOST_BYTES = 300_000
+SAMPLE = re.compile(r"([a-z0-9_:]+)\{(.*)\} (\S+) (\d+)\n\Z")
+
+
+def scripts_module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_package_is_pinned() -> None:
+    package = json.loads((PREVIEW / "package.json").read_text())
+    versions = package["dependencies"]
+    assert {name for name, version in versions.items() if not re.fullmatch(r"\d+\.\d+\.\d+", version)} == set()
+    assert versions["@grafana/ui"] == versions["@grafana/data"]
+    assert not (PREVIEW / "package-lock.json").exists(), "it would name the registry of one machine"
+
+
+def test_every_type_of_panel_can_be_drawn() -> None:
+    known = re.search(r"^const KNOWN = \{(.*)\};$", (PREVIEW / "src" / "panels.jsx").read_text(), re.MULTILINE)
+    assert known is not None
+    types = set(re.findall(r"'?([a-z-]+)'?: \w+", known[1]))
+    assert {panel["type"] for panel in PANELS} <= types
+
+
+def test_every_setting_of_a_panel_is_heard() -> None:
+    """A property that the preview does not hand on would be missing from the picture and nobody would see it."""
+    fields = (PREVIEW / "src" / "fields.mjs").read_text()
+    known = set(re.findall(r"'([a-zA-Z]+)'", fields.split("const THRESHOLDS", 1)[0]))
+    used = {
+        key
+        for panel in PANELS
+        for key in (
+            *(key for key in panel["fieldConfig"]["defaults"] if key != "custom"),
+            *panel["fieldConfig"]["defaults"].get("custom", {}),
+            *(p["id"].removeprefix("custom.") for o in panel["fieldConfig"]["overrides"] for p in o["properties"]),
+        )
+    }
+    assert used - known == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.uid)
+def test_every_dashboard_has_its_picture(page) -> None:
+    assert (IMAGES / f"{page.uid}.png").exists(), "run make dashboards-preview"
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.name)
+def test_a_picture_is_small_and_shown(picture) -> None:
+    content = picture.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    assert struct.unpack(">I", content[16:20]) == (1600,)
+    assert len(content) < MOST_BYTES
+    assert picture.name in (ROOT / "grafana" / "README.md").read_text()
+
+
+def test_the_simulated_fleet_tells_what_a_scrape_would() -> None:
+    """The first scrape of all nodes: metrics and labels of ours, with the labels of the target, at one time."""
+    history = scripts_module("preview_history")
+    lines = history.history(1_800_000_000)
+    scrape = list(itertools.takewhile(lambda line: line.endswith(" 1800000000\n"), lines))
+    names, nodes = set(), set()
+    for line in scrape:
+        match = SAMPLE.match(line)
+        assert match is not None, line
+        labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2]))
+        assert labels.keys() <= labels_of(match[1]), line
+        assert labels["job"] == "accelerators"
+        names.add(match[1])
+        nodes.add(labels["instance"])
+    assert nodes == {plan.name for plan in history.FLEET}
+    assert names >= {*FOREIGN} - {"scrape_samples_scraped"}
+    assert "accelerator_power_watts" in names
