@@ -15,7 +15,7 @@ ARGS ?=
 .PHONY: help run test lint wheel bench review docs clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: $(VENV)/.installed ## Serve this machine's accelerators, or a simulated node when there are none (ARGS="…")
 	@.ci/serve.sh $(ARGS)
@@ -34,16 +34,58 @@ lint: $(VENV)/.installed-dev ## Check style, types, import directions and the pr
 wheel: $(VENV)/.installed-dev ## Build the wheel, install it elsewhere and test what was installed
 	@.ci/wheel.sh
 
-bench: $(VENV)/.installed-dev ## Run the benchmarks
-	@set -e; for each in $(wildcard benchmarks/*.py); do echo "== $$each"; $(BIN)/python $$each; done
+.PHONY: deb test-systemd
+deb: ## Build the Debian package for this machine's Debian into build/deb
+	@deploy/debian/build.sh
+
+test-systemd: ## Build the Debian package and test it under a real systemd (as root)
+	@tests/systemd/run.sh
+
+.PHONY: bundle container test-install
+bundle: $(VENV)/.installed-dev ## Build the offline bundle for nodes without a network (ARGS=aarch64)
+	@deploy/bundle.sh $(ARGS)
+
+container: ## Build the container image with the engine that is here (ENGINE=podman)
+	@ENGINE="$(ENGINE)" deploy/container/build.sh $(ARGS)
+
+test-install: bundle ## Install the bundle, a checkout and the wheel for real, and the bundle under a real systemd (as root)
+	@tests/packaging/install_for_real.sh
+
+bench: $(VENV)/.installed-dev ## Run the benchmarks (ARGS=--quick for a look)
+	@set -e; for each in $(wildcard benchmarks/*.py); do echo "== $$each"; $(BIN)/python $$each $(ARGS); done
 
 review: $(VENV)/.installed-dev ## Show what each parser makes of each capture, to be read beside the texts (ARGS=rocm)
 	@$(BIN)/python tests/review.py $(ARGS)
+
+.PHONY: chart test-helm
+chart: $(VENV)/.installed-dev ## Package the Helm chart into dist/ (gets helm with Go)
+	@.ci/helm-tools.sh
+	build/helm/bin/helm package deploy/helm/device-telemetry --destination dist
+
+test-helm: $(VENV)/.installed-dev ## Lint, render and validate the Helm chart (gets its tools with Go)
+	@.ci/helm-tools.sh
+	PATH="$(CURDIR)/build/helm/bin:$$PATH" $(BIN)/python -m pytest --override-ini python_files='*.py' tests/helm $(ARGS)
+
+.PHONY: dashboards-preview
+dashboards-preview: $(VENV)/.installed-dev ## Draw the dashboards into docs/images (wants Node.js, Chromium and Prometheus)
+	@$(BIN)/python .ci/preview.py $(ARGS)
+
+.PHONY: test-faults fuzz audit
+test-faults: $(VENV)/.installed-dev ## Run the whole fault and load suite, the long part included (ARGS="-k kill")
+	@.ci/needs.sh
+	$(BIN)/python -m pytest --durations=5 tests/faults $(wildcard tests/faults/long_*.py) $(ARGS)
+
+fuzz: $(VENV)/.installed-dev ## Fuzz parsers, files and the web side (FUZZ_SECONDS=60 FUZZ_SEED= FUZZ_ONLY=)
+	@$(BIN)/python tests/fuzz_run.py
+
+audit: $(VENV)/.installed-dev ## Check dependencies, write build/sbom.json, ask for known vulnerabilities (ARGS=--offline)
+	@.ci/audit.sh $(ARGS)
 
 docs: $(VENV)/.installed-dev ## Write the generated files anew: reference pages, default configuration
 	$(BIN)/python .ci/generate.py
 
 clean: ## Remove everything that make made
+	rm -rf grafana/preview/node_modules
 	rm -rf $(VENV) .state build dist htmlcov .coverage .coverage.* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find $(wildcard daemon exporters parsers tests benchmarks .ci) -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -60,6 +102,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make: what the dashboards are made with needs Python 3.11; make clean, then make PYTHON=python3.11 …" >&2; exit 1; }
 	@echo "installing what the tests need into $(VENV)"
 	@$(PIP) --editable '.[dev]'
 	@touch $@

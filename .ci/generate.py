@@ -13,8 +13,12 @@ from telemetry_exporters.metrics_doc import metrics_markdown
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # Dashboards and alerts are made here and never installed.
-sys.path[:0] = [str(CHECKOUT / "grafana"), str(CHECKOUT / ".ci")]
+sys.path[:0] = [str(CHECKOUT / name) for name in ("grafana", ".ci", "benchmarks")]
 
+import completion  # noqa: E402  (the same)
+import helm_chart  # noqa: E402  (the same)
+from fleet_parts.series import series_table, vendor_series  # noqa: E402  (only now it can be found)
+from man_page import man_page  # noqa: E402  (the same)
 from vendor_matrix import matrix  # noqa: E402  (the same)
 
 from telemetry_grafana.dashboards.catalogue import PAGES  # noqa: E402  (only now it can be found)
@@ -53,12 +57,18 @@ FILES = (
     Generated(
         "docs/configuration.md", lambda: f"{reference_markdown()}\n## The default file\n\n{_default_file_in_docs()}"
     ),
+    Generated("deploy/man/telemetry.1", man_page),
+    Generated("deploy/completion/telemetry.bash", completion.bash),
+    Generated("deploy/completion/_telemetry", completion.zsh),
+    Generated("deploy/completion/telemetry.fish", completion.fish),
     Generated("docs/metrics.md", metrics_markdown),
     Generated("docs/alerts.md", handbook),
     Generated("docs/vendors/README.md", matrix),
+    Generated("docs/fleet.md", lambda: series_table(vendor_series())),
     Generated("deploy/prometheus/rules/telemetry-recording.yml", prometheus.recording_rules),
     Generated("deploy/prometheus/rules/telemetry-alerts.yml", prometheus.alert_rules),
     Generated("grafana/provisioning/alerting/telemetry-rules.yaml", grafana.rules),
+    *(Generated(name, text) for name, text in helm_chart.FILES),
     *(Generated(f"grafana/dashboards/{page.uid}.json", page.to_json) for page in PAGES),
 )
 

@@ -8,9 +8,15 @@ wanted=(
     "nm binutils"
     "curl curl"
     "openssl openssl"
+    "mandoc mandoc"
+    "shellcheck shellcheck"
+    "zsh zsh"
+    "fish fish"
     "prometheus prometheus"
     "promtool prometheus"
     "prometheus-alertmanager prometheus-alertmanager"
+    "systemd-analyze systemd"
+    "systemd-sysusers systemd"
 )
 
 missing() {

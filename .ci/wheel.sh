@@ -25,7 +25,7 @@ venv/bin/telemetry config check --config telemetry.toml
 echo "== testing what was installed"
 cd "$checkout"
 .ci/needs.sh
-"$place/venv/bin/python" -m pip install --quiet grafana-foundation-sdk hypothesis jsonschema prometheus-client pytest pytest-timeout
+"$place/venv/bin/python" -m pip install --quiet grafana-foundation-sdk hatchling hypothesis jsonschema prometheus-client pytest pytest-timeout
 # The empty pythonpath keeps the checkout's packages out; the tests' own helper modules stay.
 TELEMETRY_TEST_INSTALLED=$place/venv "$place/venv/bin/python" -I -m pytest -q -o "pythonpath=tests" -p no:cacheprovider \
     tests/packaging tests/config tests/parsers tests/exporters tests/e2e/test_commands.py "$@"

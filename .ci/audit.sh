@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Audits what the wheel needs at run time. Without a network: versions as pinned and fitting each other, files as they
+# were installed, licences, the bill of materials (build/sbom.json). With one: its schema, and known vulnerabilities.
+# Exit status 1: something was found. 2: something could not be asked, which is not the same as nothing found.
+# --offline leaves out what needs a network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+echo "== without a network"
+.venv/bin/python -m pip check
+.venv/bin/python .ci/sbom.py build/sbom.json
+if [ "${1:-}" = --offline ]; then
+    echo "known vulnerabilities were not asked for (--offline)"
+    exit 0
+fi
+
+echo "== with one"
+tools=build/audit
+answer=build/audit.json
+if [ ! -x "$tools/bin/pip-audit" ]; then
+    python3 -m venv "$tools"
+    "$tools/bin/python" -m pip install --quiet --disable-pip-version-check \
+        pip-audit==2.10.1 'cyclonedx-python-lib[json-validation]==11.12.0' || {
+        echo "NOT AUDITED: the tools could not be installed"
+        rm -rf "$tools"
+        exit 2
+    }
+fi
+"$tools/bin/python" .ci/sbom_schema.py build/sbom.json
+asked=build/sbom.requirements.txt
+for service in osv pypi; do
+    rm -f "$answer"
+    echo "asking $service"
+    "$tools/bin/pip-audit" --disable-pip --no-deps --progress-spinner off --timeout 20 --vulnerability-service "$service" \
+        --requirement "$asked" --format json --output "$answer" 2>build/audit.log || true
+    status=0
+    .venv/bin/python .ci/audit_answer.py "$answer" "$asked" || status=$?
+    if [ "$status" != 2 ]; then exit "$status"; fi
+done
+exit 2

@@ -1,0 +1,54 @@
+"""What an answer of pip-audit means: silence is not an all-clear, and neither is a package that it skipped."""  # noqa: INP001  # a script
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CLEAR, VULNERABLE, NOT_AUDITED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An exit status, and the lines that say why."""
+
+    status: int
+    lines: tuple[str, ...]
+
+
+def verdict(answer: str, asked: int) -> Verdict:
+    """The verdict on an answer in JSON about so many packages; empty when there was none."""
+    try:
+        packages = json.loads(answer)["dependencies"]
+        vulnerable = tuple(_named(package) for package in packages if package.get("vulns"))
+        skipped = tuple(
+            f"{package['name']}: {package['skip_reason']}" for package in packages if "skip_reason" in package
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Verdict(NOT_AUDITED, ("NOT AUDITED: pip-audit gave no answer; its service was not reached",))
+    missing = asked - len(packages)
+    if vulnerable:
+        return Verdict(VULNERABLE, (*vulnerable, f"{len(vulnerable)} of {asked} packages have known vulnerabilities"))
+    if skipped or missing:
+        lines = (*skipped, f"NOT AUDITED: {len(skipped) + missing} of {asked} packages were not looked up")
+        return Verdict(NOT_AUDITED, lines)
+    return Verdict(CLEAR, (f"{asked} packages were looked up, none has a known vulnerability",))
+
+
+def _named(package: dict[str, Any]) -> str:
+    return f"{package['name']} {package.get('version')}: {', '.join(each['id'] for each in package['vulns'])}"
+
+
+def main(arguments: list[str]) -> int:
+    """The answer's file and the file of requirements that was asked about; prints the verdict."""
+    answer, requirements = Path(arguments[0]), Path(arguments[1])
+    found = verdict(answer.read_text() if answer.exists() else "", len(requirements.read_text().splitlines()))
+    sys.stdout.write("".join(f"{line}\n" for line in found.lines))
+    return found.status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

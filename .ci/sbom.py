@@ -1,0 +1,166 @@
+"""The bill of materials of what the wheel needs at run time, in CycloneDX, and what must hold of each part."""  # noqa: INP001  # a script
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+OURS = "device-telemetry"
+# Ours is Apache-2.0; these ask for no more than to be named.
+ALLOWED = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "PSF-2.0"})
+# What older packages write in place of an SPDX expression.
+_OLD_WORDS: Mapping[str, str] = {
+    "MIT": "MIT",
+    "MIT License": "MIT",
+    "BSD-3-Clause": "BSD-3-Clause",
+    "Apache-2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+}
+# Its metadata says "BSD"; the text at the top of pynvml.py is that of the three clauses.
+_BY_NAME: Mapping[str, str] = {"nvidia-ml-py": "BSD-3-Clause"}
+
+Find = Callable[[str], metadata.Distribution]
+
+
+def normal(name: str) -> str:
+    """A distribution's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def needs(distribution: metadata.Distribution) -> Iterator[str]:
+    """The names of what a distribution needs here, without its extras."""
+    for text in distribution.requires or ():
+        requirement = Requirement(text)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield normal(requirement.name)
+
+
+def closure(root: str, find: Find = metadata.distribution) -> dict[str, metadata.Distribution]:
+    """A distribution with everything that it needs, and that these need, by name."""
+    found: dict[str, metadata.Distribution] = {}
+    left = [normal(root)]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found[name] = find(name)
+            left.extend(needs(found[name]))
+    return dict(sorted(found.items()))
+
+
+def licence(distribution: metadata.Distribution) -> str:
+    """Its SPDX expression; what it says itself where that is none."""
+    said = _said(distribution, "License-Expression") or _said(distribution, "License")
+    return _BY_NAME.get(normal(distribution.metadata["Name"])) or _OLD_WORDS.get(said, said or "unknown")
+
+
+def _said(distribution: metadata.Distribution, key: str) -> str:
+    """What the metadata say, empty where they do not."""
+    return distribution.metadata[key].strip() if key in distribution.metadata else ""
+
+
+def complaints(parts: Mapping[str, metadata.Distribution], constraints: str) -> Iterator[str]:
+    """What must not be shipped so: an unpinned version, another licence, files that were changed after they came."""
+    pins = set(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", constraints, re.MULTILINE))
+    pinned = {(normal(name), version) for name, version in pins}
+    for name, distribution in parts.items():
+        if name == OURS:
+            continue
+        if (name, distribution.version) not in pinned:
+            yield f"{name} {distribution.version} is not the version that constraints.txt pins"
+        if licence(distribution) not in ALLOWED:
+            yield f"{name} is under {licence(distribution)!r}, which is none of {', '.join(sorted(ALLOWED))}"
+        for file in changed(distribution):
+            yield f"{name}: {file} is not the file that was installed"
+
+
+def changed(distribution: metadata.Distribution) -> Iterator[str]:
+    """The files whose content is not what their RECORD says, nor that of another package with a file of that name."""
+    others: dict[str, set[str]] = {}
+    for other in metadata.distributions():
+        for file in other.files or ():
+            if file.hash is not None:
+                others.setdefault(str(file), set()).add(file.hash.value)
+    for file in distribution.files or ():
+        if file.hash is None:
+            continue
+        path = Path(str(file.locate()))
+        digest = hashlib.new(file.hash.mode, path.read_bytes()).digest() if path.is_file() else b""
+        # Both Python modules for NVIDIA's and Moore Threads' cards install an example.py; whichever came last lies there.
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() not in {file.hash.value, *others.get(str(file), ())}:
+            yield str(file)
+
+
+def document(parts: Mapping[str, metadata.Distribution]) -> dict[str, Any]:
+    """The bill of materials (CycloneDX 1.6); the same parts give the same document."""
+    components = {name: _component(name, distribution) for name, distribution in parts.items()}
+    ours = components.pop(OURS)
+    seed = json.dumps(components, sort_keys=True) + json.dumps(ours, sort_keys=True)
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, seed)}",
+        "version": 1,
+        "metadata": {
+            "component": {**ours, "type": "application"},
+            "properties": [{"name": "python_version", "value": f"{sys.version_info.major}.{sys.version_info.minor}"}],
+        },
+        "components": list(components.values()),
+        "dependencies": [
+            {
+                "ref": _reference(name, distribution),
+                "dependsOn": [_reference(n, parts[n]) for n in _direct(distribution)],
+            }
+            for name, distribution in parts.items()
+        ],
+    }
+
+
+def _direct(distribution: metadata.Distribution) -> list[str]:
+    return sorted(set(needs(distribution)))
+
+
+def _reference(name: str, distribution: metadata.Distribution) -> str:
+    return f"pkg:pypi/{name}@{distribution.version}"
+
+
+def _component(name: str, distribution: metadata.Distribution) -> dict[str, Any]:
+    reference = _reference(name, distribution)
+    return {
+        "type": "library",
+        "bom-ref": reference,
+        "name": name,
+        "version": distribution.version,
+        "description": _said(distribution, "Summary"),
+        "licenses": [{"expression": licence(distribution)}],
+        "purl": reference,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Write the bill of materials into a file, and what it lists as requirements beside it; 1 when a part is not as it must be."""
+    target = Path(arguments[0])
+    parts = closure(OURS)
+    found = list(complaints(parts, (Path(__file__).resolve().parent.parent / "constraints.txt").read_text()))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(document(parts), indent=2) + "\n", encoding="utf-8")
+    pins = (f"{name}=={part.version}\n" for name, part in parts.items() if name != OURS)
+    target.with_suffix(".requirements.txt").write_text("".join(pins), encoding="utf-8")
+    for line in found:
+        sys.stdout.write(f"{line}\n")
+    files = sum(len(part.files or ()) for part in parts.values())
+    sys.stdout.write(f"{target}: {len(parts) - 1} dependencies, {files} files looked at, {len(found)} complaints\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,21 @@
+"""Holds a bill of materials against the schema of CycloneDX that its Python library ships."""  # noqa: INP001  # a script
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+
+def main(arguments: list[str]) -> int:
+    """1 when the document does not keep the schema."""
+    # Not installed where the types are checked: build/audit has it.
+    schema, validation = (importlib.import_module(f"cyclonedx.{name}") for name in ("schema", "validation.json"))
+    validator = validation.JsonStrictValidator(schema.SchemaVersion.V1_6)
+    error = validator.validate_str(Path(arguments[0]).read_text())
+    sys.stdout.write(f"{arguments[0]}: {error or 'keeps the schema of CycloneDX 1.6'}\n")
+    return 1 if error else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""Bytes per sample: two hours of real pages, fifteen seconds apart, written into blocks as they are in the long run."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from fleet_parts.nodes import BEGIN_UNIX_SECONDS, STEP_SECONDS, Course, lines
+from fleet_parts.servers import JOB, Disk, VictoriaMetrics, blocks
+from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_exporters.prometheus import Syntax
+
+BLOCK_SECONDS = 7200
+PAGES = int(BLOCK_SECONDS / STEP_SECONDS)
+_LINE = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
+
+
+def stamped(kinds: tuple[str, ...], pages: int, unit: int) -> Iterator[bytes]:
+    """Every sample of a node of each kind with its target's labels and time, page by page, in fractions of a second."""
+    courses = [Course(parse_demo(kind), seed=1) for kind in kinds]
+    for number in range(pages):
+        time = int((BEGIN_UNIX_SECONDS + number * STEP_SECONDS) * unit)
+        for place, course in enumerate(courses):
+            target = f'job="{JOB}",instance="node{place}:19400"'.encode()
+            body = course.pages[-1].body(Syntax.TEXT)
+            yield b"".join(_with_target(line, target, time) for line in lines(body))
+            course.step()
+
+
+def _with_target(line: bytes, target: bytes, time: int) -> bytes:
+    found = _LINE.match(line)
+    assert found is not None, line
+    labels = b",".join(filter(None, (target, found[2])))
+    return b"%s{%s} %s %d\n" % (found[1], labels, found[3], time)
+
+
+def of_prometheus(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
+    """By promtool, which writes blocks as a running Prometheus does."""
+    folder.mkdir(parents=True)
+    text = folder / "samples.txt"
+    with text.open("wb") as file:
+        file.writelines(stamped(kinds, pages, unit=1))
+        file.write(b"# EOF\n")
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder / "data")]
+    subprocess.run(command, check=True, capture_output=True)
+    text.unlink()
+    return blocks(folder / "data")
+
+
+def of_victoria_metrics(kinds: tuple[str, ...], pages: int, folder: Path) -> Disk:
+    """By a server of its own that is sent them, and merges its parts."""
+    server = VictoriaMetrics(folder)
+    server.targets_file.write_text("[]", "utf-8")
+    server.start(interval_seconds=STEP_SECONDS)
+    with contextlib.closing(server):
+        for page in stamped(kinds, pages, unit=1000):
+            server.put_lines(page)
+        return server.flushed()

@@ -1,0 +1,147 @@
+"""Simulated nodes in fast motion: the pages that a daemon would serve, another one every fifteen simulated seconds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from random import Random
+
+from telemetry_daemon.own_metrics import OwnMetrics
+from telemetry_daemon.readers.base import Reader, Targets
+from telemetry_daemon.readers.host import HostReader
+from telemetry_daemon.simulate.demo import DemoNode, parse_demo
+from telemetry_daemon.simulate.source import simulated_sources
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import judge
+from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_daemon.web.process_metrics import ProcessMetrics
+from telemetry_exporters.prometheus import EOF, Renderer, Syntax
+from telemetry_parsers import host
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Failure, Poll, Snapshot
+
+# As often as the fleet's configuration files have Prometheus scrape; simulated polls come no more often either.
+STEP_SECONDS = 15.0
+# A whole two-hour block of Prometheus fits behind it.
+BEGIN_UNIX_SECONDS = 1_768_176_000.0
+# So many pages of the past are kept, for nodes that share a course but not the moment.
+MOMENTS = 4
+
+
+@dataclass
+class Page:
+    """How a node was at one moment, in each syntax once it was asked for; `ids` are its devices' identities."""
+
+    snapshot: Snapshot
+    tails: dict[Syntax, bytes]
+    renderer: Renderer
+    _bodies: dict[Syntax, bytes] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(device.id for device in self.snapshot.devices)
+
+    def body(self, syntax: Syntax) -> bytes:
+        """The whole page, as the daemon would send it."""
+        if syntax not in self._bodies:
+            end = EOF if syntax is Syntax.OPENMETRICS else b""
+            self._bodies[syntax] = self.renderer.page(self.snapshot, syntax) + self.tails[syntax] + end
+        return self._bodies[syntax]
+
+
+class Course:
+    """One simulated node and what becomes of it, step by step; starts with a page."""
+
+    def __init__(self, node: DemoNode, seed: int) -> None:
+        self._seconds = 0.0
+        self._clock = Clock(lambda: self._seconds, lambda: BEGIN_UNIX_SECONDS + self._seconds)
+        self._store = Store(f"simulated{seed}", self._clock, (), Accumulator())
+        self._sources: list[tuple[Parser, Reader]] = [(host.PARSER, HostReader())]
+        self._sources += [(item.parser, item.reader) for item in simulated_sources(node, seed=seed, clock=self._clock)]
+        self._renderer, self._process = Renderer(), ProcessMetrics()
+        self.pages: deque[Page] = deque(maxlen=MOMENTS)
+        self._introduce(node)
+        self.step()
+
+    def step(self) -> None:
+        """Poll what is due and make the next page."""
+        for parser, reader in self._sources:
+            for poll in parser.polls:
+                interval = max(STEP_SECONDS, poll.interval)
+                if self._seconds % interval == 0:
+                    self._take(parser, poll, reader.read(poll, Targets()), interval)
+        tails = {syntax: self._process.render(syntax) for syntax in Syntax}
+        self.pages.append(Page(self._store.snapshot(), tails, self._renderer))
+        self._seconds += STEP_SECONDS
+
+    def _introduce(self, node: DemoNode) -> None:
+        """Tell the store of all sources that an installation has; those of other vendors are not on this node."""
+        own = OwnMetrics(self._store)
+        own.tell_version()
+        own.tell_reload(succeeded=1.0)
+        own.tell_pci(dict(node.groups))
+        found = {parser.name for parser, _ in self._sources}
+        for parser, _ in self._sources:
+            self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
+        for entry in entry_points(group="telemetry.parsers"):
+            parser = entry.load()
+            if parser.name not in found:
+                self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
+                poll = parser.polls[0]
+                missing = Failure("missing", None, "not installed on a simulated node")
+                self._take(parser, poll, Capture(parser.name, poll.name, poll.request, failure=missing), poll.interval)
+
+    def _take(self, parser: Parser, poll: Poll, capture: Capture, interval: float) -> None:
+        # The host is read by the real clock; on this node it was read just now as well.
+        capture = replace(capture, monotonic_time=self._clock.monotonic(), wall_time=self._clock.wall())
+        report = None if capture.failure else parser.parse(capture)
+        self._store.put(parser.name, poll, capture, report, judge(capture, report, 0), interval)
+
+
+class FleetNode:
+    """A node of the fleet: a course, the moment of it that is shown, and identities of its own."""
+
+    def __init__(self, course: Course, number: int, moment: int) -> None:
+        self._course = course
+        self._moment = moment
+        digits = list("0123456789")
+        Random(number).shuffle(digits)
+        self._digits = str.maketrans("0123456789", "".join(digits))
+
+    def page(self, syntax: Syntax) -> bytes:
+        """The page as it is now, with this node's identities in place of the course's."""
+        pages = self._course.pages
+        page = pages[-1 - min(self._moment, len(pages) - 1)]
+        body = page.body(syntax)
+        for each in page.ids:
+            body = body.replace(each.encode(), each.translate(self._digits).encode())
+        return body
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Nodes, and the fewer courses that they are made of."""
+
+    courses: tuple[Course, ...]
+    nodes: tuple[FleetNode, ...]
+
+
+def make_fleet(count: int, kinds: tuple[str, ...], courses_per_kind: int) -> Fleet:
+    """So many nodes, the kinds (`8xnvidia`) in turn; a kind's nodes share a few courses, at different moments."""
+    per_kind = min(courses_per_kind, -(-count // len(kinds)))
+    courses = tuple(Course(parse_demo(kind), seed) for seed in range(1, per_kind + 1) for kind in kinds)
+    return Fleet(
+        courses,
+        tuple(
+            FleetNode(courses[number % len(courses)], number, number // len(courses) % MOMENTS)
+            for number in range(count)
+        ),
+    )
+
+
+def lines(page: bytes) -> Iterator[bytes]:
+    """The series of a page, without the comments."""
+    return (line for line in page.splitlines() if line and not line.startswith(b"#"))

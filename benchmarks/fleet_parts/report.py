@@ -1,0 +1,191 @@
+"""The tables: what was measured, and what follows from it for a thousand cards, with the arithmetic."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleet_parts.measure import Outcome, PageSize, quantile
+from fleet_parts.nodes import STEP_SECONDS
+from fleet_parts.series import CARDS_PER_NODE, MANY_CARDS, SERIES_OF_A_SCRAPE, VendorSeries, table
+from fleet_parts.servers import EVALUATION_SECONDS, SERVERS, Disk
+
+_MIB = 2**20
+_DAY_SECONDS = 86400
+
+
+def machine() -> str:
+    """What it ran on."""
+    cpu = _first_value("/proc/cpuinfo", "model name")
+    memory = int(_first_value("/proc/meminfo", "MemTotal").split()[0]) / 2**20
+    system = _os_name()
+    versions = ", ".join(
+        f"{command} {each.version()}"
+        for command, each in {each.command: each for each in SERVERS}.items()
+        if each.is_installed()
+    )
+    return (
+        f"{os.cpu_count()} × {cpu}, {memory:.0f} GiB, {system}, Linux {platform.release()}, "
+        f"Python {platform.python_version()}; {versions}; load average at the start {os.getloadavg()[0]:.1f}"
+    )
+
+
+def _first_value(file: str, key: str) -> str:
+    found = (line.partition(":")[2].strip() for line in Path(file).read_text().splitlines() if line.startswith(key))
+    return next(found, "unknown")
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return "unknown system"
+
+
+def page_table(sizes: Mapping[str, PageSize]) -> str:
+    """Bytes of a scrape by kind of node."""
+    heads = ["node", "series", "page", "gzip", "gzip at a scrape each 15 s"]
+    return table(
+        heads,
+        [
+            [
+                kind,
+                f"{size.series:.0f}",
+                f"{size.plain_bytes / 1000:.1f} kB",
+                f"{size.gzip_bytes / 1000:.1f} kB",
+                f"{size.gzip_bytes / STEP_SECONDS / 1000:.2f} kB/s",
+            ]
+            for kind, size in sizes.items()
+        ],
+    )
+
+
+def outcome_table(outcomes: Sequence[Outcome]) -> str:
+    """A column for each run."""
+    columns = [_column(outcome) for outcome in outcomes]
+    rows = [[name, *(column[name] for column in columns)] for name in columns[0]] if columns else []
+    return table(["", *(outcome.title for outcome in outcomes)], rows)
+
+
+def _column(outcome: Outcome) -> Mapping[str, str]:
+    load, scrapes = outcome.load, outcome.scrape_seconds
+    return {
+        "nodes, cards, scraped every": f"{load.nodes}, {load.cards:,}, {load.interval_seconds:g} s",
+        "watched": f"{outcome.seconds:.0f} s",
+        "nodes up at the end": f"{outcome.up}",
+        "series": f"{outcome.series:,}",
+        "samples/s": f"{outcome.samples_per_second:,.0f}",
+        "CPU": f"{outcome.cpu_seconds / outcome.seconds * 100:.0f} % of a core",
+        "CPU s per million samples": f"{outcome.cpu_seconds_per_million:.1f}",
+        "RSS without targets": _mib(outcome.idle_rss_bytes),
+        "RSS at the end": _mib(outcome.rss_bytes),
+        "RSS, highest": _mib(outcome.peak_rss_bytes),
+        "(highest − without) ÷ series": f"{outcome.load_bytes / outcome.series:,.0f} bytes",
+        "scrapes, of them failed": f"{len(scrapes):,}, {outcome.failed_scrapes:,}",
+        "scrape p50": f"{quantile(scrapes, 0.5) * 1e3:.1f} ms",
+        "scrape p99": f"{quantile(scrapes, 0.99) * 1e3:.1f} ms",
+        "written out: bytes per sample": _parts(outcome.disk),
+        "besides, not yet written out": ", ".join(f"{name} {_mib(v)}" for name, v in outcome.unwritten.items()) or "–",
+    }
+
+
+def density_table(disks: Mapping[str, Disk], pages: int) -> str:
+    """A node of each kind over some time, in finished blocks."""
+    heads = [
+        f"{pages * STEP_SECONDS / 60:.0f} minutes at 15 s",
+        "samples",
+        "series",
+        "bytes per sample",
+        "index per series",
+    ]
+    return table(
+        heads,
+        [
+            [
+                name,
+                f"{disk.samples:,}",
+                f"{disk.series:,}",
+                _parts(disk),
+                f"{disk.bytes_by_part['index'] / disk.series:.0f} bytes",
+            ]
+            for name, disk in disks.items()
+        ],
+    )
+
+
+def bytes_per_sample(disk: Disk) -> float:
+    return sum(disk.bytes_by_part.values()) / disk.samples
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one server needs for a series, a sample and a card; rules are per card, evaluated as often as scraped."""
+
+    memory_per_series: float
+    cpu_per_million: float
+    cpu_per_card_evaluation: float
+    disk_per_sample: float
+
+    def cores(self, samples_per_second: float) -> float:
+        """For a thousand cards."""
+        rules = MANY_CARDS * self.cpu_per_card_evaluation / EVALUATION_SECONDS
+        return samples_per_second * self.cpu_per_million / 1e6 + rules
+
+
+def cost(plain: Outcome, disk: Disk, with_rules: Outcome | None = None) -> Cost:
+    """By a run without rules, and one with them: what that took besides is theirs."""
+    rules = 0.0
+    if with_rules is not None:
+        besides = with_rules.cpu_seconds - with_rules.samples * plain.cpu_seconds / plain.samples
+        rules = max(0.0, besides) / (with_rules.seconds / EVALUATION_SECONDS) / with_rules.load.cards
+    memory = (with_rules or plain).load_bytes / plain.series
+    return Cost(memory, plain.cpu_seconds_per_million, rules, bytes_per_sample(disk))
+
+
+def extrapolated(cost: Cost, rows: Sequence[VendorSeries]) -> str:
+    """A thousand cards of each vendor in nodes of eight, scraped every 15 s."""
+    heads = ["1,000 cards", "series", "samples/s", "memory", "CPU of a core", "disk a day"]
+    cells = []
+    for row in rows:
+        series = row.of(MANY_CARDS)
+        rate = series / STEP_SECONDS
+        cells.append(
+            [
+                row.vendor,
+                f"{series:,.0f}",
+                f"{rate:,.0f}",
+                _mib(series * cost.memory_per_series),
+                f"{cost.cores(rate) * 100:.1f} %",
+                f"{rate * _DAY_SECONDS * cost.disk_per_sample / 1e9:.2f} GB",
+            ]
+        )
+    return table(heads, cells) + "\n" + _arithmetic(rows[0], cost)
+
+
+def _arithmetic(row: VendorSeries, cost: Cost) -> str:
+    series = row.of(MANY_CARDS)
+    rate = series / STEP_SECONDS
+    nodes = MANY_CARDS / CARDS_PER_NODE
+    disk = rate * _DAY_SECONDS * cost.disk_per_sample
+    return (
+        f"The first line: series = {MANY_CARDS:,} × {row.per_card:.0f} + {nodes:.0f} nodes × "
+        f"({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} of the scrape) = {series:,.0f}\n"
+        f"samples/s = {series:,.0f} ÷ {STEP_SECONDS:.0f} s = {rate:,.0f}\n"
+        f"memory = {series:,.0f} × {cost.memory_per_series:,.0f} bytes = {_mib(series * cost.memory_per_series)}, "
+        f"on top of a server without targets\n"
+        f"CPU = {rate:,.0f} × {cost.cpu_per_million:.1f} s ÷ 1,000,000 + {MANY_CARDS:,} × "
+        f"{cost.cpu_per_card_evaluation * 1e3:.2f} ms for rules ÷ {EVALUATION_SECONDS} s = {cost.cores(rate):.3f}\n"
+        f"disk = {rate:,.0f} × {_DAY_SECONDS:,} s × {cost.disk_per_sample:.2f} bytes = {disk / 1e9:.2f} GB\n"
+    )
+
+
+def _parts(disk: Disk) -> str:
+    parts = ", ".join(f"{name} {size / disk.samples:.2f}" for name, size in disk.bytes_by_part.items())
+    return f"{bytes_per_sample(disk):.2f} ({parts})"
+
+
+def _mib(size: float) -> str:
+    return f"{size / _MIB:,.0f} MiB"

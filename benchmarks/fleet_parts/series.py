@@ -1,0 +1,58 @@
+"""How many series a card has, and how many a node has besides, counted on simulated pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fleet_parts.nodes import Course, lines
+from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_exporters.prometheus import Syntax
+from telemetry_parsers.model import VENDORS
+
+CARDS_PER_NODE = 8
+MANY_CARDS = 1000
+# What Prometheus adds to each target: up, scrape_duration_seconds and three counts of samples.
+SERIES_OF_A_SCRAPE = 5
+
+
+@dataclass(frozen=True)
+class VendorSeries:
+    """Series of one vendor's nodes: those of a card, and those that a node has besides."""
+
+    vendor: str
+    per_card: float
+    per_node: float
+
+    def of(self, cards: int) -> float:
+        """All series of so many cards in full nodes, those of the scrapes included."""
+        return cards * self.per_card + cards / CARDS_PER_NODE * (self.per_node + SERIES_OF_A_SCRAPE)
+
+
+def vendor_series() -> list[VendorSeries]:
+    """Counted on pages: a node of eight cards has seven cards more than a node of one."""
+    found = []
+    for vendor in VENDORS:
+        one, all_cards = (_series_of(f"{count}x{vendor}") for count in (1, CARDS_PER_NODE))
+        per_card = (all_cards - one) / (CARDS_PER_NODE - 1)
+        found.append(VendorSeries(vendor, per_card, one - per_card))
+    return found
+
+
+def _series_of(kind: str) -> int:
+    return sum(1 for _ in lines(Course(parse_demo(kind), seed=1).pages[-1].body(Syntax.TEXT)))
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table."""
+    cells = [heads, ["---"] * len(heads), *([str(cell) for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+def series_table(rows: Sequence[VendorSeries]) -> str:
+    """A line for each vendor."""
+    heads = ["vendor", "series per card", "per node besides", f"{MANY_CARDS:,} cards in nodes of {CARDS_PER_NODE}"]
+    return table(
+        heads,
+        [[row.vendor, f"{row.per_card:.0f}", f"{row.per_node:.0f}", f"{row.of(MANY_CARDS):,.0f}"] for row in rows],
+    )

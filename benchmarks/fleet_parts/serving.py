@@ -1,0 +1,108 @@
+"""One process that serves a whole fleet: each node has a loopback address of its own, all of them one port."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import resource
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fleet_parts.nodes import Course, Fleet, FleetNode
+from telemetry_daemon.web.negotiation import accepts_gzip, choose
+
+# 127.0.0.1 itself is left to others.
+_NODES_PER_NET = 250
+MOST_NODES = 60 * _NODES_PER_NET
+_LONGEST_HEAD = 16384
+_TRIES = 5
+
+
+def address(number: int) -> str:
+    """The loopback address of a node, counted from 0."""
+    return f"127.1.{number // _NODES_PER_NET}.{number % _NODES_PER_NET + 1}"
+
+
+class _Connection(asyncio.Protocol):
+    """Answers the requests of one connection, in order."""
+
+    def __init__(self, nodes: Mapping[str, FleetNode]) -> None:
+        self._nodes = nodes
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._node = self._nodes[transport.get_extra_info("sockname")[0]]
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while b"\r\n\r\n" in self._received:
+            head, _, self._received = self._received.partition(b"\r\n\r\n")
+            self._transport.write(_answer(head.decode("latin-1"), self._node))
+        if len(self._received) > _LONGEST_HEAD:
+            self._transport.close()
+
+
+def _answer(head: str, node: FleetNode) -> bytes:
+    first, *rest = head.split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
+    if first.split(" ")[:2] != ["GET", "/metrics"]:
+        return _response("404 Not Found", "text/plain", b"There is /metrics.\n")
+    syntax, content_type = choose(headers.get("accept", ""))
+    page = node.page(syntax)
+    if accepts_gzip(headers.get("accept-encoding", "")):
+        return _response("200 OK", f"{content_type}\r\nContent-Encoding: gzip", gzip.compress(page, 1))
+    return _response("200 OK", content_type, page)
+
+
+def _response(status: str, content_type: str, body: bytes) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def serve(fleet: Fleet, step_seconds: float, targets_file: Path) -> None:
+    """Serve until cancelled, each course a step further every so many seconds; the file lists the targets (file_sd)."""
+    _raise_descriptor_limit()
+    nodes = {address(number): node for number, node in enumerate(fleet.nodes)}
+    port = await _listen(nodes)
+    put_targets(targets_file, [f"{host}:{port}" for host in nodes])
+    await _go_on(fleet.courses, step_seconds)
+
+
+async def _listen(nodes: Mapping[str, FleetNode]) -> int:
+    """Listen on all addresses at one port that is free on each of them."""
+    loop = asyncio.get_running_loop()
+    for last in range(_TRIES - 1, -1, -1):
+        with socket.create_server((next(iter(nodes)), 0)) as free:
+            port: int = free.getsockname()[1]
+        with contextlib.suppress(OSError) if last else contextlib.nullcontext():
+            await loop.create_server(lambda: _Connection(nodes), list(nodes), port, backlog=64)
+            return port
+    raise AssertionError("the last try returns or raises")
+
+
+async def _go_on(courses: Sequence[Course], step_seconds: float) -> None:
+    """Step one course after the other, spread over the time of a step."""
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    while True:
+        for course in courses:
+            due += step_seconds / len(courses)
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            course.step()
+
+
+def put_targets(file: Path, targets: Sequence[str]) -> None:
+    """Write a file for file_sd at once, so that nobody reads half of it."""
+    new = file.with_name(file.name + ".new")
+    new.write_text(json.dumps([{"targets": list(targets)}]), "utf-8")
+    new.replace(file)
+
+
+def _raise_descriptor_limit() -> None:
+    """A node costs a listening socket and a connection for each server that scrapes it."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

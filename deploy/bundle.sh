@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Makes build/device-telemetry-VERSION-offline-ARCHITECTURE.tar.gz: everything that install.sh needs on a node without a
+# network, for every Python that the project supports. An argument names another architecture than this machine's.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+python=${PYTHON:-.venv/bin/python}
+architecture=${1:-$(uname -m)}
+pythons=$(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' daemon/telemetry_daemon/version.py)
+name=device-telemetry-$version-offline-$architecture
+# The oldest C library that all wheels run on, and the older promises that it keeps as well.
+platforms=()
+for each in manylinux_2_28 manylinux_2_17 manylinux2014; do platforms+=(--platform "${each}_$architecture"); done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+bundle=$scratch/$name
+mkdir -p "$bundle/wheels" build
+
+echo "building the wheel of version $version"
+"$python" -m build --wheel --no-isolation --outdir "$bundle/wheels" . >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
+
+# pip takes the condition of a requirement to be about the Python that it runs on, so they are asked here for each one.
+for_python() {
+    "$python" -c '
+import sys
+from packaging.requirements import Requirement
+for wanted in map(Requirement, sys.stdin.read().splitlines()):
+    if wanted.marker is None or wanted.marker.evaluate({"python_version": sys.argv[1], "extra": ""}):
+        print(f"{wanted.name}{wanted.specifier}")' "$1"
+}
+
+"$python" -m zipfile --extract "$bundle"/wheels/device_telemetry-*.whl "$scratch/wheel"
+for each in $pythons; do
+    echo "fetching wheels for Python $each on $architecture"
+    for_python "$each" <constraints.txt >"$scratch/pins"
+    sed -n 's/^Requires-Dist: //p' "$scratch"/wheel/*.dist-info/METADATA | for_python "$each" >"$scratch/requirements"
+    "$python" -m pip --disable-pip-version-check download --quiet --dest "$bundle/wheels" --only-binary :all: \
+        --implementation cp --python-version "$each" "${platforms[@]}" --constraint "$scratch/pins" \
+        --requirement "$scratch/requirements" pip
+done
+
+cp deploy/install.sh deploy/telemetry.toml LICENSE "$bundle/"
+cp -r deploy/systemd "$bundle/"
+(cd "$bundle" && find wheels systemd install.sh -type f -print0 | sort -z | xargs -0 sha256sum >SHA256SUMS)
+tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-1580601600}" \
+    --directory "$scratch" "$name" | gzip --no-name >"build/$name.tar.gz"
+count=$(find "$bundle/wheels" -name '*.whl' | wc -l)
+echo "build/$name.tar.gz: $(du -h "build/$name.tar.gz" | cut -f 1), $count wheels"

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the image device-telemetry:VERSION with the first engine that is here, or the one that ENGINE names.
+# Arguments go to its build command: deploy/container/build.sh --build-arg BASE=mirror.example/python:3.13-slim-bookworm
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' daemon/telemetry_daemon/version.py)
+for each in ${ENGINE:-docker podman buildah}; do
+    if "$each" info >/dev/null 2>&1; then
+        # OCI's image format has no health check; podman and buildah build it unless told otherwise.
+        if [ "$each" != docker ]; then set -- --format docker "$@"; fi
+        "$each" build --file deploy/container/Containerfile --build-arg "VERSION=$version" \
+            --tag "device-telemetry:$version" "$@" .
+        exit
+    fi
+done
+echo "no container engine answers here (${ENGINE:-docker, podman, buildah}); install one, or name it: ENGINE=" >&2
+exit 1

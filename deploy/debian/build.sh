@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Builds the Debian package from this checkout into build/deb, for the Debian that it is built on: the package holds a
+# virtual environment of that release's python3, with everything in it, so that nodes need no network and no pip.
+# NODE_PYTHON (default /usr/bin/python3) is the nodes' Python; DEB_REVISION (default 1) the package's part of the version.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+umask 022
+
+python=${NODE_PYTHON:-/usr/bin/python3}
+revision=${DEB_REVISION:-1}
+home=/opt/device-telemetry
+output=build/deb
+export PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
+# The same checkout gives the same package.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -c safe.directory='*' log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+
+fail() {
+    echo "make deb: $*" >&2
+    exit 1
+}
+
+put() { # put MODE FROM TO: one file of the package, folders included
+    install -D -m "$1" "$2" "$root$3"
+}
+
+put_gzipped() { # put_gzipped TO: what is read, compressed, the same bytes each time
+    install -d "$root$(dirname "$1")"
+    gzip --best --no-name >"$root$1"
+}
+
+check_tools() {
+    command -v dpkg-deb >/dev/null || fail "no dpkg-deb; this builds on Debian and its kin"
+    [ -x "$python" ] || fail "$python is not there: apt-get install python3"
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || fail "$python is older than Python 3.10"
+    "$python" -c 'import ensurepip' 2>/dev/null || fail "$python has no ensurepip: apt-get install python3-venv"
+}
+
+build_environment() { # the virtual environment, at the place where it will lie
+    # A pip of our own, since older ones know neither --python nor constraints for what builds the wheel.
+    "$python" -m venv "$work/tools"
+    local pip=("$work/tools/bin/python" -m pip)
+    "${pip[@]}" install --quiet 'pip>=25.3'
+    "${pip[@]}" wheel --quiet --no-deps --wheel-dir "$work/wheel" .
+    local wheel=("$work"/wheel/*.whl)
+    "$python" -m venv --without-pip "$root$home"
+    # With the bindings that no vendor's driver brings: one package for every node.
+    "${pip[@]}" --python "$root$home/bin/python" install --quiet --no-compile --only-binary :all: "${wheel[0]}[moorethreads]"
+    # What knows of the place where it was built, and what nobody uses.
+    rm -f "$root$home"/bin/{activate*,Activate*} "$root$home"/lib/python*/site-packages/device_telemetry-*/direct_url.json
+    rm -rf "$root$home"/{include,share}
+    find "$root$home/bin" -type f ! -name telemetry -delete
+    sed -i "1s|$root||" "$root$home/bin/telemetry"
+    sed -i '/^command = /d' "$root$home/pyvenv.cfg"
+    sed -i -e '\|^\.\./|d' -e '/direct_url\.json,/d' "$root$home"/lib/python*/site-packages/device_telemetry-*/RECORD
+    # The service may not write here; compiled once, nothing is ever compiled again.
+    "$root$home/bin/python" -m compileall -q --invalidation-mode unchecked-hash -s "$root" -p / "$root$home/lib"
+    if grep -rlF "$work" "$root"; then fail "these files know where they were built"; fi
+}
+
+add_files() {
+    install -d "$root/usr/bin"
+    ln -s "$home/bin/telemetry" "$root/usr/bin/telemetry"
+    put 644 deploy/telemetry.toml /etc/telemetry/telemetry.toml
+    put 644 deploy/systemd/telemetry.service /usr/lib/systemd/system/telemetry.service
+    put 644 deploy/systemd/sysusers.d/telemetry.conf /usr/lib/sysusers.d/telemetry.conf
+    put 644 deploy/debian/lintian-overrides /usr/share/lintian/overrides/device-telemetry
+    local each
+    for each in deploy/systemd/drop-ins/*.conf; do
+        put 644 "$each" "/usr/share/doc/device-telemetry/examples/telemetry.service.d/${each##*/}"
+    done
+    add_optional deploy/completion/telemetry.bash /usr/share/bash-completion/completions/telemetry
+    add_optional deploy/completion/_telemetry /usr/share/zsh/vendor-completions/_telemetry
+    add_optional deploy/completion/telemetry.fish /usr/share/fish/vendor_completions.d/telemetry.fish
+    if [ -f deploy/man/telemetry.1 ]; then put_gzipped /usr/share/man/man1/telemetry.1.gz <deploy/man/telemetry.1; fi
+}
+
+add_optional() { # add_optional FROM TO: generated files that a checkout may lack
+    if [ -f "$1" ]; then put 644 "$1" "$2"; fi
+}
+
+add_documents() {
+    local doc=/usr/share/doc/device-telemetry
+    "$root$home/bin/python" -I deploy/debian/copyright.py >"$root$doc/copyright"
+    put_gzipped "$doc/changelog.gz" <CHANGELOG.md
+    put_gzipped "$doc/changelog.Debian.gz" <<EOF
+device-telemetry ($version) unstable; urgency=medium
+
+  * Release $release, packaged for Python $python_minor.
+    See changelog.gz for what is new in it.
+
+ -- $maintainer  $(date --utc --rfc-email --date="@$SOURCE_DATE_EPOCH")
+EOF
+}
+
+add_control() {
+    install -d "$root/DEBIAN"
+    install -m 755 deploy/debian/{preinst,postinst,prerm,postrm} "$root/DEBIAN/"
+    echo /etc/telemetry/telemetry.toml >"$root/DEBIAN/conffiles"
+    (cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+    sed -e "s|@VERSION@|$version|" -e "s|@ARCHITECTURE@|$architecture|" -e "s|@MAINTAINER@|$maintainer|" \
+        -e "s|@SIZE@|$(du -s --apparent-size -k "$root" | cut -f 1)|" \
+        -e "s|@PYTHON@|$python_minor|" -e "s|@NEXT_PYTHON@|3.$((${python_minor#3.} + 1))|" \
+        deploy/debian/control.in >"$root/DEBIAN/control"
+}
+
+check_tools
+architecture=$(dpkg --print-architecture)
+python_minor=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+# A release candidate 1.0rc1 comes before 1.0: 1.0~rc1 in Debian's order.
+release=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' daemon/telemetry_daemon/version.py)
+version=$(sed -E 's/\.?(a|b|rc|dev)([0-9]+)$/~\1\2/' <<<"$release")-$revision+py$python_minor
+maintainer="${DEBFULLNAME:-device telemetry} <${DEBEMAIL:-root@localhost}>"
+build_environment
+add_files
+add_documents
+add_control
+mkdir -p "$output"
+package=$output/device-telemetry_${version}_$architecture.deb
+dpkg-deb --root-owner-group -Zxz --build "$root" "$package" >/dev/null
+echo "$package"

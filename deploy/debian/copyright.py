@@ -1,0 +1,39 @@
+"""Writes the package's copyright file: the project's own licence, and those of the distributions bundled with it."""  # noqa: INP001  # a script
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import Distribution, distributions
+
+OWN = "device-telemetry"
+HEAD = """\
+device-telemetry is licensed under the Apache License, Version 2.0, to be
+found in /usr/share/common-licenses/Apache-2.0.
+
+Copyright 2026 the authors of device-telemetry
+
+/opt/device-telemetry holds these distributions of other authors, too. The
+folder NAME-VERSION.dist-info of each, beside its code, has the full text of
+its licence and the names of its authors.
+
+"""
+
+
+def licence(found: Distribution) -> str:
+    """What the distribution says of its licence, in few words."""
+    told = found.metadata.get_all("License-Expression", [])
+    told = told or [line for line in found.metadata.get_all("License", []) if "\n" not in line]
+    classified = [text for text in found.metadata.get_all("Classifier", []) if text.startswith("License :: ")]
+    return next(iter([*told, *(text.rpartition(" :: ")[2] for text in classified)]), "see its folder")
+
+
+def main() -> None:
+    """Write the file for the environment that runs this."""
+    others = {found.name: found for found in distributions() if found.name != OWN}
+    sys.stdout.write(HEAD)
+    for name, found in sorted(others.items(), key=lambda item: item[0].lower()):
+        sys.stdout.write(f"{name} {found.version}: {licence(found)}\n")
+
+
+if __name__ == "__main__":
+    main()

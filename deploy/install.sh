@@ -1,0 +1,362 @@
+#!/usr/bin/env bash
+# Installs device telemetry on this node as a service, upgrades it, or takes it away. Run it again at any time: what is
+# as it should be stays untouched. It lies beside what it installs, in a checkout or in an unpacked offline bundle.
+set -euo pipefail
+umask 022
+
+usage() {
+    cat <<'END'
+usage: install.sh [--from WHAT] [--python PYTHON] [--dry-run]    install or upgrade
+       install.sh --uninstall [--dry-run]    take program and service away; configuration and state stay
+       install.sh --purge [--dry-run]        take everything away
+
+  --from WHAT      what pip shall install: device-telemetry==VERSION from the package index, or a wheel;
+                   without it: the folder wheels/ beside this script (then no network is needed), or its checkout
+  --python PYTHON  the Python to use, 3.10 or later
+  --dry-run        say what would be done, and do nothing
+
+Environment: DESTDIR puts everything below another folder and leaves accounts and services alone; pip's own
+variables (PIP_INDEX_URL, PIP_CONSTRAINT ...) hold where wheels come from an index.
+END
+}
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+root=${DESTDIR:-}
+app=/opt/device-telemetry
+telemetry=$app/venv/bin/telemetry
+unit=/etc/systemd/system/telemetry.service
+configuration=/etc/telemetry/telemetry.toml
+# What the program brings for other programs, and where those look for it.
+links=(
+    "bin/telemetry /usr/local/bin/telemetry"
+    "share/man/man1/telemetry.1 /usr/local/share/man/man1/telemetry.1"
+    "share/bash-completion/completions/telemetry /usr/local/share/bash-completion/completions/telemetry"
+    "share/zsh/site-functions/_telemetry /usr/local/share/zsh/site-functions/_telemetry"
+    "share/fish/vendor_completions.d/telemetry.fish /usr/local/share/fish/vendor_completions.d/telemetry.fish"
+)
+
+action=install
+from=
+python=
+dry_run=
+first=
+changed=
+scratch=
+
+say() { printf '%s\n' "$*"; }
+skip() { say "skipped: $*"; }
+fail() { printf 'install.sh: %s\n' "$*" >&2; exit 1; }
+
+# Every command that changes something goes through here.
+run() {
+    changed=yes
+    if [ -n "$dry_run" ]; then say "would run: $*"; else "$@"; fi
+}
+told() { if [ -z "$dry_run" ]; then say "$@"; fi; }
+
+# Whether there is such a file, or a link to whatever.
+there() { [ -e "$root$1" ] || [ -L "$root$1" ]; }
+systemd_runs() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
+
+read_arguments() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --from) from=${2:?--from names a wheel or a requirement}; shift ;;
+            --python) python=${2:?--python names a Python}; shift ;;
+            --dry-run) dry_run=yes ;;
+            --uninstall) action=uninstall ;;
+            --purge) action=purge ;;
+            -h | --help) usage; exit 0 ;;
+            *) usage >&2; exit 64 ;;
+        esac
+        shift
+    done
+}
+
+check_node() {
+    [ "$(uname -s)" = Linux ] || fail "this is $(uname -s); the daemon reads Linux drivers"
+    [ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "run it as root: sudo $0"
+    case $root in "" | /*) ;; *) fail "DESTDIR=$root must begin with /" ;; esac
+    if [ -z "$root" ] && dpkg-query --show -f '${Status}' device-telemetry 2>/dev/null | grep -q ' installed$'; then
+        fail "the Debian package device-telemetry is installed; use apt-get, or remove it first"
+    fi
+    local pair target
+    for pair in "${links[@]}"; do
+        target=$root${pair#* }
+        case $(readlink -- "$target" || true) in
+            "$app"/*) ;;
+            *) if there "${pair#* }"; then fail "$target is not of this script; move it away first"; fi ;;
+        esac
+    done
+}
+
+# --- what is installed ------------------------------------------------------------------------------------------------
+
+check_wheels() {
+    if [ -n "$from" ]; then return; fi
+    if [ -d "$here/wheels" ]; then
+        (cd "$here" && sha256sum --check --quiet SHA256SUMS) || fail "the bundle is damaged; unpack it again"
+    elif [ ! -f "$here/../pyproject.toml" ]; then
+        fail "no folder wheels/ and no checkout here; say what to install: --from device-telemetry"
+    fi
+}
+
+# Whether a Python can run the program where the service finds it, with the wheels that are at hand.
+suits() {
+    local prefix tag
+    prefix=$("$1" -c 'import sys, venv; assert sys.version_info >= (3, 10); print(sys.base_prefix)' 2>/dev/null) ||
+        return 1
+    case $prefix in ~root/* | /home/*) [ -n "$root" ] || return 1 ;; esac  # hidden from the service
+    if [ -n "$from" ] || [ ! -d "$here/wheels" ]; then "$1" -c 'import ensurepip' 2>/dev/null; return; fi
+    tag=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+    compgen -G "$here/wheels/*-$tag-$tag-*_$(uname -m).whl" >/dev/null
+}
+
+choose_python() {
+    local each
+    for each in ${python:-python3 /usr/bin/python3 python3.13 python3.12 python3.11 python3.10}; do
+        if suits "$each"; then python=$(command -v "$each"); return; fi
+    done
+    if [ -d "$here/wheels" ] && [ -z "$from" ]; then
+        fail "this is $(uname -m), and there is no Python that this bundle has wheels for: $(cd "$here/wheels" &&
+            printf '%s\n' *-cp3*-cp3* | sed -E 's/.*-cp3([0-9]+)-cp3.*_(x86_64|aarch64).whl/3.\1 on \2/' |
+            sort -uV | paste -sd ,)"
+    fi
+    fail "no Python 3.10 or later with venv; on Debian: apt-get install python3-venv, else name one: --python"
+}
+
+# Sets `wheels` to a folder with all wheels that are needed, pip's own among them.
+gather_wheels() {
+    wheels=$here/wheels
+    if [ -z "$from" ] && [ -d "$wheels" ]; then return; fi
+    wheels=$scratch/wheels
+    local what=(device-telemetry)
+    if [ -n "$from" ]; then what=("$from"); else what=(--constraint "$here/../constraints.txt" "$here/.."); fi
+    say "fetching ${what[-1]} and what it needs"
+    "$python" -m venv "$scratch/pip"
+    "$scratch/pip/bin/python" -m pip --disable-pip-version-check wheel --quiet --wheel-dir "$wheels" pip "${what[@]}"
+}
+
+# One folder for each version, so that an upgrade is one link put elsewhere and a failed one changes nothing.
+install_program() {
+    local found=("$wheels"/device_telemetry-*.whl) identity version release
+    version=$(basename "${found[0]}" | cut -d - -f 2)
+    identity=$( (cd "$wheels" && sha256sum -- *.whl; "$python" -V; say "$python") | sha256sum | cut -c 1-10)
+    release=$app/$version-$identity
+    if [ "$(readlink -- "$root$app/venv" || true)" = "$version-$identity" ] &&
+        "$root$telemetry" version >/dev/null 2>&1; then
+        say "as it should be: $("$root$telemetry" version)"
+        return
+    fi
+    if [ -n "$dry_run" ]; then run install version "$version" into "$root$release" with "$python"; return; fi
+    changed=yes
+    unfinished=$root$release
+    rm -rf "$unfinished"
+    mkdir -p "$root$app"
+    "$python" -m venv --without-pip "$unfinished"
+    found=("$wheels"/pip-*.whl)
+    "$unfinished/bin/python" "${found[0]}/pip" --isolated --disable-pip-version-check install --quiet --no-index \
+        --find-links "$wheels" "device-telemetry==$version" || fail "pip could not install the wheels; nothing was changed"
+    if [ -e "$root$configuration" ]; then
+        "$unfinished/bin/telemetry" config check --config "$root$configuration" >/dev/null ||
+            fail "version $version does not take $root$configuration; nothing was changed"
+    fi
+    ln -sfn "$version-$identity" "$root$app/venv.new"
+    mv -T "$root$app/venv.new" "$root$app/venv"
+    unfinished=
+    say "installed: $("$root$telemetry" version)"
+}
+
+# put SOURCE TARGET: a file is there and holds the same.
+put() {
+    if cmp -s "$1" "$root$2"; then return; fi
+    run install -D -m 644 "$1" "$root$2"
+    told "installed: $root$2"
+}
+
+install_links() {
+    local pair target
+    for pair in "${links[@]}"; do
+        target=$root${pair#* }
+        if [ -L "$target" ]; then continue; fi
+        run mkdir -p "$(dirname "$target")"
+        run ln -s "$app/venv/${pair% *}" "$target"
+    done
+}
+
+install_configuration() {
+    if there "$configuration"; then say "kept: $root$configuration"; return; fi
+    put "$here/telemetry.toml" "$configuration"
+}
+
+# The unit names users and groups that must be there; a group of an Ascend driver is joined where there is one.
+install_accounts() {
+    if [ -n "$root" ]; then skip "user and groups, because of DESTDIR"; return; fi
+    if ! id telemetry >/dev/null 2>&1 || ! getent group video render >/dev/null; then
+        command -v systemd-sysusers >/dev/null || { skip "user and groups: there is no systemd-sysusers"; return; }
+        run systemd-sysusers "$here/systemd/sysusers.d/telemetry.conf"
+    fi
+    if getent group HwHiAiUser >/dev/null && ! id -nG telemetry 2>/dev/null | tr ' ' '\n' | grep -qx HwHiAiUser; then
+        run usermod --append --groups HwHiAiUser telemetry
+    fi
+}
+
+install_unit() {
+    there "$unit" || first=yes
+    sed "s|^ExecStart=.* serve|ExecStart=$telemetry serve|" "$here/systemd/telemetry.service" >"$scratch/telemetry.service"
+    put "$scratch/telemetry.service" "$unit"
+}
+
+# --- the service ------------------------------------------------------------------------------------------------------
+
+start() {
+    if [ -n "$root" ]; then skip "starting the service, because of DESTDIR"; return; fi
+    if ! systemd_runs; then skip "starting the service: systemd does not run here"; return; fi
+    if [ -n "$changed" ]; then run systemctl daemon-reload; fi
+    if [ -n "$first" ]; then run systemctl enable --quiet telemetry; fi
+    if [ -z "$dry_run" ] && ! systemctl is-enabled --quiet telemetry; then
+        skip "starting the service: it is disabled here; to have it: systemctl enable --now telemetry"
+        return
+    fi
+    if [ -z "$changed" ] && systemctl is-active --quiet telemetry; then
+        say "as it should be: the service runs"
+        return
+    fi
+    # Comes back when the daemon says that it serves.
+    run systemctl restart telemetry && return
+    journalctl --no-pager -u telemetry -n 20
+    fail "the service does not start; see above"
+}
+
+verify() {
+    if [ -n "$dry_run" ]; then return; fi
+    "$root$telemetry" config check --config "$root$configuration" >/dev/null ||
+        fail "$root$configuration cannot be used"
+    if ! systemd_runs || ! systemctl is-enabled --quiet telemetry; then
+        skip "a scrape: no service runs; try: $root$telemetry snapshot"
+        return
+    fi
+    local status served
+    status=$(systemctl show --property StatusText --value telemetry)
+    served=${status#serving on }
+    case $status in
+        "serving on unix:"*) skip "a scrape: it is $status" ;;
+        "serving on "*) scrape "${served%%,*}" || fail "no scrape is answered; see: journalctl -u telemetry" ;;
+        *) fail "the service says: $status; see: journalctl -u telemetry" ;;
+    esac
+}
+
+# scrape ADDRESS: asks as Prometheus does, once every source was asked, and says what came.
+scrape() {
+    "$root$app/venv/bin/python" -I - "$1" <<'END'
+import re, ssl, sys, time, urllib.error, urllib.request
+
+where = re.sub(r"^(0\.0\.0\.0|\[::\])?:(?=\d+$)", "127.0.0.1:", sys.argv[1])
+own = ssl.create_default_context()
+own.check_hostname, own.verify_mode = False, ssl.CERT_NONE  # the node asks itself
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=own))
+
+
+def get(url):
+    """The status and the text; 0 and the error where there is no answer."""
+    try:
+        return 200, opener.open(url, timeout=5).read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, str(error)
+    except OSError as error:
+        return 0, str(error)
+
+
+base = next((f"{scheme}://{where}" for scheme in ("http", "https") if get(f"{scheme}://{where}/healthz")[0]), None)
+if base is None:
+    sys.exit(f"{where}: {get(f'http://{where}/healthz')[1]}; {get(f'https://{where}/healthz')[1]}")
+for _ in range(20):
+    if get(f"{base}/readyz")[0] != 503:
+        break
+    time.sleep(1)
+status, page = get(f"{base}/metrics")
+print(f"it answers at {base}/metrics" + {200: "", 401: " and wants a password"}.get(status, f": {page}"))
+devices = re.findall(r'^telemetry_devices{model="(.*?)",vendor="(.*?)"} ([\d.]+)$', page, re.MULTILINE)
+for model, vendor, count in devices:
+    print(f"found: {float(count):g} x {vendor} {model}")
+if status == 200 and not devices:
+    print("found no accelerator; `telemetry doctor` tells where it looked")
+sys.exit(status not in (200, 401))
+END
+}
+
+# Those of the versions before, which the daemon that ran until now may have needed.
+remove_old_versions() {
+    local current each
+    current=$(readlink -- "$root$app/venv" || true)
+    for each in "$root$app"/*-*; do
+        if [ -d "$each" ] && [ "${each##*/}" != "$current" ]; then run rm -rf "$each"; fi
+    done
+}
+
+install_all() {
+    check_wheels
+    choose_python
+    if [ -n "$dry_run" ] && { [ -n "$from" ] || [ ! -d "$here/wheels" ]; }; then
+        run fetch and install "${from:-$(cd "$here/.." && pwd)}" with "$python"
+    else
+        gather_wheels
+        install_program
+    fi
+    install_links
+    install_configuration
+    install_accounts
+    install_unit
+    start
+    verify
+    remove_old_versions
+    say "to undo: $here/install.sh --uninstall (keeps configuration and state) or --purge (keeps nothing)"
+}
+
+# --- the way back -----------------------------------------------------------------------------------------------------
+
+gone() { if there "$1"; then run rm -rf "$root$1"; told "removed: $root$1"; fi; }
+
+uninstall() {
+    local pair
+    if systemd_runs && [ -e "$unit" ]; then run systemctl disable --now --quiet telemetry; fi
+    gone "$unit"
+    gone /etc/systemd/system/multi-user.target.wants/telemetry.service
+    if systemd_runs && [ -n "$changed" ]; then run systemctl daemon-reload; fi
+    for pair in "${links[@]}"; do gone "${pair#* }"; done
+    gone "$app"
+    if [ -n "$dry_run" ]; then return; fi
+    # Folders that hold nothing any more, up to those that every system has.
+    (cd "$root/usr/local/share/man" && rmdir man1) 2>/dev/null || true
+    (cd "$root/usr/local/share" && rmdir -p bash-completion/completions) 2>/dev/null || true
+    (cd "$root/usr/local/share" && rmdir -p zsh/site-functions) 2>/dev/null || true
+    (cd "$root/usr/local/share" && rmdir -p fish/vendor_completions.d) 2>/dev/null || true
+}
+
+purge() {
+    local each
+    for each in /etc/systemd/system/telemetry.service.d /etc/telemetry /var/lib/telemetry /run/telemetry; do
+        gone "$each"
+    done
+    if [ -z "$root" ] && id telemetry >/dev/null 2>&1; then
+        run userdel telemetry || fail "the user telemetry could not be removed; see: ps -u telemetry"
+        told "removed: the user telemetry; the groups video and render stay, they are the drivers'"
+    fi
+}
+
+finish() {
+    if [ -n "${unfinished:-}" ]; then rm -rf "$unfinished"; fi
+    rm -rf "$scratch"
+}
+
+read_arguments "$@"
+check_node
+scratch=$(mktemp -d)
+unfinished=
+trap finish EXIT
+case $action in
+    install) install_all ;;
+    uninstall) uninstall; say "kept: $root/etc/telemetry and $root/var/lib/telemetry; --purge takes them, too" ;;
+    purge) uninstall; purge ;;
+esac
+if [ -z "$changed" ]; then say "nothing was changed"; fi

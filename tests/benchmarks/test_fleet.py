@@ -1,0 +1,178 @@
+"""The simulated fleet is a fleet: nodes that differ, pages that change and keep the rules, servers that can scrape it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fleet_parts.density import of_prometheus
+from fleet_parts.measure import Load, Outcome
+from fleet_parts.report import Cost, bytes_per_sample, cost, extrapolated
+from fleet_parts.series import VendorSeries
+from fleet_parts.servers import Disk
+
+from captures_kit import ROOT
+from page_lint import complaints
+
+FLEET = ROOT / "benchmarks" / "fleet.py"
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+NODES = 14
+PATIENCE_SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """A fleet of two kinds whose nodes are another fifteen seconds older twice a second."""
+    file = tmp_path_factory.mktemp("fleet") / "targets.json"
+    kinds = ("--node", "2xnvidia", "--node", "1xascend,1xhygon")
+    command = [sys.executable, str(FLEET), "serve", "--nodes", str(NODES), "--speed", "30", *kinds, str(file)]
+    process = subprocess.Popen(command)
+    try:
+        wait_for(lambda: file.exists() or process.poll() is not None)
+        assert process.poll() is None, "the fleet did not start"
+        (group,) = json.loads(file.read_text())
+        yield group["targets"]
+    finally:
+        process.terminate()
+        process.wait(timeout=PATIENCE_SECONDS)
+
+
+def wait_for(condition) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def fetch(target: str, path: str = "/metrics", **headers: str) -> bytes:
+    request = urllib.request.Request(f"http://{target}{path}", headers=headers)
+    with urllib.request.urlopen(request, timeout=10) as response:
+        body: bytes = response.read()
+    return gzip.decompress(body) if headers.get("Accept-Encoding") == "gzip" else body
+
+
+def values(page: bytes) -> dict[bytes, float]:
+    rows = (line.rpartition(b" ") for line in page.splitlines() if not line.startswith(b"#"))
+    return {name: float(value) for name, _, value in rows}
+
+
+def ids(page: bytes) -> set[bytes]:
+    return set(re.findall(rb'^accelerator_info\{.*\bid="([^"]+)"', page, re.MULTILINE))
+
+
+def test_every_node_is_a_target_of_its_own(targets: list[str]) -> None:
+    """Addresses and cards are no other node's; kinds come in turn."""
+    pages = [fetch(target) for target in targets]
+    assert len({target.partition(":")[0] for target in targets}) == NODES
+    assert [len(ids(page)) for page in pages] == [2] * NODES
+    assert len(set.union(*map(ids, pages))) == 2 * NODES
+    assert [b'vendor="ascend"' in page for page in pages] == [False, True] * (NODES // 2)
+
+
+def test_pages_keep_the_rules(targets: list[str]) -> None:
+    """As pages of the daemon do, in both syntaxes, compressed or not."""
+    assert [complaints(fetch(target)) for target in targets] == [[]] * NODES
+    page = fetch(targets[0], Accept=OPENMETRICS, **{"Accept-Encoding": "gzip"})
+    assert page.endswith(b"# EOF\n")
+    assert b"# UNIT accelerator_power_watts watts\n" in page
+
+
+def test_pages_change_and_counters_go_up(targets: list[str]) -> None:
+    first = values(fetch(targets[0]))
+    busy = next(name for name in first if name.startswith(b"accelerator_busy_seconds_total"))
+    second: dict[bytes, float] = {}
+
+    def is_later() -> bool:
+        second.update(values(fetch(targets[0])))
+        return second[busy] > first[busy]
+
+    wait_for(is_later)
+    counters = [name for name in first if b"_total" in name and name in second]
+    assert len(counters) > 20
+    assert [name for name in counters if second[name] < first[name]] == []
+
+
+def test_there_is_nothing_else(targets: list[str]) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="404") as raised:
+        fetch(targets[0], "/api/v1/snapshot")
+    raised.value.close()
+
+
+def bench(*arguments: str, path: str = os.environ["PATH"]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(FLEET), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, env={**os.environ, "PATH": path})
+
+
+@pytest.mark.needs("promtool")
+def test_what_lies_on_disk_is_counted(tmp_path: Path) -> None:
+    """Real blocks hold each sample of a node once; longer time means fewer bytes for each."""
+    short, long = (of_prometheus(("1xamd",), pages, tmp_path / str(pages)) for pages in (2, 40))
+    # A few series have their first sample on the second page only.
+    assert short.series == long.series > 200
+    assert 38 * long.series < long.samples <= 40 * long.series
+    assert 0 < bytes_per_sample(long) < bytes_per_sample(short)
+
+
+def outcome(title: str, *, cpu_seconds: float, peak_rss_bytes: int) -> Outcome:
+    """A minute of a hundred cards: 1,000 series, a million samples."""
+    return Outcome(
+        title=title,
+        load=Load(nodes=50, kinds=("2xamd",), interval_seconds=1.0, seconds=60.0),
+        seconds=60.0,
+        up=50,
+        samples=1e6,
+        series=1000,
+        cpu_seconds=cpu_seconds,
+        idle_rss_bytes=1_000_000,
+        rss_bytes=3_000_000,
+        peak_rss_bytes=peak_rss_bytes,
+        scrape_seconds=(0.1,),
+        failed_scrapes=0,
+        unwritten={},
+        disk=Disk(samples=100, series=10, bytes_by_part={"chunks": 1000}),
+    )
+
+
+def test_a_thousand_cards_by_hand() -> None:
+    """What rules cost is what a run with them takes besides; memory is by the highest, on the series that are scraped."""
+    plain = outcome("plain", cpu_seconds=2.0, peak_rss_bytes=3_000_000)
+    ruled = outcome("ruled", cpu_seconds=3.0, peak_rss_bytes=5_000_000)
+    disk = Disk(samples=100, series=10, bytes_by_part={"chunks": 150, "index": 50})
+    found = cost(plain, disk, ruled)
+    # 1 s besides in 4 evaluations of 100 cards.
+    assert found == Cost(4000.0, 2.0, 0.0025, 2.0)
+    text = extrapolated(found, [VendorSeries("acme", per_card=100.0, per_node=35.0)])
+    # 1,000 × 100 + 125 × (35 + 5) = 105,000 series, 7,000 samples/s; 0.014 + 1,000 × 2.5 ms ÷ 15 s cores.
+    assert "| acme | 105,000 | 7,000 | 401 MiB | 18.1 % | 1.21 GB |" in text
+
+
+def test_without_a_server_it_says_so(tmp_path: Path) -> None:
+    """What needs no server is shown all the same."""
+    done = bench("--quick", "--nodes", "1", path=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "Prometheus is left out: apt-get install prometheus" in done.stdout
+    assert "| nvidia |" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--node", "8xnvidai"), "the vendors are nvidia"),
+        (("--nodes", "0"), "'0' is no number from 1 to"),
+        (("--server", "influxdb"), "invalid choice"),
+    ],
+)
+def test_what_it_cannot_do(arguments: tuple[str, ...], words: str) -> None:
+    done = bench(*arguments)
+    assert done.returncode == 2
+    assert words in done.stderr

@@ -1,0 +1,222 @@
+"""The scrape configurations for fleets: promtool takes each, and a real Prometheus does with each what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from captures_kit import ROOT
+from daemon_kit import Daemon
+from fleet_kit import (
+    AGENTS,
+    FOLDER,
+    NAMES,
+    Placed,
+    agent_flags,
+    inventory,
+    many_addresses,
+    without_kubernetes,
+)
+from prometheus_kit import ConfiguredPrometheus, tool, until
+from web_server_kit import cheap_hash, make_pki
+
+pytestmark = pytest.mark.needs("prometheus", "promtool", "openssl")
+
+TARGETS = 12
+RECEIVER = ("--web.enable-remote-write-receiver",)
+PASSWORD = "correct horse"
+POD = {"__meta_kubernetes_pod_phase": "Running", "__meta_kubernetes_pod_container_port_name": "metrics"}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Every configuration at work over the same simulated node, which has many addresses."""
+
+    addresses: list[str]
+    secure_address: str
+    servers: dict[str, ConfiguredPrometheus]
+
+    def __getitem__(self, name: str) -> ConfiguredPrometheus:
+        return self.servers[name]
+
+    def up(self, name: str) -> list[dict[str, str]]:
+        """The labels of the nodes that are up."""
+        found = (self[name].ask('query?query=up{job=~"accelerators.*"}==1') or {}).get("result", [])
+        return [item["metric"] for item in found]
+
+    def instances(self, name: str) -> list[str]:
+        return sorted(labels["instance"] for labels in self.up(name))
+
+    def active(self, name: str) -> list[dict[str, Any]]:
+        """The targets that it scrapes, whether they answer or not."""
+        return (self[name].ask("targets?state=active") or {}).get("activeTargets", [])
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """All started at once: each needs some seconds until it has scraped and sent."""
+    folder = tmp_path_factory.mktemp("fleet")
+    with contextlib.ExitStack() as stack:
+        addresses = stack.enter_context(many_addresses(folder / "node", TARGETS))
+        secure = stack.enter_context(secure_node(folder))
+        servers: dict[str, ConfiguredPrometheus] = {}
+
+        def start(name: str, config: Path, *flags: str, storage: str = "--storage.tsdb.path") -> str:
+            servers[name] = stack.enter_context(ConfiguredPrometheus(config, storage, flags))
+            return servers[name].address
+
+        def placed(name: str, *groups: dict[str, object]) -> Placed:
+            return Placed(folder / name, groups)
+
+        one, all_of_them = {"targets": addresses[:1], "labels": {"rack": "a1"}}, {"targets": addresses}
+        start("file-sd", placed("file-sd", one, {"targets": ["127.77.0.1"]}).config("file-sd.yml"))
+        asked = stack.enter_context(inventory([one, {"targets": ["127.77.0.1"]}]))
+        change = ("http://inventory.example.com", f"http://{asked}")
+        start("http-sd", placed("http-sd").config("http-sd.yml", change))
+        kubernetes = placed("kubernetes-sd", *pods(addresses[0])).config("kubernetes-sd.yml")
+        kubernetes.write_text(without_kubernetes(kubernetes.read_text()))
+        start("kubernetes-sd", kubernetes)
+        start("tls", with_secrets(placed("tls", {"targets": [secure]}), folder).config("tls.yml"))
+        store = start("central of shards", placed("central of shards").config("central.yml"), *RECEIVER)
+        for number in "01":
+            line = ('shard: &shard "0"', f'shard: &shard "{number}"')
+            config = placed(f"shard {number}", all_of_them).storing_at("shard.yml", store, line)
+            start(f"shard {number}", config)
+        store = start("central of agent", placed("central of agent").config("central.yml"), *RECEIVER)
+        config = placed("agent", all_of_them).storing_at("agent.yml", store)
+        start("agent", config, *agent_flags(), storage="--storage.agent.path")
+        yield Fleet(addresses, secure, servers)
+
+
+@contextlib.contextmanager
+def secure_node(folder: Path) -> Iterator[str]:
+    """A simulated node that speaks TLS and asks for a password; its certificate's authority is in the folder."""
+    pki = make_pki(folder)
+    web = folder / "web.yml"
+    web.write_text(pki.tls_section() + f"basic_auth_users:\n  prometheus: {cheap_hash(PASSWORD)}\n")
+    (folder / "secure").mkdir()
+    with Daemon(folder / "secure", arguments=("--demo", "1xamd", "--web.config.file", str(web))) as daemon:
+        yield daemon.address
+
+
+def with_secrets(placed: Placed, folder: Path) -> Placed:
+    (placed.folder / "tls").mkdir()
+    (placed.folder / "tls" / "ca.crt").write_bytes((folder / "authority.crt").read_bytes())
+    (placed.folder / "tls" / "password").write_text(PASSWORD)
+    return placed
+
+
+def pods(address: str) -> list[dict[str, object]]:
+    """What Kubernetes tells of three pods: one of ours, another port of it, and one that has ended."""
+    labels = ({}, {"__meta_kubernetes_pod_container_port_name": "debug"}, {"__meta_kubernetes_pod_phase": "Succeeded"})
+    node = {
+        "__meta_kubernetes_pod_node_name": "worker7",
+        "__meta_kubernetes_pod_label_app_kubernetes_io_component": "nvidia",
+    }
+    return [{"targets": [address], "labels": {**POD, **node, **more}} for more in labels]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_promtool_takes_the_file(name: str, tmp_path: Path) -> None:
+    placed = Placed(tmp_path / "files", [{"targets": ["node1"]}])
+    path = with_secrets_of_nobody(placed).folder / name
+    if name == "kubernetes-sd.yml":
+        path.write_text(without_kubernetes(path.read_text()))
+    flags = ["--agent"] if name in AGENTS else []
+    done = subprocess.run([tool("promtool"), "check", "config", *flags, str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def with_secrets_of_nobody(placed: Placed) -> Placed:
+    (placed.folder / "tls").mkdir()
+    for name in ("ca.crt", "password"):
+        (placed.folder / "tls" / name).write_text("")
+    return placed
+
+
+def test_nodes_of_a_file(fleet: Fleet) -> None:
+    """Job, instance and the file's labels stand on the nodes; a target without a port gets ours."""
+    node = fleet.addresses[0]
+    (labels,) = until(lambda: fleet.up("file-sd"), "the node is up")
+    assert labels == {"__name__": "up", "job": "accelerators", "instance": node, "rack": "a1"}
+    assert {target["scrapeUrl"] for target in fleet.active("file-sd")} == {
+        f"http://{node}/metrics",
+        "http://127.77.0.1:19400/metrics",
+    }
+
+
+def test_rules_are_loaded_and_keep_the_labels(fleet: Fleet) -> None:
+    query = "query?query=instance:accelerator_power_watts:sum"
+    (item,) = fleet["file-sd"].wait(query, "result")
+    assert item["metric"].items() >= {"job": "accelerators", "instance": fleet.addresses[0], "vendor": "nvidia"}.items()
+    rules = [rule for group in fleet["file-sd"].wait("rules", "groups") for rule in group["rules"]]
+    assert len({rule["type"] for rule in rules}) == 2
+    assert [rule for rule in rules if rule["health"] == "err"] == []
+
+
+def test_nodes_of_an_inventory(fleet: Fleet) -> None:
+    until(lambda: fleet.instances("http-sd") == fleet.addresses[:1], "the node is up")
+    assert {target["labels"]["instance"] for target in fleet.active("http-sd")} == {
+        fleet.addresses[0],
+        "127.77.0.1:19400",
+    }
+
+
+def test_pods_of_kubernetes(fleet: Fleet) -> None:
+    """The port named metrics of pods that run, under the name of their node and the job of their cards."""
+    until(lambda: fleet.up("kubernetes-sd"), "the pod is up")
+    (target,) = fleet.active("kubernetes-sd")
+    assert target["labels"] == {"job": "accelerators-nvidia", "instance": "worker7"}
+    assert target["scrapeUrl"] == f"http://{fleet.addresses[0]}/metrics"
+
+
+def test_nodes_with_tls_and_a_password(fleet: Fleet) -> None:
+    until(lambda: fleet.instances("tls") == [fleet.secure_address], f"the node is up: {fleet.active('tls')}")
+
+
+def test_each_target_has_one_shard(fleet: Fleet) -> None:
+    """The shards share the targets, and what they write comes together as if one had scraped."""
+    shares = until(
+        lambda: (found := [fleet.instances(f"shard {n}") for n in "01"]) and sum(map(len, found)) == TARGETS and found,
+        "all nodes are up",
+    )
+    assert all(shares)
+    assert sorted(shares[0] + shares[1]) == sorted(fleet.addresses)
+    until(lambda: fleet.instances("central of shards") == sorted(fleet.addresses), "all nodes are in the store")
+    assert {tuple(sorted(labels)) for labels in fleet.up("central of shards")} == {
+        ("__name__", "cluster", "instance", "job")
+    }
+
+
+def test_an_agent_fills_a_store(fleet: Fleet) -> None:
+    """The store has what the agent scraped, and evaluates the rules on it."""
+    until(lambda: fleet.instances("central of agent") == sorted(fleet.addresses), "all nodes are in the store")
+    query = "query?query=count(instance:accelerator_power_watts:sum)"
+    assert until(
+        lambda: [item["value"][1] for item in fleet["central of agent"].wait(query, "result")] == [str(TARGETS)],
+        "the rules see all nodes",
+    )
+
+
+def test_limits_leave_room(fleet: Fleet, tmp_path: Path) -> None:
+    """A node of sixteen cards of the richest kind stays a long way below every limit."""
+    limits = yaml.safe_load((FOLDER / "file-sd.yml").read_text())["scrape_configs"][0]
+    with Daemon(tmp_path, arguments=("--demo", "16xnvidia")) as daemon:
+        daemon.until(lambda: "accelerator_power_watts{" in daemon.page())
+        page = daemon.page()
+    series = [line for line in page.splitlines() if not line.startswith("#")]
+    assert 10 * len(series) < limits["sample_limit"]
+    assert 2 * max(line.count('="') for line in series) < limits["label_limit"]
+    assert len(series) > 1000
+
+
+def test_the_guide_names_every_file() -> None:
+    text = (ROOT / "docs" / "fleet.md").read_text()
+    assert [name for name in NAMES if f"`{name}`" not in text] == []

@@ -1,0 +1,118 @@
+"""The rendered telemetry.toml is one that the daemon takes, and the rendered probes are answered."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from captures_kit import ROOT
+from daemon_kit import COMMAND, Daemon
+from helm_kit import IMAGE, POOLS, VALUE_SETS, VALUES, all_vendors, render
+from telemetry_daemon.config.file import load
+from telemetry_daemon.config.inputs import ConfigInputs
+from telemetry_daemon.settings import Settings
+
+pytestmark = pytest.mark.needs("helm")
+
+SOURCES = (ROOT / "deploy" / "helm" / "device-telemetry" / "files" / "sources.txt").read_text().split()
+
+
+def settings(config: str, folder: Path) -> Settings:
+    file = folder / "telemetry.toml"
+    file.write_text(config)
+    return load(ConfigInputs(path=str(file)))
+
+
+@pytest.mark.parametrize("name", [name for name in VALUE_SETS if name != "service monitored with TLS"])
+def test_the_daemon_takes_every_configuration(name: str, tmp_path: Path) -> None:
+    for number, pool in enumerate(render(VALUE_SETS[name]).pools().values()):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(pool.config)
+        command = [*COMMAND, "config", "check", "--config", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_pool_polls_its_sources_and_no_others(name: str, tmp_path: Path) -> None:
+    found = settings(render(all_vendors()).pool(name).config, tmp_path)
+    assert [source for source in SOURCES if found.source(source).mode != "never"] == sorted(
+        VALUES["pools"][name]["sources"]
+    )
+
+
+def test_a_pool_without_sources_polls_all(tmp_path: Path) -> None:
+    found = settings(render({**IMAGE, "pools": {"any": {}}}).pool("any").config, tmp_path)
+    assert {found.source(source).mode for source in SOURCES} == {"auto"}
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        ({}, {"web": {"listen_address": (":19400",)}}),
+        ({"web": {"listen_address": ["[::1]:19400"]}}, {"web": {"listen_address": ("[::1]:19400",)}}),
+        ({"web": {"listen_address": None}}, {"web": {"listen_address": ("127.0.0.1:19400",)}}),
+        ({"expect": {"devices": {"nvidia": 8, "ascend": 0}}}, {"expected_devices": (("ascend", 0), ("nvidia", 8))}),
+        ({"rank_table": '/a "b"/<c>&\\d/é'}, {"ranks": {"table": '/a "b"/<c>&\\d/é'}}),
+        ({"privacy": {"map_addresses": False}}, {"ranks": {"map_addresses": False}}),
+        ({"export": {"textfile": {"path": "/a/b.prom", "interval": 1.5}}}, {"textfile_interval": 1.5}),
+    ],
+)
+def test_what_is_said_in_yaml_arrives(config: dict[str, Any], wanted: dict[str, Any], tmp_path: Path) -> None:
+    found = settings(render({**IMAGE, "config": config}).pool("nvidia").config, tmp_path)
+    for key, value in wanted.items():
+        got = getattr(found, key)
+        if isinstance(value, dict):
+            assert {name: getattr(got, name) for name in value} == value
+        else:
+            assert (sorted(got) if isinstance(got, tuple) else got) == (
+                list(value) if isinstance(value, tuple) else value
+            )
+
+
+def test_a_pool_says_more_and_overrides(tmp_path: Path) -> None:
+    """The pool's settings lie over those of all, and these over the chart's own."""
+    values = {
+        **IMAGE,
+        "port": 9400,
+        "config": {"log": {"level": "warning", "format": "json"}, "sources": {"rocm-smi": {"mode": "inventory"}}},
+        "pools": {"nvidia": {"config": {"log": {"level": "debug"}, "sources": {"nvml": {"interval": 0.5}}}}},
+    }
+    found = settings(render(values).pool("nvidia").config, tmp_path)
+    assert (found.log.level, found.log.format) == ("debug", "json")
+    assert found.source("nvml").interval == 0.5
+    assert found.source("rocm-smi").mode == "inventory"
+    assert found.source("hy-smi").mode == "never"
+    assert found.web.listen_address == (":9400",)
+
+
+def test_a_web_configuration_is_mounted_where_the_daemon_is_told(tmp_path: Path) -> None:
+    pool = render(VALUE_SETS["service monitored with TLS"]).pool("nvidia")
+    file = Path(settings(pool.config, tmp_path).web.config_file)
+    assert file.name == "web.yml"
+    assert pool.mounts()[str(file.parent)]["secret"]["secretName"] == "web"
+    assert pool.container["livenessProbe"]["tcpSocket"] == {"port": "metrics"}
+    assert "httpGet" not in pool.container["readinessProbe"]
+
+
+def test_the_folders_that_the_daemon_writes_to_are_writable(tmp_path: Path) -> None:
+    pool = render(IMAGE).pool("nvidia")
+    found = settings(pool.config, tmp_path)
+    read_only = {mount["mountPath"] for mount in pool.container["volumeMounts"] if mount.get("readOnly")}
+    for folder in (found.state_directory, found.runtime_directory, "/tmp"):
+        assert folder in pool.mounts()
+        assert folder not in read_only
+    assert "/etc/telemetry" in pool.mounts()
+
+
+def test_the_probes_are_answered(tmp_path: Path) -> None:
+    """By the daemon with the pool's own configuration and arguments, on a port of the test's."""
+    pool = render({**IMAGE, "pools": {"demo": {"args": ["serve", "--demo", "1xnvidia"]}}}).pool("demo")
+    command, *arguments = pool.container["args"]
+    assert command == "serve"
+    with Daemon(tmp_path, config="", arguments=arguments) as daemon:
+        daemon.until(lambda: daemon.get(pool.container["readinessProbe"]["httpGet"]["path"])[0] == 200)
+        assert daemon.get(pool.container["livenessProbe"]["httpGet"]["path"]) == (200, "ok\n")

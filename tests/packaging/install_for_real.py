@@ -1,0 +1,114 @@
+"""What users install, installed for real: bundle, checkout, pipx. `make test-install` runs it; it wants a package index.
+
+The offline bundle is installed where there is no network at all, with every Python of this machine that it has wheels for.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from captures_kit import ROOT
+from telemetry_daemon.version import __version__
+
+BUNDLE = ROOT / "build" / f"device-telemetry-{__version__}-offline-{platform.machine()}.tar.gz"
+PROGRAM = "opt/device-telemetry/venv/bin/telemetry"
+PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13", "/usr/bin/python3")
+# A network without any interface that is up; only root may make one.
+NO_NETWORK = ("unshare", "--net") if os.geteuid() == 0 else ()
+
+pytestmark = pytest.mark.timeout(600)
+
+
+def pythons() -> Iterator[str]:
+    """Those that are here and new enough; a name on PATH may lead nowhere."""
+    for name in filter(shutil.which, PYTHONS):
+        if not subprocess.run(
+            [name, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"], stderr=subprocess.DEVNULL
+        ).returncode:
+            yield name
+
+
+def run(*command: object, environment: Mapping[str, object] | None = None) -> str:
+    more = {name: str(value) for name, value in (environment or {}).items()}
+    done = subprocess.run(list(map(str, command)), env=os.environ | more, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    with tarfile.open(BUNDLE) as bundle:
+        bundle.extractall(folder, filter="data")
+    (made,) = folder.iterdir()
+    return made
+
+
+def demo_scrape(program: Path, folder: Path) -> str:
+    """A page of a simulated node."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = os.environ | {
+        "TELEMETRY_STATE_DIRECTORY": str(folder / "lib"),
+        "TELEMETRY_STATE_RUNTIME_DIRECTORY": str(folder / "run"),
+        "TELEMETRY_WEB_LISTEN_ADDRESS": f"127.0.0.1:{port}",
+    }
+    daemon = subprocess.Popen(
+        [program, "serve", "--demo", "2xnvidia,1xascend"], env=environment, stderr=subprocess.DEVNULL
+    )
+    try:
+        line = ["curl", "--silent", "--fail", "--retry", "60", "--retry-delay", "1", "--retry-all-errors"]
+        run(*line, f"http://127.0.0.1:{port}/readyz")
+        return run(*line, f"http://127.0.0.1:{port}/metrics")
+    finally:
+        daemon.terminate()
+        daemon.wait(30)
+
+
+@pytest.mark.parametrize("python", list(pythons()))
+def test_the_bundle_installs_without_a_network(unpacked: Path, tmp_path: Path, python: str) -> None:
+    node = tmp_path / "node"
+    node.mkdir()
+    install = (*NO_NETWORK, unpacked / "install.sh", "--python", python)
+    destination = {"DESTDIR": node, "PIP_NO_INDEX": "", "PIP_FIND_LINKS": ""}
+    assert f"installed: telemetry {__version__} " in run(*install, environment=destination)
+    assert run(*install, environment=destination).endswith("nothing was changed\n")
+    page = demo_scrape(node / PROGRAM, tmp_path)
+    assert page.count("\naccelerator_power_watts{") == 3
+    run(*install, "--purge", environment=destination)
+    assert [path for path in node.rglob("*") if not path.is_dir()] == []
+
+
+def test_a_checkout_installs_twice_the_same(tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    node.mkdir()
+    install = (ROOT / "deploy" / "install.sh", "--python", sys.executable)
+    assert f"installed: telemetry {__version__} " in run(*install, environment={"DESTDIR": node})
+    assert run(*install, environment={"DESTDIR": node}).endswith("nothing was changed\n")
+    assert run(node / PROGRAM, "config", "check", "--config", node / "etc/telemetry/telemetry.toml")
+
+
+def test_pipx_takes_the_wheel(unpacked: Path, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "venv", tmp_path / "tools")
+    run(tmp_path / "tools/bin/python", "-m", "pip", "install", "--quiet", "pipx")
+    pipx = tmp_path / "tools/bin/pipx"
+    places = {name: tmp_path / name.lower() for name in ("PIPX_HOME", "PIPX_BIN_DIR", "PIPX_MAN_DIR")}
+    (wheel,) = (unpacked / "wheels").glob("device_telemetry-*.whl")
+    run(pipx, "install", "--python", sys.executable, wheel, environment=places)
+    program = places["PIPX_BIN_DIR"] / "telemetry"
+    assert run(program, "version").startswith(f"telemetry {__version__} ")
+    assert [path.name for path in places["PIPX_BIN_DIR"].iterdir()] == ["telemetry"]
+    assert (places["PIPX_MAN_DIR"] / "man1/telemetry.1").read_text() == (ROOT / "deploy/man/telemetry.1").read_text()
+    assert "\naccelerator_up{" in demo_scrape(program, tmp_path)
+    run(pipx, "uninstall", "device-telemetry", environment=places)
+    assert not program.exists()

@@ -1,0 +1,139 @@
+"""Completion in real shells: commands, options, their values, source names, files after them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from captures_kit import ROOT
+from shell_kit import what_ran
+
+FOLDER = ROOT / "deploy" / "completion"
+SOURCES = {"mthreads-gmi", "rocm-smi", "nvml", "npu-smi", "host"}
+
+# The words of a command line so far, what is offered for the last, and whether there is more.
+OFFERED = [
+    ("", {"serve", "snapshot", "parse", "record", "doctor", "config", "version"}, "more"),
+    ("sn", {"snapshot"}, "all"),
+    ("-", {"-h", "--help", "--version"}, "all"),
+    ("--", {"--help", "--version"}, "all"),
+    ("nonsense --", {"--help", "--version"}, "all"),
+    ("parse ", SOURCES, "more"),
+    ("parse mth", {"mthreads-gmi"}, "all"),
+    ("parse nvml ", {"saved.txt", "other", "saved-too.txt"}, "all"),
+    ("parse nvml saved.txt saved", {"saved.txt", "saved-too.txt"}, "all"),
+    ("parse --format json ", SOURCES, "more"),
+    ("parse --format=json nvml saved.", {"saved.txt"}, "all"),
+    ("parse --format ", {"json", "table", "prometheus"}, "all"),
+    ("parse --parsers.paths ", {"other"}, "all"),
+    ("snapshot --form", {"--format"}, "all"),
+    ("snapshot --format=", {"json", "table", "csv", "prometheus"}, "all"),
+    ("snapshot --format=js", {"json"}, "all"),
+    ("snapshot --source nv", {"nvml"}, "all"),
+    ("snapshot --vendor mo", {"moorethreads"}, "all"),
+    ("snapshot ", {"--format", "--all", "--watch"}, "more"),
+    ("snapshot --watch --al", {"--all"}, "all"),
+    ("snapshot --device ", set(), "all"),
+    ("serve --log.level ", {"debug", "info", "warning", "error"}, "all"),
+    ("serve --demo 8xn", {"8xnvidia"}, "all"),
+    ("serve --web.config.file s", {"saved.txt", "saved-too.txt"}, "all"),
+    ("config ", {"check", "show", "default"}, "all"),
+    ("config check --conf", {"--config"}, "all"),
+    ("record -o sav", {"saved.txt", "saved-too.txt"}, "all"),
+    ("release --for 10m nv", {"nvml"}, "all"),
+]
+TYPED = [
+    ("pars\tmthr\t", "parse mthreads-gmi"),
+    ("sn\t--al\t", "snapshot --all"),
+    ("config ch\t", "config check"),
+    ("snapshot --vendor=nv\t", "snapshot --vendor=nvidia"),
+    ("parse nvml oth\tmo\t", "parse nvml other/more.txt"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two files, and a folder with one."""
+    (tmp_path / "other").mkdir()
+    for name in ("saved.txt", "saved-too.txt", "other/more.txt"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def bash_words(line: str) -> list[str]:
+    """The words as readline parts them, the last one unfinished: an equals sign is a word of its own."""
+    return ["telemetry", *line.replace("=", " = ").removesuffix(" " if line.endswith("=") else "").split(" ")]
+
+
+def bash_offers(line: str, folder: Path) -> set[str]:
+    """What the function that `complete -F` names puts into COMPREPLY."""
+    words = bash_words(line)
+    script = (
+        '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); complete -p telemetry | grep -q -- "-F _telemetry"'
+        ' && _telemetry telemetry "${@: -1}" "${@: -2:1}" && printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    command = ["bash", "-euc", script, "bash", str(FOLDER / "telemetry.bash"), *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(("line", "offered", "more"), OFFERED)
+def test_bash_offers(folder: Path, line: str, offered: set[str], more: str) -> None:
+    found = bash_offers(line, folder)
+    assert offered <= found
+    assert more == "more" or found == offered
+
+
+@pytest.mark.parametrize(
+    ("shell", "preparation"),
+    [
+        pytest.param(
+            ["bash", "--norc", "--noprofile", "-i"],
+            f'. "{FOLDER}/telemetry.bash"',
+            id="bash",
+            marks=pytest.mark.needs("bash"),
+        ),
+        pytest.param(
+            ["zsh", "-f", "-i"],
+            f'fpath=("{FOLDER}" $fpath); autoload -Uz compinit; compinit -u -D',
+            id="zsh",
+            marks=pytest.mark.needs("zsh"),
+        ),
+    ],
+)
+def test_the_tab_key_of_a_real_shell(folder: Path, shell: list[str], preparation: str) -> None:
+    assert what_ran(shell, preparation, [line for line, _ in TYPED], folder) == [ran for _, ran in TYPED]
+
+
+@pytest.mark.needs("fish")
+def test_fish_offers(folder: Path) -> None:
+    lines = [
+        "parse mth",
+        "snapshot --form",
+        "snapshot --format ",
+        "parse nvml save",
+        "config sh",
+        "snapshot --source nv",
+    ]
+    script = f'source "{FOLDER}/telemetry.fish"; ' + "; ".join(
+        f"complete -C 'telemetry {line}'; echo" for line in lines
+    )
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    found = [{line.split("\t")[0] for line in part.splitlines()} for part in done.stdout.split("\n\n") if part.strip()]
+    assert found == [
+        {"mthreads-gmi"},
+        {"--format"},
+        {"csv", "json", "prometheus", "table"},
+        {"saved.txt", "saved-too.txt"},
+        {"show"},
+        {"nvml"},
+    ], done.stderr

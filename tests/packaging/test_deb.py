@@ -1,0 +1,58 @@
+"""The Debian package's parts; `make test-systemd` builds it and runs it under a real systemd."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOLDER = CHECKOUT / "deploy/debian"
+SCRIPTS = ("build.sh", "preinst", "postinst", "prerm", "postrm")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_are_well_formed(name: str) -> None:
+    file = FOLDER / name
+    shell = file.read_text().splitlines()[0].removeprefix("#!").split()[-1]
+    assert file.stat().st_mode & 0o111, "not executable"
+    assert subprocess.run([shell, "-n", str(file)]).returncode == 0
+
+
+@pytest.mark.needs("shellcheck")
+def test_scripts_have_no_known_pitfalls() -> None:
+    files = [str(FOLDER / name) for name in SCRIPTS] + [str(CHECKOUT / "tests/systemd/run.sh")]
+    done = subprocess.run(["shellcheck", *files], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_build_fills_in_the_whole_control_file() -> None:
+    control, build = ((FOLDER / name).read_text() for name in ("control.in", "build.sh"))
+    holes = set(re.findall(r"@[A-Z_]+@", control))
+    assert holes == set(re.findall(r"@[A-Z_]+@", build))
+    assert all(len(line) <= 80 for line in control.partition("\nDescription:")[2].splitlines())
+
+
+def test_everything_that_is_packed_is_in_the_checkout() -> None:
+    """What another step makes is packed where it is there, and left out where not."""
+    packed = re.findall(r"^ *put \d+ (deploy/\S+) /", (FOLDER / "build.sh").read_text(), flags=re.MULTILINE)
+    assert len(packed) >= 4
+    assert [name for name in packed if not (CHECKOUT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("state", ["/etc/telemetry", "/var/lib/telemetry", "/run/telemetry", "/opt/device-telemetry"])
+def test_a_purge_removes_every_folder_that_is_ours(state: str) -> None:
+    removed = re.findall(r"^ *rm -rf (.*)$", (FOLDER / "postrm").read_text(), flags=re.MULTILINE)
+    assert state in " ".join(removed).split()
+
+
+def test_the_copyright_file_names_all_that_is_bundled() -> None:
+    done = subprocess.run([sys.executable, str(FOLDER / "copyright.py")], capture_output=True, text=True, check=True)
+    named = {line.split(" ")[0]: line for line in done.stdout.splitlines() if re.match(r"\S+ \S+: ", line)}
+    assert set(named) == {found.name for found in distributions()} - {"device-telemetry"}
+    assert named["h11"].endswith(": MIT")
+    assert "Apache License" in done.stdout

@@ -1,0 +1,176 @@
+"""install.sh on a folder that stands for a node: there and back, twice, upgrades, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from captures_kit import ROOT
+from wheelhouse_kit import Bundle, bundle
+
+# What is there on every node, and is still there after a purge.
+FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "usr/local/share/man", "var/lib", "run")
+PROGRAM = "opt/device-telemetry/venv/bin/telemetry"
+NOBODY = 65534
+CONFIGURATION = "etc/telemetry/telemetry.toml"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    """A node's root without anything of ours."""
+    for name in FOLDERS:
+        (tmp_path / "node" / name).mkdir(parents=True)
+    return tmp_path / "node"
+
+
+def tree(root: Path) -> dict[str, object]:
+    """Everything below a folder, with what it is, holds, and when it was changed."""
+    found: dict[str, object] = {}
+    for path in sorted(root.rglob("*")):
+        state = path.lstat()
+        content = str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(root))] = (state.st_mode, content, None if path.is_dir() else state.st_mtime_ns)
+    return found
+
+
+def installed(node: Path, made: Bundle, *arguments: str) -> str:
+    done = made.run(node, "--python", sys.executable, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.needs("shellcheck")
+def test_the_scripts_are_without_blame() -> None:
+    scripts = [str(ROOT / "deploy" / name) for name in ("install.sh", "bundle.sh", "completion/telemetry.bash")]
+    done = subprocess.run(["shellcheck", "--shell=bash", *scripts], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_there_and_back(tmp_path: Path, node: Path) -> None:
+    before = tree(node)
+    made = bundle(tmp_path / "bundle", "1.0")
+    said = installed(node, made)
+    assert "installed: telemetry 1.0" in said
+    # What a staged root cannot have is told.
+    assert re.findall("^skipped: (.*)", said, re.MULTILINE) == [
+        "user and groups, because of DESTDIR",
+        "starting the service, because of DESTDIR",
+        f"a scrape: no service runs; try: {node}/{PROGRAM} snapshot",
+    ]
+    assert (node / CONFIGURATION).read_text() == (ROOT / "deploy" / "telemetry.toml").read_text()
+    assert f"ExecStart=/{PROGRAM} serve\n" in (node / "etc/systemd/system/telemetry.service").read_text()
+    assert (node / "usr/local/bin/telemetry").readlink() == Path(f"/{PROGRAM}")
+    page = (node / "usr/local/share/man/man1/telemetry.1").readlink()
+    assert (node / page.relative_to("/")).is_file()
+
+    first = tree(node)
+    assert installed(node, made).endswith("nothing was changed\n")
+    assert tree(node) == first
+
+    (node / "var/lib/telemetry").mkdir()
+    told = installed(node, made, "--purge", "--dry-run")
+    assert len(re.findall(r"^would run: rm -rf ", told, re.MULTILINE)) == 9
+    assert "removed:" not in told
+    (node / "var/lib/telemetry").rmdir()
+    assert tree(node) == first
+    (node / "var/lib/telemetry").mkdir()
+    assert "kept:" in installed(node, made, "--uninstall")
+    left = {name for name in tree(node) if name not in before}
+    assert left == {"etc/telemetry", CONFIGURATION, "var/lib/telemetry"}
+    installed(node, made, "--purge")
+    assert tree(node) == before
+    assert installed(node, made, "--purge") == "nothing was changed\n"
+
+
+def test_an_upgrade_keeps_the_configuration_and_nothing_of_the_old_program(tmp_path: Path, node: Path) -> None:
+    installed(node, bundle(tmp_path / "old", "1.0"))
+    old = (node / "opt/device-telemetry/venv").resolve()
+    (node / CONFIGURATION).write_text("# mine\n")
+    assert "installed: telemetry 2.0" in installed(node, bundle(tmp_path / "new", "2.0"))
+    assert (node / CONFIGURATION).read_text() == "# mine\n"
+    assert not old.exists()
+    assert len(list((node / "opt/device-telemetry").iterdir())) == 2
+
+
+def test_a_version_that_does_not_take_the_configuration_changes_nothing(tmp_path: Path, node: Path) -> None:
+    installed(node, bundle(tmp_path / "old", "1.0"))
+    (node / CONFIGURATION).write_text("old-word = 1\n")
+    before = tree(node / "opt") | tree(node / "etc")
+    done = bundle(tmp_path / "new", "2.0", refused="old-word").run(node, "--python", sys.executable)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "telemetry: old-word: no such setting",
+        f"install.sh: version 2.0 does not take {node}/{CONFIGURATION}; nothing was changed",
+    ]
+    assert tree(node / "opt") | tree(node / "etc") == before
+
+
+def test_a_dry_run_tells_and_does_nothing(tmp_path: Path, node: Path) -> None:
+    before = tree(node)
+    said = installed(node, bundle(tmp_path / "bundle", "1.0"), "--dry-run")
+    assert len(re.findall("^would run: ", said, re.MULTILINE)) >= 4
+    assert "installed:" not in said
+    assert tree(node) == before
+
+
+def damaged(made: Bundle, _node: Path) -> None:
+    wheel = next((made.folder / "wheels").glob("device_telemetry-*"))
+    wheel.write_bytes(wheel.read_bytes() + b"x")
+
+
+def foreign_program(_made: Bundle, node: Path) -> None:
+    (node / "usr/local/bin/telemetry").symlink_to("/opt/other/telemetry")
+
+
+def other_pythons_only(made: Bundle, _node: Path) -> None:
+    wheel = next((made.folder / "wheels").glob("device_telemetry-*"))
+    wheel.rename(wheel.with_name("device_telemetry-1.0-cp399-cp399-linux_aarch64.whl"))
+    made.sum_up()
+
+
+def nothing_to_install(made: Bundle, _node: Path) -> None:
+    shutil.rmtree(made.folder / "wheels")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (damaged, "the bundle is damaged; unpack it again"),
+        (foreign_program, "/usr/local/bin/telemetry is not of this script; move it away first"),
+        (other_pythons_only, "there is no Python that this bundle has wheels for: 3.99 on aarch64"),
+        (nothing_to_install, "say what to install: --from device-telemetry"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_done(
+    tmp_path: Path, node: Path, spoil: object, complaint: str
+) -> None:
+    made = bundle(tmp_path / "bundle", "1.0")
+    spoil(made, node)
+    before = tree(node)
+    done = made.run(node, "--python", sys.executable)
+    assert done.returncode == 1
+    assert complaint in done.stderr.splitlines()[-1]
+    assert tree(node) == before
+
+
+def test_a_wrong_argument_and_a_wrong_user(tmp_path: Path) -> None:
+    made = bundle(tmp_path / "bundle", "1.0")
+    done = made.run(None, "--unknown")
+    assert done.returncode == 64
+    assert done.stderr.startswith("usage: install.sh")
+    alone = subprocess.run(
+        ["bash", "-s"],
+        input=(made.folder / "install.sh").read_text(),
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        user=NOBODY if os.getuid() == 0 else None,
+    )
+    assert alone.returncode == 1
+    assert "install.sh: run it as root" in alone.stderr

@@ -1,0 +1,137 @@
+"""The bill of materials names all that the wheel needs, and an audit that was not made is not one that found nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import json
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+sbom, audit_answer = script("sbom"), script("audit_answer")
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the script writes here; what is not as it must be fails it."""
+    target = tmp_path_factory.mktemp("sbom") / "sbom.json"
+    done = subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py", target], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(target.read_text())
+
+
+def test_every_dependency_of_the_wheel_is_in_it_with_version_and_licence(document: Any) -> None:
+    components = {part["name"]: part for part in document["components"]}
+    required = [Requirement(text) for text in metadata.requires("device-telemetry") or ()]
+    direct = {sbom.normal(r.name) for r in required if r.marker is None or r.marker.evaluate({"extra": ""})}
+    assert len(direct) >= 7
+    assert direct <= components.keys()
+    for name, part in components.items():
+        assert part["version"] == metadata.version(name)
+        assert next(one["expression"] for one in part["licenses"]) in sbom.ALLOWED
+        assert part["purl"] == f"pkg:pypi/{name}@{part['version']}"
+    assert not {"pytest", "hypothesis", "mypy", "ruff"} & components.keys()
+
+
+def test_what_needs_what_is_whole(document: Any) -> None:
+    references = {part["bom-ref"] for part in (*document["components"], document["metadata"]["component"])}
+    graph = {item["ref"]: item["dependsOn"] for item in document["dependencies"]}
+    assert graph.keys() == references
+    assert {one for needed in graph.values() for one in needed} == references - {
+        document["metadata"]["component"]["bom-ref"]
+    }
+
+
+class Distribution(metadata.Distribution):
+    """A package of a test's own, with its files."""
+
+    def __init__(self, folder: Path, **headers: str) -> None:
+        self.folder = folder
+        lines = {"Metadata-Version": "2.1", "Name": "acme", "Version": "1.0", **headers}
+        self._texts = {"METADATA": "".join(f"{key.replace('_', '-')}: {text}\n" for key, text in lines.items())}
+        (folder / "acme.py").write_text("1\n")
+        digest = base64.urlsafe_b64encode(hashlib.sha256(b"1\n").digest()).rstrip(b"=").decode()
+        self._texts["RECORD"] = f"acme.py,sha256={digest},2\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._texts.get(filename)
+
+    def locate_file(self, path: Any) -> Path:
+        return self.folder / str(path)
+
+
+@pytest.mark.parametrize(
+    ("headers", "constraints", "content", "says"),
+    [
+        pytest.param({"License": "MIT"}, "acme==1.0\n", "1\n", [], id="good"),
+        pytest.param(
+            {"License_Expression": "MIT"}, "Acme==1.0; python_version < '4'\n", "1\n", [], id="of some Python"
+        ),
+        pytest.param({"License": "MIT"}, "acme==1.1\n", "1\n", ["not the version"], id="another version"),
+        pytest.param({"License": "MIT"}, "", "1\n", ["not the version"], id="not pinned"),
+        pytest.param({"License_Expression": "GPL-3.0-only"}, "acme==1.0\n", "1\n", ["GPL-3.0-only"], id="copyleft"),
+        pytest.param({}, "acme==1.0\n", "1\n", ["'unknown'"], id="no licence"),
+        pytest.param({"License": "MIT"}, "acme==1.0\n", "2\n", ["acme.py is not the file"], id="changed"),
+        pytest.param({"License": "MIT"}, "acme==1.0\n", None, ["acme.py is not the file"], id="gone"),
+    ],
+)
+def test_what_must_not_be_shipped_is_told(
+    tmp_path: Path, headers: dict[str, str], constraints: str, content: str | None, says: list[str]
+) -> None:
+    package = Distribution(tmp_path, **headers)
+    if content is None:
+        (tmp_path / "acme.py").unlink()
+    else:
+        (tmp_path / "acme.py").write_text(content)
+    told = list(sbom.complaints({"acme": package}, constraints))
+    assert len(told) == len(says), told
+    assert all(words in line for words, line in zip(says, told, strict=True))
+
+
+def answer(*packages: dict[str, Any]) -> str:
+    return json.dumps({"dependencies": list(packages), "fixes": []})
+
+
+CLEAN = {"name": "h11", "version": "0.16.0", "vulns": []}
+BAD = {"name": "h11", "version": "0.13.0", "vulns": [{"id": "PYSEC-2025-1"}]}
+SKIPPED = {"name": "psutil", "skip_reason": "Dependency not found"}
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "status", "says"),
+    [
+        pytest.param(answer(CLEAN), 1, 0, "1 packages were looked up", id="clear"),
+        pytest.param(answer(CLEAN, BAD), 2, 1, "h11 0.13.0: PYSEC-2025-1", id="vulnerable"),
+        pytest.param(answer(BAD, SKIPPED), 2, 1, "PYSEC-2025-1", id="vulnerable, one skipped"),
+        pytest.param(answer(CLEAN, SKIPPED), 2, 2, "NOT AUDITED: 1 of 2", id="one skipped"),
+        pytest.param(answer(CLEAN), 2, 2, "NOT AUDITED: 1 of 2", id="one forgotten"),
+        pytest.param(answer(), 12, 2, "NOT AUDITED: 12 of 12", id="nothing"),
+        pytest.param("", 12, 2, "NOT AUDITED: pip-audit gave no answer", id="no answer"),
+        pytest.param("[]", 12, 2, "NOT AUDITED", id="another answer"),
+    ],
+)
+def test_silence_is_not_an_all_clear(text: str, asked: int, status: int, says: str) -> None:
+    verdict = audit_answer.verdict(text, asked)
+    assert verdict.status == status
+    assert says in "\n".join(verdict.lines)

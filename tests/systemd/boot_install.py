@@ -1,0 +1,132 @@
+"""install.sh under a real systemd, offline: from the bundle to a scrape, again, upgraded, and away without a trace."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from boot import CARD, CONFIGURATION, NEEDED, Checks, restarted, scraped, suite_of_this_machine
+from machine import GIFTS, Machine, MachineError, tree, until
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+INSTALL = "/srv/bundle/install.sh"
+# What an installation may touch, and a purge must leave as it was.
+PLACES = "/etc /opt /usr/local /var/lib"
+SEEN = f"find {PLACES} -xdev -not -path '/etc/*-' -not -path '/var/lib/systemd/*' | sort"
+
+
+def prepare(bundle: Path, folder: Path) -> None:
+    """What the machine is given: the bundle, and a card's tool."""
+    shutil.copy(bundle, folder / "bundle.tar.gz")
+    shutil.copy(CARD, folder / "card.txt")
+    (folder / "ixsmi").write_text(f"#!/bin/sh\nexec cat {GIFTS}/card.txt\n")
+    (folder / "ixsmi").chmod(0o755)
+
+
+def check_installation(machine: Machine, checks: Checks) -> None:
+    """From nothing to a scrape, and the second run."""
+    with checks.check("the bundle installs without a network, and says what it found"):
+        assert machine.shell("ls /sys/class/net").split() == ["lo"]
+        said = machine.shell(INSTALL)
+        assert "it answers at http://127.0.0.1:19400/metrics" in said, said
+        assert "found: 2 x iluvatar Iluvatar BI-V150" in said, said
+        assert "skipped:" not in said, said
+    with checks.check("the service is active, enabled, notified, and runs as its own user"):
+        assert machine.show("ActiveState") == "active"
+        assert machine.shell("systemctl is-enabled telemetry").strip() == "enabled"
+        assert machine.shell(f"stat --format %U /proc/{machine.show('MainPID')}") == "telemetry\n"
+    with checks.check("a second run changes nothing and restarts nothing"):
+        pid = machine.show("MainPID")
+        said = machine.shell(INSTALL)
+        assert "nothing was changed" in said, said
+        assert machine.show("MainPID") == pid
+    with checks.check("the command, its manual page and its completion are where they are looked for"):
+        assert machine.shell("telemetry version").startswith("telemetry ")
+        machine.shell("test -s /usr/local/share/man/man1/telemetry.1")
+        machine.shell("test -s /usr/local/share/bash-completion/completions/telemetry")
+
+
+def check_upgrade(machine: Machine, checks: Checks) -> None:
+    """Another program takes over; what the administrator wrote and decided stays."""
+    pid = machine.show("MainPID")
+    machine.shell(f"echo '# mine' >> {CONFIGURATION}")
+    # The same program counts as another one when its wheels differ.
+    machine.shell("cd /srv/bundle && touch wheels/zz_extra-1-py3-none-any.whl && sha256sum wheels/*.whl > SHA256SUMS")
+    with checks.check("an upgrade restarts the service and keeps the configuration"):
+        said = machine.shell(INSTALL)
+        assert "installed: telemetry" in said, said
+        assert restarted(machine, pid)
+        assert machine.shell(f"tail -1 {CONFIGURATION}") == "# mine\n"
+        assert len(machine.shell("ls /opt/device-telemetry").split()) == 2
+    with checks.check("a service that was disabled stays disabled"):
+        machine.shell("systemctl disable --now telemetry")
+        assert "it is disabled here" in machine.shell(INSTALL)
+        assert machine.fails("systemctl is-enabled telemetry")
+        assert machine.show("ActiveState") == "inactive"
+        machine.shell("systemctl enable --now telemetry")
+    with checks.check("a service that cannot start makes the script fail and say why"):
+        machine.shell("mkdir -p /etc/systemd/system/telemetry.service.d")
+        machine.shell(
+            "printf '[Service]\\nExecStart=\\nExecStart=/bin/false\\n' > /etc/systemd/system/telemetry.service.d/x.conf"
+        )
+        machine.shell("systemctl daemon-reload; systemctl stop telemetry")
+        done = machine.run(INSTALL)
+        assert done.returncode == 1
+        assert "the service does not start" in done.stderr, done.stdout + done.stderr
+        machine.shell("rm -r /etc/systemd/system/telemetry.service.d; systemctl daemon-reload; systemctl reset-failed")
+        machine.shell("systemctl start telemetry")
+
+
+def check_end(machine: Machine, checks: Checks, before: str) -> None:
+    """It goes without leaving anything."""
+    with checks.check("--uninstall leaves nothing running, and the configuration where it is"):
+        machine.shell(f"{INSTALL} --uninstall")
+        assert until(lambda: not scraped(machine, ""))
+        assert machine.fails("systemctl cat telemetry")
+        machine.shell(f"test -s {CONFIGURATION}; id telemetry")
+    with checks.check("--purge leaves the machine as it was"):
+        machine.shell(f"{INSTALL} --purge")
+        assert machine.fails("id telemetry")
+        assert machine.fails("ls /run/telemetry")
+        after = machine.shell(SEEN)
+        assert after == before, "\n".join(set(after.split("\n")) ^ set(before.split("\n")))
+
+
+def run(bundle: Path, trees: Path, suite: str) -> int:
+    """Boot, check, and say how it went; 1 when a check failed."""
+    checks = Checks()
+    root = tree(trees, suite)
+    with tempfile.TemporaryDirectory() as folder:
+        gifts = Path(folder, "gifts")
+        gifts.mkdir()
+        prepare(bundle, gifts)
+        with Machine(root, gifts, Path(folder, "console")) as machine:
+            machine.wait_until_booted()
+            print(machine.shell("systemctl --version | head -1").strip(), f"in {suite}", flush=True)
+            machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
+            machine.shell(f"mkdir /srv/bundle && tar --strip-components=1 -C /srv/bundle -xzf {GIFTS}/bundle.tar.gz")
+            before = machine.shell(SEEN)
+            for step in (check_installation, check_upgrade):
+                with checks.step(step.__name__):
+                    step(machine, checks)
+            check_end(machine, checks, before)
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed else 0
+
+
+def main(arguments: list[str]) -> int:
+    """Test the bundle that is named, on the Debian of this machine or the one that is named behind it."""
+    missing = [tool for tool in NEEDED if shutil.which(tool) is None]
+    if missing:
+        sys.exit(f"this needs {', '.join(missing)} (Debian: apt-get install systemd-container debootstrap)")
+    bundle, *rest = arguments
+    try:
+        return run(Path(bundle), CHECKOUT / "build/systemd-trees", rest[0] if rest else suite_of_this_machine())
+    except MachineError as error:
+        sys.exit(f"no machine: {error}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

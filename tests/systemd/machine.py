@@ -1,0 +1,119 @@
+"""A Debian tree from debootstrap, booted with systemd-nspawn on an overlay that is gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "curl")
+# What a booted machine sees of ours: packages and the tools of cards that it does not have.
+GIFTS = "/gifts"
+_WHOLE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class MachineError(Exception):
+    """The machine did not come up."""
+
+
+def tree(folder: Path, suite: str) -> Path:
+    """The unpacked Debian of that name, made once and kept in the folder."""
+    made = folder / suite
+    if not (made / "usr/bin/curl").exists() or not (folder / f"{suite}.done").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        if made.exists():
+            shutil.rmtree(made)
+        line = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(made)]
+        done = subprocess.run(line, capture_output=True, text=True)
+        # Where it leaves a /proc behind, whoever copies or removes the tree would copy or remove that.
+        while (made / "proc").is_mount():
+            subprocess.run(["umount", str(made / "proc")], check=True)
+        if done.returncode:
+            raise MachineError(f"debootstrap failed: {(done.stdout + done.stderr)[-2000:]}")
+        (folder / f"{suite}.done").touch()
+    return made
+
+
+class Machine:
+    """A booted machine, without any network but its own loopback."""
+
+    def __init__(self, root: Path, gifts: Path, console: Path) -> None:
+        self._console = console
+        line = [
+            "systemd-nspawn", "--quiet", f"--directory={root}", "--volatile=overlay", "--boot", "--register=no",
+            "--keep-unit", "--private-network", "--machine=telemetry-test", "--console=pipe", "--kill-signal=SIGRTMIN+4",
+            # The device policy of a unit is a program in the kernel; both are what makes it work in here.
+            "--system-call-filter=bpf", f"--bind-ro={gifts}:{GIFTS}",
+        ]  # fmt: skip  # one option after the other reads best in few lines
+        environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
+        with console.open("wb") as output:
+            self._nspawn = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
+            )
+        self._init = 0
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._nspawn.poll() is None:
+            self._nspawn.send_signal(signal.SIGTERM)
+        try:
+            self._nspawn.wait(30)
+        except subprocess.TimeoutExpired:
+            self._nspawn.kill()
+            self._nspawn.wait()
+
+    def wait_until_booted(self, seconds: float = 60) -> str:
+        """The state in which the boot ended: running, or degraded."""
+        state = ""
+
+        def booted() -> bool:
+            nonlocal state
+            if self._nspawn.poll() is not None:
+                raise MachineError(f"systemd-nspawn ended: {self._console.read_text()[-2000:]}")
+            self._init = self._find_init()
+            state = self.run("systemctl", "is-system-running").stdout.strip() if self._init else ""
+            return state in ("running", "degraded")
+
+        if not until(booted, seconds):
+            raise MachineError(f"not booted ({state}): {self._console.read_text()[-2000:]}")
+        return state
+
+    def _find_init(self) -> int:
+        children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children").read_text().split()
+        return int(children[0]) if children else 0
+
+    def run(self, *command: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command in there, as root."""
+        clean = {"PATH": _WHOLE_PATH, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive", **(environment or {})}
+        line = ["nsenter", f"--target={self._init}", "--all", "--wdns=/", *command]
+        return subprocess.run(line, env=clean, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180)
+
+    def shell(self, script: str) -> str:
+        """What a script prints in there; its end by an error is one of ours."""
+        done = self.run("bash", "-euo", "pipefail", "-c", script)
+        assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def fails(self, script: str) -> bool:
+        """Whether a script ends with an error in there."""
+        return self.run("bash", "-euo", "pipefail", "-c", script).returncode != 0
+
+    def show(self, name: str) -> str:
+        """A property of the service."""
+        return self.shell(f"systemctl show telemetry --property={name} --value").strip()
+
+
+def until(condition: Callable[[], bool], seconds: float = 30) -> bool:
+    """Whether the condition came true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
