@@ -1,0 +1,125 @@
+"""How our cost grows: with devices, with readings, with sources, and with scrapers.
+
+    python benchmarks/growth.py [--quick]
+
+CPU milliseconds of one poll of one source, taken in (checked, merged), of the snapshot and the page that follow, and of
+compressing that; reports are made up, so that no parser or tool is in it. Scrapers ask a whole daemon over HTTP.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / name) for name in ("daemon", "exporters", "parsers", "tests")]
+
+from side_by_side import processes, tables  # noqa: E402  (the same)
+from side_by_side.contestants import running  # noqa: E402  (the same)
+from side_by_side.options import extent  # noqa: E402  (the same)
+from side_by_side.ours import telemetry  # noqa: E402  (the same)
+
+from load_kit import Load, Node  # noqa: E402  (only now it can be found)
+from telemetry_daemon.web.rendered import Gzipped  # noqa: E402  (the same)
+from telemetry_exporters.prometheus import Renderer  # noqa: E402  (the same)
+
+USUAL = Load(devices=8, readings=60, sources=1)
+GROWTHS: dict[str, Sequence[Load]] = {
+    "devices": [replace(USUAL, devices=count) for count in (1, 8, 16, 32, 64, 128)],
+    "readings of each device": [replace(USUAL, readings=count) for count in (10, 20, 40, 80)],
+    "sources that all see the 8 devices": [replace(USUAL, sources=count) for count in (1, 2, 4, 8)],
+}
+SCRAPES_PER_SECOND = (0, 1, 10, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """CPU milliseconds of one poll and the scrape after it."""
+
+    put: float
+    snapshot: float
+    render: float
+    compress: float
+    page_kb: float
+
+
+def main() -> None:
+    """Print the tables."""
+    asked = extent(__doc__ or "")
+    tables.print_machine()
+    for what, loads in GROWTHS.items():
+        print(f"\nGrowth with {what}; CPU ms, the middle one of {asked.polls} polls\n")
+        headings = (what, "take in", "snapshot", "page", "gzip", "together", "page, kB")
+        tables.print_table(headings, [growth_row(what, load, asked.polls) for load in loads])
+    with tempfile.TemporaryDirectory() as folder:
+        print("\nGrowth with scrapers; a daemon with 8 simulated devices at 1 s\n")
+        headings = ("scrapes a second", "CPU, ms a second", "CPU, ms for one scrape more", "RSS, MiB")
+        tables.print_table(headings, scraper_rows(Path(folder), asked.seconds))
+
+
+def growth_row(what: str, load: Load, count: int) -> list[str]:
+    """One line for a node of this load."""
+    varied = {"devices": load.devices, "readings of each device": load.readings}.get(what, load.sources)
+    found = measured(load, count)
+    times = (found.put, found.snapshot, found.render, found.compress)
+    return [str(varied), *(tables.number(each) for each in (*times, sum(times), found.page_kb))]
+
+
+def measured(load: Load, count: int) -> Stages:
+    """The middle one of so many polls."""
+    node, renderer = Node(load), Renderer()
+    node.poll_all()
+    renderer.text(node.store.snapshot())
+    gc.collect()
+    found = [one_poll(node, renderer) for _ in range(count)]
+    columns = zip(*((s.put, s.snapshot, s.render, s.compress, s.page_kb) for s in found), strict=True)
+    return Stages(*(statistics.median(column) for column in columns))
+
+
+def one_poll(node: Node, renderer: Renderer) -> Stages:
+    """The times of one poll of the first source, and of one scrape."""
+    report = node.report(0)
+    times = [time.process_time()]
+    node.put(0, report)
+    times.append(time.process_time())
+    snapshot = node.store.snapshot()
+    times.append(time.process_time())
+    page = renderer.text(snapshot)
+    times.append(time.process_time())
+    Gzipped(page)
+    times.append(time.process_time())
+    return Stages(*(1e3 * (after - before) for before, after in pairwise(times)), len(page) / 1e3)
+
+
+def scraper_rows(folder: Path, seconds: int) -> Iterator[list[str]]:
+    """One line for each pace of scrapes."""
+    config = "[sources.nvml]\ninterval = 1.0\n"
+    with running(telemetry(folder, "accelerator_power_watts", config, ("--demo", "8xnvidia"))) as daemon:
+        time.sleep(5)
+        idle = 0.0
+        for pace in SCRAPES_PER_SECOND:
+            cpu = cpu_while_scraped(daemon.process.pid, daemon.scraper.scrape, pace, seconds)
+            idle = idle or cpu
+            more = tables.number((cpu - idle) / pace) if pace else ""
+            yield [str(pace), tables.number(cpu), more, tables.number(processes.memory(daemon.process.pid).rss)]
+
+
+def cpu_while_scraped(pid: int, scrape, pace: int, seconds: int) -> float:
+    """CPU milliseconds a second of the daemon, scraped at an even pace."""
+    before, begin = processes.cpu_seconds(pid), time.perf_counter()
+    for turn in range(pace * seconds):
+        time.sleep(max(0.0, begin + turn / pace - time.perf_counter()))
+        scrape()
+    time.sleep(max(0.0, begin + seconds - time.perf_counter()))
+    return 1e3 * (processes.cpu_seconds(pid) - before) / (time.perf_counter() - begin)
+
+
+if __name__ == "__main__":
+    main()

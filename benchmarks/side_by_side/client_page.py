@@ -1,0 +1,50 @@
+"""What one would write with prometheus_client instead: the series of a page as Gauges, set anew every second.
+
+    python -m side_by_side.client_page PORT PAGE
+
+It reads no device: its numbers are those of the page, a little changed each time.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client.parser import text_string_to_metric_families
+
+_SECONDS = 1.0
+
+
+def registered(page: str, registry: CollectorRegistry) -> list[tuple[Gauge, float]]:
+    """A child for each series of the page with its number; counters of pages become gauges, as they are set too."""
+    return [
+        (child, number)
+        for family in text_string_to_metric_families(page)
+        for child, number in _children(family.name, family.documentation, family.samples, registry)
+    ]
+
+
+def _children(name, help_text, samples, registry) -> Iterator[tuple[Gauge, float]]:
+    gauge = Gauge(name, help_text, sorted(samples[0].labels), registry=registry)
+    for sample in samples:
+        yield (gauge.labels(**sample.labels) if sample.labels else gauge), sample.value
+
+
+def main(port: str, page: str) -> None:
+    """Serve for ever."""
+    registry = CollectorRegistry()
+    children = registered(Path(page).read_text(), registry)
+    sets = Counter("sets", "How often all gauges were set.", registry=registry)
+    start_http_server(int(port), "127.0.0.1", registry)
+    while True:
+        sets.inc()
+        for child, number in children:
+            child.set(number + time.monotonic() % 1)
+        time.sleep(_SECONDS)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,97 @@
+"""Peers as their users install them, below build/benchmarks; what cannot be had is named with the reason."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from side_by_side.contestants import CACHE
+
+_INSTALL_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A peer that is not measured, and why."""
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} was not measured: {self.reason}"
+
+
+def from_pypi(package: str, program: str) -> Path | Missing:
+    """A program in a virtual environment of its own."""
+    folder = CACHE / package
+    wanted = folder / "bin" / program
+    if not wanted.exists():
+        _announce(package)
+        failed = _failure([sys.executable, "-m", "venv", str(folder)]) or _failure(
+            [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]
+        )
+        if failed:
+            return Missing(package, failed)
+    return wanted
+
+
+def from_debian(package: str, program: str) -> Path | Missing:
+    """A program that the system has; we install nothing there."""
+    found = shutil.which(program)
+    return Path(found) if found else Missing(package, f"not installed; apt-get install {package}")
+
+
+def from_go(package: str, module: str, version: str) -> Path | Missing:
+    """A Go program, built in a module made for it."""
+    wanted = CACHE / "bin" / package.rpartition("/")[2]
+    name = wanted.name
+    if wanted.exists():
+        return wanted
+    if shutil.which("go") is None:
+        return Missing(name, "there is no go")
+    _announce(name)
+    folder = CACHE / "go" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "go.mod").write_text("module benchmark\n")
+    failed = _failure(["go", "get", f"{module}@{version}"], folder) or _failure(
+        ["go", "build", "-o", str(wanted), package], folder
+    )
+    return Missing(name, failed) if failed else wanted
+
+
+def from_cargo(crate: str, version: str) -> Path | Missing:
+    """A Rust program."""
+    folder = CACHE / crate
+    wanted = folder / "bin" / crate
+    if wanted.exists():
+        return wanted
+    for tool, package in (("cargo", "cargo"), ("protoc", "protobuf-compiler libprotobuf-dev libdrm-dev")):
+        if shutil.which(tool) is None:
+            return Missing(crate, f"there is no {tool} ({package})")
+    _announce(crate)
+    failed = _failure(["cargo", "install", "--quiet", crate, "--version", version, "--root", str(folder)])
+    return Missing(crate, failed) if failed else wanted
+
+
+def _announce(name: str) -> None:
+    print(
+        f"installing {name} into {CACHE.relative_to(Path.cwd()) if CACHE.is_relative_to(Path.cwd()) else CACHE}",
+        flush=True,
+    )
+
+
+def _failure(command: list[str], folder: Path | None = None) -> str:
+    """The end of what a command that failed said, empty when it did not."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{command[0]}: {error}"
+    if done.returncode == 0:
+        return ""
+    words = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return f"{Path(command[0]).name} {command[1]}: {' '.join(words[-2:])[-300:]}"

@@ -1,0 +1,143 @@
+"""What a poll and a scrape cost, in counts that are the same on every machine: steps, memory blocks, processes, renders.
+
+Seconds are measured by `make bench`. Driver calls of each NVML tier are counted in tests/nvml/test_reader_calls.py.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from daemon_kit import Daemon
+from fake_tools import ToolFolder
+from load_kit import Load, Node
+from mthreads_kit import TABLE
+from telemetry_daemon.web.messages import Request
+from telemetry_daemon.web.site import Site
+from telemetry_exporters.prometheus import Renderer
+
+TOOL = "mthreads-gmi"
+FEW, MANY = 8, 64
+
+
+def steps_of(work: Callable[[], object]) -> int:
+    """How many lines of Python a piece of work runs: its CPU time without the machine."""
+    run = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> object:
+        nonlocal run
+        run += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return run
+
+
+def settled(load: Load) -> Node:
+    """A node whose devices have their names."""
+    node = Node(load)
+    node.poll_all()
+    return node
+
+
+def steps_of_taking_in(load: Load) -> int:
+    node = settled(load)
+    report = node.report(0)
+    return steps_of(lambda: node.put(0, report))
+
+
+def steps_of_a_page(load: Load) -> int:
+    node, renderer = settled(load), Renderer()
+    renderer.text(node.store.snapshot())
+    node.poll_all()
+    return steps_of(lambda: renderer.text(node.store.snapshot()))
+
+
+@pytest.mark.parametrize(
+    ("work", "load", "most_for_a_reading"),
+    [
+        pytest.param(steps_of_taking_in, Load(MANY, 40), 59, id="a poll of one source"),
+        pytest.param(steps_of_taking_in, Load(MANY, 40, lists=4), 69, id="a poll beside four others of its source"),
+        pytest.param(steps_of_taking_in, Load(MANY, 40, sources=4), 100, id="a poll of one of four sources"),
+        pytest.param(steps_of_a_page, Load(MANY, 40), 24, id="a page"),
+        pytest.param(steps_of_a_page, Load(MANY, 40, sources=4), 24, id="a page of four sources"),
+    ],
+)
+def test_work_grows_with_the_readings_and_no_faster(
+    work: Callable[[Load], int], load: Load, most_for_a_reading: int
+) -> None:
+    """Eight times the devices, at most eight times the steps; and few for each reading."""
+    few, many = work(replace(load, devices=FEW)), work(load)
+    assert many <= few * MANY / FEW * 1.05
+    assert many <= load.devices * load.readings * most_for_a_reading
+
+
+def test_polls_and_scrapes_leave_nothing_behind() -> None:
+    """Hundreds of polls and pages later there are as many memory blocks as before."""
+    node, renderer = settled(Load(FEW)), Renderer()
+
+    def work(turns: int) -> int:
+        for _ in range(turns):
+            node.poll_all()
+            renderer.text(node.store.snapshot())
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before = work(100)  # numbers that come again are kept as text; by now they have all come
+    assert work(200) - before < 500
+
+
+def held_blocks(devices: int) -> int:
+    """The memory blocks of a store with one node's readings and of the page that it rendered."""
+    gc.collect()
+    before = sys.getallocatedblocks()
+    node, renderer = settled(Load(devices)), Renderer()
+    page = renderer.text(node.store.snapshot())
+    gc.collect()
+    assert page
+    return sys.getallocatedblocks() - before
+
+
+def test_memory_grows_with_the_devices_and_no_faster() -> None:
+    held_blocks(FEW)  # what is made once is there
+    few, many = held_blocks(FEW), held_blocks(MANY)
+    assert few * 4 < many <= few * MANY / FEW * 1.05
+    assert many <= MANY * 60 * 12
+
+
+def test_a_scrape_of_a_known_snapshot_does_not_look_at_its_readings() -> None:
+    """However many devices there are, a further scrape takes the same few steps."""
+
+    def steps(devices: int) -> int:
+        node = settled(Load(devices))
+        site = Site(node.store.snapshot, lambda: (True, ""), lambda _: b"")
+        scrape = Request("GET", "/metrics", "", {"accept-encoding": "gzip"})
+        site.respond(scrape)
+        made = steps_of(lambda: site.respond(scrape))
+        assert site.rendered.renders == 1
+        return made
+
+    assert steps(MANY) == steps(FEW) < 200
+
+
+def test_a_daemon_starts_one_process_for_a_poll_and_none_for_a_scrape(tmp_path: Path) -> None:
+    tools = ToolFolder(tmp_path / "tools")
+    tools.prints(TOOL, TABLE)
+    config = f"[sources.{TOOL}]\ninterval = 86400\n"
+    with Daemon(tmp_path, config, environment={"PATH": tools.search_path}) as running:
+        running.until(lambda: {poll["state"] for poll in running.source(TOOL).get("polls", ())} == {"ok"})
+        polls = running.source(TOOL)["polls"]
+        for _ in range(50):
+            running.page()
+        assert len(tools.calls(TOOL)) == len(polls)
