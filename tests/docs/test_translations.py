@@ -1,0 +1,60 @@
+"""README.zh-CN.md says what README.md says: the same sections, commands, tables and links, in the same order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+ENGLISH = (ROOT / "README.md").read_text()
+CHINESE = (ROOT / "README.zh-CN.md").read_text()
+
+
+def prose(text: str) -> str:
+    """The text without its blocks of code."""
+    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def headings(text: str) -> list[int]:
+    return [len(marks) for marks in re.findall(r"^(#+) ", prose(text), re.MULTILINE)]
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"^ *```.*?^ *```$", text, re.DOTALL | re.MULTILINE)
+
+
+def commands(text: str) -> list[str]:
+    """What stands in backticks outside of blocks; their order is the language's own."""
+    return sorted(re.findall(r"`([^`\n]+)`", prose(text)))
+
+
+def links(text: str) -> list[str]:
+    return [link for link in re.findall(r"\]\(([^)]+)\)|<(http[^>]+)>", prose(text)) if "README" not in link[0]]
+
+
+def tables(text: str) -> list[int]:
+    """The number of cells of each row."""
+    return [len(re.findall(r"(?<!\\)\|", line)) for line in prose(text).splitlines() if line.startswith("|")]
+
+
+def items(text: str) -> list[str]:
+    return re.findall(r"^ *(?:[0-9]+\.|-) ", prose(text), re.MULTILINE)
+
+
+@pytest.mark.parametrize("part", [headings, blocks, commands, links, tables, items])
+def test_the_translation_is_in_step(part):
+    assert part(ENGLISH)
+    assert part(CHINESE) == part(ENGLISH)
+
+
+def test_the_translation_is_one():
+    """No paragraph was left in English."""
+    paragraphs = [text for text in prose(CHINESE).split("\n\n") if len(text) > 40 and not text.startswith("#")]
+    assert [text for text in paragraphs if not re.search(r"[\u4e00-\u9fff]", text)] == []
+
+
+def test_each_leads_to_the_other():
+    assert "(README.zh-CN.md)" in ENGLISH
+    assert "(README.md)" in CHINESE

@@ -1,0 +1,28 @@
+"""A node that is well, and a disk that is soon full, for every fault test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import faults_kit
+from faults_kit import SmallDisk
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    with faults_kit.small_disk(tmp_path / "disk") as made:
+        yield made
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> faults_kit.SwitchedPlugin:
+    made = faults_kit.SwitchedPlugin(tmp_path)
+    made.write()
+    made.says("80")
+    return made

@@ -1,0 +1,115 @@
+"""A day of polls and scrapes in fast motion: memory, threads, descriptors and processes are those of its first hours."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fake_tools import Answer, ToolFolder
+from faults_kit import TOOL, descendants, tool_text
+from sysfs_kit import Sysfs, mi210
+from telemetry_daemon.node import RealNode
+from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.source import Source
+from telemetry_daemon.settings import Settings, SourceSettings
+from telemetry_daemon.simulate.node import DemoNode
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_exporters import csv, json, prometheus
+from telemetry_parsers.model import Poll
+
+HOUR = 3600.0
+STEP_SECONDS = 15.0
+DEMO = "8xnvidia,2xhygon"
+# A source that has no such card is looked for; nothing is learnt from doing that thousands of times.
+REAL = (TOOL, "amdgpu-sysfs", "host")
+
+
+class Day:
+    """Sources of every kind, the store, and a clock that jumps from poll to poll."""
+
+    def __init__(self, folder: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 5000.0
+        clock = Clock(lambda: self.now, lambda: self.now + 1.8e9)
+        self.store = Store("node17", clock, (), Accumulator())
+        tools = ToolFolder(folder / "tools")
+        bad = Answer("Error: no driver\n", status=1)
+        tools.alternates(TOOL, [*[Answer(tool_text())] * 19, bad])
+        monkeypatch.setenv("PATH", tools.search_path)
+        sysfs = Sysfs(folder / "host")
+        self.card = sysfs.card("0000:03:00.0", mi210())
+        settings = Settings(
+            sources=(("amdgpu-sysfs", SourceSettings(path=str(sysfs.root))),), runtime_directory=str(folder / "run")
+        )
+        node = RealNode(stack.enter_context(load()), clock)
+        demo = DemoNode(DEMO, clock)
+        self.sources = [*node.sources(settings, REAL), *(s for s in demo.sources(settings) if s.name != "host")]
+        for source in self.sources:
+            stack.callback(source.close)
+            parser = source.parser
+            self.store.add_source(SourceFacts(source.name, parser.vendor, parser.gives), parser.metrics)
+        self._asked: dict[tuple[str, str], float] = {}
+
+    def hours(self, count: int) -> Iterator[int]:
+        """Let so many hours pass; gives the number of readings at the end of each."""
+        for _ in range(count):
+            end = self.now + HOUR
+            while self.now < end:
+                self.now += STEP_SECONDS
+                for source in self.sources:
+                    for poll in source.parser.polls:
+                        self._ask(source, poll)
+                self._scrape()
+            yield sum(len(device.readings) for device in self.store.snapshot().devices)
+
+    def _ask(self, source: Source, poll: Poll) -> None:
+        # Fast polls at every step: a day has as many of them at 15 s as here.
+        interval = max(STEP_SECONDS, schedule.base_interval(poll, source.settings))
+        if self.now - self._asked.get((source.name, poll.name), 0.0) < interval:
+            return
+        self._asked[source.name, poll.name] = self.now
+        answer = source.ask(poll, self.store.targets(source.name))
+        # The readers look at the real clock.
+        capture = replace(answer.capture, monotonic_time=self.now, wall_time=self.now + 1.8e9)
+        self.store.put(source.name, poll, capture, answer.report, answer.verdict, interval)
+
+    def _scrape(self) -> None:
+        snapshot = self.store.snapshot()
+        assert prometheus.text_page(snapshot)
+        if self.now % 60.0 < STEP_SECONDS:
+            assert all((prometheus.openmetrics_page(snapshot), json.render(snapshot), csv.render(snapshot)))
+
+
+def kept() -> tuple[int, int, int]:
+    """Threads, descriptors and processes of ours."""
+    return threading.active_count(), len([*Path("/proc/self/fd").iterdir()]), len(list(descendants(os.getpid())))
+
+
+@pytest.mark.timeout(900)
+def test_a_day_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as stack:
+        day = Day(tmp_path, stack, monkeypatch)
+        readings = list(day.hours(2))
+        gc.collect()
+        tracemalloc.start()
+        list(day.hours(2))
+        gc.collect()
+        before, memory = kept(), tracemalloc.get_traced_memory()[0]
+        readings += list(day.hours(20))
+        gc.collect()
+        growth = tracemalloc.get_traced_memory()[0] - memory
+        tracemalloc.stop()
+        print(f"24 h: {growth / 1024:.0f} KiB more than after 4 h, {kept()}, {readings[-1]} readings")
+        assert min(readings) > 200
+        assert kept() == before
+        assert growth < 512 * 1024

@@ -1,0 +1,63 @@
+"""kill -9 at any moment: what is on the disk is whole, nothing lives on, and the next start is a good one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import prometheus_client.parser as oracle
+import pytest
+
+from daemon_kit import COMMAND, clean_environment
+from faults_kit import TOOL, SwitchedPlugin, descendants, lives, series, tool_node
+from telemetry_daemon.state.file import load
+from telemetry_parsers.codec.captures import capture_from_plain, decode_line
+
+ROUNDS = 15
+SEED = int(os.environ.get("FAULT_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+
+
+@pytest.mark.timeout(300)
+def test_fifteen_times_in_the_middle_of_everything(tmp_path: Path, plugin: SwitchedPlugin) -> None:
+    dice = random.Random(SEED)
+    print(f"FAULT_SEED={SEED}")
+    prom, recording = tmp_path / "shown" / "telemetry.prom", tmp_path / "recording.jsonl"
+    prom.parent.mkdir()
+    more = f'{plugin.config}[export.textfile]\npath = "{prom}"\ninterval = 1\n'
+    daemon, tools = tool_node(tmp_path, more)
+    identities: set[str] = set()
+    for number in range(ROUNDS):
+        command = [*COMMAND, "record", "--for", "60", "-o", str(recording), "--config", str(daemon.config_path)]
+        with daemon:
+            recorder = subprocess.Popen(
+                command, env=clean_environment(daemon.environment), stderr=subprocess.PIPE, text=True
+            )
+            daemon.until_state(TOOL, "ok")
+            daemon.until(lambda: series(daemon, "accelerator_up{"))
+            time.sleep(dice.uniform(0.0, 1.2))
+            children = [pid for top in (daemon.pid, recorder.pid) for pid in descendants(top)]
+            os.kill(daemon.pid, signal.SIGKILL)
+            recorder.kill()
+            recorder.communicate(timeout=10)
+            daemon.until(lambda children=children: not [pid for pid in children if lives(pid)])
+        if prom.exists():
+            assert prom.read_text().endswith("\n")
+            assert list(oracle.text_string_to_metric_families(prom.read_text())), number
+        identities |= {identity.id for identity in load(tmp_path / "state" / "devices.json")}
+        if recording.exists() and recording.stat().st_size:
+            assert recording.read_bytes().endswith(b"\n"), number
+            assert [capture_from_plain(decode_line(line)) for line in recording.read_text().splitlines()]
+        daemon.lines.clear()
+        daemon.address = ""
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        daemon.until(lambda: prom.exists() and "accelerator_up" in prom.read_text())
+        assert daemon.logged("unusable") == 0
+        assert daemon.stop()[0] == 0
+    names = sorted(each.name for folder in (prom.parent, tmp_path / "state") for each in folder.iterdir())
+    assert names == ["devices.json", "telemetry.prom"], "left behind by those that were killed"
+    assert not [pid for pid in tools.pids(TOOL) if lives(pid)]

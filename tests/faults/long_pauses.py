@@ -1,0 +1,51 @@
+"""A daemon that stands still for a while serves nothing stale after it, and goes on by itself."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from faults_kit import TOOL, held, series, tool_node, tool_text
+
+# A reading lives ten seconds at these intervals.
+PAUSE_SECONDS = 12.0
+
+
+def test_after_a_pause_nothing_is_older_than_it_may_be(tmp_path: Path) -> None:
+    daemon, tools = tool_node(tmp_path)
+    readings = "accelerator_utilization_ratio{"
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        daemon.until(lambda: series(daemon, readings))
+        before = held(daemon.pid)
+        daemon.signal(signal.SIGSTOP)
+        tools.hangs(TOOL)
+        time.sleep(PAUSE_SECONDS)
+        daemon.signal(signal.SIGCONT)
+        for _ in range(5):
+            assert series(daemon, readings) == [], "a reading from before the pause"
+            assert [poll for poll in daemon.source(TOOL)["polls"] if poll["age_seconds"] < PAUSE_SECONDS] == [] or (
+                daemon.source(TOOL)["state"] != "ok"
+            )
+            time.sleep(0.05)
+        daemon.until(lambda: daemon.source("host")["polls"][0]["age_seconds"] < 2.0)
+        tools.prints(TOOL, tool_text())
+        daemon.until(lambda: series(daemon, readings))
+        daemon.until(lambda: held(daemon.pid).at_most(before, more=2))
+
+
+def test_many_short_pauses_cost_no_poll_its_beat(tmp_path: Path) -> None:
+    daemon, tools = tool_node(tmp_path)
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        for _ in range(40):
+            daemon.signal(signal.SIGSTOP)
+            time.sleep(0.05)
+            daemon.signal(signal.SIGCONT)
+            time.sleep(0.05)
+        before = len(tools.calls(TOOL))
+        time.sleep(5.0)
+        # Ten beats of half a second; a loaded machine may be late for some, a burst would be more.
+        assert 6 <= len(tools.calls(TOOL)) - before <= 12
+        assert daemon.source(TOOL)["state"] == "ok"

@@ -1,0 +1,102 @@
+"""Every way in which a plugin's parser or library reader breaks, through the whole daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import Daemon
+from faults_kit import PLUGIN, TOOL, SwitchedPlugin, descendants, held, lives, series, tool_node
+
+POWER = 'accelerator_power_watts{device="0",id="ACME-1"'
+
+FAULTS = {
+    "parse-raise": "internal",
+    "parse-die": "killed",
+    "parse-segfault": "killed",
+    "parse-hang": "timeout",
+    "parse-nonsense": "internal",
+    "parse-garbage": "killed",
+    "read-raise": "internal",
+    "read-refuse": "driver_gone",
+    "read-die": "killed",
+    "read-segfault": "killed",
+    "read-hang": "timeout",
+}
+
+
+def workers(daemon: Daemon) -> list[int]:
+    """The processes in which the plugin runs."""
+    named = [pid for pid in descendants(daemon.pid) if PLUGIN.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in named if lives(pid)]
+
+
+@pytest.mark.parametrize(("word", "reason"), FAULTS.items(), ids=list(FAULTS))
+def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
+    tmp_path: Path, plugin: SwitchedPlugin, word: str, reason: str
+) -> None:
+    daemon, _ = tool_node(tmp_path, plugin.config)
+    with daemon:
+        daemon.until(lambda: series(daemon, POWER))
+        before = held(daemon.pid)
+        plugin.says(word)
+        daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
+        source = daemon.source(PLUGIN)
+        assert source["reason"] == reason, source
+        assert series(daemon, POWER) == []
+        assert f'telemetry_source_up{{source="{PLUGIN}"}} 0.0' in daemon.page()
+        assert daemon.source(TOOL)["state"] == daemon.source("host")["state"] == "ok"
+        plugin.says("81")
+        daemon.until(lambda: series(daemon, POWER))
+        daemon.until(lambda: held(daemon.pid).at_most(before, more=1))
+        assert len(workers(daemon)) <= 2
+        assert daemon.stop()[0] == 0
+
+
+def test_a_worker_that_is_stopped_is_replaced(tmp_path: Path, plugin: SwitchedPlugin) -> None:
+    """SIGSTOP, as from a debugger: the deadline ends it, since SIGKILL needs no cooperation."""
+    daemon, _ = tool_node(tmp_path, plugin.config)
+    with daemon:
+        daemon.until(lambda: series(daemon, POWER))
+        frozen = workers(daemon)
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
+        assert (daemon.source(PLUGIN)["reason"], series(daemon, POWER)) == ("timeout", [])
+        daemon.until(lambda: series(daemon, POWER))
+        assert not [pid for pid in frozen if lives(pid)]
+
+
+@pytest.mark.parametrize("word", ["parse-eat", "read-eat"])
+def test_a_plugin_that_eats_all_memory_gets_an_error_of_its_own(
+    tmp_path: Path, plugin: SwitchedPlugin, word: str
+) -> None:
+    """Under a limit of address space the allocation fails in the worker; the daemon has its own."""
+    daemon, _ = tool_node(tmp_path, plugin.config, prefix=("prlimit", f"--as={2 << 30}"))
+    with daemon:
+        daemon.until(lambda: series(daemon, POWER))
+        plugin.says(word)
+        daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
+        assert daemon.source(PLUGIN)["reason"] in ("internal", "timeout")
+        assert daemon.source(TOOL)["state"] == daemon.source("host")["state"] == "ok"
+        plugin.says("81")
+        daemon.until(lambda: series(daemon, POWER))
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["1/0", "import time; time.sleep(3600)", "import os; os._exit(3)", "raise SystemExit", "import nothing_of_it"],
+)
+def test_a_plugin_that_cannot_be_imported_keeps_nothing_else_from_starting(
+    tmp_path: Path, plugin: SwitchedPlugin, first: str
+) -> None:
+    plugin.write(first)
+    daemon, _ = tool_node(tmp_path, plugin.config.partition("[sources")[0])
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        assert [line.rpartition(" ")[2] for line in series(daemon, "telemetry_plugin_load_failures{")] == ["1.0"]
+        assert daemon.logged("acme.py") == 1
+        assert series(daemon, POWER) == []

@@ -1,0 +1,150 @@
+"""What the e2e tests leave open of the faults of each reader: files, host, tools and libraries that come and go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import Daemon
+from fake_tools import ToolFolder
+from faults_kit import TOOL, TOOL_CONFIG, descendants, lives, series, tool_node, tool_text
+from nvml_kit import FakeNvml
+from sysfs_kit import Sysfs, mi210
+
+BUS = "0000:03:00.0"
+FILES = '[sources.amdgpu-sysfs]\ninterval = 0.3\ndeadline = 1.5\npath = "{root}"\n'
+IN_NAMESPACE = ("unshare", "--mount", "sh", "-c")
+
+
+def bound(source: str, over: str) -> tuple[str, ...]:
+    """A prefix that puts a file in the place of one of the kernel's, for this process only."""
+    return (*IN_NAMESPACE, f'mount --bind {source} {over} && exec "$@"', "sh")
+
+
+def files_node(folder: Path) -> tuple[Daemon, Path]:
+    sysfs = Sysfs(folder / "host")
+    card = sysfs.card(BUS, mi210())
+    tools = ToolFolder(folder / "tools")
+    return Daemon(folder, FILES.format(root=sysfs.root), environment=tools.environment), card
+
+
+def amd(daemon: Daemon, metric: str) -> list[str]:
+    return [line for line in series(daemon, f"accelerator_{metric}{{") if 'vendor="amd"' in line]
+
+
+def remove_driver(card: Path) -> None:
+    shutil.rmtree(card.parents[2] / "bus/pci/drivers/amdgpu")
+
+
+def garble(card: Path) -> None:
+    (card / "hwmon/hwmon4/temp1_input").write_bytes(b"\xff\x00 not a number")
+
+
+def endless(card: Path) -> None:
+    file = card / "hwmon/hwmon4/temp1_input"
+    file.unlink()
+    file.symlink_to("/dev/zero")
+
+
+def pipe(card: Path) -> None:
+    file = card / "hwmon/hwmon4/temp1_input"
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("fault", [garble, endless, pipe], ids=["garbage", "a device without end", "a pipe"])
+def test_one_file_that_is_no_reading_costs_that_reading(tmp_path: Path, fault: Callable[[Path], None]) -> None:
+    daemon, card = files_node(tmp_path)
+    with daemon:
+        daemon.until(lambda: [line for line in amd(daemon, "temperature_celsius") if 'sensor="edge"' in line])
+        fault(card)
+        daemon.until(lambda: not [line for line in amd(daemon, "temperature_celsius") if 'sensor="edge"' in line])
+        assert amd(daemon, "power_watts")
+        assert amd(daemon, "up")[0].endswith(" 1.0")
+        assert daemon.source("amdgpu-sysfs")["state"] == "ok"
+
+
+def test_a_driver_that_is_unloaded_takes_its_readings_along(tmp_path: Path) -> None:
+    daemon, card = files_node(tmp_path)
+    with daemon:
+        daemon.until(lambda: amd(daemon, "power_watts"))
+        drivers = card.parents[2] / "bus/pci/drivers/amdgpu"
+        assert drivers.is_dir()
+        remove_driver(card)
+        daemon.until(lambda: not amd(daemon, "power_watts"))
+        assert daemon.source("amdgpu-sysfs")["state"] in ("missing", "failed", "no_devices")
+        assert not [line for line in amd(daemon, "up") if line.endswith(" 1.0")]
+        drivers.mkdir()
+        (drivers / BUS).symlink_to(card)
+        # A source that is not there is looked for once a minute.
+        daemon.until(lambda: amd(daemon, "power_watts"), patience_seconds=90.0)
+
+
+def test_a_worker_that_reads_files_and_is_killed_or_frozen_is_replaced(tmp_path: Path) -> None:
+    daemon, _ = files_node(tmp_path)
+    with daemon:
+        daemon.until(lambda: amd(daemon, "power_watts"))
+        for number, reason in ((signal.SIGKILL, "killed"), (signal.SIGSTOP, "timeout")):
+            old = [pid for pid in descendants(daemon.pid) if b"amdgpu" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+            assert old
+            for pid in old:
+                os.kill(pid, number)
+            daemon.until(lambda: daemon.source("amdgpu-sysfs")["state"] == "failed")
+            assert (daemon.source("amdgpu-sysfs")["reason"], amd(daemon, "power_watts")) == (reason, [])
+            daemon.until(lambda: amd(daemon, "power_watts"))
+            assert not [pid for pid in old if lives(pid)]
+
+
+@pytest.mark.needs("unshare")
+@pytest.mark.parametrize("file", ["/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/stat"])
+def test_a_broken_proc_costs_readings_of_the_host_only(tmp_path: Path, file: str) -> None:
+    """As in containers whose /proc is not the kernel's."""
+    (tmp_path / "broken").write_text("not what the kernel says\n")
+    daemon, _ = tool_node(tmp_path, prefix=bound(str(tmp_path / "broken"), file))
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        daemon.until(lambda: daemon.source("host"))
+        assert series(daemon, "accelerator_up{")
+        assert daemon.get("/api/v1/snapshot")[0] == 200
+        # What was not read is not there, and nothing is 0 that cannot be 0.
+        told = {line.split(" ")[0]: float(line.split(" ")[1]) for line in series(daemon, "telemetry_host_")}
+        assert all(value > 0 for name, value in told.items() if "memory" in name or "uptime" in name)
+        if file == "/proc/meminfo":
+            assert not [name for name in told if "memory" in name]
+        assert daemon.stop()[0] == 0
+
+
+@pytest.mark.needs("cc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV])
+def test_the_library_worker_may_die_or_freeze(tmp_path: Path, number: signal.Signals) -> None:
+    fake = FakeNvml(tmp_path / "nvml", "h100")
+    tools = ToolFolder(tmp_path / "tools")
+    tools.prints(TOOL, tool_text())
+    config = TOOL_CONFIG + "[sources.nvml]\ninterval = 0.5\ndeadline = 1.5\n"
+    environment = {**fake.environment, "PATH": tools.search_path}
+    with Daemon(tmp_path, config, environment=environment) as daemon:
+        power = 'accelerator_power_watts{device="0",id="GPU-'
+        daemon.until(lambda: series(daemon, power))
+        for pid in [pid for pid in descendants(daemon.pid) if b"nvml" in Path(f"/proc/{pid}/cmdline").read_bytes()]:
+            os.kill(pid, number)
+        daemon.until(lambda: daemon.source("nvml")["state"] == "failed")
+        assert daemon.source("nvml")["reason"] in ("killed", "timeout")
+        assert daemon.source(TOOL)["state"] == "ok"
+        daemon.until(lambda: series(daemon, power))
+
+
+def test_a_tool_that_stops_itself_is_ended_at_its_deadline(tmp_path: Path) -> None:
+    daemon, tools = tool_node(tmp_path)
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        tools.script(TOOL, "kill -STOP $$")
+        daemon.until(lambda: daemon.source(TOOL)["state"] == "failed")
+        assert daemon.source(TOOL)["reason"] == "timeout"
+        tools.prints(TOOL, tool_text())
+        daemon.until_state(TOOL, "ok")
+        assert not [pid for pid in tools.pids(TOOL)[:-2] if lives(pid)]

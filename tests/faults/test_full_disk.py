@@ -1,0 +1,114 @@
+"""A disk without room: nothing torn, nothing left behind, said once, scraped all the while, and well again after it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import prometheus_client.parser as oracle
+import pytest
+
+from daemon_kit import COMMAND, Daemon, clean_environment
+from faults_kit import TOOL, LoggingToFile, SmallDisk, series, tool_node, tool_text
+from telemetry_daemon.state.file import DeviceMemory, load
+from telemetry_parsers.codec.captures import capture_from_plain, decode_line
+from telemetry_parsers.model import Identity
+
+UP = "accelerator_up{"
+
+
+def families(path: Path) -> set[str]:
+    """The metrics of a textfile; raises for one that is torn."""
+    text = path.read_text()
+    assert text.endswith("\n")
+    return {family.name for family in oracle.text_string_to_metric_families(text)}
+
+
+def test_the_textfile_stays_whole_and_comes_back(tmp_path: Path, disk: SmallDisk) -> None:
+    path = disk.folder / "telemetry.prom"
+    daemon, _ = tool_node(tmp_path, f'[export.textfile]\npath = "{path}"\ninterval = 1\n')
+    with daemon:
+        daemon.until(lambda: path.exists() and "accelerator_up" in families(path))
+        disk.fill()
+        daemon.until(lambda: daemon.logged("cannot write the textfile"))
+        before = path.stat().st_mtime_ns
+        assert "accelerator_up" in families(path)
+        assert series(daemon, UP)
+        disk.empty()
+        daemon.until(lambda: path.stat().st_mtime_ns > before)
+        assert "accelerator_up" in families(path)
+        assert [each.name for each in disk.folder.iterdir()] == ["telemetry.prom"]
+        assert daemon.logged("cannot write the textfile") == 1
+
+
+def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
+    path = disk.folder / "devices.json"
+    first, second = (Identity(id=name, vendor="acme", device="0", model="A1") for name in ("ACME-1", "ACME-2"))
+    memory = DeviceMemory(path)
+    memory.keep((first,))
+    disk.fill()
+    for _ in range(3):
+        memory.keep((first, second))
+    assert [identity.id for identity in load(path)] == ["ACME-1"]
+    assert [record.message for record in caplog.records] == ["devices will not be remembered over a restart"]
+    disk.empty()
+    memory.keep((first, second))
+    assert [identity.id for identity in load(path)] == ["ACME-1", "ACME-2"]
+    assert [each.name for each in disk.folder.iterdir()] == ["devices.json"]
+
+
+def test_a_recording_ends_with_a_whole_line_and_says_why(tmp_path: Path, disk: SmallDisk) -> None:
+    daemon, _ = tool_node(tmp_path)
+    daemon.write_config(daemon.config)
+    recording = disk.folder / "recording.jsonl"
+    command = [*COMMAND, "record", "--for", "60", "-o", str(recording), "--config", str(daemon.config_path)]
+    (disk.folder / "other").write_bytes(bytes(212 << 10))
+    done = subprocess.run(
+        command, env=clean_environment(daemon.environment), capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 69
+    assert done.stderr.endswith("free some space or record to another disk\n")
+    assert "No space left on device" in done.stderr
+    captures = [capture_from_plain(decode_line(line)) for line in recording.read_text().splitlines()]
+    assert recording.read_bytes().endswith(b"\n")
+    assert TOOL in {capture.source for capture in captures}
+    assert all(not capture.outputs or capture.outputs[0].text for capture in captures if capture.source == TOOL)
+
+
+def test_a_log_without_room_loses_lines_and_nothing_else(tmp_path: Path, disk: SmallDisk) -> None:
+    ready, tools = tool_node(tmp_path)
+    daemon = LoggingToFile(tmp_path, ready.config, environment=ready.environment)
+    daemon.log_path = disk.folder / "telemetry.log"
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        disk.fill()
+        for _ in range(2):
+            tools.prints(TOOL, "nothing of any tool\n")
+            daemon.until(lambda: daemon.source(TOOL)["state"] != "ok")
+            tools.prints(TOOL, tool_text())
+            daemon.until_state(TOOL, "ok")
+        before = daemon.log_path.read_text()
+        disk.empty()
+        tools.prints(TOOL, "nothing of any tool\n")
+        daemon.until(lambda: 'msg="log lines were lost"' in daemon.log_path.read_text())
+        assert 'msg="log lines were lost"' not in before
+        assert all(" level=" in line for line in daemon.log_path.read_text().splitlines() if line)
+
+
+@pytest.mark.needs("curl")
+def test_a_daemon_whose_log_goes_nowhere_serves(tmp_path: Path) -> None:
+    """/dev/full refuses every line from the first on."""
+    port = tmp_path / "web.sock"
+    ready, _ = tool_node(tmp_path)
+    ready.write_config(ready.config)
+    command = ["sh", "-c", 'exec "$@" 2>/dev/full', "sh", *COMMAND, "serve", "--config", str(ready.config_path)]
+    command += ["--web.listen-address", f"unix:{port}"]
+    with subprocess.Popen(command, env=clean_environment(ready.environment), stdout=subprocess.DEVNULL) as process:
+        try:
+            Daemon.until(ready, port.exists)
+            asked = ["curl", "-sS", "--fail", "--unix-socket", str(port), "http://localhost/metrics"]
+            Daemon.until(ready, lambda: UP in subprocess.run(asked, capture_output=True, text=True, timeout=10).stdout)
+            process.terminate()
+            assert process.wait(10) == 0
+        finally:
+            process.kill()

@@ -1,0 +1,41 @@
+"""However fast the signals come, reloads cost little, end soon, and the last good configuration is in force."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import time
+from pathlib import Path
+
+from faults_kit import TOOL, held, series, tool_node
+
+SIGNALS = 50
+# Slow enough for each signal to arrive, and much faster than a reload.
+PAUSE_SECONDS = 0.01
+# asyncio's pool of threads for what blocks fills up to its size and stays.
+POOL_THREADS = 8
+
+
+def expecting(count: int) -> str:
+    return f"[expect.devices]\nnvidia = {count}\n"
+
+
+def test_a_burst_of_signals_is_a_few_reloads(tmp_path: Path) -> None:
+    daemon, tools = tool_node(tmp_path)
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        before, polls = held(daemon.pid), len(tools.calls(TOOL))
+        texts = itertools.cycle((expecting(7), "[nonsense", expecting(8)))
+        for text in itertools.islice(texts, SIGNALS):
+            daemon.write_config(daemon.config + text)
+            daemon.signal(signal.SIGHUP)
+            time.sleep(PAUSE_SECONDS)
+        daemon.write_config(daemon.config + expecting(9))
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: 'telemetry_devices_expected{vendor="nvidia"} 9.0' in daemon.page())
+        daemon.until(lambda: len(tools.calls(TOOL)) >= polls + 6)
+        told = daemon.logged("configuration reloaded") + daemon.logged("was not reloaded")
+        assert 2 <= told <= SIGNALS / 3, "as many reloads as signals"
+        assert series(daemon, "telemetry_config_last_reload_successful ")[0].endswith(" 1.0")
+        daemon.until(lambda: held(daemon.pid).at_most(before, more=POOL_THREADS))
+        assert daemon.stop()[0] == 0

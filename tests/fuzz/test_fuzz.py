@@ -1,0 +1,60 @@
+"""The fuzzer itself: every target runs, and what it is there for is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from fuzz_kit import DAMAGES, damaged
+from fuzz_run import fuzz, fuzz_for
+from fuzz_targets import SITE, Target, targets
+from web_server_kit import running_server
+
+EXAMPLES = 12
+TABLE = "GPU  Temp\n0    41C\n1    43C\n"
+
+
+def test_every_target_holds_for_a_few_examples(tmp_path: Path) -> None:
+    """`make fuzz` gives them thousands; here the seed is the same every time."""
+    with running_server(SITE.respond) as server:
+        found = {target.name: fuzz(target, 1, EXAMPLES) for target in targets(tmp_path, server.port)}
+    assert len(found) > 20
+    assert {name: finding for name, finding in found.items() if finding} == {}
+
+
+def _planted(text: str) -> None:
+    lines = [line.split() for line in text.splitlines() if line[:1].isdigit()]
+    assert all(float(words[1].rstrip("C")) < 1000 for words in lines)
+
+
+@pytest.mark.parametrize(
+    ("check", "error"),
+    [
+        pytest.param(_planted, "Error", id="a parser that trusts its table"),
+        pytest.param(lambda text: text.encode("ascii"), "UnicodeEncodeError", id="one that knows ASCII only"),
+        pytest.param(lambda text: [][len(text) > 10_000], "IndexError", id="one with a buffer"),
+    ],
+)
+def test_a_planted_mistake_is_found_and_made_small(check: object, error: str) -> None:
+    outcome = fuzz_for(Target("planted", damaged([TABLE]), check), 1, 20.0)  # type: ignore[arg-type]  # any callable
+    assert error in outcome.finding
+    assert "seed" in outcome.finding
+
+
+def test_an_example_is_the_same_for_the_same_seed() -> None:
+    seen: list[list[object]] = []
+    for _ in range(2):
+        given: list[object] = []
+        fuzz(Target("kept", damaged([TABLE, TABLE * 2]), given.append), 5, 30)
+        seen.append(given)
+    assert seen[0] == seen[1]
+    assert len(set(seen[0])) > 15
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_each_damage_takes_any_text(damage: object) -> None:
+    strategy = st.tuples(st.text(), st.randoms(use_true_random=False))
+    finding = fuzz(Target("damage", strategy, lambda given: damage(given[0], given[1], [given[0], ""])), 1, 40)  # type: ignore[operator]  # any damage
+    assert finding == ""
