@@ -34,3 +34,22 @@ def powers(text: str) -> list[float]:
 )
 def test_a_number_with_a_hole_or_cut_off_is_none(row: str, watts: list[float]) -> None:
     assert powers(f"{HEAD}\n{row}\n") == watts
+
+
+def readings(text: str) -> dict[tuple[int | None, str], float]:
+    report = registered_parsers()["xpu-smi"].parse(text_capture(registered_parsers()["xpu-smi"], text))
+    numbers = [one for one in report.readings if not isinstance(one.value, Absent)]
+    return {
+        (report.devices[one.device].index if one.device is not None else None, one.metric): one.value for one in numbers
+    }
+
+
+def test_a_row_is_read_under_the_headings_above_it() -> None:
+    """Two outputs in one text: a card that only the first lists keeps that one's columns."""
+    first = "Timestamp, DeviceId, GPU Power (W)\n06:14:46.000,    0, 114.60\n06:14:46.000,    1, 115.70\n"
+    second = "Timestamp, DeviceId, GPU Utilization (%), GPU Power (W)\n06:14:47.000,    0, 37.00, 116.80\n"
+    assert readings(first + second) == {
+        (0, "utilization_ratio"): 0.37,
+        (0, "power_watts"): 116.8,
+        (1, "power_watts"): 115.7,
+    }

@@ -16,6 +16,8 @@ from telemetry_parsers.xpu_smi import keys
 from telemetry_parsers.xpu_smi.grids import split_label, target_of
 
 _INDEX = ("deviceid", "device id")
+# The newest row of each device and tile: its line, the headings above it, its cells.
+_Newest = dict[tuple[str, str], tuple[Line, Sequence[str], list[str]]]
 _PS = re.compile(
     r"([0-9]{1,18})[ \t]{1,40}(\S.{0,200}?)[ \t]{1,80}([0-9]{1,4})[ \t]{1,40}[0-9]{1,18}[ \t]{1,40}([0-9]{1,18})\Z"
 )
@@ -32,7 +34,7 @@ def is_csv(lines: Sequence[Line]) -> bool:
 def read_csv(lines: Sequence[Line], page: Page) -> None:
     """Put the newest row of each device onto the page, in the order of the devices."""
     header: list[str] = []
-    newest: dict[tuple[str, str], tuple[Line, list[str]]] = {}
+    newest: _Newest = {}
     for line in lines:
         found = _header(line)
         if found:
@@ -40,11 +42,11 @@ def read_csv(lines: Sequence[Line], page: Page) -> None:
             page.unknown.update({quote(name): None for name in header if not _is_known(name)})
         elif header and line.text.strip():
             _keep(page, header, line, newest)
-    for (index, tile), (line, cells) in newest.items():
-        _take_row(page, index, tile, header, cells, line)
+    for (index, tile), (line, headings, cells) in newest.items():
+        _take_row(page, index, tile, headings, cells, line)
 
 
-def _keep(page: Page, header: Sequence[str], line: Line, newest: dict[tuple[str, str], tuple[Line, list[str]]]) -> None:
+def _keep(page: Page, header: Sequence[str], line: Line, newest: _Newest) -> None:
     """Keep a row as its device's newest; where the text ends inside it, it is kept only if there is no other."""
     cells = _split(line)
     if len(cells) != len(header):
@@ -52,9 +54,9 @@ def _keep(page: Page, header: Sequence[str], line: Line, newest: dict[tuple[str,
         return
     place = _place(header, cells)
     if line.ended:
-        newest[place] = (line, cells)
+        newest[place] = (line, header, cells)
     elif place not in newest:
-        newest[place] = (line, [*cells[:-1], ""])  # the last cell may be a fragment
+        newest[place] = (line, header, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
 def _take_row(page: Page, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
