@@ -60,3 +60,9 @@ def test_every_command_of_the_readme_exists():
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     named = {word for page in pages for word in re.findall(r"`telemetry ([a-z]+)", page.read_text())}
     assert named - {name for name, _ in _COMMANDS} == set()
+
+
+def test_no_figure_is_still_to_be_filled_in():
+    """A page is not published with a hole in it."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    assert [page.name for page in pages if re.search(r"@[A-Z]{2,}@|TODO|FIXME|XXX", page.read_text())] == []
