@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from faults_kit import TOOL, SmallDisk, series, tool_node
+from faults_kit import TOOL, LoggingToFile, SmallDisk, series, tool_node, tool_text
 
 UP = "accelerator_up{"
 
@@ -26,3 +26,23 @@ def test_what_was_not_remembered_is_once_there_is_room(tmp_path: Path, disk: Sma
         assert daemon.stop()[0] == 0
         assert daemon.logged("devices will not be remembered") == 1
         assert [each.name for each in state.iterdir()] == ["devices.json"]
+
+
+def test_a_log_without_room_loses_lines_and_nothing_else(tmp_path: Path, disk: SmallDisk) -> None:
+    ready, tools = tool_node(tmp_path)
+    daemon = LoggingToFile(tmp_path, ready.config, environment=ready.environment)
+    daemon.log_path = disk.folder / "telemetry.log"
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        disk.fill()
+        for _ in range(2):
+            tools.prints(TOOL, "nothing of any tool\n")
+            daemon.until(lambda: daemon.source(TOOL)["state"] != "ok")
+            tools.prints(TOOL, tool_text())
+            daemon.until_state(TOOL, "ok")
+        before = daemon.log_path.read_text()
+        disk.empty()
+        tools.prints(TOOL, "nothing of any tool\n")
+        daemon.until(lambda: 'msg="log lines were lost"' in daemon.log_path.read_text())
+        assert 'msg="log lines were lost"' not in before
+        assert all(" level=" in line for line in daemon.log_path.read_text().splitlines() if line)

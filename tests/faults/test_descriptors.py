@@ -1,9 +1,8 @@
-"""No descriptor left: polls and scrapes fail while it lasts, none is lost for good, and all goes on after it."""
+"""Few descriptors and many clients: those of the polls are kept free."""
 
 from __future__ import annotations
 
 import contextlib
-import resource
 import socket
 from pathlib import Path
 
@@ -36,22 +35,3 @@ def test_at_a_low_limit_a_crowd_of_clients_takes_nothing_from_the_polls(tmp_path
             assert daemon.source(TOOL)["state"] == "ok"
             assert held(daemon.pid).descriptors < LIMIT
         assert daemon.logged("state=failed") == 0
-
-
-def test_without_any_descriptor_polls_fail_and_come_back(tmp_path: Path) -> None:
-    daemon, _ = tool_node(tmp_path)
-    with daemon:
-        daemon.until_state(TOOL, "ok")
-        before = held(daemon.pid)
-        soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
-        # The web server's end of one connection may be opened, but no pipe to a tool.
-        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (before.descriptors + 1, hard))
-        daemon.until(lambda: daemon.source(TOOL)["state"] == "failed")
-        source = daemon.source(TOOL)
-        assert source["reason"] == "internal"
-        assert any("Too many open files" in problem["text"] for problem in source["problems"])
-        assert [line for line in series(daemon, "accelerator_") if f"source={TOOL}" in line] == []
-        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (soft, hard))
-        daemon.until_state(TOOL, "ok")
-        daemon.until(lambda: held(daemon.pid).at_most(before, more=2))
-        assert daemon.stop()[0] == 0

@@ -9,7 +9,7 @@ import prometheus_client.parser as oracle
 import pytest
 
 from daemon_kit import COMMAND, Daemon, clean_environment
-from faults_kit import TOOL, LoggingToFile, SmallDisk, series, tool_node, tool_text
+from faults_kit import TOOL, SmallDisk, series, tool_node
 from telemetry_daemon.state.file import DeviceMemory, load
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.model import Identity
@@ -73,26 +73,6 @@ def test_a_recording_ends_with_a_whole_line_and_says_why(tmp_path: Path, disk: S
     assert recording.read_bytes().endswith(b"\n")
     assert TOOL in {capture.source for capture in captures}
     assert all(not capture.outputs or capture.outputs[0].text for capture in captures if capture.source == TOOL)
-
-
-def test_a_log_without_room_loses_lines_and_nothing_else(tmp_path: Path, disk: SmallDisk) -> None:
-    ready, tools = tool_node(tmp_path)
-    daemon = LoggingToFile(tmp_path, ready.config, environment=ready.environment)
-    daemon.log_path = disk.folder / "telemetry.log"
-    with daemon:
-        daemon.until_state(TOOL, "ok")
-        disk.fill()
-        for _ in range(2):
-            tools.prints(TOOL, "nothing of any tool\n")
-            daemon.until(lambda: daemon.source(TOOL)["state"] != "ok")
-            tools.prints(TOOL, tool_text())
-            daemon.until_state(TOOL, "ok")
-        before = daemon.log_path.read_text()
-        disk.empty()
-        tools.prints(TOOL, "nothing of any tool\n")
-        daemon.until(lambda: 'msg="log lines were lost"' in daemon.log_path.read_text())
-        assert 'msg="log lines were lost"' not in before
-        assert all(" level=" in line for line in daemon.log_path.read_text().splitlines() if line)
 
 
 @pytest.mark.needs("curl")

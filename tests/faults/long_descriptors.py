@@ -1,0 +1,27 @@
+"""Not one descriptor left: polls fail while it lasts, none is lost for good, and all goes on after it."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+from faults_kit import TOOL, held, series, tool_node
+
+
+def test_without_any_descriptor_polls_fail_and_come_back(tmp_path: Path) -> None:
+    daemon, _ = tool_node(tmp_path)
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        before = held(daemon.pid)
+        soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+        # The web server's end of one connection may be opened, but no pipe to a tool.
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (before.descriptors + 1, hard))
+        daemon.until(lambda: daemon.source(TOOL)["state"] == "failed")
+        source = daemon.source(TOOL)
+        assert source["reason"] == "internal"
+        assert any("Too many open files" in problem["text"] for problem in source["problems"])
+        assert [line for line in series(daemon, "accelerator_") if f"source={TOOL}" in line] == []
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        daemon.until_state(TOOL, "ok")
+        daemon.until(lambda: held(daemon.pid).at_most(before, more=2))
+        assert daemon.stop()[0] == 0
