@@ -58,7 +58,7 @@ _EXITS: Mapping[str, str] = MappingProxyType(
         "PROBLEMS": "A source failed, or an output holds something that was not understood. The rest is printed all the same.",
         "NOTHING_FOUND": "No device was found.",
         "USAGE": "The command line is wrong.",
-        "UNAVAILABLE": "The daemon, or a file that is needed, cannot be reached.",
+        "UNAVAILABLE": "The daemon, or a file that is needed, cannot be reached; of `serve`: the address is taken or not there yet.",
         "BUG": "An error of telemetry itself; TELEMETRY_DEBUG=1 shows all of it.",
         "OUTPUT": "The output could not be written.",
         "RESTART": "Of `serve` under systemd: wants to be started anew, because devices appeared after its start.",

@@ -17,7 +17,7 @@ from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.service import Service, Start, leave
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.times import Clock
-from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.errors import ListenError, WebError
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     start = Start(settings, reload_settings, remembers_devices=isinstance(node, RealNode))
     try:
         status = asyncio.run(Service(start, node, clock).run())
+    except ListenError as error:
+        # At boot the node's address may not be up yet, and a port may be the last daemon's still: worth another try.
+        raise CommandError(str(error), exits.UNAVAILABLE) from None
     except WebError as error:
         raise CommandError(str(error), exits.CONFIGURATION) from None
     leave(status)

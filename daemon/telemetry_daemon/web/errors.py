@@ -7,5 +7,9 @@ class WebError(Exception):
     """The server cannot listen as it was told to."""
 
 
+class ListenError(WebError):
+    """The system does not let the server listen there; at another time it may."""
+
+
 class WebConfigError(WebError):
     """The web configuration file, or a file that it names, cannot be used."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.errors import ListenError, WebError
 
 BACKLOG = 4096  # what does not fit waits a second until its client tries again
 # For each connection, which inherits it: left alone, the kernel takes up to 4 MB for a client that does not read.
@@ -92,7 +92,7 @@ def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
         return _listen_tcp(text, address, [old for old in beside if old.socket.family != socket.AF_UNIX])
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, error.strerror or str(error))
-        raise WebError(f"cannot listen on {text}: {remedy}") from error
+        raise ListenError(f"cannot listen on {text}: {remedy}") from error
 
 
 def covers(listeners: Iterable[Listener], local_address: object) -> bool:
@@ -165,7 +165,7 @@ def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
-        raise WebError(f"cannot listen on {text}: the name {address.host!r} has no address; write a number") from error
+        raise ListenError(f"cannot listen on {text}: the name {address.host!r} has no address; write a number") from error
     family, _, _, _, place = next((entry for entry in found if entry[0] == socket.AF_INET), found[0])
     return family, place
 
