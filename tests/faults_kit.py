@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 import threading
 import time
@@ -10,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from captures_kit import own_case, parse_file
 from daemon_kit import Daemon
@@ -19,6 +23,7 @@ from fake_tools import ToolFolder
 TOOL = "ixsmi"
 TOOL_CONFIG = f'[sources.{TOOL}]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n'
 PLUGIN = "acme-switch"
+CGROUPS = Path("/sys/fs/cgroup")
 
 _PLUGIN = """
 import os, signal, sys, time
@@ -168,6 +173,31 @@ def held(pid: int) -> Held:
     return Held(
         len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir())), len(list(descendants(pid)))
     )
+
+
+@contextmanager
+def control_group(controller: str, first_file: str, second_file: str, limit: int) -> Iterator[tuple[str, ...]]:
+    """A group with a limit, which is written to another file in the second version; gives what makes a command join it."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a control group")
+    first = (CGROUPS / controller).is_dir()
+    group = (CGROUPS / controller if first else CGROUPS) / f"telemetry-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / (first_file if first else second_file)).write_text(str(limit))
+    except OSError as error:
+        pytest.skip(f"no control group for {controller} can be made: {error}")
+    try:
+        yield ("sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh")
+    finally:
+        end = time.monotonic() + 10
+        while left := [int(line) for line in (group / "cgroup.procs").read_text().split()]:
+            assert time.monotonic() < end, f"still in {group}: {left}"
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+        group.rmdir()
 
 
 def descendants(pid: int) -> Iterator[int]:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import resource
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from daemon_kit import Daemon
-from faults_kit import PLUGIN, TOOL, SwitchedPlugin, series, tool_node
+from faults_kit import PLUGIN, TOOL, SwitchedPlugin, control_group, series, tool_node
 
-V1, V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
 LIMIT_BYTES = 300 << 20
 
 
@@ -39,28 +34,8 @@ def _asked(daemon: Daemon) -> str:
     return "no answer"
 
 
-@contextmanager
-def memory_cgroup() -> Iterator[tuple[Path, Path]]:
-    """A group with little memory: the file that takes processes, and its folder."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can make a control group")
-    first = V1.is_dir()
-    group = (V1 if first else V2) / f"telemetry-test-{os.getpid()}"
-    limit = group / ("memory.limit_in_bytes" if first else "memory.max")
-    try:
-        group.mkdir()
-        limit.write_text(str(LIMIT_BYTES))
-    except OSError as error:
-        pytest.skip(f"no control group of memory can be made: {error}")
-    try:
-        yield group / "cgroup.procs", group
-    finally:
-        group.rmdir()
-
-
 def test_the_kernel_ends_the_plugin_that_eats_and_not_the_daemon(tmp_path: Path, plugin: SwitchedPlugin) -> None:
-    with memory_cgroup() as (processes, _):
-        join = ("sh", "-c", f'echo $$ >{processes} && exec "$@"', "sh")
+    with control_group("memory", "memory.limit_in_bytes", "memory.max", LIMIT_BYTES) as join:
         daemon, _ = tool_node(tmp_path, plugin.config.replace("deadline = 1.5", "deadline = 20.0"), prefix=join)
         power = 'accelerator_power_watts{device="0",id="ACME-1"'
         with daemon:

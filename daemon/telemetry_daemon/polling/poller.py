@@ -9,7 +9,6 @@ from contextlib import suppress
 from datetime import datetime, timezone
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
-from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
@@ -18,6 +17,7 @@ from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.releases import Releases
 from telemetry_daemon.polling.schedule import Need
 from telemetry_daemon.polling.source import Answer, Source
+from telemetry_daemon.polling.threads import OneThread
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
@@ -69,7 +69,7 @@ class Poller:
         self._store.add_source(SourceFacts(source.name, parser.vendor, parser.gives, lists), parser.metrics)
         with self._lock:
             self._sources[source.name] = source
-        self._scheduler.add_executor(ThreadPoolExecutor(1), alias=source.name)
+        self._scheduler.add_executor(OneThread(), alias=source.name)
         for poll in parser.polls:
             self._scheduler.add_job(
                 self._run,
@@ -120,7 +120,7 @@ class Poller:
 
     def every(self, name: str, seconds: float, chore: Callable[[], None]) -> None:
         """Do something that is no poll at this interval, on a thread of its own."""
-        self._scheduler.add_executor(ThreadPoolExecutor(1), alias=name)
+        self._scheduler.add_executor(OneThread(), alias=name)
         self._scheduler.add_job(
             chore, trigger=SteadyTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=name
         )

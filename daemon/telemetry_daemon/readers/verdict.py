@@ -46,6 +46,10 @@ def launch_failure(error: Exception, path: str, *, there: bool) -> Failure:
         return Failure("missing", None, text)
     if isinstance(error, FileNotFoundError):
         return failed("internal", f"{text}; the file is there, but not the interpreter or loader that it names")
+    if isinstance(error, OSError) and error.errno == errno.EAGAIN:
+        return failed(
+            "internal", f"{text}; the limit of processes and threads is reached: see who has them, or raise TasksMax="
+        )
     if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
         return failed("internal", f"{text}; it is neither a program for this machine nor a script that begins with #!")
     return failed("internal", text)

@@ -1,0 +1,23 @@
+"""The thread that the jobs of one source, or one chore, run on."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from apscheduler.executors.pool import BasePoolExecutor
+
+
+class OneThread(BasePoolExecutor):
+    """An executor with a single thread, started at once.
+
+    A pool starts its thread with its first job. When a tool has used up the service's tasks (TasksMax=), that fails, and
+    the job with it, although the daemon itself needs no more than it had.
+    """
+
+    def __init__(self) -> None:
+        pool = ThreadPoolExecutor(1)
+        # Where there is no room even now, the first job tries again.
+        with suppress(RuntimeError):
+            pool.submit(int)
+        super().__init__(pool)

@@ -1,0 +1,37 @@
+"""No processes and threads left (TasksMax=): who took them is ended in time, and the daemon misses nothing of its own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from faults_kit import TOOL, control_group, series, tool_node
+
+GREEDY = "mx-smi"
+TASKS = 40
+# It takes every task there is, also those that come free, and holds them until it is ended.
+TAKES_ALL = f"""#!{sys.executable}
+import subprocess, time
+while True:
+    try:
+        subprocess.Popen(["sleep", "60"])
+    except OSError:
+        time.sleep(0.01)
+"""
+
+
+def test_a_tool_that_takes_every_task(tmp_path: Path) -> None:
+    with control_group("pids", "pids.max", "pids.max", TASKS) as join:
+        daemon, tools = tool_node(tmp_path, f"[sources.{GREEDY}]\ninterval = 1.0\ndeadline = 6.0\n", prefix=join)
+        greedy = Path(tools.folder, GREEDY)
+        greedy.write_text(TAKES_ALL)
+        greedy.chmod(0o755)
+        with daemon:
+            daemon.until(lambda: daemon.source(TOOL).get("state") == "failed")
+            daemon.until(lambda: daemon.logged("raise TasksMax="))
+            daemon.until(lambda: daemon.source(GREEDY).get("reason") == "timeout")
+            tools.prints(GREEDY, "none")
+            daemon.until_state(TOOL, "ok")
+            assert series(daemon, "accelerator_up{")
+            assert daemon.stop()[0] == 0
+        assert not daemon.logged("Traceback")
