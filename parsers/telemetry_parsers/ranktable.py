@@ -196,7 +196,8 @@ def _remedy(line: str, error: json.JSONDecodeError) -> str:
         return "it has no comments; take the comment out"
     if rest.startswith("..."):
         return "the dots stand for something that was left out; put it in"
-    if rest.startswith(("}", "]")):
+    # From 3.13 on Python points at the comma itself.
+    if rest.startswith(("}", "]")) or error.msg.startswith("Illegal trailing comma"):
         return "take out the comma before the closing bracket"
     if not line.strip():
         return "it ends here"

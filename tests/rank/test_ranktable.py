@@ -103,7 +103,7 @@ def test_errors_of_version_2(change, text: str) -> None:
         ("", "line 1: is not JSON: it ends here"),
         ('{\n "status": "completed",  // done\n "version": "1.0"}', "line 2: is not JSON: it has no comments"),
         ('{"a": [{\n},\n...\n]}', "line 3: is not JSON: the dots stand for something"),
-        ('{"a": [1,\n]}', "line 2: is not JSON: take out the comma before the closing bracket"),
+        ('{"a": [1,]\n}', "line 1: is not JSON: take out the comma before the closing bracket"),
         ('{"a": 1\n "b": 2}', "line 2: is not JSON: Expecting ',' delimiter at column 2"),
         ("[]", "the document: must be an object"),
         ("[" * 200_000, "is not JSON that can be read"),
