@@ -13,7 +13,7 @@ from telemetry_daemon import control, exits
 from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE
 from telemetry_daemon.config.table import NAME, settings_rows
 from telemetry_daemon.settings import DEFAULT_ADDRESS, Settings
-from telemetry_daemon.state import file as state_file
+from telemetry_daemon.state import devices_file
 from telemetry_daemon.version import __version__
 
 # The day on which the sentences below were last changed; whoever changes them changes it.
@@ -21,31 +21,31 @@ _REVISED = "2026-11-21"
 _WIDTH = 79
 
 _DESCRIPTION = f"""
-`telemetry` reads the accelerators of a node, whoever made them, through their vendors' own tools, libraries and driver
-files, and shows temperature, power, power cap, memory, utilization and more with the same names, units and labels
-for all of them. `telemetry serve` is the daemon that Prometheus scrapes; it answers at http://{DEFAULT_ADDRESS}/metrics until
-told otherwise. The other commands read once, explain, or speak with the daemon.
+`telemetry` reads the accelerators of a node, whoever made them, through the vendors' own tools, libraries and driver
+files. It shows temperature, power, power cap, memory, utilization and more, with the same names, units and labels for
+all vendors. `telemetry serve` is the daemon that Prometheus scrapes, by default at http://{DEFAULT_ADDRESS}/metrics. The other
+commands read once, explain what is found, or talk to the daemon.
 
-A reading was read just now, or it is absent with a reason; a failure is never shown as a number.
+A reading is fresh, or it is absent with a reason; a failure is never shown as a number.
 """
 
 _OF_COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
         "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
-        "snapshot": "Reads all sources at the same time. What a running daemon keeps busy is taken from it.",
-        "parse": "Reads text that a tool printed, or a recording, without the card. Several files are several outputs of one "
-        "node and give one document.",
+        "snapshot": "Reads all sources in parallel. If a running daemon is using a tool, its readings are taken from the daemon.",
+        "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "
+        "same node and give one document.",
         "record": "Polls as the daemon does and writes each answer of a tool, file or library as a line of JSON. Serial "
-        "numbers, uuids, addresses and names have stand-ins. `telemetry serve --replay` plays a recording.",
-        "doctor": "Shows where each source was found, its version, the time and CPU of its polls, what is absent and "
+        "numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry serve --replay` plays a recording.",
+        "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, what is absent and "
         "why, and what to do about it.",
         "metrics": "Prints the name, kind, labels and meaning of each metric.",
-        "config": "`check` names every mistake with its line and its remedy; `show` prints the settings in force and where "
+        "config": "`check` reports every mistake with its line and its remedy; `show` prints the settings in force and where "
         "each comes from; `default` prints a file with all settings and what they do.",
-        "forget": "A device that was there once and is gone stays at accelerator_up 0 until it returns, for seven days, or "
+        "forget": "A device that was there once and is gone keeps accelerator_up 0 until it returns, for seven days, or "
         "until it is forgotten.",
-        "release": "The daemon closes the library or ends the tool and leaves it alone, so that a device can be reset or a "
+        "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
         "driver unloaded.",
         "resume": "Undoes `telemetry release`.",
         "version": "Prints the versions of telemetry and of Python.",
@@ -54,33 +54,33 @@ _OF_COMMANDS: Mapping[str, str] = MappingProxyType(
 
 _EXITS: Mapping[str, str] = MappingProxyType(
     {
-        "OK": "All went well; of `snapshot`: all that is present was read.",
-        "PROBLEMS": "A source failed, or an output holds something that was not understood. The rest is printed all the same.",
+        "OK": "Success; for `snapshot`, every source that is present was read.",
+        "PROBLEMS": "A source failed, or an output contains something that was not understood. The rest is printed all the same.",
         "NOTHING_FOUND": "No device was found.",
         "USAGE": "The command line is wrong.",
-        "UNAVAILABLE": "The daemon, or a file that is needed, cannot be reached; of `serve`: the address is taken or not there yet.",
-        "BUG": "An error of telemetry itself; TELEMETRY_DEBUG=1 shows all of it.",
+        "UNAVAILABLE": "The daemon, or a file that is needed, cannot be reached; for `serve`, the address is in use or not there yet.",
+        "BUG": "A bug in telemetry; TELEMETRY_DEBUG=1 shows the traceback.",
         "OUTPUT": "The output could not be written.",
-        "RESTART": "Of `serve` under systemd: wants to be started anew, because devices appeared after its start.",
+        "RESTART": "For `serve` under systemd: asks to be restarted, because devices appeared after its start.",
         "CONFIGURATION": "The configuration cannot be used. Nothing was started.",
     }
 )
 
 _SIGNALS: Mapping[str, str] = MappingProxyType(
     {
-        "SIGHUP": "`serve` reads its configuration anew, without losing a scrape. A bad one leaves that in force which was, is "
-        "logged, and sets telemetry_config_last_reload_successful to 0.",
-        "SIGTERM, SIGINT": "`serve` stops its tools, keeps what it must remember, and ends within ten seconds.",
+        "SIGHUP": "`serve` reads its configuration again, without losing a scrape. If it is bad, the running one stays in force, the "
+        "error is logged, and telemetry_config_last_reload_successful becomes 0.",
+        "SIGTERM, SIGINT": "`serve` stops its tools, saves its state, and ends within ten seconds.",
     }
 )
 
 _EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
-        "telemetry snapshot --all": "Everything that can be read of this node, once.",
-        "telemetry serve --demo 8xnvidia,4xhygon": "A simulated node, to see what it would look like.",
-        "telemetry parse rocm-smi saved.txt --format table": "What an output that was saved elsewhere says.",
-        "telemetry record -o node.jsonl --for 60": "A minute for a bug report.",
-        "telemetry release nvml --for 10m": "Time to reset a GPU.",
+        "telemetry snapshot --all": "Read everything that this node has, once.",
+        "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
+        "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
+        "telemetry record -o node.jsonl --for 60": "Record a minute for a bug report.",
+        "telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU.",
     }
 )
 
@@ -90,7 +90,7 @@ def man_page() -> str:
     lines = [
         '.\\" Generated by `make docs` from the commands themselves; changes here are lost.',
         f'.TH TELEMETRY 1 "{_REVISED}" "device-telemetry {__version__}" "User Commands"',
-        *_section("NAME", ["telemetry \\- metrics of every accelerator of a node, whoever made it"]),
+        *_section("NAME", ["telemetry \\- export metrics of every accelerator of a node"]),
         *_section("SYNOPSIS", _synopsis()),
         *_section("DESCRIPTION", _paragraphs(_DESCRIPTION)),
         *_section("OPTIONS", (line for each in common_options() for line in _argument(each))),
@@ -188,13 +188,14 @@ def _exit_statuses() -> Iterator[str]:
 
 def _environment() -> Iterator[str]:
     yield from _filled(
-        "A variable sets what a setting of the file does not say on this start; a flag beats both. "
-        "`telemetry config default` tells what each setting does."
+        "A variable overrides the configuration file; a flag overrides both. "
+        "`telemetry config default` explains each setting."
     )
     own = {
-        FILE_VARIABLE: f"The configuration file, in place of {DEFAULT_FILE}.",
-        "TELEMETRY_DEBUG": "When set: the traceback of an error of telemetry itself.",
-        "PATH": "Where tools are looked for that are not where their vendor installs them.",
+        FILE_VARIABLE: f"The configuration file to use instead of {DEFAULT_FILE}.",
+        "TELEMETRY_DEBUG": "If set, a bug in telemetry prints its traceback.",
+        "NO_COLOR": "If set, `snapshot` and `parse` print no colours.",
+        "PATH": "Where tools are looked for first.",
     }
     yield from _items(own | {row.variable: f"The setting `{row.dotted}`." for row in settings_rows()})
     yield ".PP"
@@ -209,10 +210,10 @@ def _files() -> dict[str, str]:
     return {
         DEFAULT_FILE: "The configuration.",
         str(
-            state_file.path_in(settings.state_directory)
-        ): "Which devices there are, so that a lost one is missed over a restart.",
+            devices_file.path_in(settings.state_directory)
+        ): "The node's devices, so that a lost one is noticed after a restart too.",
         str(
             control.path_in(settings.runtime_directory)
-        ): "Where the daemon hears `forget`, `release`, `resume` and `snapshot`.",
-        f"{settings.runtime_directory}/*.lock": "One for each tool, held while it runs.",
+        ): "The socket through which `forget`, `release`, `resume` and `snapshot` reach the daemon.",
+        f"{settings.runtime_directory}/*.lock": "One lock for each tool, held while it runs.",
     }

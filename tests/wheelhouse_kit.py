@@ -24,7 +24,7 @@ def main():
     elif sys.argv[1:4] == ["config", "check", "--config"]:
         if "{refused}" in open(sys.argv[4]).read().split():
             sys.exit("telemetry: {refused}: no such setting")
-        print("the configuration is good")
+        print("the configuration is valid")
     else:
         sys.exit(64)
 """

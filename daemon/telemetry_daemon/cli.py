@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import importlib
 import os
@@ -11,28 +12,28 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
-from telemetry_daemon import exits
+from telemetry_daemon import exits, streams
 from telemetry_daemon.exits import CommandError
 from telemetry_exporters.text import clean
 
 # A command's module is imported only when it runs: `telemetry version` must not pay for the daemon.
 _COMMANDS = (
-    ("serve", "run the daemon"),
-    ("snapshot", "read everything once and show it"),
+    ("serve", "run the daemon that Prometheus scrapes"),
+    ("snapshot", "read all accelerators once and show the readings"),
+    ("doctor", "check every source: is it there, does it work, what is missing and why"),
+    ("record", "record what the tools, files and libraries say, for a bug report or a replay"),
     ("parse", "run one parser on saved output of its tool"),
-    ("record", "keep everything that the readers get"),
-    ("doctor", "tell of each source what it is and how it fares"),
-    ("metrics", "list the metrics"),
-    ("config", "check, show or print the configuration"),
-    ("forget", "forget a lost device"),
-    ("release", "let go of a device's library or tool, so that the device can be reset"),
-    ("resume", "poll a released source again"),
+    ("metrics", "list all metrics"),
+    ("config", "check the configuration, show it, or print a default file"),
+    ("forget", "stop reporting a device that is gone for good as lost"),
+    ("release", "make the daemon let go of a library or tool, so that a device can be reset"),
+    ("resume", "make the daemon poll a released source again"),
     ("version", "print the version"),
 )
 
 
-# What a full disk or a broken terminal says.
-_OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
+# What a full disk, a broken terminal or a closed descriptor says.
+_OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 
 class _Parser(argparse.ArgumentParser):
@@ -59,15 +60,18 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     if command is None:
         parser = _Parser(
             prog="telemetry",
-            description="Metrics of every accelerator of a node, whoever made it.",
-            epilog=f"commands:\n{_overview()}\n\n'telemetry COMMAND --help' tells more of each.",
+            description="Reads every accelerator of a node, whoever made it, and exports metrics.",
+            epilog=f"commands:\n{_overview()}\n\n'telemetry COMMAND --help' describes each command.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            usage="telemetry COMMAND …",
+            usage="telemetry COMMAND [OPTION …]",
+            allow_abbrev=False,
         )
         parser.add_argument("--version", action="store_true", help="print the version")
         return parser
     text = dict(_COMMANDS)[command]
-    parser = _Parser(prog=f"telemetry {command}", description=text[0].upper() + text[1:] + ".")
+    description = text[0].upper() + text[1:] + "."
+    # No abbreviations: one that works today is ambiguous as soon as there is another flag that begins so.
+    parser = _Parser(prog=f"telemetry {command}", description=description, allow_abbrev=False)
     _module(command).configure(parser)
     return parser
 
@@ -92,11 +96,13 @@ def _module(command: str) -> _Command:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    streams.prepare()
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()
     except CommandError as error:
-        _say(str(error))
+        for line in error.lines:
+            _say(line)
         return error.status
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; nothing more can be said to it.
@@ -108,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno not in _OUTPUT_ERRORS:
             return _bug(error)
         _discard_output()
-        _say(f"cannot write the output: {error.strerror}; make room, or write it elsewhere")
+        _say(f"cannot write to standard output: {error.strerror}; make room, or send it elsewhere")
         return exits.OUTPUT
     except Exception as error:  # noqa: BLE001  # the last resort: a bug is told in one line, whole on request
         return _bug(error)
@@ -129,8 +135,7 @@ def _bug(error: Exception) -> int:
 
 def _say(text: str, who: str = "telemetry") -> None:
     """Tell an error; what it quotes, such as a file's name, must not steer the terminal."""
-    lines = (clean(line) for line in text.split("\n"))
-    sys.stderr.write(f"{who}: " + "\n".join(lines) + "\n")
+    sys.stderr.write(f"{who}: {clean(text)}\n")
 
 
 def _discard_output() -> None:
@@ -140,12 +145,16 @@ def _discard_output() -> None:
 
 def _dispatch(arguments: list[str]) -> int:
     names = [name for name, _ in _COMMANDS]
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if arguments and arguments[0] in names:
         command = arguments[0]
         parsed = build_parser(command).parse_args(arguments[1:])
         return _module(command).run(parsed)
     if arguments and not arguments[0].startswith("-"):
-        raise CommandError(f"unknown command '{arguments[0]}'; the commands are {', '.join(names)}")
+        near = difflib.get_close_matches(arguments[0], names, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"the commands are {', '.join(names)}"
+        raise CommandError(f"unknown command '{arguments[0]}'; {hint}")
     parsed = build_parser(None).parse_args(arguments)
     if parsed.version:
         return _dispatch(["version"])

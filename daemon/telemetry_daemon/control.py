@@ -82,7 +82,7 @@ class ControlServer:
             request = decode_line(line)
         except CodecError as error:
             return {"error": str(error)}
-        verb = self._verbs.get(request.get("verb", "")) if isinstance(request, dict) else None
+        verb = self._verbs.get(str(request.get("verb", ""))) if isinstance(request, dict) else None
         if verb is None:
             return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
         return verb(request)
@@ -112,8 +112,13 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
             answer = _read_all(connection)
         plain = decode_line(answer)
+    except (FileNotFoundError, ConnectionRefusedError):
+        remedy = "start it, or name the configuration that it runs with (--config)"
+        raise ControlError(f"no daemon answers on {path}; {remedy}") from None
+    except PermissionError:
+        raise ControlError(f"permission denied on {path}; run this as root or as the daemon's user") from None
     except (OSError, CodecError) as error:
-        raise ControlError(f"no daemon answers on {path}: {error}") from None
+        raise ControlError(f"the daemon on {path} gave no answer: {error}; look into its log") from None
     if not isinstance(plain, dict):
         raise ControlError("the daemon's answer is no object")
     if "error" in plain:

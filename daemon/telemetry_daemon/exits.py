@@ -15,8 +15,9 @@ CONFIGURATION = 78
 
 
 class CommandError(Exception):
-    """A failure that the user can mend: one line that names the thing and the remedy, and an exit status."""
+    """A failure that the user can fix: a line for each thing that is wrong, with its remedy, and an exit status."""
 
-    def __init__(self, text: str, status: int = USAGE) -> None:
-        super().__init__(text)
+    def __init__(self, *lines: str, status: int = USAGE) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
         self.status = status

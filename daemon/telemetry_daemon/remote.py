@@ -1,4 +1,4 @@
-"""The running daemon's part of a snapshot, for a tool that it keeps busy: its JSON document as a report."""
+"""The running daemon's part of a snapshot, for a tool that the daemon is using: its JSON document as a report."""
 
 from __future__ import annotations
 

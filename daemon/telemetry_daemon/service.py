@@ -22,7 +22,7 @@ from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.ranks import LOOK_SECONDS, RankWatch
 from telemetry_daemon.settings import Settings
-from telemetry_daemon.state import file as state_file
+from telemetry_daemon.state import devices_file
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.textfile_job import TextfileJob
@@ -58,8 +58,8 @@ class Service:
         self._start = start
         self._settings = start.settings
         self._node = node
-        path = state_file.path_in(self._settings.state_directory)
-        self._memory = state_file.DeviceMemory(path) if start.remembers_devices else None
+        path = devices_file.path_in(self._settings.state_directory)
+        self._memory = devices_file.DeviceMemory(path) if start.remembers_devices else None
         identities = self._memory.identities if self._memory is not None else ()
         self._store = Store(platform.node(), clock, identities, Accumulator())
         self._own = OwnMetrics(self._store)
@@ -74,6 +74,7 @@ class Service:
             self._settings.web.telemetry_path,
             self._metrics,
         )
+        self._textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot, self._metrics)
         self._web = WebServer(self._site.respond, self._settings.web.listen_address, self._settings.web.config_file)
         self._control = ControlServer(
             control.path_in(self._settings.runtime_directory),
@@ -100,9 +101,8 @@ class Service:
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()
-        textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot, self._metrics)
-        if textfile.wanted:
-            self._poller.every("textfile", self._settings.textfile_interval, textfile.run)
+        if self._textfile.wanted:
+            self._poller.every("textfile", self._settings.textfile_interval, self._textfile.run)
         self._guard.start()
         addresses = ", ".join(self._web.addresses)
         logger.info("serving", extra={"version": __version__, "address": addresses})
@@ -131,6 +131,7 @@ class Service:
         await self._web.close()
         self._guard.stop()
         self._poller.stop()
+        self._textfile.end()
         self._node.close()
         self._remember()
 

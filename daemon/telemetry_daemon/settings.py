@@ -1,4 +1,4 @@
-"""The settings in force, as plain frozen data; config.py makes and validates them."""
+"""The settings in force, as plain frozen data; the package config makes and validates them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tell systemd how the service fares (sd_notify), and learn how often it wants to hear of it."""
+"""Reports the service's state to systemd (sd_notify), and reads how often the watchdog wants to hear from it."""
 
 from __future__ import annotations
 

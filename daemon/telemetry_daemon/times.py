@@ -1,4 +1,4 @@
-"""The two clocks that the daemon reads, so that tests can give it others."""
+"""The clocks that the daemon reads, so that tests can give it others."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 
+def seconds_slept() -> float:
+    """How long the machine has been suspended since it was started."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Seconds that only go forward, and the time of day in Unix seconds."""
+    """Seconds that only go forward, the time of day in Unix seconds, and what the former leaves out."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
+    slept: Callable[[], float] = seconds_slept

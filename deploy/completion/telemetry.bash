@@ -4,9 +4,9 @@ _telemetry_options() {
     case "$1" in
         serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay' ;;
         snapshot) options='-h --help --format --source --vendor --device --all --watch --timeout --config' ;;
-        parse) options='-h --help --format --parsers.paths' ;;
-        record) options='-h --help -o --for --unmasked --config' ;;
         doctor) options='-h --help --source --all --config' ;;
+        record) options='-h --help -o --for --unmasked --config' ;;
+        parse) options='-h --help --format --parsers.paths' ;;
         metrics) options='-h --help --format' ;;
         config) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
         forget) options='-h --help --config' ;;
@@ -34,13 +34,13 @@ _telemetry_option() {
         'snapshot --watch') takes=perhaps kind=free words='' ;;
         'snapshot --timeout') takes=yes kind=free words='' ;;
         'snapshot --config') takes=yes kind=file words='' ;;
-        'parse --format') takes=yes kind=words words='json table prometheus' ;;
-        'parse --parsers.paths') takes=yes kind=folder words='' ;;
+        'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
+        'doctor --config') takes=yes kind=file words='' ;;
         'record -o') takes=yes kind=file words='' ;;
         'record --for') takes=yes kind=free words='' ;;
         'record --config') takes=yes kind=file words='' ;;
-        'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
-        'doctor --config') takes=yes kind=file words='' ;;
+        'parse --format') takes=yes kind=words words='json table prometheus' ;;
+        'parse --parsers.paths') takes=yes kind=folder words='' ;;
         'metrics --format') takes=yes kind=words words='text markdown' ;;
         'config --config') takes=yes kind=file words='' ;;
         'config --log.level') takes=yes kind=words words='debug info warning error' ;;
@@ -58,7 +58,7 @@ _telemetry_option() {
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot parse record doctor metrics config forget release resume version' ;;
+        ' '*) kind=words words='serve snapshot doctor record parse metrics config forget release resume version' ;;
         'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
         'config 0') kind=words words='check show default' ;;

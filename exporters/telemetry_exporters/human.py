@@ -115,7 +115,7 @@ def in_words(value: float, metric: Metric) -> str:
 def name(metric: Metric) -> str:
     """What the metric is of, in words; its unit stands beside the value, and here where two differ by it only."""
     short = _without_unit(metric)
-    return (short if _SHORT_NAMES[short] < 2 else f"{short} {metric.unit}").replace("_", " ")
+    return (short if _SHORT_NAMES[short] < 2 else f"{short} {metric.unit}").replace("_", " ").rstrip()
 
 
 def _without_unit(metric: Metric) -> str:

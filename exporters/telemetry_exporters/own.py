@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from telemetry_parsers.model import REASONS, STATES, Health, Sample, Snapshot, SourceStatus
+from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
 
 _Labels = tuple[tuple[str, str], ...]
 
 # States in which nobody has to have tried anything yet.
 _STATES_WITHOUT_TRY = frozenset({"missing", "released", "disabled"})
-# States that say nothing of success or failure.
-_NEITHER_UP_NOR_DOWN = frozenset({"missing", "not_mine", "disabled"})
-# States in which an attempt did what it should.
-_UP = frozenset({"ok", "no_devices", "suspended", "released"})
 
 
 def own_samples(snapshot: Snapshot) -> Iterator[Sample]:
@@ -41,18 +38,18 @@ def _source_samples(source: SourceStatus, now: float) -> Iterator[Sample]:
         yield Sample("telemetry_source_up", float(source.up), name)
     if source.version:
         yield Sample("telemetry_source_info", 1.0, (*name, ("version", source.version)))
-    if source.state in _NEITHER_UP_NOR_DOWN:
+    if source.state in NEITHER_UP_NOR_DOWN:
         return
     yield Sample("telemetry_source_cpu_seconds_total", source.cpu_seconds, name)
     yield Sample("telemetry_source_problems", float(len(source.problems)), name)
     yield Sample("telemetry_source_unknown_fields", float(len(source.unknown_fields)), name)
     for poll in source.polls:
-        if poll.attempted and poll.state not in _NEITHER_UP_NOR_DOWN:
+        if poll.attempted and poll.state not in NEITHER_UP_NOR_DOWN:
             yield from _poll_samples(poll, (*name, ("poll", poll.poll)), now)
 
 
 def _poll_samples(poll: Health, name: _Labels, now: float) -> Iterator[Sample]:
-    yield Sample("telemetry_source_poll_up", float(_is_up(poll, now)), name)
+    yield Sample("telemetry_source_poll_up", float(is_up(poll, now)), name)
     yield Sample("telemetry_source_duration_seconds", poll.seconds, name)
     if poll.last_success is not None:
         yield Sample("telemetry_source_last_success_timestamp_seconds", poll.last_success, name)
@@ -60,7 +57,3 @@ def _poll_samples(poll: Health, name: _Labels, now: float) -> Iterator[Sample]:
     # Every reason from the start, at 0: the first failure of a kind is a rise that `increase()` sees.
     for reason, count in (dict.fromkeys(REASONS, 0) | dict(poll.failures)).items():
         yield Sample("telemetry_source_failures_total", float(count), (*name, ("reason", reason)))
-
-
-def _is_up(poll: Health, now: float) -> bool:
-    return poll.state in _UP and now < poll.expires

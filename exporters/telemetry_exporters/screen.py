@@ -1,4 +1,4 @@
-"""What no exporter may show is taken out of a snapshot first, and said: unknown metrics, duplicates, unfit values.
+"""Takes out of a snapshot what no exporter may show, and reports it: unknown metrics, duplicates, unfit values.
 
 Merging guarantees all of this. Should it fail, a page must still be valid: the offending reading is left out and its
 source has one problem more, so that `telemetry_source_problems` and the JSON document tell of it.

@@ -84,7 +84,7 @@ def _head(snapshot: Snapshot, colour: Colour) -> list[str]:
 
 def _looked_with(snapshot: Snapshot) -> list[str]:
     looked = [f"{source.source} ({source_condition(source).word})" for source in snapshot.sources]
-    return [f"Looked for with: {', '.join(looked)}" if looked else "No source was asked."]
+    return [f"Sources tried: {', '.join(looked)}" if looked else "No source was tried."]
 
 
 def _trouble_lines(trouble: Trouble, colour: Colour) -> Iterator[str]:

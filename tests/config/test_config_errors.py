@@ -11,9 +11,9 @@ import pytest
 from config_kit import Workbench
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config.names import check_source_names
 
 WORDS = "must be one of"
+COUNTS = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
 ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
 
 
@@ -44,7 +44,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ('log.level = "warn"', f'log.level: {WORDS} debug, info, warning, error, not "warn"; did you mean warning?'),
         ("log.format = 3", f"log.format: {WORDS} text, json, not 3"),
         ('sources.nvml.mode = "on"', f'sources.nvml.mode: {WORDS} auto, always, never, inventory, not "on"'),
-        ('sources.nvml.interval = "15"', 'sources.nvml.interval: must be a number, not the text "15"'),
+        ('sources.nvml.interval = "15"', 'sources.nvml.interval: must be a number, not the string "15"'),
         ("sources.nvml.interval = true", "sources.nvml.interval: must be a number, not true"),
         ("sources.nvml.interval = nan", "sources.nvml.interval: must be a finite number, not NaN"),
         ("sources.nvml.interval = inf", "sources.nvml.interval: must be a finite number, not Infinity"),
@@ -54,55 +54,54 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ("sources.nvml.deadline = 0", "sources.nvml.deadline: must be at least 0.1, not 0"),
         ("sources.nvml.deadline = 301", "sources.nvml.deadline: must be at most 300, not 301"),
         ('sources.nvml.wake_suspended = "true"',
-         'sources.nvml.wake_suspended: must be true or false, not the text "true"'),
+         'sources.nvml.wake_suspended: must be true or false, not the string "true"'),
         ("sources.nvml.wake_suspended = 1", "sources.nvml.wake_suspended: must be true or false, not 1"),
         ('sources.nvml = "never"',
-         'sources.nvml: must be a section of its own, with settings below its heading, not the text "never"'),
+         'sources.nvml: must be a section with settings of its own, not the string "never"'),
         ("sources = 1", "sources: must be a section with an entry for each name, not 1"),
         ("log = 2026-01-01",
-         'log: must be a section of its own, with settings below its heading, not "2026-01-01"'),
-        ("sources.nvml.path = 3", "sources.nvml.path: must be a text in quotes, not 3"),
+         'log: must be a section with settings of its own, not "2026-01-01"'),
+        ("sources.nvml.path = 3", "sources.nvml.path: must be a string in quotes, not 3"),
         ('sources.nvml.path = "bin/tool"',
-         'sources.nvml.path: must be an absolute path, one that starts with /, not "bin/tool"'),
-        ('state.directory = ""', 'state.directory: must be an absolute path, one that starts with /, not ""'),
+         'sources.nvml.path: must be an absolute path, starting with /, not "bin/tool"'),
+        ('state.directory = ""', 'state.directory: must be an absolute path, starting with /, not ""'),
         ('state.runtime_directory = "/a\\nb"',
          'state.runtime_directory: must be a path without control characters, not "/a\\nb"'),
-        ('parsers.paths = "/a"', 'parsers.paths: must be a list of texts, as in ["…", "…"], not the text "/a"'),
+        ('parsers.paths = "/a"', 'parsers.paths: must be a list of strings, as in ["…", "…"], not the string "/a"'),
         ('parsers.paths = ["/a", "/b", "/a"]', 'parsers.paths: names "/a" twice'),
-        ('parsers.paths = ["a"]', 'parsers.paths: must be an absolute path, one that starts with /, not "a"'),
+        ('parsers.paths = ["a"]', 'parsers.paths: must be an absolute path, starting with /, not "a"'),
         ('web.telemetry_path = "metrics"',
-         'web.telemetry_path: must start with / and consist of letters, digits and . _ ~ - / not "metrics"'),
+         'web.telemetry_path: must start with / and consist of letters, digits, . _ ~ - and /, not "metrics"'),
         ('web.telemetry_path = "/a?b"',
-         'web.telemetry_path: must start with / and consist of letters, digits and . _ ~ - / not "/a?b"'),
+         'web.telemetry_path: must start with / and consist of letters, digits, . _ ~ - and /, not "/a?b"'),
         *((f'web.telemetry_path = "{route}"',
            f"web.telemetry_path: {route} is taken by another page; choose a path such as /metrics")
           for route in ("/", "/healthz", "/readyz", "/api", "/api/v1/snapshot")),
-        ("web.listen_address = 19400", 'web.listen_address: must be a list of texts, as in ["…", "…"], not 19400'),
+        ("web.listen_address = 19400", 'web.listen_address: must be a list of strings, as in ["…", "…"], not 19400'),
         ("web.listen_address = []",
-         "web.listen_address: must not be empty; leave the setting out for its default, not []"),
+         "web.listen_address: must not be empty; leave it out for the default, not []"),
         ('web.listen_address = [":1", ":1"]', 'web.listen_address: names ":1" twice'),
         ('web.listen_address = "19400"', f"web.listen_address: '19400' is not a listen address; {ADDRESS_FORMS}"),
         ('web.listen_address = "::1:19400"',
          f"web.listen_address: '::1:19400' is not a listen address; {ADDRESS_FORMS}"),
         ('web.listen_address = ":70000"', "web.listen_address: :70000: a port is at most 65535; choose another"),
-        ('web.listen_address = "127.0.0.256:1"', 'web.listen_address: "127.0.0.256:1" has a wrong IP address'),
-        ('web.listen_address = "[::g]:1"', 'web.listen_address: "[::g]:1" has a wrong IP address'),
+        ('web.listen_address = "127.0.0.256:1"', 'web.listen_address: "127.0.0.256:1" has an invalid IP address'),
+        ('web.listen_address = "[::g]:1"', 'web.listen_address: "[::g]:1" has an invalid IP address'),
         ('web.listen_address = "my host:1"',
          'web.listen_address: "my host:1" has a host that is neither a name nor an IP address'),
         ('web.listen_address = "a\\nb:1"',
          'web.listen_address: must be an address without control characters, not "a\\nb:1"'),
-        ('expect.devices.nvidia = "8"', 'expect.devices.nvidia: must be a whole number, not the text "8"'),
+        ('expect.devices.nvidia = "8"', 'expect.devices.nvidia: must be a whole number, not the string "8"'),
         ("expect.devices.nvidia = 8.0", "expect.devices.nvidia: must be a whole number, not 8.0"),
         ("expect.devices.nvidia = -1", "expect.devices.nvidia: must be at least 0, not -1"),
         ("expect.devices.nvidai = 8", "expect.devices.nvidai: no such vendor; did you mean nvidia?"),
-        ("expect.devices = 8",
-         "expect.devices: must be a section with an entry for each name, not 8"),
+        ("expect.devices = 8", f"expect.devices: {COUNTS}, not 8"),
         ('export.textfile.path = "/a/telemetry.txt"',
-         ("export.textfile.path: must end in .prom, since the collector reads no other files, "
+         ("export.textfile.path: must end in .prom, because the collector ignores other files, "
          'not "/a/telemetry.txt"')),
         ("export.textfile.interval = 0.5", "export.textfile.interval: must be at least 1, not 0.5"),
         ("[sources.NVML]",
-         "sources.NVML: the name of a source consists of small letters, digits and hyphens, as in mthreads-gmi"),
+         "sources.NVML: the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi"),
         ("[sources.hysmi]", "sources.hysmi: no such source; did you mean hy-smi?"),
         ("[sources.cnmon]", "sources.cnmon: no such source; known: host, hy-smi, mthreads-gmi, nvml"),
     ],
@@ -157,8 +156,18 @@ def test_a_long_list_of_names_is_not_told(bench: Workbench) -> None:
     ("content", "complaint"),
     [
         (b"[log\n", "telemetry.toml: line 1: is not valid TOML at column "),
-        (b"[log]\nlevel = info\n", "telemetry.toml: line 2: is not valid TOML at column "),
-        (b"a = 1\na = 2\n", "telemetry.toml"),
+        (
+            b"[log]\nlevel = debug\n",
+            "telemetry.toml: line 2: is not valid TOML at column 9: this is not a value; strings need quotes",
+        ),
+        (
+            b"a = 1\na = 2\n",
+            "telemetry.toml: line 2: is not valid TOML at column 6: this setting is given twice; keep one",
+        ),
+        (
+            b"[log]\n[log]\n",
+            "telemetry.toml: line 2: is not valid TOML at column 5: this section is given twice; put its settings under one",
+        ),
         (b"\xff\xfe[\0l\0o\0g\0]\0", "telemetry.toml: is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
         (b"\x7fELF\0\0", "telemetry.toml: is binary or UTF-16, not a TOML file; save it as UTF-8 text"),
         (
@@ -173,7 +182,19 @@ def test_a_long_list_of_names_is_not_told(bench: Workbench) -> None:
         (b"a = " + b"9" * 5000, "telemetry.toml"),
         (b"#" * (1 << 20) + b"\n", "telemetry.toml: cannot be read: it is larger than 1048576 bytes"),
     ],
-    ids=["header", "bare word", "twice", "utf-16", "binary", "latin-1", "bom", "deep", "huge number", "huge file"],
+    ids=[
+        "header",
+        "bare word",
+        "twice",
+        "section twice",
+        "utf-16",
+        "binary",
+        "latin-1",
+        "bom",
+        "deep",
+        "huge number",
+        "huge file",
+    ],
 )
 def test_a_file_that_is_no_toml_is_refused_in_one_line(bench: Workbench, content: bytes, complaint: str) -> None:
     (line,) = bench.complaints(content)
@@ -232,8 +253,9 @@ def test_a_file_that_was_asked_for_must_be_there(bench: Workbench) -> None:
 
 
 def test_folders_of_parsers_may_bring_sources_that_are_checked_once_they_are_loaded(bench: Workbench) -> None:
-    settings = bench.settings('[parsers]\npaths = ["/p"]\n[sources.cnmon]\nmode = "always"\n')
-    check_source_names(settings, ("host", "cnmon"))
-    with pytest.raises(ConfigError) as caught:
-        check_source_names(settings, ("host", "cnmonitor"))
-    assert str(caught.value) == "sources.cnmon: no such source; did you mean cnmonitor?"
+    text = '[parsers]\npaths = ["/p"]\n[sources.cnmon]\nmode = "always"\n'
+    for known in (None, ("host", "cnmon")):
+        assert dict(bench.settings(text, known_sources=known).sources)["cnmon"].mode == "always"
+    assert bench.complaints(text, known_sources=("host", "cnmonitor")) == [
+        "telemetry.toml: line 3: sources.cnmon: no such source; did you mean cnmonitor?"
+    ]

@@ -90,27 +90,27 @@ def test_a_variable_sets_what_its_name_says(
         ("TELEMETRY_LOG_LEVLE", "info", "no such setting; did you mean TELEMETRY_LOG_LEVEL?"),
         ("TELEMETRY_OPTOUT", "1", "no such setting; unset it for this program"),
         ("TELEMETRY_LOG_LEVEL", "loud", 'log.level: must be one of debug, info, warning, error, not "loud"'),
-        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "15s", 'export.textfile.interval: must be a number, not the text "15s"'),
-        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "1e3", 'export.textfile.interval: must be a number, not the text "1e3"'),
-        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "nan", 'export.textfile.interval: must be a number, not the text "nan"'),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "15s", 'export.textfile.interval: must be a number, not the string "15s"'),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "1e3", 'export.textfile.interval: must be a number, not the string "1e3"'),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "nan", 'export.textfile.interval: must be a number, not the string "nan"'),
         ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "0", "export.textfile.interval: must be at least 1, not 0.0"),
-        ("TELEMETRY_EXPECT_DEVICES", "nvidia", 'expect.devices.nvidia: must be a whole number, not the text ""'),
-        ("TELEMETRY_EXPECT_DEVICES", "amd=1,amd=2",
-         'expect.devices: must be a section with an entry for each name, not the text "amd=1,amd=2"'),
+        *(("TELEMETRY_EXPECT_DEVICES", text,
+           ("expect.devices: must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, "
+            f'nvidia=8,hygon=4 in a variable, not "{text}"')) for text in ("nvidia", "nvidia:8", "amd=1,amd=2")),
         ("TELEMETRY_EXPECT_DEVICES", "amd=" + "9" * 30,
-         f'expect.devices.amd: must be a whole number, not the text "{"9" * 30}"'),
+         f'expect.devices.amd: must be a whole number, not the string "{"9" * 30}"'),
         ("TELEMETRY_EXPECT_DEVICES", "nvidai=8", "expect.devices.nvidai: no such vendor; did you mean nvidia?"),
         ("TELEMETRY_WEB_LISTEN_ADDRESS", ",",
-         "web.listen_address: must not be empty; leave the setting out for its default, not []"),
+         "web.listen_address: must not be empty; leave it out for the default, not []"),
         ("TELEMETRY_SOURCES_NVML_WAKE_SUSPENDED", "yes",
-         'sources.nvml.wake_suspended: must be true or false, not the text "yes"'),
+         'sources.nvml.wake_suspended: must be true or false, not the string "yes"'),
         ("TELEMETRY_SOURCES_NVM_MODE", "never", "sources.nvm: no such source; did you mean nvml?"),
         ("TELEMETRY_SOURCES_A__B_MODE", "never",
-         "sources.a--b: the name of a source consists of small letters, digits and hyphens, as in mthreads-gmi"),
+         "sources.a--b: the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi"),
         ("TELEMETRY_SOURCES_MODE", "never", "no such setting; did you mean TELEMETRY_SOURCES_NAME_MODE or TELEMETRY_SOURCES_NAME_PATH?"),
-        ("TELEMETRY_STATE_DIRECTORY", "caf\udce9", ("state.directory: must be an absolute path, one that starts with /, "
+        ("TELEMETRY_STATE_DIRECTORY", "caf\udce9", ("state.directory: must be an absolute path, starting with /, "
          'not "caf\\udce9"')),
-        ("TELEMETRY_LOG_FORMAT", "\udcff", 'log.format: must be a text of valid UTF-8, not the text "\\udcff"'),
+        ("TELEMETRY_LOG_FORMAT", "\udcff", 'log.format: must be a string of valid UTF-8, not the string "\\udcff"'),
     ],
 )  # fmt: skip
 def test_a_bad_variable_is_named(bench: Workbench, variable: str, text: str, complaint: str) -> None:
@@ -142,7 +142,7 @@ def test_an_empty_flag_takes_a_setting_of_the_file_back(bench: Workbench) -> Non
     ("overrides", "complaint"),
     [
         ({"log.level": "loud"}, 'flag --log.level: log.level: must be one of debug, info, warning, error, not "loud"'),
-        ({"web.config_file": 3}, "flag --web.config.file: web.config_file: must be a text in quotes, not 3"),
+        ({"web.config_file": 3}, "flag --web.config.file: web.config_file: must be a string in quotes, not 3"),
         ({"log.levle": "info"}, "flag log.levle: log.levle: no such setting; did you mean log.level?"),
         ({"sources.nvm.mode": "never"}, "flag sources.nvm.mode: sources.nvm: no such source; did you mean nvml?"),
     ],
@@ -162,7 +162,7 @@ def test_errors_of_the_file_and_of_the_environment_are_told_together(bench: Work
 
 def test_a_wrong_section_of_the_file_is_not_blamed_on_a_variable(bench: Workbench) -> None:
     assert bench.complaints("web = 3\n", {"TELEMETRY_WEB_TELEMETRY_PATH": "/m"}) == [
-        "telemetry.toml: line 1: web: must be a section of its own, with settings below its heading, not 3"
+        "telemetry.toml: line 1: web: must be a section with settings of its own, not 3"
     ]
 
 

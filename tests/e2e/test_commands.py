@@ -46,6 +46,9 @@ def test_version():
     [
         pytest.param([], 64, ["serve", "snapshot"], id="no command"),
         pytest.param(["frobnicate"], 64, ["frobnicate", "snapshot"], id="unknown command"),
+        pytest.param(["snapshto"], 64, ["'snapshto'; did you mean 'snapshot'?"], id="misspelt command"),
+        pytest.param(["parse", "mth\nreads", "x"], 64, ["unknown source", "mthreads-gmi"], id="a name of two lines"),
+        pytest.param(["serve", "--web.listen-addr", ":0"], 64, ["--web.listen-addr"], id="abbreviated flag"),
         pytest.param(["parse"], 64, ["SOURCE"], id="missing argument"),
         pytest.param(
             ["parse", "mthreads-gmu", "x"], 64, ["mthreads-gmu", "did you mean 'mthreads-gmi'"], id="unknown source"
@@ -54,7 +57,13 @@ def test_version():
         pytest.param(["parse", "mthreads-gmi", "/"], 64, ["'/'", "directory"], id="a folder"),
         pytest.param(["snapshot", "--format", "xml"], 64, ["xml", "table"], id="unknown format"),
         pytest.param(["snapshot", "--timeout", "soon"], 64, ["soon", "seconds"], id="bad number"),
-        pytest.param(["snapshot", "--vendor", "nvdia"], 64, ["nvdia", "nvidia"], id="unknown vendor"),
+        pytest.param(["record", "--for", "0"], 64, ["'0'", "10m"], id="no time at all"),
+        pytest.param(
+            ["snapshot", "--vendor", "nvdia"],
+            64,
+            ["unknown vendor 'nvdia'; did you mean 'nvidia'?"],
+            id="unknown vendor",
+        ),
         pytest.param(["snapshot", "--source", "nvmll"], 64, ["nvmll"], id="unknown source of a snapshot"),
         pytest.param(["serve", "--demo", "8xnvidi"], 64, ["nvidi"], id="bad demo"),
         pytest.param(["serve", "--replay", "/no/such/file"], 64, ["/no/such/file"], id="no recording"),
@@ -62,6 +71,8 @@ def test_version():
         pytest.param(["serve", "--config", "/no/such/file"], 78, ["/no/such/file"], id="serve without its file"),
         pytest.param(["serve", "--web.listen-address", "nowhere"], 78, ["nowhere"], id="bad address"),
         pytest.param(["serve", "--web.config.file", "/no/such/file"], 78, ["/no/such/file"], id="no web configuration"),
+        pytest.param(["serve", "--replay", __file__], 64, ["line 1", "`telemetry record`"], id="no recording at all"),
+        pytest.param(["release", "nvml"], 69, ["control.sock", "start it"], id="no daemon to ask"),
         pytest.param(["record", "-o", "/no/such/folder/file"], 64, ["/no/such/folder/file"], id="cannot record there"),
     ],
 )
@@ -81,18 +92,59 @@ def test_bad_input(arguments, status, names, tmp_path):
     [
         ('[log]\nlevle = "debug"\n', ["log.levle", "log.level", "line 5"]),
         ("[log]\nlevel = 3\n", ["log.level", "line 5"]),
-        ("[sources.nvmll]\ninterval = 1.0\n", ["sources.nvmll"]),
+        ("[sources.nvmll]\ninterval = 1.0\n", ["sources.nvmll", "nvml?", "line 4"]),
         ("[web\n", ["line 4"]),
     ],
 )
 def test_bad_configuration(config, text, names):
-    """An unknown key or bad value names its full path, and nothing starts."""
+    """An unknown key or bad value names its line and full path, and nothing starts."""
     path = Path(config)
     path.write_text(path.read_text() + text)
-    for command in (["config", "check"], ["serve"]):
+    for command in (["config", "check"], ["serve"], ["snapshot"], ["doctor"], ["record"]):
         status, out, error = run(*command, "--config", config)
         assert (status, out) == (78, "")
         assert [name for name in names if name not in error] == []
+
+
+def test_what_was_recorded_without_the_tool_is_called_missing(config, tools, tmp_path):
+    """Not an output that nobody understands."""
+    recording = str(tmp_path / "recording.jsonl")
+    environment = {"PATH": tools.search_path}
+    assert run("record", "-o", recording, "--for", "1", "--config", config, environment=environment)[0] == 0
+    status, out, _ = run("parse", "npu-smi", recording)
+    (source,) = json.loads(out)["sources"]
+    assert (status, source["state"], source["reason"]) == (2, "missing", None)
+
+
+def test_several_errors_are_lines_of_their_own(config):
+    """Each line says which program speaks."""
+    path = Path(config)
+    path.write_text(path.read_text() + "[log]\nlevel = 3\nformat = 4\n")
+    status, _, error = run("config", "check", "--config", config)
+    assert (status, [line[:11] for line in error.splitlines()]) == (78, ["telemetry: "] * 2)
+
+
+def test_a_plugin_that_cannot_be_loaded_is_named(config, tmp_path):
+    """Also by the commands that can do without it; `config check` does not call it valid in silence."""
+    folder = tmp_path / "plugins"
+    folder.mkdir(mode=0o755)
+    (folder / "acme.py").write_text("def")
+    path = Path(config)
+    path.write_text(path.read_text() + f'[parsers]\npaths = ["{folder}"]\n')
+    for command, wanted in ((["config", "check", "--config", config], 0), (["parse", "acme", config], 64)):
+        paths = ["--parsers.paths", str(folder)] if command[0] == "parse" else []
+        status, _, error = run(*command, *paths)
+        assert (status, f"plugin {folder}/acme.py: not loaded: cannot be loaded: SyntaxError" in error) == (
+            wanted,
+            True,
+        )
+
+
+@pytest.mark.parametrize("words", [["help"], ["--help"], ["help", "record"], ["record", "--help"]])
+def test_help(words):
+    """Asked for in either way, it is no error."""
+    status, out, error = run(*words)
+    assert (status, out.startswith("usage: telemetry"), error) == (0, True, "")
 
 
 def test_port_taken(config):
@@ -237,7 +289,7 @@ def test_doctor_tells_of_what_is_here(config, tools):
     assert [line.endswith("s of CPU") and ", 1 run, " in line for line in polls] == [True]
     assert any(line.startswith("  absent   not_reported: ") for line in told["mthreads-gmi"])
     assert "nvml" not in told
-    (rest,) = [part for part in told.values() if part[0].startswith("not here ")]
+    (rest,) = [part for part in told.values() if part[0].startswith("not found ")]
     assert "nvml" in " ".join(rest)
 
 
@@ -256,7 +308,7 @@ def test_doctor_tells_what_to_do(config, tools):
 def test_doctor_knows_its_sources(config):
     """A name that is none is told, with those that there are."""
     status, out, error = run("doctor", "--source", "nvmll", "--config", config)
-    assert (status, out, "no source 'nvmll'" in error, "nvml, " in error) == (64, "", True, True)
+    assert (status, out, "unknown source 'nvmll'; did you mean 'nvml'?" in error) == (64, "", True)
 
 
 def test_metrics():

@@ -89,6 +89,8 @@ def test_a_prefix_keeps_the_number_short(unit, value):
         ("utilization_ratio", "utilization"),
         ("telemetry_host_uptime_seconds", "uptime"),
         ("processes", "processes"),
+        ("throttled", "throttled"),
+        ("throttled_seconds_total", "throttled seconds"),
     ],
 )
 def test_a_metric_in_words(metric, wanted):

@@ -268,10 +268,10 @@ def test_simulated_devices_are_called_so(simulated, note):
 @pytest.mark.parametrize(
     ("sources", "wanted"),
     [
-        ((), "No source was asked."),
+        ((), "No source was tried."),
         (
             (kit.source("nvml", "missing", polls=()), kit.source("hy-smi", "no_devices")),
-            "Looked for with: nvml (missing), hy-smi (no devices)",
+            "Sources tried: nvml (missing), hy-smi (no devices)",
         ),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 
 from daemon_kit import COMMAND, clean_environment
 from faults_kit import TOOL, SwitchedPlugin, descendants, lives, series, tool_node
-from telemetry_daemon.state.file import load
+from telemetry_daemon.state.devices_file import load
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 
 ROUNDS = 15

@@ -10,7 +10,7 @@ import pytest
 
 from daemon_kit import COMMAND, Daemon, clean_environment
 from faults_kit import TOOL, SmallDisk, series, tool_node
-from telemetry_daemon.state.file import DeviceMemory, load
+from telemetry_daemon.state.devices_file import DeviceMemory, load
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.model import Identity
 
@@ -30,15 +30,21 @@ def test_the_textfile_stays_whole_and_comes_back(tmp_path: Path, disk: SmallDisk
     with daemon:
         daemon.until(lambda: path.exists() and "accelerator_up" in families(path))
         disk.fill()
-        daemon.until(lambda: daemon.logged("cannot write the textfile"))
         before = path.stat().st_mtime_ns
+        daemon.until(lambda: path.exists() and path.stat().st_mtime_ns > before)
         assert "accelerator_up" in families(path)
+        path.unlink()
+        disk.fill()
+        daemon.until(lambda: daemon.logged("cannot write the textfile"))
+        assert not path.exists(), "the collector would go on telling old numbers"
         assert series(daemon, UP)
         disk.empty()
-        daemon.until(lambda: path.stat().st_mtime_ns > before)
+        daemon.until(path.exists)
         assert "accelerator_up" in families(path)
         assert [each.name for each in disk.folder.iterdir()] == ["telemetry.prom"]
         assert daemon.logged("cannot write the textfile") == 1
+        assert daemon.stop()[0] == 0
+        assert list(disk.folder.iterdir()) == []
 
 
 def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:

@@ -105,6 +105,24 @@ def test_a_tool_that_numbers_the_rest_anew_is_not_believed_before_it_said_who_th
     assert merged.problems == ()
 
 
+@pytest.mark.parametrize("between", [(0.9,), ()], ids=["one left", "none left"])
+def test_the_same_numbers_after_others_are_not_believed_either(between):
+    """A list with fewer cards came between: the cards that have the numbers now may be others than before."""
+    who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]
+    node = Node()
+    node.see(_numbered(0.1, 0.2), _identities(*who))
+    node.see(_numbered(*between, taken=5.0), now=6.0)
+    merged = node.see(_numbered(0.3, 0.4, taken=7.0), now=8.0)
+    assert [numbers(device) for device in merged.devices if device.up] == []
+    assert [(source, problem.where) for source, problem in merged.problems] == [("tool", "list of devices")]
+    swapped = [card(n, uuid=uuid) for n, uuid in enumerate((UUID1, UUID0))]
+    merged = node.see(_numbered(0.3, 0.4, taken=7.0), _identities(*swapped, taken=8.0), now=9.0)
+    assert {device.id: numbers(device) for device in merged.devices} == {
+        UUID1: {"fan_ratio": 0.3},
+        UUID0: {"fan_ratio": 0.4},
+    }
+
+
 def test_whose_cards_nobody_can_tell_is_lost_is_not_said_of_any():
     """The only source has other numbers than before: which card it lacks is not known until it says who is who."""
     who = [card(n, uuid=uuid) for n, uuid in enumerate((UUID0, UUID1))]

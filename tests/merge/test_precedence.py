@@ -100,6 +100,17 @@ def test_a_counter_keeps_its_source():
     assert "energy_joules_total" not in numbers(only(node.see(cheap)))
 
 
+def test_a_counters_source_is_chosen_when_all_were_asked():
+    """After a restart the card is known at once, and a tool may answer before the driver's files do."""
+    node = Node()
+    cheap = one("sysfs", {"energy_joules_total": 1000.0}, form="data")
+    tool = one("tool", {"energy_joules_total": 5.0}, form="text")
+    node.see(one("tool", {}))
+    assert "energy_joules_total" not in numbers(only(node.see(tool, pending=("nvidia",))))
+    assert numbers(only(node.see(tool, cheap)))["energy_joules_total"] == 1000.0
+    assert numbers(only(node.see(tool, cheap, pending=("nvidia",))))["energy_joules_total"] == 1000.0
+
+
 @pytest.mark.parametrize(
     ("used", "total", "ratio", "problems"),
     [

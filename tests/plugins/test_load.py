@@ -167,7 +167,7 @@ def test_of_two_with_one_name_the_first_distribution_by_name_wins(site: plugin_k
             PluginFailure(
                 f"{folder}/acme.py",
                 f"{folder}/acme.py",
-                f"the name acme-smi is taken by telemetry-a 1.0: mend or remove {folder}/acme.py",
+                f"the name acme-smi is taken by telemetry-a 1.0: fix or remove {folder}/acme.py",
             ),
         )
 

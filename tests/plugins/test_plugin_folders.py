@@ -105,4 +105,4 @@ def test_a_link_that_leads_nowhere_is_reported(site: plugin_kit.Site, folder: Pa
     with site.load(folder) as loaded:
         assert [item.parser.name for item in loaded.parsers if item.isolated] == ["acme-smi"]
         (failure,) = loaded.failures
-    assert failure.text == f"cannot be read (No such file or directory): mend or remove {folder}/gone.py"
+    assert failure.text == f"cannot be read (No such file or directory): fix or remove {folder}/gone.py"

@@ -68,10 +68,12 @@ def test_is_covered(readings, covered):
     assert not schedule.is_covered(snapshot(*readings), "tool", "nvidia")
 
 
-def test_need_changes_at_most_every_five_minutes():
-    """A source that comes and goes does not make the tool's interval flap."""
-    need = schedule.reconsider(Need(), "auto", covered=True, now=0.0)
-    assert need == Need(False, 0.0)
-    assert schedule.reconsider(need, "auto", covered=False, now=299.0) == need
-    assert schedule.reconsider(need, "auto", covered=False, now=300.0) == Need(True, 300.0)
+def test_need_comes_at_once_and_goes_after_five_minutes():
+    """Readings that are lacking are worth a tool; a source that comes and goes does not make its interval flap."""
+    rested = schedule.reconsider(Need(), "auto", covered=True, now=0.0)
+    assert rested == Need(False, 0.0)
+    needed = schedule.reconsider(rested, "auto", covered=False, now=10.0)
+    assert needed == Need(True, 10.0)
+    assert schedule.reconsider(needed, "auto", covered=True, now=309.0) == needed
+    assert schedule.reconsider(needed, "auto", covered=True, now=310.0) == Need(False, 310.0)
     assert schedule.reconsider(Need(), "always", covered=True, now=0.0) == Need()

@@ -22,7 +22,7 @@ def check(table, **more):
 def test_a_good_table_is_told(table):
     table.write_text(written(version_1()))
     status, out, errors = check(table)
-    assert (status, out) == (0, "the configuration is good\n")
+    assert (status, out) == (0, "the configuration is valid\n")
     assert errors == f"telemetry: rank_table: {table}: version 1.0, 4 ranks on 2 servers, 2 here\n"
 
 

@@ -133,7 +133,7 @@ def test_of_the_folders_that_a_pattern_stands_for_the_newest_version_counts(
     assert read(reader, Command((("smi",),), folders=(f"{tmp_path}/kit*/bin",))).outputs[0].text == "of kit-25.10\n"
     missing = read(reader, Command((("other",),), folders=(f"{tmp_path}/none*/bin",))).failure
     assert missing is not None
-    assert missing.text.startswith(f"other was not found on PATH nor in {tmp_path}/none*/bin;")
+    assert missing.text.startswith(f"other was not found on PATH or in {tmp_path}/none*/bin;")
 
 
 def test_a_tool_installed_later_is_found(reader: CommandReader, tools: ToolFolder) -> None:

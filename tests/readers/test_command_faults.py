@@ -152,7 +152,7 @@ def test_a_wrong_path_names_its_setting(make_reader: MakeReader, path: str) -> N
 
 def test_missing_names_all_places(make_reader: MakeReader) -> None:
     capture = read(make_reader(), Command((("smi", "-q"),), folders=("/opt/one/bin", "/opt/two")))
-    text = "smi was not found on PATH nor in /opt/one/bin nor in /opt/two; install it, or set sources.fake.path"
+    text = "smi was not found on PATH or in /opt/one/bin or /opt/two; install it, or set sources.fake.path"
     assert capture.failure == Failure("missing", None, text)
 
 

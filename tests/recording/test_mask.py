@@ -143,6 +143,16 @@ def test_two_recordings_cannot_be_compared() -> None:
     assert one != other
 
 
+def test_a_stand_in_is_not_what_another_card_was_called() -> None:
+    """Some uuids are all zeros but for one digit, of which there are nine."""
+    uuids = [f"00000000-0000-0000-0000-00000000000{number}" for number in (7, 8)]
+    for key in range(40):
+        output = Output(text="\n".join(uuids))
+        capture = Capture("any", "any", Library("any"), (output,))
+        _, second = Mask(bytes([key]), ()).capture(capture, None).outputs[0].text.splitlines()
+        assert second not in uuids
+
+
 def test_short_values_keep_apart() -> None:
     text = "".join(f"Serial Number: {number}\n" for number in (11, 12, 13, 14, 15, 16, 17, 18, 19))
     assert len(set(masked_text(text).splitlines())) == 9

@@ -113,17 +113,17 @@ LINE = '{"schema": "telemetry.capture/1"}\n'
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda path: None, ": No such file or directory; name a file that `telemetry record` wrote"),
-        (lambda path: path.mkdir(), ": Is a directory; name"),
-        (lambda path: path.write_text("\n \n"), ": there is no capture in it; name"),
-        (lambda path: path.write_text("\n\nGPU 0\n"), ": line 3 is not a recorded capture: not JSON"),
-        (lambda path: path.write_bytes(b"\xff\xfe\n"), ": line 1 is not a recorded capture: not JSON"),
-        (lambda path: path.write_text("[" * 100_000), ": line 1 is not a recorded capture: "),
-        (lambda path: path.write_text("[]"), ": line 1 is not a recorded capture: expected an object"),
-        (lambda path: path.write_text(LINE), ": line 1 is not a recorded capture: "),
+        (lambda path: None, ": No such file or directory; give a file that `telemetry record` wrote"),
+        (lambda path: path.mkdir(), ": Is a directory; give"),
+        (lambda path: path.write_text("\n \n"), ": there is no capture in it; give"),
+        (lambda path: path.write_text("\n\nGPU 0\n"), ": line 3 is not a recorded capture (not JSON"),
+        (lambda path: path.write_bytes(b"\xff\xfe\n"), ": line 1 is not a recorded capture (not JSON"),
+        (lambda path: path.write_text("[" * 100_000), ": line 1 is not a recorded capture ("),
+        (lambda path: path.write_text("[]"), ": line 1 is not a recorded capture (expected an object"),
+        (lambda path: path.write_text(LINE), ": line 1 is not a recorded capture ("),
         (
             lambda path: path.write_text(LINE.replace("/1", "/9")),
-            ": line 1 is not a recorded capture: schema: expected",
+            ": line 1 is not a recorded capture (schema: expected",
         ),
     ],
 )

@@ -79,6 +79,16 @@ def fed(*steps: tuple[MergedReading, ...]) -> dict[str, Value]:
             2.0,
             id="another source breaks the count and adds nothing",
         ),
+        pytest.param(
+            [(busy(0, 1.0),), (busy(1, 1.0, "dcgm"),), (busy(3, 1.0, "dcgm"),), (busy(5, 1.0, "dcgm"),)],
+            4.0,
+            id="another source that stays is counted on",
+        ),
+        pytest.param(
+            [(busy(0, 1.0),), (busy(2, 1.0),), (busy(1, 1.0, "dcgm"),), (busy(3, 1.0, "dcgm"),)],
+            3.0,
+            id="no time is counted for two sources",
+        ),
     ],
 )
 def test_busy_seconds(steps, seconds):
@@ -100,7 +110,6 @@ def test_both_counters_of_one_device_are_independent():
     [
         pytest.param((), id="no reading"),
         pytest.param((busy(2, Absent.IMPLAUSIBLE),), id="an absence"),
-        pytest.param((busy(2, 1.0, "dcgm"),), id="another source's reading"),
         pytest.param((MergedReading("utilization_ratio", "die1", 1.0, "nvml", 2.0, 2.0),), id="a labelled reading"),
     ],
 )
@@ -218,15 +227,17 @@ STEPS = st.lists(
 
 def reference(points: list[MergedReading | None]) -> float:
     """The integral as one would write it down, over the list of all that was ever seen."""
-    numbers = [point for point in points if point is not None and isinstance(point.value, float)]
-    first = numbers[0].source if numbers else ""
-    total, previous = 0.0, None
+    total, until, previous = 0.0, -math.inf, None
     for point in points:
-        if point is None or isinstance(point.value, Absent) or point.source != first:
+        if point is None or isinstance(point.value, Absent):
             previous = None
-        elif previous is None or point.taken > previous.taken:
-            if previous is not None and point.taken - previous.taken <= 2 * min(point.interval, previous.interval):
-                total += (point.taken - previous.taken) * (point.value + previous.value) / 2
+        elif previous is None or point.source != previous.source:
+            previous = point
+        elif point.taken > previous.taken:
+            if point.taken - previous.taken <= 2 * min(point.interval, previous.interval):
+                start = min(point.taken, max(previous.taken, until))
+                total += (point.taken - start) * (point.value + previous.value) / 2
+                until = point.taken
             previous = point
     return total
 

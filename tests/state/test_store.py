@@ -24,6 +24,7 @@ CARDS = Report(
 @dataclass
 class Times:
     now: float = 100.0
+    slept: float = 0.0
 
 
 OK = Verdict("ok")
@@ -35,7 +36,10 @@ class Node:
     def __init__(self, identities=()):
         self.times = Times()
         self.store = Store(
-            "node", Clock(lambda: self.times.now, lambda: 1e9 + self.times.now), identities, Accumulator()
+            "node",
+            Clock(lambda: self.times.now, lambda: 1e9 + self.times.now, lambda: self.times.slept),
+            identities,
+            Accumulator(),
         )
         self.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
         self.store.add_source(SourceFacts("nvml", "nvidia", ()))
@@ -80,6 +84,18 @@ def test_readings_expire_whatever_the_poller_does():
     node.times.now += 0.1
     assert (node.powers(), node.ups()) == ([], [])
     assert [status.up for status in node.store.snapshot().sources] == [False]
+
+
+def test_what_was_read_before_the_machine_was_suspended_is_gone():
+    """The clock by which readings age stands still meanwhile: after a night they would look a second old."""
+    node = Node()
+    node.put()
+    assert node.powers() == [50.0, 60.0]
+    node.times.slept += 8 * 3600.0
+    assert (node.powers(), node.ups()) == ([], [])
+    assert [status.up for status in node.store.snapshot().sources] == [False]
+    node.put()
+    assert (node.powers(), node.ups()) == ([50.0, 60.0], [True, True])
 
 
 def test_a_failed_poll_removes_its_own_report():

@@ -14,7 +14,10 @@ from telemetry_daemon.settings import RankSettings
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to do."""
     parser.add_argument(
-        "what", choices=("check", "show", "default"), help="check it, show what is in force, print the default file"
+        "what",
+        metavar="check|show|default",
+        choices=("check", "show", "default"),
+        help="check: print what is wrong; show: print the settings in force; default: print a file with every setting",
     )
     options.add_config(parser)
     options.add_flags(parser)
@@ -22,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer; 78 for a configuration that cannot be used."""
-    from telemetry_daemon.config import file, names, text
+    from telemetry_daemon.config import file, text
     from telemetry_daemon.plugins.loading import load
 
     if arguments.what == "default":
@@ -30,7 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
         return exits.OK
     loaded = file.load_with_origins(options.inputs(arguments))
     with load(loaded.settings.plugin_paths) as found:
-        names.check_source_names(loaded.settings, [item.parser.name for item in found.parsers])
+        options.check_source_names(arguments, loaded.settings, {item.parser.name for item in found.parsers})
+        options.tell_failures(found)
     if loaded.settings.web.config_file:
         _check_web(loaded.settings.web.config_file)
     if loaded.settings.ranks.table:
@@ -38,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.what == "show":
         sys.stdout.write(text.show_toml(loaded.settings, loaded.origins))
     else:
-        print("the configuration is good")
+        print("the configuration is valid")
     return exits.OK
 
 
@@ -53,7 +57,7 @@ def _check_rank_table(settings: RankSettings) -> None:
         sys.stderr.write(f"telemetry: rank_table: {settings.table}: there is no such file yet\n")
     except (RankTableError, OSError) as error:
         text = f"rank_table: {settings.table}: {ranks.told(error)}"
-        raise CommandError(text, exits.CONFIGURATION) from None
+        raise CommandError(text, status=exits.CONFIGURATION) from None
     else:
         sys.stderr.write(f"telemetry: rank_table: {settings.table}: {found.text}\n")
 
@@ -65,4 +69,4 @@ def _check_web(path: str) -> None:
     try:
         load_rules(path)
     except WebError as error:
-        raise CommandError(str(error), exits.CONFIGURATION) from None
+        raise CommandError(str(error), status=exits.CONFIGURATION) from None

@@ -19,4 +19,4 @@ def ask_daemon(settings: Settings, verb: str, **arguments: Plain) -> Mapping[str
     except control.RefusedError as error:
         raise CommandError(str(error)) from None
     except ControlError as error:
-        raise CommandError(f"{error}; run it as root or as the daemon's user", exits.UNAVAILABLE) from None
+        raise CommandError(str(error), status=exits.UNAVAILABLE) from None

@@ -15,26 +15,26 @@ _WIDTH = 120
 _OWN = "device-telemetry "
 # What to do about a state and reason; the state alone where the reason makes no difference.
 _REMEDIES = {
-    "disabled": "set sources.{source}.mode to use it",
-    "suspended": "nothing: sleeping cards are left alone (sources.{source}.wake_suspended changes that)",
+    "disabled": "to use it, set sources.{source}.mode",
+    "suspended": "nothing: suspended cards are left alone (unless sources.{source}.wake_suspended is set)",
     "not_mine": "nothing: the tool of that name is another vendor's",
-    "stuck": "look for a process in state D (ps -eo pid,stat,cmd); the driver may have to be reset or the node restarted",
+    "stuck": "look for a process in state D (ps -eo pid,stat,cmd); reset the device, or reboot the node",
     "no_devices": "nothing, if the node has no such card",
     "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
     "no_permission": (
-        "what it says; if that is nothing, run as root, or add the user to the groups that own the device files "
-        "(often video and render)"
+        "see the line above; otherwise add the user to the groups that own the device files (often video and render), "
+        "or run as root"
     ),
-    "driver_gone": "load the vendor's driver (dmesg tells why it went)",
-    "library_mismatch": "restart after a driver upgrade, so that library and kernel module are of one version",
+    "driver_gone": "load the vendor's driver (dmesg shows why it went)",
+    "library_mismatch": "reboot after the driver upgrade, so that library and kernel module have the same version",
     "not_understood": "send the output: telemetry record -o FILE",
     "exit_status": "run the tool by hand and see what it says",
     "too_much_output": "run the tool by hand and see what it says",
-    "killed": "look into the kernel log for the reason (out of memory?)",
+    "killed": "look for the reason in the kernel log (out of memory?)",
     "internal": "this is a bug of ours or of a plugin: report it",
 }
 _INSTALL: Mapping[type, str] = {
-    Command: "install the vendor's tool, or set sources.{source}.path",
+    Command: "",  # the line above says it
     Files: "load the vendor's driver, if the node has its cards",
     Library: "install the vendor's driver with its library",
 }
@@ -64,7 +64,7 @@ def lines(patient: Patient) -> Iterator[str]:
     if status.state == "ok":
         yield from _findings(patient)
     else:
-        yield from wrapped("  it says", status.detail or "nothing")
+        yield from wrapped("  why", status.detail or "it does not say")
         yield from wrapped("  to do", _remedy(patient))
 
 
@@ -106,7 +106,7 @@ def _where(patient: Patient) -> Iterator[str]:
         place = Whereabouts(patient.status.source, patient.configured_path, os.environ.get("PATH", ""), folders)
         tool = place.find(name)
         if tool is not None:
-            mine = "" if os.access(tool.path, os.X_OK) else ", which we may not run"
+            mine = "" if os.access(tool.path, os.X_OK) else ", which this user may not run"
             yield from wrapped("  at", tool.path + (", which is not run as root" if tool.distrusted else mine))
 
 
@@ -139,12 +139,17 @@ def _remedy(patient: Patient) -> str:
 
 
 def _absences(patient: Patient) -> dict[str, list[str]]:
-    """What the source could give and did not, by reason, once for all devices."""
+    """What the source could give and did not, by reason, once for all devices.
+
+    What nobody speaks of at a part of a card is the card's, which tells it or says why not.
+    """
     found = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in patient.devices
         for reading in device.readings
-        if reading.source == patient.status.source and isinstance(reading.value, Absent)
+        if reading.source == patient.status.source
+        and isinstance(reading.value, Absent)
+        and not (device.parent and reading.value is Absent.NOT_REPORTED)
     }
     reasons: dict[str, list[str]] = {}
     for reason, metric in sorted(found):

@@ -1,4 +1,4 @@
-"""`telemetry doctor`: each source, where it was found, how it fares, what is absent, and what to do about it."""
+"""`telemetry doctor`: each source, where it was found, whether it works, what is absent, and what to do about it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from telemetry_daemon import exits, log
 from telemetry_daemon.commands import diagnosis, options
 from telemetry_daemon.commands.diagnosis import Patient
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.commands.lookup import unknown
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot
 from telemetry_daemon.plugins.loading import Loaded, load
@@ -27,8 +27,16 @@ _TIMEOUT_SECONDS = 60.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which sources, and the configuration."""
-    parser.add_argument("--source", action="append", default=[], metavar="S", help="only this source; several times")
-    parser.add_argument("--all", action="store_true", help="also where those that are not here were looked for")
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="check only this source; may be given several times",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="also show where missing tools and libraries were looked for"
+    )
     options.add_config(parser)
 
 
@@ -55,9 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     kept = _Kept()
     with load(settings.plugin_paths) as loaded:
         node = RealNode(loaded, Clock(), kept.keep)
-        unknown = sorted(set(arguments.source) - set(node.names()))
-        if unknown:
-            raise CommandError(f"no source '{unknown[0]}'; there are {', '.join(sorted(node.names()))}")
+        for name in sorted(set(arguments.source) - set(node.names())):
+            raise unknown("source", name, node.names())
+        options.check_source_names(arguments, settings, node.names())
         shot = OneShot(os.uname().nodename, node.sources(settings, arguments.source), Clock())
         try:
             snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)
@@ -106,8 +114,8 @@ def _report(patients: Sequence[Patient], loaded: Loaded, *, tell_all: bool) -> I
     absent = [patient.status.source for patient in patients if patient not in here]
     if absent:
         yield ""
-        yield from diagnosis.wrapped("not here", ", ".join(absent))
-        yield "  (telemetry doctor --all tells where each was looked for)"
+        yield from diagnosis.wrapped("not found", ", ".join(absent))
+        yield "           (telemetry doctor --all shows where they were looked for)"
     for failure in loaded.failures:
         yield ""
-        yield f"plugin {failure.plugin}: not loaded ({failure.origin}): {failure.text}"
+        yield f"{options.failure_text(failure)}"

@@ -1,4 +1,4 @@
-"""Durations as people write them to a command: `90`, `90s`, `10m`, `1h30m`, `2d`."""
+"""Durations as people write them to a command: `90`, `0.5`, `90s`, `10m`, `1h30m`, `2d`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,30 @@ import argparse
 import re
 
 _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?\Z", re.ASCII)
 _PART = re.compile(r"([0-9]{1,9})([dhms])")
 _WHOLE = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
+
+
+# What a poll, a recording or a pause may take.
+_SHORTEST_SECONDS = 0.1
+_LONGEST_SECONDS = 86_400
 
 
 def seconds(text: str) -> float:
     """The seconds that a text names; for argparse, so a bad one is an ArgumentTypeError."""
     text = text.strip().lower()
-    found = float(text) if text.isascii() and text.isdigit() and len(text) <= 9 else _parts(text)
+    found = float(text) if _NUMBER.match(text) else _parts(text)
     if not found:
-        raise argparse.ArgumentTypeError(f"'{text}' is no duration; write 90s, 10m, 1h30m or 2d")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a duration; write 90s, 10m, 1h30m or 2d, or seconds")
+    return found
+
+
+def up_to_a_day(text: str) -> float:
+    """The same, for what takes at least a tenth of a second and at most a day."""
+    found = seconds(text)
+    if not _SHORTEST_SECONDS <= found <= _LONGEST_SECONDS:
+        raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
     return found
 
 

@@ -8,12 +8,12 @@ from telemetry_daemon import control, exits
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
 from telemetry_daemon.exits import CommandError
-from telemetry_daemon.state import file as state_file
+from telemetry_daemon.state import devices_file
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The device, and where the daemon keeps its state."""
-    parser.add_argument("id", metavar="ID", help="the `id` label of a device whose accelerator_up is 0")
+    parser.add_argument("id", metavar="ID", help="`id` label of a lost device, whose accelerator_up is 0")
     options.add_config(parser)
 
 
@@ -32,15 +32,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _forget_in_file(device_id: str, directory: str) -> None:
-    path = state_file.path_in(directory)
-    identities = state_file.load(path)
+    path = devices_file.path_in(directory)
+    identities = devices_file.load(path)
     kept = [identity for identity in identities if identity.id != device_id]
     if len(kept) == len(identities):
         raise CommandError(_unknown(device_id, [i.id for i in identities if i.lost_since is not None]))
     try:
-        state_file.save(path, kept)
+        devices_file.save(path, kept)
     except OSError as error:
-        raise CommandError(f"cannot write '{path}': {error.strerror}; run it as root", exits.UNAVAILABLE) from None
+        raise CommandError(
+            f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
+        ) from None
 
 
 def _unknown(device_id: str, lost: object) -> str:

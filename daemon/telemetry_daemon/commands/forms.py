@@ -1,7 +1,8 @@
-"""A snapshot in the form that was asked for."""
+"""Renders a snapshot in the format that was asked for."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterable
@@ -25,6 +26,15 @@ def render(snapshot: Snapshot, form: str, metrics: Iterable[Metric], detail: Det
         return csv.render(snapshot, extra)
     if form == "prometheus":
         return prometheus.text_page(snapshot, extra).decode()
-    if not sys.stdout.isatty():
-        return table(snapshot, _UNLIMITED, Colour.NEVER, detail, extra)
-    return table(snapshot, shutil.get_terminal_size().columns, Colour.ANSI, detail, extra)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
+    return table(snapshot, width, _colour(), detail, extra)
+
+
+def understands_escapes() -> bool:
+    """Whether standard output is a terminal that moves its cursor when told to."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _colour() -> Colour:
+    """Colours where they are understood and nobody asked for none (https://no-color.org)."""
+    return Colour.ANSI if understands_escapes() and not os.environ.get("NO_COLOR") else Colour.NEVER

@@ -10,7 +10,7 @@ from telemetry_exporters import metrics_doc
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which form."""
-    parser.add_argument("--format", choices=("text", "markdown"), default="text", help="default: text")
+    parser.add_argument("--format", choices=("text", "markdown"), default="text", help="output format (default: text)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Collection
+from dataclasses import replace
 
-from telemetry_daemon.config.inputs import ConfigInputs
-from telemetry_daemon.settings import FLAGS, Settings
+from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE, ConfigInputs
+from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.plugins.sources import PluginFailure
+from telemetry_daemon.settings import DEFAULT_ADDRESS, FLAGS, Settings
+from telemetry_exporters.text import clean
 
 _HELP = {
-    "log.level": "debug, info, warning or error",
-    "log.format": "text or json",
-    "web.listen_address": "where to serve, as HOST:PORT, [IPV6]:PORT, :PORT or unix:/path; may be given several times",
-    "web.config_file": "the exporter-toolkit's web configuration: TLS, users, headers",
-    "web.telemetry_path": "where the metrics are",
+    "log.level": "debug, info, warning or error (default: info)",
+    "log.format": "text or json (default: text)",
+    "web.listen_address": (
+        f"where to listen: HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH; may be given several times (default: {DEFAULT_ADDRESS})"
+    ),
+    "web.config_file": "web configuration file of the exporter-toolkit: TLS, passwords, headers",
+    "web.telemetry_path": "path of the metrics page (default: /metrics)",
 }
 _REPEATABLE = frozenset({"web.listen_address"})
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """`--config`."""
-    parser.add_argument("--config", metavar="FILE", help="default: $TELEMETRY_CONFIG or /etc/telemetry/telemetry.toml")
+    where = f"${FILE_VARIABLE}, or {DEFAULT_FILE}"
+    parser.add_argument("--config", metavar="FILE", help=f"configuration file (default: {where})")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -42,3 +51,23 @@ def settings(arguments: argparse.Namespace) -> Settings:
     from telemetry_daemon.config import file
 
     return file.load(inputs(arguments))
+
+
+def check_source_names(arguments: argparse.Namespace, settings: Settings, known: Collection[str]) -> None:
+    """Refuse settings of a source that no parser has, once all parsers are known. Raises ConfigError."""
+    if any(name not in known for name, _ in settings.sources):
+        from telemetry_daemon.config import file
+
+        file.load(replace(inputs(arguments), known_sources=tuple(sorted(known))))
+
+
+def tell_failures(loaded: Loaded) -> None:
+    """Say on standard error which plugins were not loaded."""
+    for failure in loaded.failures:
+        sys.stderr.write(f"telemetry: {clean(failure_text(failure))}\n")
+
+
+def failure_text(failure: PluginFailure) -> str:
+    """Which plugin was not loaded, where it is from, why, and what to do."""
+    origin = "" if failure.origin == failure.plugin else f" of {failure.origin}"
+    return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon import exits
-from telemetry_daemon.commands import forms
+from telemetry_daemon.commands import forms, options
+from telemetry_daemon.commands.lookup import find_parser
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.state.health import judge
@@ -28,15 +28,27 @@ _LIFE_SECONDS = 3600.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The source, the files, the form."""
-    parser.add_argument("source", metavar="SOURCE", help="whose output it is, such as mthreads-gmi")
-    parser.add_argument("files", metavar="FILE", nargs="+", help="saved output, or a recording; - is standard input")
-    parser.add_argument("--format", choices=("json", "table", "prometheus"), default="json", help="default: json")
-    parser.add_argument("--parsers.paths", dest="paths", action="append", default=[], help="folder of parser plugins")
+    parser.add_argument("source", metavar="SOURCE", help="the source whose output it is, such as mthreads-gmi")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="a file with saved output, or a recording; - reads standard input"
+    )
+    parser.add_argument(
+        "--format", choices=("json", "table", "prometheus"), default="json", help="output format (default: json)"
+    )
+    parser.add_argument(
+        "--parsers.paths",
+        dest="paths",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder with parser plugins; may be given several times",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one document of what the outputs say; 2 when they hold a problem."""
     with load(arguments.paths) as loaded:
+        options.tell_failures(loaded)
         known = {item.parser.name: item.parser for item in loaded.parsers}
         as_source = arguments.source.replace("_", "-")  # what the tool hccn_tool printed is the source hccn-tool's
         parser = find_parser(as_source if as_source in known else arguments.source, known)
@@ -45,15 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(forms.render(snapshot, arguments.format, loaded.metrics, Detail.EVERYTHING))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
-
-
-def find_parser(name: str, known: Mapping[str, Parser]) -> Parser:
-    """The parser of that name; an unknown one is told with those that there are."""
-    if name in known:
-        return known[name]
-    nearest = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean '{nearest[0]}'? " if nearest else ""
-    raise CommandError(f"unknown source '{name}'; {hint}the sources are {', '.join(sorted(known))}")
 
 
 def _captures(parser: Parser, name: str) -> list[Capture]:
@@ -75,17 +78,20 @@ def _read(name: str) -> str:
 def _recorded(parser: Parser, name: str, text: str) -> list[Capture]:
     """The source's captures of a recording: the newest of each poll."""
     newest: dict[str, Capture] = {}
+    recorded: set[str] = set()
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
             capture = capture_from_plain(decode_line(line))
         except CodecError as error:
-            raise CommandError(f"'{name}' line {number} is not a recorded capture: {error}") from None
+            remedy = "remove the line, or record again"
+            raise CommandError(f"'{name}' line {number} is not a recorded capture: {error}; {remedy}") from None
+        recorded.add(capture.source)
         if capture.source == parser.name:
             newest[capture.poll] = capture
     if not newest:
-        raise CommandError(f"'{name}' is a recording without any capture of '{parser.name}'")
+        raise CommandError(f"'{name}' has no capture of '{parser.name}'; it has some of {', '.join(sorted(recorded))}")
     return list(newest.values())
 
 
@@ -98,7 +104,10 @@ def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
-    store.put(parser.name, poll, capture, report, judge(capture, report, 0), _LIFE_SECONDS)
+    # A tool that was not there when this was recorded is missing, and not a tool whose output nobody understands.
+    failure = captures[0].failure if all(each.failure for each in captures) else None
+    verdict = judge(replace(capture, failure=failure), report, 0)
+    store.put(parser.name, poll, capture, report, verdict, _LIFE_SECONDS)
     return _with_failed_problems(store.snapshot(), report)
 
 

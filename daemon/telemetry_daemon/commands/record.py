@@ -1,4 +1,4 @@
-"""`telemetry record`: everything that the readers got, for a bug report or a replay, without what tells whose it is."""
+"""`telemetry record`: everything that the readers got, for a bug report or a replay, with identities masked."""
 
 from __future__ import annotations
 
@@ -7,28 +7,40 @@ import os
 import secrets
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from telemetry_daemon import exits, log
-from telemetry_daemon.commands import options
-from telemetry_daemon.commands.snapshot import seconds
+from telemetry_daemon.commands import durations, options
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import RealNode
-from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.record import Recorder, RecordError
+from telemetry_daemon.settings import Settings
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Report
 
+_Masked = Callable[[Capture, Report | None], Capture]
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Where to, for how long, and whether masked."""
-    parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="default: standard output")
-    parser.add_argument("--for", dest="duration", type=seconds, default=30.0, metavar="S", help="seconds (30)")
     parser.add_argument(
-        "--unmasked", action="store_true", help="keep serial numbers, uuids, addresses and the host's name as they are"
+        "-o", dest="output", type=Path, metavar="FILE", help="where to write it (default: standard output)"
+    )
+    parser.add_argument(
+        "--for",
+        dest="duration",
+        type=durations.up_to_a_day,
+        default=30.0,
+        metavar="TIME",
+        help="how long to record, such as 60s or 5m (default: 30s)",
+    )
+    parser.add_argument(
+        "--unmasked", action="store_true", help="keep serial numbers, UUIDs, addresses and the host name as they are"
     )
     options.add_config(parser)
 
@@ -37,13 +49,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Poll as the daemon does and write each capture as a line."""
     log.setup("error", "text")
     settings = options.settings(arguments)
-    try:
-        recorder = Recorder.to_file(arguments.output) if arguments.output else Recorder(sys.stdout)
-    except RecordError as error:
-        raise CommandError(str(error)) from None
+    with load(settings.plugin_paths) as loaded:
+        options.check_source_names(arguments, settings, {item.parser.name for item in loaded.parsers})
+        try:
+            recorder = Recorder.to_file(arguments.output) if arguments.output else Recorder(sys.stdout)
+        except RecordError as error:
+            raise CommandError(str(error)) from None
+        masked = _unchanged if arguments.unmasked else Mask(secrets.token_bytes(32), _host_names()).capture
+        with recorder:
+            _record(loaded, settings, recorder, masked, arguments.duration)
+    return exits.OK
+
+
+def _record(loaded: Loaded, settings: Settings, recorder: Recorder, masked: _Masked, seconds: float) -> None:
+    """Poll for that long. Raises CommandError when the recording cannot be written any more."""
     failure: list[RecordError] = []
     ended = threading.Event()
-    masked = _unchanged if arguments.unmasked else Mask(secrets.token_bytes(32), _host_names()).capture
 
     def keep(capture: Capture, report: Report | None) -> None:
         try:
@@ -52,16 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
             failure.append(error)
             ended.set()
 
-    with load(settings.plugin_paths) as loaded, recorder:
-        clock = Clock()
-        node = RealNode(loaded, clock, keep)
-        poller = Poller(Store("", clock), clock)
-        poller.start(node.sources(settings))
-        ended.wait(arguments.duration)
-        poller.stop()
+    clock = Clock()
+    poller = Poller(Store("", clock), clock)
+    poller.start(RealNode(loaded, clock, keep).sources(settings))
+    ended.wait(seconds)
+    poller.stop()
     if failure:
-        raise CommandError(str(failure[0]), exits.UNAVAILABLE)
-    return exits.OK
+        raise CommandError(str(failure[0]), status=exits.UNAVAILABLE)
 
 
 def _unchanged(capture: Capture, _report: Report | None) -> Capture:

@@ -11,13 +11,13 @@ from telemetry_daemon.commands.daemon import ask_daemon
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The source, and for how long."""
-    parser.add_argument("source", metavar="SOURCE", help="such as nvml; `telemetry doctor` names them")
+    parser.add_argument("source", metavar="SOURCE", help="a source, such as nvml; 'telemetry doctor' lists them")
     parser.add_argument(
         "--for",
         dest="seconds",
         type=durations.seconds,
         metavar="TIME",
-        help="poll it again after 10m, 1h30m …; without it, when told by `telemetry resume` or started anew",
+        help="poll it again after TIME, such as 10m or 1h30m (default: until 'telemetry resume' or a restart)",
     )
     options.add_config(parser)
 
@@ -30,5 +30,5 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"released {arguments.source}, but process {left_behind} does not end and may still hold the device")
         return exits.PROBLEMS
     until = "" if arguments.seconds is None else f" for {arguments.seconds:g} s"
-    print(f"released {arguments.source}{until}; 'telemetry resume {arguments.source}' takes it up again")
+    print(f"released {arguments.source}{until}; 'telemetry resume {arguments.source}' undoes it")
     return exits.OK

@@ -11,7 +11,7 @@ from telemetry_daemon.commands.daemon import ask_daemon
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The source."""
-    parser.add_argument("source", metavar="SOURCE", help="a source that `telemetry release` released")
+    parser.add_argument("source", metavar="SOURCE", help="a source that 'telemetry release' released")
     options.add_config(parser)
 
 

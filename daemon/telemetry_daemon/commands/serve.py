@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon import exits, log
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import load_in_child
-from telemetry_daemon.config.names import check_source_names
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import Node, RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
@@ -31,10 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--demo",
         nargs="?",
         const="",
-        metavar="NODE",
-        help="serve a simulated node, such as 8xnvidia,4xhygon, in place of this machine",
+        metavar="CARDS",
+        help="serve simulated cards instead of this machine's, such as 8xnvidia,4xhygon (default: some of five vendors)",
     )
-    instead.add_argument("--replay", type=Path, metavar="FILE", help="serve a recording in place of this machine")
+    instead.add_argument(
+        "--replay",
+        type=Path,
+        metavar="FILE",
+        help="serve a recording made by 'telemetry record' instead of this machine",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,21 +55,21 @@ def run(arguments: argparse.Namespace) -> int:
     clock = Clock()
     node = _node(arguments, loaded, clock)
     known = {*node.names(), *(item.parser.name for item in loaded.parsers)}
-    check_source_names(settings, known)
+    inputs = replace(inputs, known_sources=tuple(sorted(known)))
+    if any(name not in known for name, _ in settings.sources):
+        settings = load_in_child(inputs)
 
     def reload_settings() -> Settings:
-        changed = load_in_child(inputs)
-        check_source_names(changed, known)
-        return changed
+        return load_in_child(inputs)
 
     start = Start(settings, reload_settings, remembers_devices=isinstance(node, RealNode))
     try:
         status = asyncio.run(Service(start, node, clock).run())
     except ListenError as error:
         # At boot the node's address may not be up yet, and a port may be the last daemon's still: worth another try.
-        raise CommandError(str(error), exits.UNAVAILABLE) from None
+        raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     except WebError as error:
-        raise CommandError(str(error), exits.CONFIGURATION) from None
+        raise CommandError(str(error), status=exits.CONFIGURATION) from None
     leave(status)
     return status
 

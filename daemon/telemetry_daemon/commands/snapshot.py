@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from telemetry_daemon import exits, log
-from telemetry_daemon.commands import forms, options
-from telemetry_daemon.commands.parse import find_parser
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.commands import durations, forms, options
+from telemetry_daemon.commands.lookup import find_parser, unknown
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute
 from telemetry_daemon.plugins.loading import load
@@ -35,29 +34,33 @@ _BAD_STATES = frozenset({"failed", "stuck"})
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to read, what of it to show, and how."""
-    parser.add_argument("--format", choices=forms.FORMS, default="table", help="default: table")
+    parser.add_argument("--format", choices=forms.FORMS, default="table", help="output format (default: table)")
     parser.add_argument(
-        "--source", action="append", default=[], metavar="S", help="only this source; may be given several times"
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="read only this source; may be given several times",
     )
-    parser.add_argument("--vendor", metavar="V", help="only this vendor's devices")
-    parser.add_argument("--device", metavar="N", help="only the devices with this index, device label or id")
-    parser.add_argument("--all", action="store_true", help="slow polls too, and every reading of each device")
-    parser.add_argument("--watch", nargs="?", type=seconds, const=2.0, metavar="S", help="again every S seconds (2)")
+    parser.add_argument("--vendor", metavar="NAME", help="show only this vendor's devices")
+    parser.add_argument("--device", metavar="DEVICE", help="show only devices with this index, `device` label or id")
+    parser.add_argument("--all", action="store_true", help="run slow polls too, and show every reading of each device")
     parser.add_argument(
-        "--timeout", type=seconds, default=20.0, metavar="S", help="seconds for all sources together (20)"
+        "--watch",
+        nargs="?",
+        type=durations.up_to_a_day,
+        const=2.0,
+        metavar="TIME",
+        help="repeat until interrupted, every TIME (default: 2s)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=durations.up_to_a_day,
+        default=20.0,
+        metavar="TIME",
+        help="give up on sources that have not answered after TIME (default: 20s)",
     )
     options.add_config(parser)
-
-
-def seconds(text: str) -> float:
-    """An argument that is a number of seconds."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0.1 <= seconds <= 86400:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0.1 to 86400")
-    return seconds
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             find_parser(name, known)
         vendors = {*VENDORS, *(parser.vendor for parser in known.values() if parser.vendor)}
         if arguments.vendor is not None and arguments.vendor not in vendors:
-            raise CommandError(f"unknown vendor '{arguments.vendor}'; the vendors are {', '.join(sorted(vendors))}")
+            raise unknown("vendor", arguments.vendor, vendors)
+        options.check_source_names(arguments, settings, known)
         node = RealNode(loaded, Clock())
         shot = OneShot(platform.node(), node.sources(settings, arguments.source), Clock(), _from_daemon(settings))
         try:
@@ -85,7 +89,7 @@ def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric
     shot.prime("host", _HOST_GAP_SECONDS)
     while True:
         snapshot = _filtered(ranked(shot.read(tiers, arguments.timeout), settings.ranks), arguments)
-        clear = _CLEAR_SCREEN if arguments.watch and sys.stdout.isatty() else ""
+        clear = _CLEAR_SCREEN if arguments.watch and forms.understands_escapes() else ""
         sys.stdout.write(clear + forms.render(snapshot, arguments.format, metrics, detail))
         sys.stdout.flush()
         if arguments.watch is None:

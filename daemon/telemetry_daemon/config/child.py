@@ -1,4 +1,4 @@
-"""Has a configuration validated by a short-lived process and takes over the plain settings."""
+"""Has a short-lived process validate the configuration, and takes over the plain settings."""
 
 from __future__ import annotations
 

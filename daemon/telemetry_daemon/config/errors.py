@@ -1,4 +1,4 @@
-"""Says in one line each what is wrong with a document: where it stands, the setting's full path, what to do."""
+"""One line for each thing that is wrong with a document: where it is, the setting's full path, what to do."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from telemetry_daemon.config.rules import shown
 from telemetry_daemon.config.table import KeyPath, general_path, settings_rows
 
 _TOLD_AT_MOST = 50
+COUNTS: KeyPath = ("expect", "devices")
+_COUNTS_FORM = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 # What must stand there, by pydantic's error type.
 _EXPECTED: Mapping[str, str] = {
-    "string_type": "must be a text in quotes",
-    "string_unicode": "must be a text of valid UTF-8",
+    "string_type": "must be a string in quotes",
+    "string_unicode": "must be a string of valid UTF-8",
     "bool_type": "must be true or false",
     "int_type": "must be a whole number",
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
-    "list_type": 'must be a list of texts, as in ["…", "…"]',
-    "too_short": "must not be empty; leave the setting out for its default",
+    "list_type": 'must be a list of strings, as in ["…", "…"]',
+    "too_short": "must not be empty; leave it out for the default",
     "dict_type": "must be a section with an entry for each name",
-    "model_type": "must be a section of its own, with settings below its heading",
+    "model_type": "must be a section with settings of its own",
 }
 
 
@@ -47,13 +49,10 @@ def _line_of_refused(item: Mapping[str, Any], document: Document) -> tuple[int, 
     return _line(path, document), f"{_where(path, document)}: {dotted(path)}: {_what(path, item)}"
 
 
-def unknown_names(document: Document, inputs: ConfigInputs, plugin_paths: tuple[str, ...]) -> list[str]:
-    """One line for each source and vendor of a valid document that nobody knows.
-
-    Folders with parsers may hold sources that are not known yet: `check_source_names` is for when they are.
-    """
+def unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
+    """One line for each source and vendor of a valid document that nobody knows."""
     checks: tuple[tuple[KeyPath, str, Iterable[str] | None], ...] = (
-        (("sources",), "no such source", None if plugin_paths else inputs.known_sources),
+        (("sources",), "no such source", inputs.known_sources),
         (("expect", "devices"), "no such vendor", inputs.known_vendors),
     )
     lines = []
@@ -107,6 +106,8 @@ def _where(path: KeyPath, document: Document) -> str:
 
 def _what(path: KeyPath, item: Mapping[str, Any]) -> str:
     kind = item["type"]
+    if kind == "dict_type" and path == COUNTS:
+        return f"{_COUNTS_FORM}, not {shown(item['input'])}"
     special: Mapping[str, Callable[[KeyPath, Mapping[str, Any]], str]] = {
         "extra_forbidden": _unknown_setting,
         "literal_error": _not_a_word,
@@ -116,7 +117,7 @@ def _what(path: KeyPath, item: Mapping[str, Any]) -> str:
     }
     if kind in special:
         return special[kind](path, item)
-    text = "the text " if isinstance(item["input"], str) else ""
+    text = "the string " if isinstance(item["input"], str) else ""
     return f"{_EXPECTED.get(kind, item['msg'])}, not {text}{shown(item['input'])}"
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -26,6 +27,15 @@ else:
     import tomli as tomllib
 
 _LARGEST_FILE_BYTES = 1 << 20
+# What the TOML reader says, and what to do about it where its words do not tell.
+_REMEDIES: Mapping[str, str] = MappingProxyType(
+    {
+        "Cannot overwrite a value": "this setting is given twice; keep one",
+        "Cannot declare": "this section is given twice; put its settings under one heading",
+        "Invalid value": "this is not a value; strings need quotes",
+        "Expected newline or end of document": "there is more after the value; strings need quotes",
+    }
+)
 _POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
 
 
@@ -51,7 +61,7 @@ def load_with_origins(inputs: ConfigInputs) -> Loaded:
         settings = ConfigFile.model_validate(document.data).to_settings()
     except ValidationError as error:
         raise ConfigError(*problems, *explained(error, document)) from None
-    problems += unknown_names(document, inputs, settings.plugin_paths)
+    problems += unknown_names(document, inputs)
     if problems:
         raise ConfigError(*problems)
     return Loaded(settings, document.file, {dotted(path): origin for path, origin in document.origins.items()})
@@ -122,7 +132,9 @@ def _syntax_error(path: str, message: str) -> str:
     position = _POSITION.search(message)
     if position is None:
         return f"{path}: is not valid TOML: {message}"
-    return f"{path}: line {position[1]}: is not valid TOML at column {position[2]}: {message[: position.start()]}"
+    said = message[: position.start()]
+    why = next((remedy for words, remedy in _REMEDIES.items() if said.startswith(words)), said)
+    return f"{path}: line {position[1]}: is not valid TOML at column {position[2]}: {why}"
 
 
 def _printable(path: str) -> str:

@@ -18,8 +18,7 @@ class ConfigError(CommandError):
     """The configuration cannot be used; `lines` say where, what and what to do, one line for each error."""
 
     def __init__(self, *lines: str) -> None:
-        super().__init__("\n".join(lines), exits.CONFIGURATION)
-        self.lines = lines
+        super().__init__(*lines, status=exits.CONFIGURATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class ConfigInputs:
     """All that settings come from; a later field beats an earlier one: the file, the environment, the flags.
 
     `path` is what `--config` named. `overrides` maps dotted paths such as `log.level` to what their flags said.
-    `known_sources` None means that any well-formed name may be a source.
+    `known_sources` None means that any well-formed name may be a source, as long as the parsers are not loaded yet.
     """
 
     path: str | None = None

@@ -1,4 +1,4 @@
-"""File, environment and flags put together into one document that remembers where each value came from."""
+"""Puts file, environment and flags together into one document that remembers where each value came from."""
 
 from __future__ import annotations
 
@@ -123,8 +123,10 @@ def _items(text: str) -> list[str]:
 
 
 def _counts(text: str) -> dict[str, int | str] | str:
-    """The counts by name; a name that is there twice has no count that could be taken."""
+    """The counts by name; a name without a count, or one that is there twice, leaves nothing that could be taken."""
     pairs = [item.partition("=") for item in _items(text)]
+    if not all(equals for _, equals, _ in pairs):
+        return text
     counts = {name.strip(): _whole(count.strip()) for name, _, count in pairs}
     return counts if len(counts) == len(pairs) else text
 

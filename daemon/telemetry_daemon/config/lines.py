@@ -1,4 +1,4 @@
-"""Finds the line of a TOML text on which a setting stands; a search, since the TOML reader tells none."""
+"""Finds the line of a TOML text on which a setting is; a search, because the TOML reader does not report lines."""
 
 from __future__ import annotations
 

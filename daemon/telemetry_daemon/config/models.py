@@ -37,13 +37,14 @@ class Section(BaseModel):
 
 
 class LogSection(Section):
-    """What is written to standard error, and how."""
+    """What is logged to standard error, and how."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least severe messages that are written."
+        default="info", description="Messages less severe than this are not written."
     )
     format: Literal["text", "json"] = Field(
-        default="text", description="`text` for people and the journal, `json` (one object a line) for log collectors."
+        default="text",
+        description="`text` for people and the journal, `json` (one object per line) for log collectors.",
     )
 
 
@@ -55,17 +56,17 @@ class WebSection(Section):
     ] = Field(
         default=[DEFAULT_ADDRESS],
         description=(
-            "Where to listen: one text or a list of them. `host:port`, `[IPv6 address]:port`, `:port` for every "
-            "interface, or `unix:/path`. The default is reached from this machine only; to let Prometheus in from "
-            "elsewhere, write `:19400` and set up `config_file` or a firewall."
+            "Where to listen: an address or a list of addresses. `host:port`, `[IPv6 address]:port`, `:port` for every "
+            "interface, or `unix:/path`. The default can be reached from this machine only; for a Prometheus elsewhere, "
+            "use `:19400`, and protect it with `config_file` or a firewall."
         ),
         examples=[[":19400"]],
     )
     config_file: OptionalPath = Field(
         default="",
         description=(
-            "A web configuration file as all exporters read it (exporter-toolkit): TLS, client certificates, passwords. "
-            "Empty: plain HTTP, open to all who reach the address."
+            "A web configuration file in the format of the Prometheus exporter-toolkit: TLS, client certificates, "
+            "passwords. Empty: plain HTTP, open to everybody who can reach the address."
         ),
         examples=["/etc/telemetry/web.yml"],
     )
@@ -75,37 +76,37 @@ class WebSection(Section):
 
 
 class SourceSection(Section):
-    """How one source is polled. NAME is the source's name as `telemetry doctor` lists it, for example `mthreads-gmi`."""
+    """How one source is polled. NAME is the source's name as listed by `telemetry doctor`, for example `mthreads-gmi`."""
 
     mode: Mode = Field(
         default="auto",
         description=(
-            "`auto`: used when it is found, looked for again every minute, and asked less often while a cheaper source "
-            "gives the same. `always`: asked at its full pace whatever other sources give. `inventory`: asked only at "
-            "the start and at the slow pace of inventories. `never`: not used."
+            "`auto`: polled if it is found, and less often while a cheaper source gives the same readings; a missing one "
+            "is looked for again at least once a minute. `always`: polled at its full rate, whatever other sources "
+            "give. `inventory`: polled at the start and then only as often as inventories are. `never`: not used."
         ),
     )
     path: OptionalPath = Field(
         default="",
         description=(
-            "The tool to run; for a source that reads files, the folder below which they lie, such as `/host` in a container "
-            "that has the host's /sys there. Empty: the tool is looked for where its vendor installs it, files below `/`."
+            "The tool to run. For a source that reads files: the folder that stands for `/`, such as `/host` in a container "
+            "that has the host's /sys at /host/sys. Empty: the tool is looked for where its vendor installs it."
         ),
         examples=["/opt/vendor/bin/tool"],
     )
     interval: float | None = Field(
-        default=None, ge=0.2, le=86_400, description="Seconds from one fast poll to the next.", examples=[30.0]
+        default=None, ge=0.2, le=86_400, description="Seconds between fast polls.", examples=[30.0]
     )
     deadline: float | None = Field(
         default=None, ge=0.1, le=300, description="Seconds after which a poll is given up.", examples=[5.0]
     )
     wake_suspended: bool = Field(
-        default=False, description="Poll also while every card of the vendor sleeps; this keeps the cards awake."
+        default=False, description="Poll even while all cards of the vendor are suspended; this keeps them awake."
     )
 
 
 class ParsersSection(Section):
-    """Parsers that are not part of the distribution."""
+    """Parsers that are not part of device telemetry."""
 
     paths: Annotated[list[AbsolutePath], AfterValidator(rules.all_different)] = Field(
         default=[],
@@ -123,7 +124,7 @@ class ExpectSection(Section):
         default={},
         description=(
             "How many devices of each vendor the node should have. Exported as `telemetry_devices_expected`, so that an "
-            "alert notices a device that was missing from the start."
+            "alert fires for a device that has been missing from the start."
         ),
         examples=[{"nvidia": 8}],
     )
@@ -133,25 +134,23 @@ class StateSection(Section):
     """Where files are kept."""
 
     directory: AbsolutePath = Field(
-        default=_DEFAULTS.state_directory, description="What must outlive a restart: the devices' identities."
+        default=_DEFAULTS.state_directory, description="Where the identities of devices are kept across restarts."
     )
     runtime_directory: AbsolutePath = Field(
         default=_DEFAULTS.runtime_directory,
-        description="What a restart of the machine may wipe: lock files and the socket that `telemetry snapshot` asks.",
+        description="Where lock files and the control socket are; a reboot may clear it.",
     )
 
 
 class TextfileSection(Section):
-    """The metrics as a file for the textfile collector of the Prometheus node exporter."""
+    """The metrics as a file, for the textfile collector of node_exporter."""
 
     path: Annotated[str, AfterValidator(rules.textfile_path)] = Field(
         default="",
-        description="The file that is replaced at every interval. Empty: none is written.",
+        description="The file to write; it is replaced at every interval. Empty: none is written.",
         examples=["/var/lib/prometheus/node-exporter/telemetry.prom"],
     )
-    interval: float = Field(
-        default=_DEFAULTS.textfile_interval, ge=1, le=86_400, description="Seconds from one writing to the next."
-    )
+    interval: float = Field(default=_DEFAULTS.textfile_interval, ge=1, le=86_400, description="Seconds between writes.")
 
 
 class ExportSection(Section):
@@ -161,13 +160,13 @@ class ExportSection(Section):
 
 
 class PrivacySection(Section):
-    """What of the cluster is shown to those who read the metrics."""
+    """What the metrics reveal about the cluster."""
 
     map_addresses: bool = Field(
         default=True,
         description=(
-            "Show the server of a rank by its place in the rank table (0, 1 …), which is the same on every node, in place "
-            "of its id there, which is often the address of a machine. `false` shows the id."
+            "Show the server of a rank by its position in the rank table (0, 1 …), which is the same on every node, instead "
+            "of by its id there, which is often the address of a machine. `false` shows the id."
         ),
     )
 
@@ -178,17 +177,17 @@ class ConfigFile(Section):
     rank_table: OptionalPath = Field(
         default="",
         description=(
-            "A job's rank table for Ascend devices (hccl.json, versions 1.0, 1.2 and 2.0): each device of this node in it "
-            "gets `accelerator_rank_info` with its rank. It is read again when it changes, and may come later than the "
-            "daemon. `telemetry config check` says what is in it. Empty: none."
+            "A job's rank table for Ascend devices (hccl.json, versions 1.0, 1.2 and 2.0). Each of this node's devices that "
+            "it lists gets `accelerator_rank_info` with its rank. The file may appear after the daemon has started, and is "
+            "read again when it changes. `telemetry config check` shows what is found in it. Empty: none."
         ),
         examples=["/user/serverid/devindex/config/hccl.json"],
     )
     rank_table_server: Annotated[str, AfterValidator(rules.one_line)] = Field(
         default="",
         description=(
-            "Which server of the rank table this node is: its `server_id` there (version 2.0: `net_instance_id`), or one of "
-            "its addresses in it. Empty: the one that has this node's host name or one of its addresses, or the only one."
+            "Which server of the rank table this node is: its `server_id` there (version 2.0: `net_instance_id`) or one of "
+            "its addresses. Empty: the server with this node's host name or one of its addresses, or the only server."
         ),
         examples=["10.20.11.7"],
     )

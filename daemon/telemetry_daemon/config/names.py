@@ -1,12 +1,9 @@
-"""Names that nobody knows, and what was probably meant by them."""
+"""Unknown names, and suggestions for what was meant."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-
-from telemetry_daemon.config.inputs import ConfigError
-from telemetry_daemon.settings import Settings
 
 _ENOUGH_ALIKE = 0.6
 _LISTED_AT_MOST = 20
@@ -29,11 +26,3 @@ def nearest_or_all(name: str, known: Iterable[str]) -> str:
     if len(names) > _LISTED_AT_MOST or not names:
         return meant(nearest(name, names))
     return meant(nearest(name, names)) or f"; known: {', '.join(names)}"
-
-
-def check_source_names(settings: Settings, known: Iterable[str]) -> None:
-    """Refuse settings of sources that no parser has; for after the loading of parsers from folders."""
-    names = tuple(known)
-    unknown = [name for name, _ in settings.sources if name not in names]
-    if unknown:
-        raise ConfigError(*(f"sources.{name}: no such source{nearest_or_all(name, names)}" for name in unknown))

@@ -1,4 +1,4 @@
-"""What single texts of the configuration must look like; each rule returns its text or says what is wrong with it."""
+"""Rules for single values of the configuration: each returns its value, or raises ValueError saying what is wrong."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def shown(value: object) -> str:
 
 
 def source_name(text: str) -> str:
-    """The name of a source: small letters, digits and single hyphens."""
+    """The name of a source: lower-case letters, digits and single hyphens."""
     if _SOURCE_NAME.match(text) is None:
-        raise ValueError("the name of a source consists of small letters, digits and hyphens, as in mthreads-gmi")
+        raise ValueError("the name of a source consists of lower-case letters, digits and hyphens, as in mthreads-gmi")
     return text
 
 
 def absolute_path(text: str) -> str:
     """An absolute path."""
     if not text.startswith("/"):
-        raise ValueError(f"must be an absolute path, one that starts with /, not {shown(text)}")
+        raise ValueError(f"must be an absolute path, starting with /, not {shown(text)}")
     if not text.isprintable():
         raise ValueError(f"must be a path without control characters, not {shown(text)}")
     return text
@@ -45,19 +45,19 @@ def absolute_path(text: str) -> str:
 def one_line(text: str) -> str:
     """A text without control characters."""
     if not text.isprintable():
-        raise ValueError(f"must be a text without control characters, not {shown(text)}")
+        raise ValueError(f"must be a string without control characters, not {shown(text)}")
     return text
 
 
 def absolute_path_or_none(text: str) -> str:
-    """An absolute path, or the empty text for none."""
+    """An absolute path, or the empty string for none."""
     return absolute_path(text) if text else text
 
 
 def textfile_path(text: str) -> str:
-    """An absolute path of a file that the textfile collector would read, or the empty text for none."""
+    """An absolute path of a file that the textfile collector would read, or the empty string for none."""
     if text and not text.endswith(".prom"):
-        raise ValueError(f"must end in .prom, since the collector reads no other files, not {shown(text)}")
+        raise ValueError(f"must end in .prom, because the collector ignores other files, not {shown(text)}")
     return absolute_path_or_none(text)
 
 
@@ -67,7 +67,7 @@ PATH_RULES = (absolute_path, absolute_path_or_none, textfile_path)
 def route(text: str) -> str:
     """The path under which the metrics are served, one that is not taken by another page."""
     if _ROUTE.match(text) is None:
-        raise ValueError(f"must start with / and consist of letters, digits and . _ ~ - / not {shown(text)}")
+        raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {shown(text)}")
     if text in RESERVED_ROUTES or text.startswith("/api/"):
         raise ValueError(f"{text} is taken by another page; choose a path such as /metrics")
     return text
@@ -91,7 +91,7 @@ def _check_host(host: str, text: str) -> None:
         try:
             ipaddress.ip_address(host)
         except ValueError:
-            raise ValueError(f"{shown(text)} has a wrong IP address") from None
+            raise ValueError(f"{shown(text)} has an invalid IP address") from None
     elif host and _HOST_NAME.match(host) is None:
         raise ValueError(f"{shown(text)} has a host that is neither a name nor an IP address")
 

@@ -15,10 +15,10 @@ from telemetry_daemon.settings import Settings
 _WIDTH = 110
 _EXAMPLE_SOURCE = "mthreads-gmi"
 _HEAD = """\
-## Configuration of the telemetry daemon; made by `telemetry config default`.
+## Configuration of the telemetry daemon, as printed by `telemetry config default`.
 ##
-## Every setting is here with its default. Lines with one # are settings: take the # away and change the value.
-## `telemetry config check` says what is wrong with a file; a reload of the service (SIGHUP) applies a changed one.
+## Every setting is listed with its default. To change one, remove the single # before it and edit the value.
+## `telemetry config check` says what is wrong with a file; reloading the service (SIGHUP) applies the changes.
 """
 
 
@@ -96,7 +96,7 @@ def reference_markdown() -> str:
 def _section_markdown(section: SectionRow) -> str:
     title, description = f"`[{dotted(section.path)}]`", section.description
     if not section.path:
-        title, description = "Above all sections", "TOML wants these before the first heading."
+        title, description = "Above all sections", "In TOML, these must stand before the first heading."
     lines = [f"### {title}", "", description, ""]
     lines += ["| setting | default | what it does |", "| --- | --- | --- |"]
     lines += [_row_markdown(row) for row in section.settings]

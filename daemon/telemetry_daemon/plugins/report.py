@@ -1,4 +1,4 @@
-"""How far a plugin's report is believed: what does not fit its own declaration is left out, and said."""
+"""Checks a plugin's report against the plugin's own declaration: what does not fit is left out and reported."""
 
 from __future__ import annotations
 

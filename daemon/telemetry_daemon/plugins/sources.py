@@ -87,7 +87,7 @@ def find(paths: Sequence[str], distributions: Callable[[], Iterable[Distribution
     ]
     for file in _module_files(paths, failures):
         target = f"{file}:{MODULE_PARSER}"
-        parsers.append(Candidate(str(file), str(file), target, f"mend or remove {file}"))
+        parsers.append(Candidate(str(file), str(file), target, f"fix or remove {file}"))
     return Found(tuple(parsers), readers, tuple(failures))
 
 
@@ -171,4 +171,4 @@ def _unsafe(file: Path) -> str | None:
     try:
         return stranger(file, (ROOT, os.geteuid()))
     except OSError as error:
-        return f"cannot be read ({error.strerror}): mend or remove {file}"
+        return f"cannot be read ({error.strerror}): fix or remove {file}"

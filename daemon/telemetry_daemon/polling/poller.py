@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,6 +15,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.log import ChangeLog
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.out_of_turn import OutOfTurn
 from telemetry_daemon.polling.releases import Releases
 from telemetry_daemon.polling.schedule import Need
 from telemetry_daemon.polling.source import Answer, Source
@@ -22,9 +24,11 @@ from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.model import Device, Failure, Poll, Report, State
+from telemetry_parsers.model import Failure, Poll, State
 
 log = logging.getLogger(__name__)
+
+_DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 class Poller:
@@ -37,7 +41,7 @@ class Poller:
         self._sources: dict[str, Source] = {}
         self._started: dict[tuple[str, str], float] = {}
         self._needs: dict[str, Need] = {}
-        self._listed: dict[tuple[str, str], tuple[Device, ...]] = {}
+        self._out_of_turn = OutOfTurn(store, clock)
         self._releases = Releases(clock.monotonic)
         self._changes = ChangeLog()
         self._scheduler = BackgroundScheduler(
@@ -89,7 +93,7 @@ class Poller:
         for poll in source.parser.polls:
             self._scheduler.remove_job(_job_id(name, poll.name))
             self._started.pop((name, poll.name), None)
-            self._listed.pop((name, poll.name), None)
+        self._out_of_turn.forget(source)
         source.close()
         self._scheduler.remove_executor(name, shutdown=False)
         self._store.remove_source(name)
@@ -135,8 +139,16 @@ class Poller:
             return dict(self._sources)
 
     def spread_again(self) -> None:
-        """Put all polls back on their beat, after the wall clock was set."""
+        """Put all polls back on their beat, after the wall clock was set; what has expired is asked at once.
+
+        A machine that was suspended sets it when it wakes up.
+        """
         respread(self._scheduler)
+        for name, source in self.sources().items():
+            for poll in source.parser.polls:
+                health = self._store.health_of((name, poll.name))
+                if health is not None and health.expires <= self._clock.monotonic():
+                    self._ask_now(name, poll)
 
     def stop(self) -> None:
         """End everything that runs; returns within about a second."""
@@ -157,8 +169,11 @@ class Poller:
         if source is None:
             return  # removed since the job was due
         key = (name, poll.name)
+        if not self._needs.get(name, Need()).needed:
+            # The cheaper source may have failed since: what this one said long ago must not stand in for it.
+            self._reconsider(source)
         health = self._store.health_of(key)
-        need = self._needs.get(source.name, Need())
+        need = self._needs.get(name, Need())
         interval = schedule.interval_now(poll, source.settings, health.state if health else None, need)
         now = self._clock.monotonic()
         if not self._is_due(key, interval, schedule.base_interval(poll, source.settings), now):
@@ -179,10 +194,8 @@ class Poller:
         self._log(source, poll, answer, events)
         if answer.verdict.state == "ok":
             self._reconsider(source)
-        if events or self._lists_others(source, poll, answer.report):
-            self._look_closer(source, poll)
-        if poll.lists_devices and answer.verdict.state == "ok":
-            self._wake_attached(source.parser.vendor)
+        for name, other in self._out_of_turn.after(source, poll, answer, events, self.sources().values()):
+            self._ask_now(name, other)
 
     def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
         """Whether a poll that is asked more rarely than its job comes is due at this beat."""
@@ -216,32 +229,6 @@ class Poller:
         with suppress(JobLookupError):  # the source was removed meanwhile
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
 
-    def _lists_others(self, source: Source, poll: Poll, report: Report | None) -> bool:
-        """Whether a list names other devices than before: what a bare number stands for must then be learnt anew."""
-        if report is None or not poll.lists_devices:
-            return False
-        now = tuple(Device(d.vendor, d.index, uuid=d.uuid, bus_id=d.bus_id) for d in report.devices)
-        before = self._listed.get((source.name, poll.name), now)
-        self._listed[source.name, poll.name] = now
-        return now != before
-
-    def _look_closer(self, source: Source, poll: Poll) -> None:
-        """Run the source's rarer polls now: its devices have changed. At the start each comes for the first time anyway."""
-        for other in source.parser.polls:
-            has_come = self._store.health_of((source.name, other.name)) is not None
-            if other.tier != "fast" and other.name != poll.name and has_come:
-                self._ask_now(source.name, other)
-
-    def _wake_attached(self, vendor: str) -> None:
-        """Run the polls of sources without a list of their own that had no device to ask for until now."""
-        for other in self.sources().values():
-            if other.parser.vendor != vendor or any(poll.lists_devices for poll in other.parser.polls):
-                continue
-            for poll in other.parser.polls:
-                health = self._store.health_of((other.name, poll.name))
-                if health is not None and health.state == "no_devices":
-                    self._ask_now(other.name, poll)
-
     def _log(self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent]) -> None:
         verdict = answer.verdict
         facts = {"source": source.name, "poll": poll.name, "state": verdict.state}
@@ -253,8 +240,10 @@ class Poller:
             log.log(level, "device %s", event.what, extra={"source": source.name, "id": event.id})
         problems = answer.report.problems if answer.report and verdict.state == "ok" else ()
         for problem in problems:
-            if self._changes.changed((source.name, poll.name, problem.where, problem.text), "told"):
-                log.warning("not understood", extra={**facts, "where": problem.where, "text": problem.text})
+            # Not by its numbers: a line that nobody understands may hold a reading that is another at each poll.
+            shape = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
+            if self._changes.changed((source.name, poll.name, shape), "told"):
+                log.warning("problem", extra={**facts, "where": problem.where, "text": problem.text})
 
     def _level(self, source: str, state: State) -> int:
         """How loud a change of state is: a tool that is not here is told once for all polls, one that is off never."""

@@ -13,6 +13,8 @@ from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
+# A source whose list may be out of date is asked out of turn, but not more often than a tool is by itself.
+LIST_AGAIN_SECONDS = 15.0
 _QUIET: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
 
 
@@ -65,7 +67,9 @@ def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
 
 
 def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
-    """The need after one more look; it changes at most every five minutes."""
-    if mode != "auto" or need.needed != covered or now - need.since < CHANGE_MODE_AFTER_SECONDS:
+    """The need after one more look: there at once where readings are lacking, and gone after five minutes at the least."""
+    if mode != "auto" or need.needed != covered:
+        return need
+    if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:
         return need
     return Need(not covered, now)

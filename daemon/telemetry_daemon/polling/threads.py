@@ -8,7 +8,7 @@ from contextlib import suppress
 from apscheduler.executors.pool import BasePoolExecutor
 
 
-class OneThread(BasePoolExecutor):
+class OneThread(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types
     """An executor with a single thread, started at once.
 
     A pool starts its thread with its first job. When a tool has used up the service's tasks (TasksMax=), that fails, and

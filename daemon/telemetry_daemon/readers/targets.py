@@ -33,7 +33,7 @@ def told(error: BaseException) -> str:
         words = ""
     line = " ".join(f"{type(error).__name__}: {words}".split())[:_LONGEST_TEXT]
     trace = error.__traceback__
-    if trace is None or isinstance(error, BrokenProtocolError | ImportError):
+    if trace is None or isinstance(error, BrokenProtocolError | ImportError | SyntaxError):
         return line
     while trace.tb_next is not None:
         trace = trace.tb_next

@@ -51,8 +51,7 @@ class Whereabouts:
         """Where the tool was looked for in vain, and what to do."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
-        where = " nor in ".join(("on PATH", *self.folders))
-        return f"{name} was not found {where}; install it, or set sources.{self.source}.path"
+        return f"{name} was not found on PATH{_or_in(self.folders)}; install it, or set sources.{self.source}.path"
 
     def _places(self, name: str) -> list[Path]:
         if self.configured:
@@ -65,6 +64,12 @@ class Whereabouts:
             *(found for folder in self.folders for found in _matching(folder)),
         ]
         return [Path(folder) / name for folder in folders if folder.startswith("/")]
+
+
+def _or_in(folders: tuple[str, ...]) -> str:
+    """` or in /a, /b or /c`; nothing without folders."""
+    *others, last = folders or ("",)
+    return f" or in {' or '.join(filter(None, (', '.join(others), last)))}" if last else ""
 
 
 def _matching(folder: str) -> list[str]:

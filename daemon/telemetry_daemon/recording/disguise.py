@@ -1,4 +1,4 @@
-"""Other values in the place of identities: of the same shape, the same one each time, and no way back."""
+"""Stand-ins for identities: of the same shape, always the same one for a value, and not reversible."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class Disguise:
     def _unlike_others(self, value: str, stand_in: Callable[[str, str, int], str]) -> str:
         for attempt in count():
             made = _replaced(value, stand_in, self._stream(value, attempt))
-            if attempt == _MOST_ATTEMPTS or (made not in self._taken and made != value):
+            # Nor may it look like another's identity: in uuids that are nearly all zeros there are but nine digits.
+            if attempt == _MOST_ATTEMPTS or (made not in self._taken and made not in self._stand_ins and made != value):
                 break
         self._taken.add(made)
         return made

@@ -17,6 +17,7 @@ from telemetry_parsers.codec.captures import CodecError, capture_from_plain, dec
 from telemetry_parsers.model import Capture, Failure, Poll
 
 _Key = tuple[str, str]
+_REMEDY = "give a file that `telemetry record` wrote"
 
 
 class RecordingError(ValueError):
@@ -31,14 +32,14 @@ def read_recording(path: Path) -> Iterator[Capture]:
                 if line.strip():
                     yield _capture(path, number, line)
     except OSError as error:
-        raise RecordingError(f"{path}: {error.strerror}; name a file that `telemetry record` wrote") from error
+        raise RecordingError(f"{path}: {error.strerror}; {_REMEDY}") from error
 
 
 def _capture(path: Path, number: int, line: bytes) -> Capture:
     try:
         return capture_from_plain(decode_line(line))
     except CodecError as error:
-        raise RecordingError(f"{path}: line {number} is not a recorded capture: {error}") from error
+        raise RecordingError(f"{path}: line {number} is not a recorded capture ({error}); {_REMEDY}") from error
 
 
 class Replay:
@@ -59,7 +60,7 @@ class Replay:
         """The recording in a file; RecordingError if it cannot be used."""
         captures = tuple(read_recording(path))
         if not captures:
-            raise RecordingError(f"{path}: there is no capture in it; name a file that `telemetry record` wrote")
+            raise RecordingError(f"{path}: there is no capture in it; {_REMEDY}")
         return cls(captures, clock)
 
     @property

@@ -1,4 +1,4 @@
-"""Where in a text identities stand: by what their key says, and by their look."""
+"""Finds identities in a text: by the key before them, and by their shape."""
 
 from __future__ import annotations
 

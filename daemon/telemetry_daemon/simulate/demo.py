@@ -47,7 +47,7 @@ def parse_demo(text: str) -> DemoNode:
 def _group(part: str) -> tuple[str, int]:
     match = _GROUP.match(part)
     if match is None:
-        raise _error(part, "it is no number of cards, x and a vendor")
+        raise _error(part, f"it is not a number of cards (1 to {MOST_CARDS}), x and a vendor")
     if match[2] not in VENDORS:
         raise _error(part, f"the vendors are {', '.join(VENDORS)}")
     return match[2], int(match[1])

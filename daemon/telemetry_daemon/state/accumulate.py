@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -23,22 +24,24 @@ OTHER_CODE = "other"
 
 @dataclass(slots=True)
 class _Integral:
-    """One counter: what it came to, whose readings it counts, and the last of them while they go on."""
+    """One counter: what it came to, up to when, and the last reading while they go on."""
 
-    source: str
     total: float = 0.0
-    last: tuple[float, float, float] | None = None
+    counted_until: float = -math.inf
+    last: MergedReading | None = None
 
-    def add(self, taken: float, interval: float, value: float) -> None:
-        """Count the trapezoid since the last reading, unless too much time lies between."""
-        if self.last is not None:
-            last_taken, last_interval, last_value = self.last
-            elapsed = taken - last_taken
-            if elapsed <= 0.0:
-                return
-            if elapsed <= LONGEST_GAP_INTERVALS * min(interval, last_interval):
-                self.total += elapsed * (value + last_value) / 2.0
-        self.last = (taken, interval, value)
+    def add(self, reading: MergedReading, value: float) -> None:
+        """Count the trapezoid since the last reading, unless that is another source's or too much time lies between."""
+        last, self.last = self.last, reading
+        if last is None or last.source != reading.source or isinstance(last.value, Absent):
+            return
+        if reading.taken <= last.taken:
+            self.last = last
+        elif reading.taken - last.taken <= LONGEST_GAP_INTERVALS * min(reading.interval, last.interval):
+            # What another source has told of a part of this time was counted then.
+            uncounted = max(0.0, reading.taken - max(last.taken, self.counted_until))
+            self.total += uncounted * (value + last.value) / 2.0
+            self.counted_until = reading.taken
 
 
 @dataclass(slots=True)
@@ -70,7 +73,9 @@ class Accumulator:
             inputs = _inputs(device)
             for counter, key in INTEGRALS:
                 reading = inputs.get(key)
-                if reading is not None and self._count(device.id, counter, reading):
+                if reading is not None and not isinstance(reading.value, Absent):
+                    integral = self._counters(device.id).integrals.setdefault(counter, _Integral())
+                    integral.add(reading, reading.value)
                     continued.add((device.id, counter))
         for device_id, counters in self._devices.items():
             for counter, integral in counters.integrals.items():
@@ -97,16 +102,6 @@ class Accumulator:
     def _counters(self, device_id: str) -> _Counters:
         return self._devices.setdefault(device_id, _Counters())
 
-    def _count(self, device_id: str, counter: str, reading: MergedReading) -> bool:
-        """Add a reading to its integral; False when it is another source's or no number."""
-        if isinstance(reading.value, Absent):
-            return False
-        integral = self._counters(device_id).integrals.setdefault(counter, _Integral(reading.source))
-        if integral.source != reading.source:
-            return False
-        integral.add(reading.taken, reading.interval, reading.value)
-        return True
-
     def _readings(self, device: MergedDevice) -> Iterator[MergedReading]:
         counters = self._devices.get(device.id)
         if counters is None:
@@ -114,9 +109,7 @@ class Accumulator:
         inputs = _inputs(device)
         for counter, key in INTEGRALS:
             reading, integral = inputs.get(key), counters.integrals.get(counter)
-            if reading is None or integral is None or isinstance(reading.value, Absent):
-                continue
-            if reading.source == integral.source:
+            if reading is not None and integral is not None and not isinstance(reading.value, Absent):
                 yield MergedReading(counter, "", integral.total, SOURCE, reading.taken, reading.interval)
         for code, known in sorted(counters.events.items()):
             last = in_range(BY_KEY["event_last_timestamp_seconds"], known.last_wall_time)

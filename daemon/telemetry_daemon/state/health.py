@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_parsers.model import Capture, Health, Poll, Problem, Reason, Report, SourceReport, SourceStatus, State
+from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
 
 SHORTEST_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
@@ -23,8 +24,6 @@ _WORST_FIRST: tuple[State, ...] = (
     "no_devices",
     "ok",
 )
-_UP: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "released"})
-_UNKNOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +93,6 @@ def overrun(health: Health) -> Health:
     return replace(health, overruns=health.overruns + 1)
 
 
-def is_up(health: Health, now: float) -> bool:
-    """Whether the last attempt succeeded and is fresh."""
-    return health.state in _UP and now < health.expires
-
-
 def status(
     source: str,
     vendor: str,
@@ -110,11 +104,11 @@ def status(
     now: float,
 ) -> SourceStatus:
     """A source's state over its polls that were attempted, which must be one at least."""
-    deciding = [health for health in healths if health.lists_devices or health.tier == "fast"] or list(healths)
+    deciding = [health for health in healths if health.lists_devices or health.tier == "fast"] or healths
     worst = min(deciding, key=lambda health: _WORST_FIRST.index(health.state))
-    up = None if worst.state in _UNKNOWN else all(is_up(health, now) for health in deciding)
+    up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
     known = [report.report for report in sorted(reports, key=lambda item: item.poll)]
-    facts: Mapping[str, str] = {key: value for report in known for key, value in report.facts}
+    problems = (problem for report in known for problem in report.problems)
     return SourceStatus(
         source=source,
         vendor=vendor,
@@ -122,14 +116,17 @@ def status(
         reason=worst.reason,
         detail=worst.detail,
         up=up,
-        version=facts.get("tool_version"),
-        problems=_told_once(
-            (*_failure_problem(worst), *(p for report in known for p in report.problems), *merge_problems)
-        ),
+        version=_version(known),
+        problems=_told_once((*_failure_problem(worst), *problems, *merge_problems)),
         unknown_fields=tuple(sorted({field for report in known for field in report.unknown_fields})),
         polls=tuple(healths),
         cpu_seconds=cpu_seconds,
     )
+
+
+def _version(reports: Iterable[Report]) -> str | None:
+    """The tool's version, as the last of the reports that tell it does."""
+    return {key: value for report in reports for key, value in report.facts}.get("tool_version")
 
 
 def _told_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -32,6 +32,8 @@ from telemetry_parsers.model import (
 )
 
 FIRST_INVENTORY_SECONDS = 15.0
+# Two clocks are never read at the very same moment.
+SHORTEST_SLEEP_SECONDS = 1.0
 Key = tuple[str, str]
 
 
@@ -62,6 +64,7 @@ class _Known:
     own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
     ranks: NodeRanks = field(default_factory=NodeRanks)
+    slept: float = 0.0
 
 
 class Store:
@@ -80,7 +83,7 @@ class Store:
         self._hostname = hostname
         self._clock = clock
         self._lock = threading.RLock()
-        self._known = _Known(MergeState(identities=identities))
+        self._known = _Known(MergeState(identities=identities), slept=clock.slept())
         self._accumulator = accumulator
         self._merged: Merged | None = None
         self._snapshot: Snapshot | None = None
@@ -126,6 +129,7 @@ class Store:
         """Take in one attempt; returns what became of devices by it. A source that was removed is not heard any more."""
         key = (source, poll.name)
         with self._lock:
+            self._notice_sleep()
             known = self._known
             if source not in known.sources:
                 return ()
@@ -155,6 +159,7 @@ class Store:
     def snapshot(self) -> Snapshot:
         """The node as it is known now; the same object until something changes or expires."""
         with self._lock:
+            self._notice_sleep()
             now = self._clock.monotonic()
             if self._snapshot is not None and now < self._snapshot.valid_until:
                 return self._snapshot
@@ -189,6 +194,7 @@ class Store:
     def health_of(self, key: Key) -> Health | None:
         """The health of one poll, None before its first attempt."""
         with self._lock:
+            self._notice_sleep()
             return self._known.healths.get(key)
 
     def identities(self) -> tuple[Identity, ...]:
@@ -225,6 +231,17 @@ class Store:
             expires=health.expiry(capture.monotonic_time, interval, capture.seconds),
             report=report,
         )
+
+    def _notice_sleep(self) -> None:
+        """After the machine was suspended, nothing that was read before is fresh: the clock of their age stood still."""
+        known, slept = self._known, self._clock.slept()
+        if slept - known.slept < SHORTEST_SLEEP_SECONDS:
+            return
+        known.slept = slept
+        known.reports.clear()
+        now = self._clock.monotonic()
+        known.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in known.healths.items()}
+        self._merged = self._snapshot = None
 
     def _pending_vendors(self, now: float) -> frozenset[str]:
         if now >= self._known.awaited_until:

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from telemetry_daemon.web.listeners import BACKLOG, Listener
-from telemetry_daemon.web.seldom import SeldomLogger
+from telemetry_daemon.web.seldom_logger import SeldomLogger
 
 CLIENTS_IN_A_ROUND = 16  # each costs those already connected about a tenth of a millisecond
 PAUSE_AFTER_FAILURE_SECONDS = 0.1

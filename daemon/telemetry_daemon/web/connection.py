@@ -15,7 +15,7 @@ from telemetry_daemon.web.conversation import ClientLeft, Conversation, Refusal,
 from telemetry_daemon.web.crowd import Crowd, Standing
 from telemetry_daemon.web.gate import Gate
 from telemetry_daemon.web.messages import Handler, Request, Response
-from telemetry_daemon.web.seldom import SeldomLogger
+from telemetry_daemon.web.seldom_logger import SeldomLogger
 
 READ_BYTES = 16384
 WRITE_BYTES = 65536
@@ -57,17 +57,20 @@ class Connection(asyncio.BufferedProtocol):
     """A client from accept to end of file; `Standing` names its states."""
 
     __slots__ = (
-        *(
-            "_answer_made",
-            "_channel",
-            "_client_finished",
-            "_conversation",
-            "_deadline",
-            "_entrance",
-            "_head_begun",
-            "_house",
-        ),
-        *("_is_last_answer", "_lingered_bytes", "_standing", "_to_send", "_transport", "_write_blocked"),
+        "_answer_made",
+        "_channel",
+        "_client_finished",
+        "_conversation",
+        "_deadline",
+        "_entrance",
+        "_head_begun",
+        "_house",
+        "_is_last_answer",
+        "_lingered_bytes",
+        "_standing",
+        "_to_send",
+        "_transport",
+        "_write_blocked",
     )
     _transport: asyncio.Transport
     _conversation: Conversation  # from the first byte on, as the channel

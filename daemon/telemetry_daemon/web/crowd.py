@@ -1,4 +1,4 @@
-"""Who is connected: how many of each standing, and who has to go when there are too many."""
+"""The open connections: how many there are in each phase, and which one is closed when there are too many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in serving that an operator can mend: one line that names the thing and the remedy."""
+"""Errors in serving that an operator can fix: one line that names the thing and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listen addresses: their text to bound, listening sockets."""
+"""Listen addresses: from their text to bound, listening sockets."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _EXAMPLES = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
 
 _REMEDIES = {
-    errno.EADDRINUSE: "it is taken; stop the process that has it (ss -ltnp shows which) or choose another address",
-    errno.EADDRNOTAVAIL: "this machine has no such address; take one that `ip address` shows, or :PORT for all",
+    errno.EADDRINUSE: "already in use; stop the process that uses it (`ss -ltnp` shows which) or choose another address",
+    errno.EADDRNOTAVAIL: "this machine has no such address; use one that `ip address` shows, or :PORT for all",
     errno.EACCES: "permission denied; choose a port above 1023 or a folder that the service user may write",
     errno.EPERM: "permission denied; choose a port above 1023 or a folder that the service user may write",
-    errno.EAFNOSUPPORT: "this machine has no IPv6; write an IPv4 address",
+    errno.EAFNOSUPPORT: "this machine has no IPv6; give an IPv4 address",
     errno.ENOENT: "the folder does not exist; create it first",
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
 }
@@ -70,7 +70,7 @@ class Listener:
 def parse_address(text: str) -> TcpAddress | UnixAddress:
     """The address that a text means; a WebError says what is wrong with it."""
     if text.startswith("vsock:"):
-        raise WebError(f"{text}: vsock addresses are not served; {_EXAMPLES}")
+        raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
     if text.startswith(UNIX_PREFIX):
         return _unix_address(text)
     found = _HOST_AND_PORT.fullmatch(text)
@@ -139,7 +139,9 @@ def _remove_stale_socket(text: str, path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise WebError(f"cannot listen on {text}: a file that is no socket is there; remove it or choose another path")
+        raise WebError(
+            f"cannot listen on {text}: a file that is not a socket is there; remove it or choose another path"
+        )
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -165,7 +167,9 @@ def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
-        raise ListenError(f"cannot listen on {text}: the name {address.host!r} has no address; write a number") from error
+        raise ListenError(
+            f"cannot listen on {text}: the name {address.host!r} cannot be resolved; check it, or give an IP address"
+        ) from error
     family, _, _, _, place = next((entry for entry in found if entry[0] == socket.AF_INET), found[0])
     return family, place
 

@@ -67,8 +67,7 @@ class Site:
         return route(request) if route else self._not_found()
 
     def _not_found(self) -> Response:
-        known = ", ".join(path for path in self._routes if path != PAGE_PATH)
-        return Response(404, (f"Not found. There are / and {known}.\n".encode(),), _TEXT, (_NO_SNIFFING,))
+        return Response(404, (f"Not found. Try one of {', '.join(self._routes)}.\n".encode(),), _TEXT, (_NO_SNIFFING,))
 
     def _readiness(self, request: Request) -> Response:  # noqa: ARG002 - a route takes the request
         ready, words = self._ready()

@@ -77,7 +77,7 @@ class Table:
 
     def table(self, key: str) -> Table:
         """A mapping within this one, empty if it is absent or null."""
-        node = self._typed_node(key, yaml.MappingNode, "a table of keys and values")
+        node = self._typed_node(key, yaml.MappingNode, "a mapping of keys to values")
         return Table(self.file, self._path_of(key)) if node is None else _table_of(self.file, self._path_of(key), node)
 
     def _path_of(self, key: str) -> str:
@@ -97,7 +97,7 @@ class Table:
         if node.tag == _NULL:
             return ""
         if not isinstance(node, yaml.ScalarNode) or node.tag not in _TEXT_LIKE:
-            raise self.error(key, "must be a text")
+            raise self.error(key, "must be a string")
         return str(node.value)
 
 
@@ -108,13 +108,13 @@ def read_table(file: str, content: bytes) -> Table:
     except yaml.MarkedYAMLError as error:
         # The error's own text quotes the file, which may hold a key or a hash: only the place is told on.
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise _error(file, line, "", "is not YAML; check quotes, colons and indentation there") from None
+        raise _error(file, line, "", "is not valid YAML; check quotes, colons and indentation there") from None
     except (yaml.YAMLError, RecursionError):
-        raise _error(file, 0, "", "is not YAML in UTF-8 text") from None
+        raise _error(file, 0, "", "is not valid YAML in UTF-8") from None
     if node is None or node.tag == _NULL:
         return Table(file)
     if not isinstance(node, yaml.MappingNode):
-        raise _error(file, node.start_mark.line + 1, "", "must be a table of keys and values")
+        raise _error(file, node.start_mark.line + 1, "", "must be a mapping of keys to values")
     return _table_of(file, "", node)
 
 
@@ -124,7 +124,7 @@ def _table_of(file: str, path: str, node: yaml.MappingNode) -> Table:
     for key_node, value in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in _TEXT_LIKE:
-            raise _error(file, line, path, "has a key that is no text; write plain names")
+            raise _error(file, line, path, "has a key that is not a string; write plain names")
         name = str(key_node.value)
         if name in seen:
             raise _error(file, line, f"{path}.{name}" if path else name, "is given twice; keep one")

@@ -115,7 +115,7 @@ def read_small_file(file: str, what: str) -> bytes:
         reason = error.strerror or str(error)
         raise WebConfigError(f"{file}: cannot read {what}: {reason}; check path and permissions") from error
     if not ordinary or len(content) > LARGEST_FILE_BYTES:
-        raise WebConfigError(f"{file}: cannot read {what}: it is no ordinary file of at most 1 MiB; check the path")
+        raise WebConfigError(f"{file}: cannot read {what}: it is not a regular file of at most 1 MiB; check the path")
     return content
 
 
@@ -137,15 +137,28 @@ def _tls(table: Table, folder: Path) -> TlsConfig | None:
     # The format's rule: other keys alone do not switch TLS on.
     if not any(table.text(key) for key in _TLS_SWITCHES):
         return None
-    certificate, private_key = _pem(table, "cert", folder), _pem(table, "key", folder)
-    if certificate is None:
-        raise table.error("cert_file", "is missing; give the server's certificate, or drop tls_server_config")
-    if private_key is None:
-        raise table.error("key_file", "is missing; give the key of the certificate")
+    certificate, private_key = _certificate_and_key(table, folder)
     return TlsConfig(
-        *(certificate, private_key, client_ca, client_certificate, sans, min_version, max_version, ciphers, curve),
+        certificate=certificate,
+        private_key=private_key,
+        client_ca=client_ca,
+        client_certificate=client_certificate,
+        client_allowed_sans=sans,
+        min_version=min_version,
+        max_version=max_version,
+        ciphers=ciphers,
+        curve=curve,
         prefers_server_ciphers=prefers_server_ciphers is not False,
     )
+
+
+def _certificate_and_key(table: Table, folder: Path) -> tuple[Pem, Pem]:
+    certificate, private_key = _pem(table, "cert", folder), _pem(table, "key", folder)
+    if certificate is None:
+        raise table.error("cert_file", "is missing; give the server's certificate, or remove tls_server_config")
+    if private_key is None:
+        raise table.error("key_file", "is missing; give the key of the certificate")
+    return certificate, private_key
 
 
 def _pem(table: Table, name: str, folder: Path) -> Pem | None:
@@ -161,7 +174,7 @@ def _pem(table: Table, name: str, folder: Path) -> Pem | None:
 def _client_certificate(table: Table) -> ClientCertificate:
     word = table.text("client_auth_type")
     if word in REFUSED_CLIENT_AUTH_TYPES:
-        reason = "is not served: OpenSSL cannot ask for a certificate and leave it unverified, and it protects nothing"
+        reason = "is not supported: OpenSSL cannot ask for a certificate without verifying it, and an unverified one protects nothing"
         raise table.error("client_auth_type", f"{word} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
     if word and word not in CLIENT_AUTH_TYPES:
         raise table.error("client_auth_type", f"must be one of {', '.join(CLIENT_AUTH_TYPES)}")
@@ -177,7 +190,7 @@ def _allowed_sans(table: Table, client_certificate: ClientCertificate) -> tuple[
     if not table.has("client_allowed_sans"):
         return ()
     if not sans or not all(sans):
-        raise table.error("client_allowed_sans", "names nobody; list the allowed names or drop the key")
+        raise table.error("client_allowed_sans", "is empty; list the allowed names or remove the key")
     if client_certificate is not ClientCertificate.REQUIRED:
         raise table.error("client_allowed_sans", "needs client_auth_type RequireAndVerifyClientCert; set it")
     return sans
@@ -194,7 +207,7 @@ def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
     if suites and not ciphers:
         lowest = "TLS13"
     if lowest > highest:
-        raise table.error("max_version", f"{highest} is below the lowest version wanted, {lowest}; raise it")
+        raise table.error("max_version", f"{highest} is below min_version {lowest}; raise it")
     return ciphers, lowest, highest
 
 
@@ -215,8 +228,8 @@ def _curve(table: Table) -> str:
     if len(chosen) == 1:
         return CURVES[wanted[0]]
     if chosen and chosen != set(CURVES):
-        reason = f"some of {', '.join(CURVES)} cannot be chosen, since Python's ssl sets one curve or leaves all"
-        raise table.error("curve_preferences", f"{reason}; name one, or drop the key")
+        reason = f"a subset of {', '.join(CURVES)} cannot be selected, because Python's ssl module can set one curve or leave all enabled"
+        raise table.error("curve_preferences", f"{reason}; name one, or remove the key")
     return ""
 
 
@@ -242,9 +255,9 @@ def _headers(table: Table) -> tuple[tuple[str, str], ...]:
 def _users(table: Table) -> tuple[tuple[str, str], ...]:
     for name in table.names:
         if ":" in name:
-            raise table.error(name, "basic authentication cannot carry a user name with a colon; rename the user")
+            raise table.error(name, "a user name cannot contain a colon in basic authentication; rename the user")
         if not _BCRYPT_HASH.fullmatch(table.text(name)):
-            raise table.error(name, "is no bcrypt hash; make one with: htpasswd -nBC 10 '' | tr -d ':\\n'")
+            raise table.error(name, "is not a bcrypt hash; make one with: htpasswd -nBC 10 '' | tr -d ':\\n'")
     return tuple((name, table.text(name)) for name in table.names)
 
 
@@ -253,7 +266,7 @@ def _rate_limit(table: Table) -> tuple[float, int]:
     burst = table.whole_number("burst")
     interval = _duration(table, "interval")
     if interval and not burst:
-        raise table.error("burst", "must be at least 1 when an interval is set, else every request is refused")
+        raise table.error("burst", "must be at least 1 if an interval is set, otherwise every request is refused")
     return interval, burst
 
 

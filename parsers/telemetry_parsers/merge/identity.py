@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_parsers.merge.joining import Group, canonical_uuid
+from telemetry_parsers.merge.devices import canonical_uuid
+from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.seats import seat_of
 from telemetry_parsers.model import Device, Identity
 

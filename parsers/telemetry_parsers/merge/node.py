@@ -6,10 +6,11 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from telemetry_parsers.merge import identity, joining, memory, precedence, presence
+from telemetry_parsers.merge import identity, joining, numbering, precedence, presence
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.precedence import Offered, ReadingKey
 from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.merge.sightings import sightings
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import (
     Absent,
@@ -51,29 +52,24 @@ def merge(
     """One picture of the node from every report that has not expired at `now` (monotonic)."""
     by_report = {(o.report.source, o.report.poll): o for o in reports if o.report.expires > now}
     fresh = tuple(known.report for known in by_report.values())
-    recalled = memory.recall(joining.sightings(fresh), state.learnt)
+    recalled = numbering.recall(sightings(fresh), fresh, state.learnt)
     joined = joining.join(recalled.sightings)
     named, nameless = identity.name(joined.groups, state.identities, pending_vendors)
     listing_sources = {report.source for report in fresh if report.lists_devices}.difference(recalled.strangers)
     there = presence.update(state.identities, named, listing_sources, wall)
     counters = dict(state.counters)
-    live, derived_problems = _live_devices(named, by_report, counters)
+    live, underivable = _live_devices(named, by_report, counters, pending_vendors)
     remembered = {known.id for known in there.identities}
     return Merged(
-        devices=tuple(sorted((*live, *(_lost_device(gone) for gone in there.lost)), key=_display_order)),
+        devices=tuple(sorted((*live, *map(_lost_device, there.lost)), key=_display_order)),
         host=_host_readings(by_report.values()),
         state=MergeState(
             identities=there.identities,
-            learnt={**state.learnt, **memory.learn(joined.groups)},
+            learnt={**recalled.learnt, **numbering.learn(joined.groups)},
             counters={pin: source for pin, source in counters.items() if pin[0] in remembered},
         ),
         valid_until=min((report.expires for report in fresh), default=math.inf),
-        problems=(
-            *recalled.problems,
-            *joined.problems,
-            *derived_problems,
-            *(_nameless_problem(group) for group in nameless),
-        ),
+        problems=(*recalled.problems, *joined.problems, *underivable, *map(_nameless_problem, nameless)),
         events=there.events,
         positions=_positions(fresh, named),
     )
@@ -83,12 +79,13 @@ def _live_devices(
     named: tuple[Named, ...],
     by_report: Mapping[tuple[str, str], Offered],
     counters: dict[tuple[str, str, str], str],
+    pending_vendors: Collection[str],
 ) -> tuple[list[MergedDevice], list[tuple[str, Problem]]]:
     chosen: dict[str, dict[ReadingKey, MergedReading]] = {}
     problems: list[tuple[str, Problem]] = []
     absences = precedence.Absences()
     for item in named:
-        values = precedence.choose(item, by_report, counters)
+        values = precedence.choose(item, by_report, counters, pending_vendors)
         problem = _derive_memory_ratio(values)
         if problem is not None:
             problems.append((problem[0], Problem(f"{item.identity.vendor} {item.identity.device}", problem[1])))

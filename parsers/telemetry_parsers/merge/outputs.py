@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_parsers.merge.joining import canonical_uuid, combine, repeats_an_index
+from telemetry_parsers.merge.devices import canonical_uuid, combine, repeats_an_index
 from telemetry_parsers.merge.seats import Seating, seat_of
 from telemetry_parsers.model import Absent, Device, Event, Process, Reading, Report
 

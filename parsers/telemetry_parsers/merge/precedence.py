@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers.merge.identity import Named
-from telemetry_parsers.merge.joining import FORM_RANK
+from telemetry_parsers.merge.sightings import FORM_RANK
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, MergedReading, Metric, SourceReport
 
@@ -79,8 +79,13 @@ def choose(
     named: Named,
     by_report: Mapping[tuple[str, str], Offered],
     counters: MutableMapping[tuple[str, str, str], str],
+    pending_vendors: Collection[str] = (),
 ) -> dict[ReadingKey, MergedReading]:
-    """The one reading of each metric and label of a device; `counters` pins each counter to its first source."""
+    """The one reading of each metric and label of a device; `counters` pins each counter to its source.
+
+    It is chosen once the vendor's sources have all been asked: the first to answer need not be the best.
+    """
+    may_pin = named.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Offer] = {}
     for report, position in _parts(named):
         for offer in by_report[(report.source, report.poll)].offers.get(position, ()):
@@ -88,12 +93,21 @@ def choose(
             known = best.get(key)
             if known is not None and known[1] <= rank:
                 continue
-            if pinned and counters.setdefault((named.identity.id, *key), report.source) != report.source:
+            if pinned and not _is_its_source(counters, (named.identity.id, *key), report.source, may_pin=may_pin):
                 continue
             if key[0] == _POWER and _is_other_power(report, position, named):
                 continue
             best[key] = offer
     return {key: reading for key, (_, _, reading, _) in best.items()}
+
+
+def _is_its_source(
+    counters: MutableMapping[tuple[str, str, str], str], counter: tuple[str, str, str], source: str, *, may_pin: bool
+) -> bool:
+    """Whether a counter is this source's, whose it becomes if it may be pinned and has none."""
+    if may_pin:
+        return counters.setdefault(counter, source) == source
+    return counters.get(counter) == source
 
 
 class Absences:

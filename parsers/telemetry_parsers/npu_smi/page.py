@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from telemetry_parsers.merge.joining import combine
+from telemetry_parsers.merge.devices import combine
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report, Value
 from telemetry_parsers.npu_smi.words import MOST_DEVICES, TOOL, VENDOR

@@ -46,7 +46,10 @@ def save(path: Path, identities: Iterable[Identity]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut may leave an empty file under the name
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

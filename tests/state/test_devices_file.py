@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from telemetry_daemon.state import file as state_file
+from telemetry_daemon.state import devices_file
 from telemetry_parsers.model import Identity
 
 CARD = Identity(
@@ -18,22 +18,22 @@ CARD = Identity(
 
 def test_round_trip(tmp_path):
     """What is saved is loaded, in a folder that is made when needed."""
-    path = state_file.path_in(str(tmp_path / "state"))
-    state_file.save(path, [CARD])
-    assert state_file.load(path) == (CARD,)
+    path = devices_file.path_in(str(tmp_path / "state"))
+    devices_file.save(path, [CARD])
+    assert devices_file.load(path) == (CARD,)
     assert [entry.name for entry in path.parent.iterdir()] == ["devices.json"]
 
 
 def test_simulated_devices_are_not_remembered(tmp_path):
     """A demonstration leaves no trace."""
-    path = state_file.path_in(str(tmp_path))
-    state_file.save(path, [Identity("s", "amd", "0", "Y", simulated=True)])
-    assert state_file.load(path) == ()
+    path = devices_file.path_in(str(tmp_path))
+    devices_file.save(path, [Identity("s", "amd", "0", "Y", simulated=True)])
+    assert devices_file.load(path) == ()
 
 
 def test_no_file_is_no_fault(tmp_path, caplog):
     """The first start says nothing."""
-    assert state_file.load(state_file.path_in(str(tmp_path))) == ()
+    assert devices_file.load(devices_file.path_in(str(tmp_path))) == ()
     assert caplog.records == []
 
 
@@ -50,7 +50,7 @@ def test_no_file_is_no_fault(tmp_path, caplog):
 )
 def test_an_unusable_file_is_told_and_not_believed(tmp_path, caplog, content):
     """Garbage, another schema or missing keys: a warning that names the file, and nothing remembered."""
-    path = state_file.path_in(str(tmp_path))
+    path = devices_file.path_in(str(tmp_path))
     path.write_bytes(content)
-    assert state_file.load(path) == ()
+    assert devices_file.load(path) == ()
     assert [(record.levelno, record.path) for record in caplog.records] == [(logging.WARNING, str(path))]

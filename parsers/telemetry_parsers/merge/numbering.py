@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_parsers.merge.joining import Group, Sighting, canonical_uuid, combine
-from telemetry_parsers.model import Device, Problem
+from telemetry_parsers.merge.devices import canonical_uuid, combine
+from telemetry_parsers.merge.joining import Group
+from telemetry_parsers.merge.sightings import Sighting
+from telemetry_parsers.model import Device, Problem, SourceReport
 
-Learnt = Mapping[tuple[str, str], Mapping[int, Device]]
+# The vendor, and what the numbers are counted in.
+_Space = tuple[str, str]
+Learnt = Mapping[_Space, Mapping[int, Device]]
+# By source and space.
+_Listed = dict[tuple[str, _Space], set[int | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The sightings that can be told, and the sources whose numbers say nothing any more."""
+    """The sightings that can be told, the sources whose numbers say nothing any more, and what is still known."""
 
     sightings: tuple[Sighting, ...]
     strangers: tuple[str, ...]
+    learnt: Learnt
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
@@ -27,13 +34,15 @@ class Recalled:
         return tuple((source, Problem("list of devices", text)) for source in self.strangers)
 
 
-def recall(found: Sequence[Sighting], learnt: Learnt) -> Recalled:
+def recall(found: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> Recalled:
     """The sightings with the addresses and uuids that were learnt for their numbers.
 
     Some tools number the cards anew when one is lost. So a number says something only while the list has the same ones
     as when it was learnt; a list that has others is not used: it would make new devices of old ones, or mix them up.
+    From then on the numbers say nothing, until they are learnt anew: one card lost and another back makes the same ones.
     """
     listed = _listed(found)
+    learnt = {**learnt, **_forgotten(listed, fresh, learnt)}
     told: list[Sighting] = []
     strangers: dict[str, None] = {}
     for sighting in found:
@@ -45,13 +54,13 @@ def recall(found: Sequence[Sighting], learnt: Learnt) -> Recalled:
             strangers[sighting.source] = None
         else:
             told.append(replace(sighting, device=combine(sighting.device, known.get(index, sighting.device))))
-    return Recalled(tuple(told), tuple(strangers))
+    return Recalled(tuple(told), tuple(strangers), learnt)
 
 
-def learn(groups: Iterable[Group]) -> dict[tuple[str, str], dict[int, Device]]:
+def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
     """What each number stands for, of the lists in which all devices have an address or a uuid."""
-    pairs: dict[tuple[str, str], dict[int, Device]] = {}
-    unclear: set[tuple[str, str]] = set()
+    pairs: dict[_Space, dict[int, Device]] = {}
+    unclear: set[_Space] = set()
     for group in groups:
         known = Device(group.vendor, bus_id=group.device.bus_id, uuid=group.device.uuid)
         for sighting in group.sightings:
@@ -63,15 +72,31 @@ def learn(groups: Iterable[Group]) -> dict[tuple[str, str], dict[int, Device]]:
     return {space: known for space, known in pairs.items() if space not in unclear}
 
 
-def _listed(found: Iterable[Sighting]) -> dict[tuple[str, tuple[str, str]], set[int | None]]:
-    listed: dict[tuple[str, tuple[str, str]], set[int | None]] = {}
+def _forgotten(listed: _Listed, fresh: Iterable[SourceReport], learnt: Learnt) -> dict[_Space, dict[int, Device]]:
+    """The spaces whose numbers are others now than were learnt, or none at all, with nothing in them."""
+    others = {space for (_, space), numbers in listed.items() if space in learnt and numbers != learnt[space].keys()}
+    return {space: {} for space in (*others, *_emptied(fresh)) if space in learnt}
+
+
+def _emptied(fresh: Iterable[SourceReport]) -> Iterator[_Space]:
+    newest: dict[str, SourceReport] = {}
+    for report in sorted(fresh, key=lambda report: report.taken):
+        if report.lists_devices:
+            newest[report.source] = report
+    for report in newest.values():
+        if not report.report.devices:
+            yield report.vendor, report.report.index_space or report.source
+
+
+def _listed(found: Iterable[Sighting]) -> _Listed:
+    listed: _Listed = {}
     for sighting in found:
         if not sighting.attached and sighting.device.partition is None:
             listed.setdefault((sighting.source, _space(sighting)), set()).add(sighting.device.index)
     return listed
 
 
-def _space(sighting: Sighting) -> tuple[str, str]:
+def _space(sighting: Sighting) -> _Space:
     """Within what a number is one device's: the vendor's cards as one tool counts them."""
     return sighting.device.vendor, sighting.index_space or sighting.source
 

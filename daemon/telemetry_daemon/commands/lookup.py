@@ -1,0 +1,23 @@
+"""Names that a command was given, and the error for one that nobody has."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from telemetry_daemon.exits import CommandError
+from telemetry_parsers.contract import Parser
+
+
+def find_parser(name: str, known: Mapping[str, Parser]) -> Parser:
+    """The parser of that name. Raises CommandError."""
+    if name not in known:
+        raise unknown("source", name, known)
+    return known[name]
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
+    """The error for a name that is none of the known: it asks for the nearest one, or lists them all."""
+    near = difflib.get_close_matches(name, known := sorted(known), n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"the {kind}s are {', '.join(known)}"
+    return CommandError(f"unknown {kind} '{name}'; {hint}")

@@ -1,0 +1,79 @@
+"""Which polls are asked before their time, because an answer shows that what they told is out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.source import Answer, Source
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.times import Clock
+from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.model import Device, Poll, Report
+
+Asked = tuple[str, Poll]
+
+
+class OutOfTurn:
+    """Remembers what each list named last; a poll that never came is not asked, for its first turn is due anyway."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._listed: dict[tuple[str, str], tuple[Device, ...]] = {}
+
+    def after(
+        self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent], sources: Collection[Source]
+    ) -> Iterator[Asked]:
+        """The polls, of which source, to be asked at once after this answer."""
+        lists_others = poll.lists_devices and self._lists_others((source.name, poll.name), answer.report)
+        if lists_others or events:
+            yield from self._rarer(source, poll)
+            yield from self._other_lists(source, sources)
+        if poll.lists_devices and answer.verdict.state == "ok":
+            yield from self._without_a_device_until_now(source.parser.vendor, sources)
+
+    def forget(self, source: Source) -> None:
+        """Take the next lists of a source for its first ones."""
+        for poll in source.parser.polls:
+            self._listed.pop((source.name, poll.name), None)
+
+    def _lists_others(self, key: tuple[str, str], report: Report | None) -> bool:
+        """Whether a list names other devices than before: what a bare number stands for must then be learnt anew."""
+        if report is None:
+            return False
+        now = tuple(Device(d.vendor, d.index, uuid=d.uuid, bus_id=d.bus_id) for d in report.devices)
+        before = self._listed.get(key, now)
+        self._listed[key] = now
+        return now != before
+
+    def _rarer(self, source: Source, poll: Poll) -> Iterator[Asked]:
+        """The source's own polls of the slower tiers."""
+        for other in source.parser.polls:
+            if other.tier != "fast" and other.name != poll.name and self._store.health_of((source.name, other.name)):
+                yield source.name, other
+
+    def _other_lists(self, source: Source, sources: Collection[Source]) -> Iterator[Asked]:
+        """The lists of the vendor's other sources: an old one would keep a lost card, with its old readings."""
+        now = self._clock.monotonic()
+        for other in _of_vendor(source.parser.vendor, sources):
+            for poll in other.parser.polls:
+                health = self._store.health_of((other.name, poll.name))
+                if other is source or not poll.lists_devices or health is None:
+                    continue
+                if now - health.attempted_monotonic >= schedule.LIST_AGAIN_SECONDS:
+                    yield other.name, poll
+
+    def _without_a_device_until_now(self, vendor: str, sources: Collection[Source]) -> Iterator[Asked]:
+        """The polls of sources without a list of their own that had no device to ask for."""
+        for other in _of_vendor(vendor, sources):
+            if any(poll.lists_devices for poll in other.parser.polls):
+                continue
+            for poll in other.parser.polls:
+                health = self._store.health_of((other.name, poll.name))
+                if health is not None and health.state == "no_devices":
+                    yield other.name, poll
+
+
+def _of_vendor(vendor: str, sources: Collection[Source]) -> Iterator[Source]:
+    return (source for source in sources if source.parser.vendor == vendor)

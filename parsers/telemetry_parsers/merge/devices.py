@@ -1,0 +1,49 @@
+"""Two tellings of a device: whether their names are names, and what both know together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from telemetry_parsers.model import Device
+
+_PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
+
+
+def canonical_uuid(text: str | None) -> str | None:
+    """A uuid in the form in which sources can be compared, None for a placeholder."""
+    if text is None:
+        return None
+    bare = text.strip().lower().removeprefix("gpu-").removeprefix("0x")
+    if set(bare) <= _PLACEHOLDER_CHARACTERS or len(bare) < 4:
+        return None
+    return bare
+
+
+def combine(first: Device, second: Device) -> Device:
+    """The first device with what only the second knows filled in."""
+    facts = first.facts
+    if second.facts:
+        facts = tuple(sorted({**dict(second.facts), **dict(first.facts)}.items()))
+    bus_id = first.bus_id
+    if bus_id is None or (second.bus_id is not None and second.bus_id.endswith(bus_id)):
+        bus_id = second.bus_id or bus_id
+    return Device(
+        vendor=first.vendor,
+        index=second.index if first.index is None else first.index,
+        model=first.model or second.model,
+        uuid=first.uuid or second.uuid,
+        bus_id=bus_id,
+        partition=second.partition if first.partition is None else first.partition,
+        parent=first.parent,
+        serial=first.serial or second.serial,
+        driver=first.driver or second.driver,
+        up=first.up or second.up,
+        simulated=first.simulated or second.simulated,
+        facts=facts,
+    )
+
+
+def repeats_an_index(devices: Sequence[Device]) -> bool:
+    """Whether one number stands for several devices, as for a card and its partitions; else the number is enough."""
+    told = [device.index for device in devices if device.index is not None]
+    return len(set(told)) < len(told)

@@ -1,0 +1,77 @@
+"""The control socket: every line gets an answer or an end, and the next one is served all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.control import ControlServer, RefusedError, ask, path_in
+from telemetry_parsers.model import Plain
+
+
+def with_server(folder: Path, client: Callable[[Path], Plain]) -> Plain:
+    """What a client gets from a server whose one verb gives the request back."""
+
+    async def serve() -> Plain:
+        server = ControlServer(path_in(str(folder)), {"echo": lambda request: {"got": dict(request)}})
+        await server.start()
+        try:
+            return await asyncio.to_thread(client, path_in(str(folder)))
+        finally:
+            await server.close()
+
+    return asyncio.run(serve())
+
+
+def said(path: Path, line: bytes) -> bytes:
+    """All that comes back for a line; nothing from a server that hangs up in the middle of it."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(30)
+        connection.connect(str(path))
+        try:
+            connection.sendall(line)
+            connection.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        except ConnectionError:
+            return b""
+
+
+def test_a_verb_is_answered(tmp_path: Path) -> None:
+    assert with_server(tmp_path, lambda path: ask(path, "echo", id="x")) == {"got": {"verb": "echo", "id": "x"}}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"verb": "sing"}', b'{"verb": ["echo"]}', b'{"verb": {"echo": 1}}', b'{"verb": null}', b"{}", b"[]", b'"echo"'],
+)
+def test_what_is_no_verb_is_refused_by_naming_those_that_are(tmp_path: Path, line: bytes) -> None:
+    answer = json.loads(with_server(tmp_path, lambda path: said(path, line + b"\n")))
+    assert answer == {"error": "unknown request; the verbs are echo"}
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"\n", b"echo\n", b"\xff\xfe\n", b'{"verb"', b"[" * 60_000 + b"\n", b"x" * 200_000]
+)
+def test_after_rubbish_the_next_one_is_served(tmp_path: Path, line: bytes) -> None:
+    def client(path: Path) -> Plain:
+        said_back = said(path, line)
+        assert not said_back or "error" in json.loads(said_back)
+        return ask(path, "echo")
+
+    assert with_server(tmp_path, client) == {"got": {"verb": "echo"}}
+
+
+def test_only_the_owner_may_use_the_socket_and_it_is_gone_at_the_end(tmp_path: Path) -> None:
+    assert stat.S_IMODE(with_server(tmp_path, lambda path: path.stat().st_mode)) == 0o600
+    assert not path_in(str(tmp_path)).exists()
+
+
+def test_a_refusal_says_why(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="the verbs are echo"):
+        with_server(tmp_path, lambda path: ask(path, "sing"))

@@ -1,0 +1,98 @@
+"""The command on terminals and streams of every kind: colours, encodings, closed descriptors, a reader that goes away."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import COMMAND, Daemon, clean_environment
+from mthreads_kit import TABLE
+
+PARSE = (*COMMAND, "parse", "mthreads-gmi", "-", "--format", "table")
+
+
+def shell(line: str, *arguments: str, environment: dict[str, str] | None = None) -> tuple[int, bytes, str]:
+    """Status, output and errors of a command under a redirection of the shell's: `$@` stands for the command."""
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *arguments],
+        input=TABLE.encode(),
+        capture_output=True,
+        env=clean_environment(environment or {}),
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def on_a_terminal(columns: int, environment: dict[str, str]) -> str:
+    """What a terminal of that width gets."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    done = subprocess.run(
+        PARSE, input=TABLE.encode(), stdout=theirs, stderr=subprocess.PIPE, env=clean_environment(environment or {})
+    )
+    os.close(theirs)
+    found = b""
+    try:
+        while chunk := os.read(ours, 1 << 16):
+            found += chunk
+    except OSError:  # what Linux answers at the end
+        pass
+    os.close(ours)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return found.decode()
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_colours(environment: dict[str, str], coloured: bool) -> None:  # a column of the table
+    """On a terminal, unless it cannot or the user does not want them (https://no-color.org)."""
+    assert ("\x1b[" in on_a_terminal(80, {"TERM": "xterm", **environment})) is coloured
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_pipe_gets_utf_8_whatever_the_locale_says(encoding: str) -> None:
+    status, out, error = shell('"$@"', *PARSE, environment={"PYTHONIOENCODING": encoding})
+    assert (status, "MTT S80" in out.decode("utf-8"), "°C" in out.decode("utf-8"), error) == (0, True, True, "")
+
+
+def test_a_terminal_that_knows_ascii_only_is_written_to_all_the_same() -> None:
+    assert "58 ?C" in on_a_terminal(80, {"TERM": "xterm", "PYTHONIOENCODING": "ascii"})
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "named"),
+    [
+        ('"$@" >&-', 74, "standard output: Bad file descriptor"),
+        ('"$@" >/dev/full', 74, "standard output: No space left on device"),
+        ('"$@" <&-', 64, "cannot read '-': Bad file descriptor"),
+        ('"$@" 2>&- | head -c 1 >/dev/null', 0, ""),
+        ('"$@" <&- 2>&-', 64, ""),
+    ],
+)
+def test_a_closed_or_full_stream_is_told_in_one_line(line: str, status: int, named: str) -> None:
+    code, _, error = shell(line, *PARSE)
+    assert (code, named in error, len(error.splitlines()) <= 1) == (status, True, True)
+
+
+def test_the_log_goes_into_no_file_that_got_the_number_of_a_closed_stream(tmp_path) -> None:
+    """The daemon is started with every standard stream closed, and none of its own files is found at 0, 1 or 2."""
+    with Daemon(tmp_path, "", ["--demo", "1xnvidia"]) as daemon:
+        closed = subprocess.Popen(
+            ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *COMMAND, "serve", "--demo", "1xamd",
+             "--web.listen-address", f"unix:{tmp_path}/web.sock", "--config", str(daemon.config_path)],
+            env=clean_environment({"TELEMETRY_STATE_RUNTIME_DIRECTORY": str(tmp_path / "other")}),
+        )  # fmt: skip
+        try:
+            daemon.until((tmp_path / "web.sock").exists)
+            assert {str(Path(f"/proc/{closed.pid}/fd/{number}").readlink()) for number in (0, 1, 2)} == {os.devnull}
+        finally:
+            closed.terminate()
+            assert closed.wait(10) == 0

@@ -1,0 +1,89 @@
+"""The file for node_exporter's collector: whole, of now, or not there."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.textfile_job import TextfileJob
+from telemetry_parsers.model import MergedDevice, Snapshot
+
+CARD = MergedDevice("acme", 0, "ACME-1", "0", "A1")
+
+
+class Bench:
+    """A job whose snapshot has as many cards as one says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "telemetry.prom"
+        self.cards = (CARD,)
+        self.job = TextfileJob(str(self.path), lambda: Snapshot("node", 1e9, 0.0, 9.0, devices=self.cards), {})
+
+    def ups(self) -> int:
+        return self.path.read_text().count("\naccelerator_up{")
+
+
+def test_the_file_is_replaced_whole_and_may_be_read_by_all(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.job.run()
+    assert bench.ups() == 1
+    bench.cards = ()
+    with bench.path.open() as before:
+        bench.job.run()
+        assert "accelerator_up{" in before.read(), "who reads the old one reads it to its end"
+    assert bench.ups() == 0
+    assert bench.path.stat().st_mode & 0o777 == 0o644
+    assert list(tmp_path.iterdir()) == [bench.path]
+
+
+def test_a_file_that_cannot_be_replaced_is_taken_away_and_said_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The collector would go on telling the numbers of the last time for as long as the disk is full."""
+    bench = Bench(tmp_path)
+    bench.job.run()
+    (tmp_path / f".{bench.path.name}.{os.getpid()}.tmp").mkdir()  # where the new one is to be written
+    for _ in range(3):
+        bench.job.run()
+    assert not bench.path.exists()
+    assert [record.message for record in caplog.records] == ["cannot write the textfile"]
+    (tmp_path / f".{bench.path.name}.{os.getpid()}.tmp").rmdir()
+    bench.job.run()
+    assert bench.ups() == 1
+
+
+def test_it_is_gone_at_the_end_and_does_not_come_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.job.run()
+    bench.job.end()
+    bench.job.run()
+    assert list(tmp_path.iterdir()) == []
+    bench.job.end()
+
+
+def test_the_end_does_not_wait_for_a_write_that_hangs(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang() -> Snapshot:
+        begun.set()
+        go_on.wait(30)
+        return Snapshot("node", 1e9, 0.0, 9.0)
+
+    job = TextfileJob(str(tmp_path / "telemetry.prom"), hang, {})
+    writer = threading.Thread(target=job.run)
+    writer.start()
+    assert begun.wait(30)
+    job.end()
+    assert writer.is_alive()
+    go_on.set()
+    writer.join(30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_done_where_no_file_is_wanted() -> None:
+    job = TextfileJob("", lambda: Snapshot("node", 1e9, 0.0, 9.0), {})
+    job.end()
+    assert not job.wanted
