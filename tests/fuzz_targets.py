@@ -24,7 +24,7 @@ from telemetry_daemon.config.file import load as load_config
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.text import default_toml
 from telemetry_daemon.recording.replay import RecordingError, read_recording
-from telemetry_daemon.state.file import load as load_state
+from telemetry_daemon.state.devices_file import load as load_state
 from telemetry_daemon.web.conversation import ClientLeft, Conversation, Refusal, plain
 from telemetry_daemon.web.errors import WebConfigError
 from telemetry_daemon.web.messages import Request

@@ -82,6 +82,7 @@ def _intel() -> str:
 _NO_CORE_READING = _capture("xpu-smi", "health").replace("| 3 ", "| 0 ")
 INTEL_ANSWERS: Mapping[str, str] = {
     "discovery -j": '{"device_list": [{"device_id": 0, "pci_bdf_address": "0000:03:00.0"}]}\n',
+    "discovery -d 0 -j": '{"device_id": 0, "device_stepping": "B4", "pci_bdf_address": "0000:03:00.0"}\n',
     "config -d 0": _NO_CORE_READING,
     "health -l": _NO_CORE_READING,
     "ps": "PID       Command             DeviceID       SHR            MEM\n",

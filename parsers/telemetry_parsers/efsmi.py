@@ -34,7 +34,7 @@ _COLUMNS: Mapping[str, Column] = MappingProxyType(
         "boot fw ver": column(look.WORD, fact("firmware")),
         "bus-id": column(look.BUS, identity("bus_id")),
         "ecc": column(look.WORD, _ECC),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+        "temp": column(look.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
         "dpm": QUIET,
         "lpm": QUIET,
         "pwr(usage/cap)": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
@@ -53,7 +53,7 @@ _BOX = Box(
     lists_processes=False,
 )
 _MONITOR = Monitor(
-    mark="*",
+    marks=("*",),
     index="dev",
     columns=MappingProxyType(
         {
@@ -97,6 +97,7 @@ _LIST = CardList(
             ("device mem info", "used size"): _one("memory_used_bytes"),
             ("device mem info", "mem usage"): _one("memory_used_bytes"),
             ("device mem info", "free size"): _one("memory_free_bytes"),
+            ("device mem info", "mem ecc"): (_ECC,),
             ("temperature info", "gcu temp"): _one("temperature_celsius", "core"),
             ("device usage info", "gcu usage"): _one("utilization_ratio"),
             ("ecc mode", "current"): (_ECC,),

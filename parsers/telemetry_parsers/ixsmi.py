@@ -1,4 +1,4 @@
-"""Iluvatar's ixsmi: the table of dies, as headings and what stands below them."""
+"""Iluvatar's ixsmi: the table of dies, as headings and what stands below them, and the rows of `--query-gpu`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import Column, column
 from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.query import Query, is_query, read_query
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.boxed.targets import fact, identity, metric
 from telemetry_parsers.boxed.tool import Shape, Tool
@@ -47,23 +48,79 @@ _BOX = Box(
     ),
 )
 
+_CAP = metric("power_cap_watts")
+# Both generations' names. A number has a unit of its own or that of its heading; of temperatures there is but one.
+_QUERY = Query(
+    fields=MappingProxyType(
+        {
+            "index": identity("index"),
+            "name": identity("model"),
+            "gpu_name": identity("model"),
+            "uuid": identity("uuid"),
+            "gpu_uuid": identity("uuid"),
+            "serial": identity("serial"),
+            "gpu_serial": identity("serial"),
+            "pci.bus_id": identity("bus_id"),
+            "gpu_bus_id": identity("bus_id"),
+            "driver_version": identity("driver"),
+            "utilization.gpu": metric("utilization_ratio"),
+            "memory.total": metric("memory_total_bytes"),
+            "memory.used": metric("memory_used_bytes"),
+            "memory.free": metric("memory_free_bytes"),
+            "temperature.gpu": metric("temperature_celsius", "core", unit="C"),
+            "temperature.memory": metric("temperature_celsius", "memory", unit="C"),
+            "power.draw": metric("power_watts"),
+            "gpu.power.draw": metric("power_watts"),
+            "power.limit": _CAP,
+            "gpu.power.limit": _CAP,
+            "gpu.current.power.limit": _CAP,
+            "gpu.default.power.limit": metric("power_cap_default_watts"),
+            "fan.speed": metric("fan_ratio"),
+            "pstate": metric("performance_state"),
+            "clocks.current.sm": metric("clock_hertz", "sm"),
+            "clocks.current.memory": metric("clock_hertz", "memory"),
+            "clocks.max.sm": metric("clock_max_hertz", "sm"),
+            "clocks.max.memory": metric("clock_max_hertz", "memory"),
+            "pcie.link.gen.current": metric("pcie_link_generation"),
+            "pcie.link.gen.max": metric("pcie_link_generation_max"),
+            "pcie.link.width.current": metric("pcie_link_width"),
+            "pcie.link.width.max": metric("pcie_link_width_max"),
+        }
+    ),
+    # A board's power stands with each of its dies: their sum would be twice as much.
+    quiet=frozenset(
+        {
+            "timestamp", "count", "cuda_version", "utilization.memory", "board.power.draw",
+            "pci.domain", "pci.bus", "pci.device", "pci.device_id", "pci.sub_device_id",
+        }
+    ),
+)  # fmt: skip
 
-def _read(lines: Sequence[Line], page: Page) -> bool:
+
+def _read_table(lines: Sequence[Line], page: Page) -> bool:
     if not is_table(lines, _BOX):
         return False
     read_table(lines, _BOX, page)
     return True
 
 
+def _read_query(lines: Sequence[Line], page: Page) -> bool:
+    if not is_query(lines, _QUERY):
+        return False
+    read_query(lines, _QUERY, page)
+    return True
+
+
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(Shape(_read),),
+    shapes=(Shape(_read_table), Shape(_read_query)),
     silent="no output: check that the driver is loaded and that LD_LIBRARY_PATH has /usr/local/corex/lib64",
     errors=(
         ErrorText("libixml", "failed", "library_mismatch", "set LD_LIBRARY_PATH to /usr/local/corex/lib64"),
         ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("not a valid field", "wrong_request"),
     ),
 )
 
@@ -78,7 +135,9 @@ PARSER = SourceParser(
     vendor=VENDOR,
     gives=(
         "utilization_ratio", "memory_used_bytes", "memory_total_bytes", "power_watts", "power_cap_watts",
-        "temperature_celsius", "fan_ratio", "clock_hertz", "performance_state", "processes",
+        "temperature_celsius", "fan_ratio", "clock_hertz", "performance_state", "processes", "memory_free_bytes",
+        "power_cap_default_watts", "clock_max_hertz", "pcie_link_generation", "pcie_link_generation_max",
+        "pcie_link_width", "pcie_link_width_max",
     ),
     polls=(
         Poll(

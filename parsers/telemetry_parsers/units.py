@@ -75,8 +75,8 @@ SENTINELS = frozenset(
     }
 )
 
-_NUMBER = re.compile(r"([+-]?)([0-9]{1,24})(\.[0-9]{1,12})?\Z")
-_QUANTITY = re.compile(r"([+-]?[0-9]{1,24}(?:\.[0-9]{1,12})?)[ \t]{0,4}([A-Za-z°℃%]{0,4})\Z")
+_NUMBER = re.compile(r"([+-]?)([0-9]{1,24})(\.[0-9]{1,18})?\Z")
+_QUANTITY = re.compile(r"([+-]?[0-9]{1,24}(?:\.[0-9]{1,18})?)[ \t]{0,4}([A-Za-z°℃%]{0,4})\Z")
 _WRAPPED = re.compile(r"1[67](?:\.[0-9]{1,3})?[ \t]?E(?:i?B)\Z")
 _LONGEST = 64
 

@@ -53,7 +53,27 @@ def test_a_text_without_indentation_says_the_same() -> None:
     assert numbers(report_on(text_of("metric-text-indentation-lost"))) == numbers(report_on(TEXT))
 
 
-@pytest.mark.parametrize("prefix", ["3: ", "nid005113 out: ", "gpu7 | "])
+@pytest.mark.parametrize("case", ["metric-text", "static-text-mi300a", "metric-text-ecc-blocks"])
+def test_a_line_that_is_no_cards_in_the_middle_of_a_text_costs_nothing_and_is_told(case: str) -> None:
+    text = text_of(case)
+    whole = report_on(text)
+    lines = text.splitlines(keepends=True)
+    for at in range(1, len(lines)):
+        report = report_on("".join([*lines[:at], "WARNING: the moon is full\n", *lines[at:]]))
+        told = [problem for problem in report.problems if "moon" in problem.text or "list without" in problem.text]
+        assert told, at
+        assert numbers(report) == numbers(whole) or "list" in told[0].text, at
+
+
+def test_a_text_of_which_only_lists_kept_their_indentation_is_read_by_its_sections() -> None:
+    text = "GPU: 0\nBUS:\nBDF: 0000:43:00.0\nMAX_PCIE_WIDTH: 16\nPCIE_LEVELS:\n  0: (2.5 GT/s, 1)\nPCIE_INTERFACE_VERSION: Gen 4\n"
+    report = report_on(text)
+    assert [device.bus_id for device in report.devices] == ["0000:43:00.0"]
+    assert numbers(report) == {(0, "pcie_link_width_max", "", 16.0), (0, "pcie_link_generation_max", "", 4.0)}
+    assert (report.problems, report.unknown_fields) == ((), ())
+
+
+@pytest.mark.parametrize("prefix", ["3: ", "nid005113 out: ", "gpu7 | ", "> ", "# "])
 @pytest.mark.parametrize("case", ["metric-text", "metric-json-7", "monitor-6.1", "list-text", "metric-csv"])
 def test_a_launchers_word_before_each_line_changes_no_number(case: str, prefix: str) -> None:
     text = text_of(case)
@@ -84,6 +104,15 @@ def test_a_warning_beside_the_data_is_a_problem_and_costs_nothing() -> None:
     for text in (text_of("metric-json-7"), text_of("monitor-6.1"), TEXT):
         report = report_on(f"{warning}\n{text}")
         assert numbers(report) == numbers(report_on(text))
+        assert [warning in problem.text for problem in report.problems] == [True]
+
+
+def test_a_warning_in_the_middle_of_the_json_is_a_problem_and_costs_nothing() -> None:
+    warning = "WARNING: AMD GPU device(s) is/are in a low-power state."
+    whole = json.dumps(METRIC, indent=4).splitlines()
+    for place in range(1, len(whole)):
+        report = report_on("\n".join([*whole[:place], warning, *whole[place:]]))
+        assert numbers(report) == numbers(report_on(json.dumps(METRIC)))
         assert [warning in problem.text for problem in report.problems] == [True]
 
 
@@ -192,6 +221,8 @@ def test_other_kinds_of_device_are_left_out_quietly() -> None:
         ("PermissionError: Command requires elevation\n", "failed", "no_permission"),
         ("amdsmi_cli_exceptions.AmdSmiUnknownErrorException: 12 things failed\n", "failed", "exit_status"),
         ("bash: amd-smi: command not found\n", "failed", "exit_status"),
+        ("bash: /opt/rocm/bin/amd-smi: No such file or directory\n", "failed", "exit_status"),
+        ("| AMD-SMI 26.2.1  ROCm version: 7.2.2 | | BDF GPU-Name | Mem-Uti |\n", "wrong_request", None),
         ("GPU0 0000:0c:00.0\nACCESS TABLE:\n", "wrong_request", None),
         ('{"card0": {"GPU use (%)": "5"}}\n', "not_mine", None),
         ("{'gpu_data': [{'gpu': 0, 'power': {}}]}\n", "wrong_request", None),

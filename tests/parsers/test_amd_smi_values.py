@@ -131,9 +131,11 @@ def test_errors_are_told_by_block_or_in_all_but_never_twice() -> None:
         ({"ppt0": {"max_power_limit": quantity(750, "W"), "socket_power_limit": quantity(650, "W")}}, 650.0, 750.0),
         ({"ppt0": {"socket_power_limit": "650 W"}, "ppt1": {"socket_power_limit": "900 W"}}, 650.0, None),
         ({"max_power": 225, "current_power": 200}, 200.0, 225.0),
+        ({"max_power": "0 W", "min_power": "0 W", "socket_power": "0 W"}, Absent.NOT_REPORTED, Absent.NOT_REPORTED),
+        ({"ppt0": {"max_power_limit": "550 W", "socket_power_limit": "0 W"}}, Absent.NOT_REPORTED, 550.0),
     ],
 )
-def test_limits_of_all_versions(limit: dict[str, object], cap: float, highest: float | None) -> None:
+def test_limits_of_all_versions(limit: dict[str, object], cap: Value, highest: Value | None) -> None:
     report = report_of(limit=limit)
     assert (value(report, "power_cap_watts"), value(report, "power_cap_max_watts")) == (cap, highest)
     assert report.unknown_fields == ()
@@ -197,6 +199,7 @@ def test_the_level_is_one_word_of_the_catalogue(printed: str, word: str | None) 
         ("GFX_UTIL", "100 %", "utilization_ratio", "", 1.0),
         ("GFX_CLK", "2106 MHz", "clock_hertz", "graphics", 2106.0 * MHZ),
         ("MEM_CLOCK", "900 MHz", "clock_hertz", "memory", 900.0 * MHZ),
+        ("MEM_CLOCK", "65535 MHz", "clock_hertz", "memory", Absent.IMPLAUSIBLE),
         ("VCLOCK", "48 MHz", "clock_hertz", "video", 48.0 * MHZ),
         ("VRAM_USED", "283 MB", "memory_used_bytes", "", 283.0 * MIB),
         ("VRAM_FREE", "1.5 GB", "memory_free_bytes", "", 1.5 * GIB),
@@ -206,7 +209,11 @@ def test_the_level_is_one_word_of_the_catalogue(printed: str, word: str | None) 
         ("VRAM_USAGE", "N/A", "memory_used_bytes", "", Absent.NOT_REPORTED),
         ("VRAM_USED", "283", "memory_used_bytes", "", Absent.NOT_UNDERSTOOD),
         ("VRAM_USED", "16.0 EB", "memory_used_bytes", "", Absent.IMPLAUSIBLE),
-        ("PWR_CAP", "750 W", "power_cap_max_watts", "", 750.0),
+        ("PWR_CAP", "750 W", "power_cap_watts", "", 750.0),
+        ("PWR_CAP", "0 W", "power_cap_watts", "", Absent.NOT_REPORTED),
+        ("GFXCLK_PVIOL", "[0 %, 100 %, N/A, N/A]", "power_cap_watts", "", None),
+        ("GTT_USAGE", "12.5/ 62.7 GB", "memory_used_bytes", "", None),
+        ("GTT_TOTAL", "62000 MB", "memory_total_bytes", "", None),
         ("DOUBLE_ECC", "3", "ecc_uncorrected_total", "all", 3.0),
     ],
 )
@@ -235,6 +242,10 @@ def test_headings_that_nobody_knows_are_named_and_cost_only_their_cells() -> Non
         ("gpu,edge,mem", "0,40,44", "temperature_celsius", "memory", 44.0),
         ("gpu,power_usage,mem", "0,40,44", "memory_activity_ratio", "", 0.44),
         ("gpu,max_power,socket_power", "0,300,250", "power_cap_watts", "", 250.0),
+        ("gpu,max_power,socket_power", "0,300,250", "power_cap_max_watts", "", 300.0),
+        ("gpu,power_usage,max_power", "0,250,300", "power_cap_watts", "", 300.0),
+        ("gpu,ppt0_max_power_limit,ppt0_socket_power_limit", "0,750,640", "power_cap_watts", "", 640.0),
+        ("gpu,ppt0_socket_power_limit,ppt1_socket_power_limit", "0,640,1250", "power_cap_watts", "", 640.0),
         ("gpu,socket_power,throttle_status", "0,250,UNTHROTTLED", "power_watts", "", 250.0),
         ("gpu,gfx_0_clk,gfx_1_clk", "0,132,150", "clock_hertz", "graphics", 150.0 * MHZ),
         ("timestamp,gpu,socket_power", "1730000000,0,250", "power_watts", "", 250.0),

@@ -12,10 +12,13 @@ TABLES = (
     ("cnmon", "table-5.10-busy"),
     ("mx-smi", "table-2.2.9-busy"),
     ("mx-smi", "table-ht-2.3.1"),
+    ("mx-smi", "table-2.1.6"),
+    ("mx-smi", "table-2.2.12-slices"),
     ("ixsmi", "table-two-dies-busy"),
     ("efsmi", "table-1.7"),
     ("xpu-smi-kunlun", "table"),
     ("xpu-smi", "table-2.0"),
+    ("xpu-smi", "table-2.0-wrapped"),
 )
 
 
@@ -79,6 +82,29 @@ def test_a_tool_that_died_in_the_middle_of_its_table_has_failed():
     assert report_on("cnmon", text_of("cnmon", "table-cut-in-row"), status=-9).reason == "killed"
 
 
+@pytest.mark.parametrize(
+    ("source", "case", "keep"),
+    [
+        ("cnmon", "table-5.10-busy", "| 1 "),
+        ("mx-smi", "table-2.1.6", "| 1 "),
+        ("xpu-smi", "stats-tiles", "| Cache Errors"),
+    ],
+)
+def test_a_text_that_ends_inside_a_rule_is_known_to_lack_something(source: str, case: str, keep: str) -> None:
+    text = text_of(source, case)
+    rule = text.rindex("\n+", 0, text.index(keep))
+    found = report_on(source, text[: rule + 20])
+    assert found.outcome == "ok"
+    assert any("cut off" in problem.text or "ends inside" in problem.text for problem in found.problems)
+
+
+def test_the_table_of_mx_smi_must_have_as_many_cards_as_the_tool_counts() -> None:
+    text = text_of("mx-smi", "table-2.1.6")
+    assert report_on("mx-smi", text).problems == ()
+    text = text.replace("Attached GPUs                                     : 2", "Attached GPUs : 3")
+    assert "counts 3 cards and lists 2" in report_on("mx-smi", text).problems[0].text
+
+
 def test_a_lost_line_costs_its_own_readings_and_no_card():
     lines = text_of("cnmon", "table-5.10-busy").splitlines()
     found = report_on("cnmon", "\n".join([*lines[:8], lines[9], lines[10], *lines[11:]]) + "\n")
@@ -103,6 +129,13 @@ def test_of_a_dump_the_newest_row_of_each_device_counts():
     assert numbers(found) == {(0, "power_watts", ""): 16.5, (1, "power_watts", ""): 15.5}
 
 
+def test_of_a_dump_in_json_the_newest_object_of_each_device_counts() -> None:
+    row = '{{"timestamp":"08:16:01.123","device":{},"metrics":{{"power.draw":"{}"}}}}\n'
+    text = "".join(row.format(*each) for each in ((0, "14.5"), (1, "15.5"), (0, "16.5")))
+    expected = {(0, "power_watts", ""): 16.5, (1, "power_watts", ""): 15.5}
+    assert numbers(report_on("xpu-smi", text)) == expected
+
+
 def test_of_a_monitor_the_newest_row_of_each_card_counts():
     head = "*Dev Pwr\n*Idx W\n"
     banner = "Enflame System Management Interface\n"
@@ -114,6 +147,93 @@ def test_a_number_below_a_heading_of_another_unit_is_not_read():
     found = report_on("xpu-smi", "Timestamp, DeviceId, GPU Power (kW), GPU Memory Used (%)\n06:00:01.000, 0, 14.5, 3\n")
     assert numbers(found) == {}
     assert found.unknown_fields == ("GPU Power (kW)", "GPU Memory Used (%)")
+
+
+EFSMI = "Enflame System Management Interface\n"
+# What a number may look like that is in the text all the same: the source, a text of a case, what stands there instead, what must be read.
+STILL_READ = (
+    ("efsmi", "table-1.7", "71℃", "71 ", {(0, "temperature_celsius", "core"): 71.0, (0, "power_watts", ""): 612.0}),
+    (
+        "cnmon",
+        "table-5.10-busy",
+        "9216 MiB/ 42396 MiB",
+        "9216 MiB/ xxxxx MiB",
+        {(0, "memory_used_bytes", ""): 9216.0 * 2**20},
+    ),
+)
+
+
+@pytest.mark.parametrize(("source", "case", "old", "new", "expected"), STILL_READ, ids=[row[0] for row in STILL_READ])
+def test_what_stands_beside_a_damaged_or_renamed_text_is_read(
+    source: str, case: str, old: str, new: str, expected
+) -> None:
+    text = text_of(source, case)
+    assert old in text
+    assert expected.items() <= numbers(report_on(source, text.replace(old, new))).items()
+
+
+def test_the_older_list_of_efsmi_tells_error_correction_with_the_memory() -> None:
+    text = f"{EFSMI}DEV ID 0\n\tDevice Mem Info\n\t\tMem Usage : 1129 MiB\n\t\tMem Ecc : enable\n"
+    found = report_on("efsmi", text)
+    assert numbers(found) == {(0, "memory_used_bytes", ""): 1129.0 * 2**20, (0, "ecc_enabled", ""): 1.0}
+    assert found.unknown_fields == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Timestamp,DeviceId,utilization.gpu (%),power.draw (W)\n08:16:01.123,0,22.5,140.25\n08:16:02.123,0,23.5,141.25\n",
+        "Timestamp    DeviceId  utilization.gpu (%)  power.draw (W)\n08:16:02.123        0                 23.5          141.25\n",
+        "Timestamp DeviceId utilization.gpu (%) power.draw (W)\n2026/08/03 08:16:02.123 0 23.5 141.25\n",
+        "Timestamp,DeviceId,utilization.gpu,power.draw\n08:16:02.123,0,23.5,141.25\n08:16:03.123,0\n",
+    ],
+    ids=["csv", "aligned", "aligned with the date", "without units, torn"],
+)
+def test_a_dump_of_2_0_reads_the_same_however_it_was_printed(text: str) -> None:
+    found = report_on("xpu-smi", text)
+    assert numbers(found) == {(0, "utilization_ratio", ""): 0.235, (0, "power_watts", ""): 141.25}
+
+
+def test_a_number_below_a_field_of_another_unit_is_read_in_that_unit_or_not_at_all() -> None:
+    text = "index,power.draw (mW),memory.used (GiB),temperature.gpu (K),utilization.gpu\n0,141250,2,330,23.5 W\n"
+    found = report_on("xpu-smi", text)
+    assert numbers(found) == {(0, "power_watts", ""): 141.25, (0, "memory_used_bytes", ""): 2.0 * 2**30}
+    assert len(found.problems) == 2
+
+
+def test_of_several_engines_of_a_kind_the_busiest_is_told() -> None:
+    head = "Timestamp, DeviceId, Compute engine 0 (%), Compute engine 1 (%), Compute engine 2 (%), 3D Engine (%)\n"
+    found = report_on("xpu-smi", f"{head}06:00:01.000, 0, N/A, 71.5, 3, N/A\n")
+    assert numbers(found) == {(0, "engine_utilization_ratio", "compute"): 0.715}
+    assert found.unknown_fields == ()
+
+
+def test_what_xpu_smi_prints_where_it_does_not_know_is_no_complaint() -> None:
+    text = text_of("xpu-smi", "discovery").replace("PCIe Generation: 5 ", "PCIe Generation: -1")
+    text = text.replace("PCIe Max Link Width: 16", "PCIe Max Link Width: -1")
+    before, found = report_on("xpu-smi", text_of("xpu-smi", "discovery")), report_on("xpu-smi", text)
+    assert found.problems == before.problems
+    assert not {metric for _, metric, _ in numbers(found)} & {"pcie_link_generation_max", "pcie_link_width_max"}
+
+
+def test_a_range_without_an_upper_end_gives_no_highest_cap() -> None:
+    text = text_of("xpu-smi", "config").replace("Valid Range: 10 to 450", "Valid Range: 1 to 0   ")
+    assert "1 to 0" in text
+    assert (2, "power_cap_max_watts", "") not in numbers(report_on("xpu-smi", text))
+
+
+def test_words_below_a_model_are_part_of_it_only_where_the_tool_wraps_models() -> None:
+    lost = "| GPU is lost       |                      |                       |"
+    lines = text_of("cnmon", "table-5.10-busy").splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("| 0 "))
+    found = report_on("cnmon", "\n".join([*lines[: at + 1], lost, *lines[at + 2 :]]) + "\n")
+    assert found.devices[0].model == report_on("cnmon", text_of("cnmon", "table-5.10-busy")).devices[0].model
+    assert found.problems
+
+
+def test_an_option_that_mx_smi_does_not_know_is_a_wrong_request() -> None:
+    text = "PARSE ERROR: Argument: -q\n             Couldn't find match for argument\n\nBrief USAGE: \n   mx-smi  [-hjLrsvy]\n"
+    assert report_on("mx-smi", text, status=1).outcome == "wrong_request"
 
 
 def test_a_megabyte_of_rows_is_read_in_bounded_steps():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_parsers.text.echoes import arguments_of, runs
+from telemetry_parsers.text.echoes import arguments_of, runs, without_commands
 from telemetry_parsers.text.lines import lines
 
 
@@ -16,6 +16,14 @@ from telemetry_parsers.text.lines import lines
         ("> tool info", ("info",)),
         ("root@node:~# tool info", ("info",)),
         ("[root@node ~]$ tool info", ("info",)),
+        ("(env) [user work]$tool info", ("info",)),
+        ("$ docker exec -it job tool info -m", ("info", "-m")),
+        ("[root@node ~]# ssh other /opt/tool -g", ("-g",)),
+        ("root@node:~# for i in 0 1; do tool -i $i; done", ("-i", "$i;", "done")),
+        (
+            "Every 2.0s: tool info     node: Mon Mar  3 10:00:00 2025",
+            ("info", "node:", "Mon", "Mar", "3", "10:00:00", "2025"),
+        ),
         ("sudo tool info", ("info",)),
         ("timeout 5 tool info", ("info",)),
         ("tool", None),
@@ -37,6 +45,31 @@ def test_a_text_is_split_at_its_commands() -> None:
     found = runs(lines(text), "tool")
     told = [(run.value_of("-i"), [line.text for line in run.lines if line.text]) for run in found]
     assert told == [("", ["before"]), ("0", ["a", "b"]), ("1", []), ("2", ["c"])]
+
+
+@pytest.mark.parametrize(
+    "command", ["# lspci -n", "user@node:~$ lspci", "[root@node ~]# lspci", "(env) [user work]$ lspci"]
+)
+def test_what_other_tools_print_is_left_out(command: str) -> None:
+    found = runs(lines(f"tool info\na\n{command}\nforeign\n"), "tool")
+    assert [line.text for run in found for line in run.lines] == ["a"]
+
+
+@pytest.mark.parametrize("prompt", ["user@node:~$", "[root@node ~]#", "(env) [user work]$", "root@node:/home# "])
+def test_a_prompt_at_the_end_is_no_output(prompt: str) -> None:
+    (run,) = runs(lines(f"a\nb\n{prompt}\n"), "tool")
+    assert [line.text for line in run.lines] == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["a [b] c", "| x [y]# |", "50%", "#", "price in $", "key : value $"])
+def test_what_only_looks_like_a_prompt_is_output(text: str) -> None:
+    (run,) = runs(lines(f"{text}\n"), "tool")
+    assert [line.text for line in run.lines] == [text]
+
+
+def test_commands_can_be_left_out() -> None:
+    found = without_commands(lines("user@node:~# tool info\ncat file\n# a note\na\n\nb\n"), "tool")
+    assert [line.text for line in found] == ["a", "", "b"]
 
 
 def test_a_text_without_commands_is_one_run() -> None:

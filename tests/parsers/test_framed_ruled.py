@@ -83,3 +83,26 @@ def test_a_lost_line_leaves_its_values_out() -> None:
     rows = CARD.splitlines(keepends=True)
     (record,) = table(HEAD + rows[0] + rows[2]).records
     assert sorted(record.values) == ["id", "load", "name"]
+
+
+@pytest.mark.parametrize(
+    ("row", "kept"),
+    [
+        ("| 3    Big   | 7", {"id": "3", "name": "Big"}),
+        ("| 3    Big   |", {"id": "3", "name": "Big"}),
+        ("| 0  00:1.0  | 40  1", {"chip": "0", "bus": "00:1.0"}),
+    ],
+)
+def test_a_row_without_its_last_bar_may_be_torn_within_its_last_word(row: str, kept: dict[str, str]) -> None:
+    lost = next(line for line in CARD.split("\n") if line.startswith(row))
+    (record,) = table(HEAD + CARD.replace(lost, row)).records
+    others = {name: text for name, text in WHOLE.items() if name not in ("id", "name", "load")}
+    others = others if "Big" in row else {name: WHOLE[name] for name in ("id", "name", "load")}
+    assert {name: value.text for name, value in record.values.items()} == {**kept, **others}
+    assert [line.text for line in record.misfits] == [row]
+
+
+def test_the_values_below_a_torn_heading_are_not_read() -> None:
+    (record,) = table(HEAD.replace("| Temp  Heat |", "| Temp  H") + CARD).records
+    assert set(record.values) == {"id", "name", "load", "chip", "bus"}
+    assert len(record.misfits) == 1

@@ -93,6 +93,12 @@ def test_a_text_without_a_chip_and_without_a_reading_lists_none() -> None:
     assert report_on("vnic link status: UP\nvnic ipaddr: 192.0.2.1\n") == Report()
 
 
+@pytest.mark.parametrize("line", ["link status: {}", "net health status: {}"])
+def test_answers_of_several_chips_without_their_names_are_not_read(line: str) -> None:
+    report = report_on(f"{line.format('UP')}\n{line.format('DOWN')}\n{line.format('UP')}\n")
+    assert (report.devices, report.readings, len(report.problems)) == ((), (), 1)
+
+
 def test_another_tools_output_is_its_own() -> None:
     assert report_on("| npu-smi 23.0.1    Version: 23.0.1 |\n").outcome == "not_mine"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -165,6 +166,12 @@ def test_a_process_row_without_memory_counts() -> None:
     assert [process.memory_used_bytes for process in report.processes][-1] is None
 
 
+def test_a_process_row_with_tabs_for_blanks_reads_the_same() -> None:
+    rows = BUSY[BUSY.index("Processes:") :]
+    tabbed = "\n".join("\t".join(line.split(maxsplit=2)) for line in rows.splitlines())
+    assert report_on(BUSY.replace(rows, tabbed.replace("    ", "\t") + "\n")) == report_on(BUSY)
+
+
 def test_other_columns_in_the_process_table_are_named_and_nothing_is_counted() -> None:
     report = report_on(BUSY.replace("ID   PID     ", "ID   Type   PID"))
     assert report.unknown_fields == ("type",)
@@ -273,3 +280,42 @@ def test_what_is_known_is_no_refusal(case: str) -> None:
 def test_process_headings_without_end_are_no_process_table() -> None:
     report = report_on("Processes:\n" + "ID   PID\n" * 100)
     assert (report.outcome, report.reason, report.devices) == ("failed", "not_understood", ())
+
+
+@pytest.mark.parametrize("case", ["table-new-busy", "query-two-cards", "query-json", "names"])
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace(" ", "\u00a0"),
+        lambda text: text.replace("\n", "\x1b[0m\n"),
+        lambda text: "".join(f"node07: {line}\n" for line in text.splitlines()),
+        lambda text: "".join(f"[1,0]<stdout>:{line}\n" for line in text.splitlines()),
+    ],
+    ids=["byte-order-mark", "blanks-of-web-pages", "colours", "pdsh", "mpirun"],
+)
+def test_what_copying_and_launchers_add_changes_nothing(case: str, copied: Callable[[str], str]) -> None:
+    assert report_on(copied(text_of(case))) == report_on(text_of(case))
+
+
+NAMES = text_of("names")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GPU 0: NVIDIA A40 (UUID: GPU-0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0)\n",
+        "GPU 0: Iluvatar MR-V100 (UUID: GPU-0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0)\n",
+        NAMES[:30],
+        NAMES.splitlines()[0],
+    ],
+)
+def test_another_tools_list_of_names_or_a_cut_one_names_no_card(text: str) -> None:
+    assert report_on(text).devices == ()
+
+
+def test_of_a_list_of_names_that_is_cut_off_the_whole_lines_are_read() -> None:
+    report = report_on(NAMES[:-3])
+    assert [device.index for device in report.devices] == [0]
+    assert [problem.where for problem in report.problems] == ["line 2"]
+    assert report_on(NAMES[:-3], status=1).outcome == "failed"

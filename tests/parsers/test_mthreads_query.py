@@ -7,7 +7,7 @@ import json
 import pytest
 
 from captures_kit import own_case, parse_file, text_capture
-from telemetry_parsers.model import Absent, Output, Report
+from telemetry_parsers.model import Absent, Output, Report, Value
 from telemetry_parsers.mthreads_gmi.parser import PARSER, parse
 
 
@@ -133,3 +133,21 @@ def test_another_vendors_list_is_not_taken() -> None:
 def test_a_thousand_cards_are_none_of_this_tools() -> None:
     report = report_on("".join(f"GPU{number} 00000000:01:00.0\n" for number in range(1025)))
     assert (report.outcome, report.reason, report.devices) == ("failed", "not_understood", ())
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"Power Limit": "450.00W"}, 450.0),
+        ({"Power Limit": "450.00W", "Current Power Limit": "400.00W"}, 400.0),
+        ({"Current Power Limit": "400.00W", "Power Limit": "450.00W"}, 400.0),
+        ({"Power Limit": "450.00W", "Current Power Limit": "N/A"}, Absent.NOT_REPORTED),
+    ],
+)
+def test_the_plain_power_limit_is_the_cap_where_no_current_one_is_printed(
+    limits: dict[str, str], expected: Value
+) -> None:
+    document = {"Driver Version": "3.3.5", "Attached GPUs": "1", "GPU": [{"Index": "0", "Power Readings": limits}]}
+    report = report_on(json.dumps(document))
+    assert [item.value for item in report.readings if item.metric == "power_cap_watts"] == [expected]
+    assert report.unknown_fields == ()

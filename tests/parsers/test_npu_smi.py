@@ -153,6 +153,38 @@ def test_a_foreign_line_in_the_process_table_hides_the_counts_but_not_the_word_t
     assert values(report, "processes") == [Absent.NOT_UNDERSTOOD, 0.0]
 
 
+def test_a_power_column_in_another_unit_is_read_by_it() -> None:
+    assert values(report_on(SPARSE.replace("Power(W) ", "Power(mW)")), "power_watts") == pytest.approx([0.0914, 0.088])
+
+
+def told(report: Report) -> dict[tuple[int | None, str, str], Value]:
+    return {(report.devices[item.device or 0].index, item.metric, item.label): item.value for item in report.readings}
+
+
+@pytest.mark.parametrize("at", [3, 4, 6, 7, 15, 16])
+def test_a_line_that_is_cut_gives_no_other_number(at: int) -> None:
+    whole, lines = told(report_on(BUSY)), BUSY.split("\n")
+    for end in (3, 20, 45, 60, 66, 75, 80, 88):
+        found = report_on("\n".join([*lines[:at], lines[at][:end], *lines[at + 1 :]]))
+        wrong = {
+            key: value for key, value in told(found).items() if not isinstance(value, Absent) and whole[key] != value
+        }
+        assert (wrong, bool(found.problems)) == ({}, True), end
+
+
+@pytest.mark.parametrize("cell", ["NA", "17", "-"])
+def test_a_process_may_have_no_id_in_a_container(cell: str) -> None:
+    added = {"Process memory(MB)": " Process id in container |", "| 40211 ": f" {cell} |", "| 40212 ": f" {cell} |"}
+    lines = [line + next((more for word, more in added.items() if word in line), "") for line in BUSY.split("\n")]
+    report = report_on("\n".join(lines))
+    assert (values(report, "processes"), report.problems) == ([2.0, 0.0], ())
+
+
+def test_commands_of_other_tools_before_the_table_do_not_hide_it() -> None:
+    text = "root@node:~# npu-smi info\ncat /etc/hosts\n$ cat saved.out\n" + SPARSE
+    assert report_on(text).readings == report_on(SPARSE).readings
+
+
 @pytest.mark.parametrize(
     ("case", "space"),
     [("table-910a-busy", "ascend-physical"), ("table-a3-dies", "ascend-physical"), ("table-310-chips", "")],

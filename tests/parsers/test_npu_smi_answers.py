@@ -65,6 +65,103 @@ def test_the_cards_controller_lends_its_temperature_to_no_chip() -> None:
     assert values(report_on(first), "temperature_celsius", "core") == [46.0]
 
 
+CARD, CHIPS = "NPU ID : 3\n", "NPU ID : 3\nChip Count : 2\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "expected"),
+    [
+        ("the chips close their blocks", CARD + "\nHealth : OK\nChip ID : 0\n\nHealth : Alarm\nChip Name : MCU\n", ["OK"]),
+        ("without blank lines", CARD + "Health : OK\nChip ID : 0\nHealth : Alarm\nChip Name : MCU\n", ["OK"]),
+        ("the chips open their blocks", CARD + "\nChip ID : 0\nHealth : OK\n\nHealth : Alarm\nChip Name : MCU\n", ["OK"]),
+        ("the chip says nothing", CARD + "\nHealth : Alarm\nChip Name : MCU\n", []),
+        ("its name is cut off", CARD + "\nHealth : OK\nChip ID : 0\n\nHealth : Alarm\n", ["OK"]),
+        ("its own sensors", CARD + "\nHealth : OK\nChip ID : 0\n\nLM75A_TE (C) : 36\nHealth : Alarm\nChip Name : MCU\n", ["OK"]),
+    ],
+)  # fmt: skip
+def test_the_controller_may_be_named_below_its_values(answer: str, text: str, expected: list[str]) -> None:
+    report = report_on(text)
+    found = [item.label for item in report.readings if item.metric == "health" and item.value == 1.0]
+    assert found == [word.lower() for word in expected], answer
+    assert len(report.devices) == 1, answer
+    assert report.unknown_fields == (), answer
+
+
+def test_a_lost_blank_line_does_not_give_the_controllers_values_to_a_chip() -> None:
+    text = (
+        CHIPS
+        + "\nChip ID : 0\nTemperature(C) : 60\n\nChip ID : 1\nTemperature(C) : 59\nChip Name : mcu\nTemperature(C) : 48\n"
+    )
+    assert [(item.device, item.value) for item in report_on(text).readings] == [(0, 60.0), (1, 59.0)]
+
+
+def test_values_that_may_be_the_controllers_or_the_chips_are_of_neither() -> None:
+    report = report_on(CARD + "Power Dissipation(W) : 40.1\nChip Name : MCU\nTemperature(C) : 33\n")
+    assert (report.readings, len(report.problems)) == ((), 1)
+
+
+def test_the_controllers_own_board_is_no_chip() -> None:
+    board = "NPU ID : 3\nChip ID : 1\nChip Name : Mcu\nBoard ID : 0x60\nFirmware Version : 23.2.3\n"
+    report = report_on(board)
+    assert (seats(report), dict(report.devices[0].facts)) == ([("3", None)], {"card": "3"})
+
+
+def test_a_chip_that_did_not_answer_does_not_take_the_next_ones_values() -> None:
+    text = CHIPS + "\nChip ID : 0\nFailed to query npu chip: 0 info.\n\nTemperature (C) : 50\nChip ID : 1\n"
+    report = report_on(text)
+    assert seats(report) == [("3", "0"), ("3", "1")]
+    assert [(item.device, item.value) for item in report.readings] == [(1, 50.0)]
+    assert [problem.text for problem in report.problems] == ["Failed to query npu chip: 0 info."]
+
+
+PROCESS = "Process id:{} Process name:{} Process memory(MB):48208\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PROCESS.format(7, "a") + "Chip ID : 0\n\n" + PROCESS.format(8, "b") + "Chip ID : 1\n", [("0", 7), ("1", 8)]),
+        ("Chip ID : 0\n" + PROCESS.format(7, "a") + "\nChip ID : 1\n" + PROCESS.format(8, "b"), [("0", 7), ("1", 8)]),
+        ("No process in device.\nChip ID : 0\n\n" + PROCESS.format(8, " ") + "Chip ID : 1\n", [("1", 8)]),
+        ("Get pid name failed.\n" + PROCESS.format(8, " ") + "Chip ID : 1\n", [("1", 8)]),
+    ],
+)
+def test_a_process_is_its_chips_whose_number_stands_above_or_below(text: str, expected: list[tuple[str, int]]) -> None:
+    report = report_on(CHIPS + "\n" + text)
+    found = [(dict(report.devices[process.device].facts)["chip"], process.pid) for process in report.processes]
+    assert (found, report.problems) == (expected, ())
+
+
+def test_a_process_of_one_of_several_chips_is_not_read_without_its_chip() -> None:
+    report = report_on(CHIPS + PROCESS.format(8, "b"))
+    assert (report.processes, len(report.problems)) == ((), 1)
+
+
+def test_answers_about_several_chips_without_their_names_are_not_read() -> None:
+    answer = "Health Status : {}\nError Code : NA\nError Information : NA\n"
+    report = report_on(answer.format("OK") + answer.format("Alarm"))
+    assert (report.devices, report.readings, len(report.problems)) == ((), (), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Capacity(MB) : 8192\nClock Speed(MHz) : 1600\n", {"memory_total_bytes": 8192.0 * 2**20, "clock_hertz": 1.6e9}),
+        ("Total Capacity(MB) : 12288\nCapacity(MB) : 11577\nClock Speed(MHz) : 3200\n",
+         {"memory_total_bytes": 11577.0 * 2**20, "clock_hertz": 3.2e9}),
+        ("Flash Count : 1\n\nFlash ID : 1\nManufacturer ID : 0xEF\nCapacity(MB) : 16\n", {}),
+        ("HBM ECC-Enable Status : True\n", {"ecc_enabled": 1.0}),
+        ("DDR ECC-Enable Status : True\nHBM ECC-Enable Status : False\n", {"ecc_enabled": 0.0}),
+        ("ECC-Enable Status : odd\n", {"ecc_enabled": Absent.NOT_UNDERSTOOD}),
+        ("Voltage(V) : 0.85\nProduct Type : Atlas 300I Duo\nHugepages Total(page) : 969\n", {}),
+    ],
+)  # fmt: skip
+def test_answers_of_single_products(text: str, expected: dict[str, Value]) -> None:
+    report = report_on("NPU ID : 33\nChip Count : 1\n\nChip ID : 0\n" + text)
+    assert {item.metric: item.value for item in report.readings} == expected
+    assert report.unknown_fields == ()
+
+
 @pytest.mark.parametrize(
     ("key", "value", "metric", "label", "expected"),
     [
@@ -76,6 +173,8 @@ def test_the_cards_controller_lends_its_temperature_to_no_chip() -> None:
         ("NPU Temperature (C)", "NA", "temperature_celsius", "core", Absent.NOT_REPORTED),
         ("NPU Temperature (C)", "32765", "temperature_celsius", "core", Absent.IMPLAUSIBLE),
         ("Power Dissipation(W)", "12.8", "power_watts", "", 12.8),
+        ("NPU Real-time Power(mW)", "12800", "power_watts", "", 12.8),
+        ("HBM Capacity(KB)", "67108864", "memory_total_bytes", "", 64.0 * 2**30),
         ("NPU Real-time Power(W)", "298.6", "power_watts", "", 298.6),
         ("HBM Clock Speed(MHz)", "1600", "clock_hertz", "memory", 1.6e9),
         ("HBM Capacity(GB)", "64", "memory_total_bytes", "", 64.0 * 2**30),
@@ -96,6 +195,13 @@ def test_ddr_is_read_only_where_hbm_can_not_follow_any_more() -> None:
     assert report_on(text).readings == ()
     assert values(report_on(text + "Aicpu Usage Rate(%) : 1\n"), "memory_used_ratio") == [0.03]
     assert values(report_on(text + "HBM Capacity(MB) : 32768\n"), "memory_total_bytes") == [32768.0 * 2**20]
+
+
+def test_cards_with_hbm_have_no_other_memory() -> None:
+    """A virtual chip's `-t common` leaves the usage of its HBM out, and prints 0 for the memory that it lacks."""
+    text = "NPU ID : 0\nChip ID : 0\nMemory Usage Rate(%) : 0\nAicore Count : 8\nTemperature(C) : 46\n"
+    assert values(report_on(text), "memory_used_ratio") == []
+    assert values(report_on(text.replace("Aicore Count : 8\n", "")), "memory_used_ratio") == [0.0]
 
 
 def test_a_warning_before_the_answer_is_a_problem_and_no_device() -> None:
@@ -125,6 +231,22 @@ def test_several_files_of_one_node_are_joined_by_card_and_chip() -> None:
     assert [(device.index, device.bus_id) for device in combined.devices] == [(6, "0000:92:00.0"), (7, "0000:94:00.0")]
     assert values(combined, "engine_utilization_ratio", "aicpu") == [0.04, 0.09]
     assert [dict(device.facts)["logic_id"] for device in combined.devices] == ["0", "1"]
+
+
+def test_answers_of_several_shapes_may_follow_one_another_without_their_commands() -> None:
+    usages = "NPU ID : 3\nChip Count : 2\nAicpu Usage Rate(%) : 4\nChip ID : 0\nAicpu Usage Rate(%) : 9\nChip ID : 1\n"
+    parts = [text_of("table-a3-dies"), text_of("m-a3"), usages]
+    for texts in (parts, parts[::-1]):
+        report = report_on("\n".join(texts))
+        assert [device.bus_id for device in report.devices] == ["0000:92:00.0", "0000:94:00.0"]
+        assert values(report, "engine_utilization_ratio", "aicpu") == [0.04, 0.09]
+        assert report.problems == ()
+
+
+def test_an_answer_without_a_name_behind_the_table_is_of_no_device() -> None:
+    table = text_of("table-910a-busy")
+    report = report_on(table + "Health Status : Alarm\nError Code : 80E01801\n")
+    assert (report.devices, len(report.problems)) == (report_on(table).devices, 1)
 
 
 def test_an_answer_of_the_whole_card_is_joined_only_where_the_card_has_one_chip() -> None:
@@ -201,6 +323,10 @@ def test_only_the_table_lists_devices_and_the_others_ask_card_by_card() -> None:
         ("There is no NPU card on this server.\n", "no_devices", None),
         ("Error parameter of -t\nUsage: npu-smi info <watch|proc|-h|-m|-l|-t type>\n", "wrong_request", None),
         ("Invalid card id.\n", "failed", "exit_status"),
+        ("There is no NPU chip on this card.\n", "failed", "driver_gone"),
+        ("npu get board type failed. ret is -9005\n", "failed", "driver_gone"),
+        ('Failed to query "health" result.\n', "failed", "not_understood"),
+        ("This command must input card id and chip id.\n", "wrong_request", None),
         ("==============NVSMI LOG==============\n", "not_mine", None),
         ("the NPU is at 99 C\n", "failed", "not_understood"),
     ],

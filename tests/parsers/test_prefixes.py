@@ -19,6 +19,8 @@ from telemetry_parsers.text.prefixes import without_prefix
             "srun: job 17 queued\nsrun: job 17 has got it\n0: a\n0: b\n",
             ["srun: job 17 queued", "srun: job 17 has got it", "a", "b"],
         ),
+        ("> a: 1\n>   b: 2\n>\n> c\n", ["a: 1", "  b: 2", "", "c"]),
+        ("# a: 1\n# b: 2\n", ["a: 1", "b: 2"]),
         ("1: a\n2: b\n3: c\n", ["1: a", "2: b", "3: c"]),
         ("node7 out: a\n", ["node7 out: a"]),
         ("  x: 1\n  x: 2\n  x: 3\n", ["  x: 1", "  x: 2", "  x: 3"]),

@@ -185,3 +185,18 @@ def test_a_key_that_the_tool_is_not_known_to_print_is_an_unknown_field() -> None
     report = hy_smi.PARSER.parse(text_capture(hy_smi.PARSER, text))
     assert report.unknown_fields == ("PCIe Replay Count",)
     assert readings(report) == {"utilization_ratio": 0.0}
+
+
+@pytest.mark.parametrize("chip", ["0x6210", "0x6211", "0x6320", "0x6370", "0x6430"])
+def test_a_card_is_hygons_by_its_chip_where_it_names_no_vendor(chip: str) -> None:
+    text = json_of({"Device ID": chip, "GPU use (%)": "3"})
+    assert [device.vendor for device in hy_smi.PARSER.parse(text_capture(hy_smi.PARSER, text)).devices] == ["hygon"]
+    assert report_on(text).outcome == "not_mine"
+
+
+def test_a_process_that_is_listed_twice_is_counted_once() -> None:
+    once = "PID: 71\n\tHCU Index: ['1'] \n\tVRAM USED(MiB): 3\n\n========\n"
+    report = hy_smi.PARSER.parse(text_capture(hy_smi.PARSER, once + once.replace("3", "4")))
+    assert readings(report) == {"processes": 1.0}
+    assert [process.memory_used_bytes for process in report.processes] == [3.0 * 2**20]
+    assert problems(report) == ["PID 71: the process is listed a second time; the first is kept"]

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from captures_kit import own_case, parse_file
+from captures_kit import own_case, parse_file, text_capture
 from rocm_kit import json_of, problems, readings, report_on
+from telemetry_parsers import hy_smi
 
 FIRST = {"Temperature (Sensor edge) (C)": "41.0", "GPU use (%)": "5", "PCI Bus": "0000:03:00.0"}
 SECOND = {"Temperature (Sensor edge) (C)": "42.0", "GPU use (%)": "6", "PCI Bus": "0000:43:00.0"}
@@ -36,6 +37,14 @@ CSV = parse_file(own_case("rocm-smi", "csv").path.read_text()).text
 )
 def test_noise_around_the_json_changes_nothing(text: str) -> None:
     assert report_on(text) == WHOLE
+
+
+def test_a_line_of_another_program_inside_the_json_is_a_problem_and_costs_nothing() -> None:
+    lines = json.dumps(json.loads(GOOD), indent=4).splitlines()
+    for place in range(1, len(lines)):
+        report = report_on("\n".join([*lines[:place], "kernel: amdgpu: GPU reset begin!", *lines[place:]]))
+        assert report.readings == WHOLE.readings
+        assert "GPU reset begin!" in problems(report)[0]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +136,55 @@ def test_noise_around_csv_changes_no_reading(text: str) -> None:
 
 
 def test_a_row_of_another_length_is_not_read_but_its_card_is_there() -> None:
-    report = report_on("device,GPU use (%),Card Vendor\ncard0,5,Advanced Micro Devices, Inc.\ncard1,7,AMD/ATI\n")
+    report = report_on("device,GPU use (%),Card Vendor\ncard0,5,AMD,ATI\ncard1,7,AMD/ATI\n")
     assert [readings(report, device) for device in (0, 1)] == [{}, {"utilization_ratio": 0.07}]
     assert problems(report) == ["line 2: 4 cells below 3 headings; the row is not read"]
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        ({"GPU use (%)": "97"}, ["card 1: the card is told of a second time, and otherwise; the first is kept"]),
+        ({"Max Graphics Package Power (W)": "300.0"}, []),
+    ],
+)
+def test_of_two_documents_that_disagree_the_first_is_read_and_said_to_be(
+    later: dict[str, str], told: list[str]
+) -> None:
+    report = report_on(GOOD + json.dumps({"card1": later}) + "\n")
+    assert readings(report, 1)["utilization_ratio"] == 0.06
+    assert problems(report) == told
+
+
+HYGONS = "Card Vendor,PCI Bus,pcie clock speed,HCU use (%)"
+
+
+@pytest.mark.parametrize(
+    ("heading", "rows"),
+    [
+        (f"device,{HYGONS}", "card{0},C-3000 IC Design Co., Ltd.,0000:0{0}:00.0 --> SN: 7,32.0GT/s, x16 1100Mhz,{0}.5"),
+        (f"time,device,{HYGONS}", "2026-05-02 10:11:12,card{0},C-3000,0000:0{0}:00.0,32.0GT/s, x16 1100Mhz,{0}.5"),
+        (f"time,device,{HYGONS}", '1777716672,card{0},"C-3000 IC Design Co., Ltd.",0000:0{0}:00.0,32.0GT/s x16,{0}.5'),
+        (
+            f"time,device,{HYGONS}",
+            'Sat May 2 10:11:12 2026,card{0},C-3000,0000:0{0}:00.0,"32.0GT/s, x16 1100Mhz",{0}.5',
+        ),
+    ],
+)
+def test_csv_as_hygons_tool_breaks_it_is_read_all_the_same(heading: str, rows: str) -> None:
+    text = "\n".join(["", heading, *(rows.format(number) for number in (1, 2)), ""])
+    report = hy_smi.PARSER.parse(text_capture(hy_smi.PARSER, text))
+    assert [(device.index, device.bus_id) for device in report.devices] == [(1, "0000:01:00.0"), (2, "0000:02:00.0")]
+    for position, use in enumerate((0.015, 0.025)):
+        expected = {"utilization_ratio": use, "pcie_link_generation": 5.0, "pcie_link_width": 16.0}
+        assert readings(report, position) == pytest.approx(expected)
+    assert (report.problems, report.unknown_fields) == ((), ())
+
+
+def test_a_row_with_a_cell_too_many_is_not_read_though_one_begins_with_a_blank() -> None:
+    report = report_on("device,GPU use (%),Card Vendor,PCI Bus\ncard0,5,7,AMD, Inc.,0000:03:00.0\n")
+    assert readings(report) == {}
+    assert problems(report) == ["line 2: 6 cells below 4 headings; the row is not read"]
 
 
 def test_a_row_that_the_text_ends_in_lacks_its_last_cell() -> None:

@@ -34,10 +34,14 @@ def test_amds_tool_is_not_hygons(stdout: str, stderr: str) -> None:
     "stdout",
     [
         "No hydcu Driver loaded, exiting.\n",
+        "No hcu Driver loaded, exiting.\n",
+        "Hfm Link Status: WAIT GLOBAL TOPO\n",
         "Open mkfd failed\n",
         "HCU[0]\t\t: Card Series:\t\t K100_AI\n",
         "DCU     Temp     AvgPwr     Perf\n0       51.0C    97.0W      auto\n",
         '{"card0": {"vram Total Memory (MiB)": "65520"}}\n',
+        '{"card0": {"PCI Bus": "0000:09:00.0 --> SN: N/A"}}\n',
+        "device,PCI Bus\ncard0,0000:09:00.0 --> SN: 25002386\n",
         '{"card0": {"Device ID": "0x6210", "Temperature (Sensor edge) (C)": "40.0"}}\n',
     ],
 )

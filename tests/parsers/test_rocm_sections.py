@@ -59,6 +59,7 @@ def test_the_pools_of_rocm_2_stand_in_one_line() -> None:
         ("Unable to display voltage range", {}),
         ("Supported sclk frequencies on GPU0", {}),
         ("PowerPlay not enabled - Cannot display Performance Level", {}),
+        ("Power Profiles\t: Not supported", {}),
     ],
 )
 def test_a_message_says_why_there_is_no_number_and_is_no_trouble(message: str, expected: Readings) -> None:
@@ -80,6 +81,23 @@ def test_a_message_says_why_there_is_no_number_and_is_no_trouble(message: str, e
 def test_a_message_of_trouble_is_told(line: str) -> None:
     report = report_on(f"{CARD}PCIe Replay Count: 0\n{line}\n")
     assert problems(report) == [f"line 2: {' '.join(line.split())}"]
+
+
+@pytest.mark.parametrize(
+    ("noise", "told"),
+    [
+        ("Traceback (most recent call last):", True),
+        ("ERROR:root:Driver not initialized (amdgpu not found in modules)", True),
+        ("ERROR: 9 GPU[0]: od volt: The called function has not been implemented in this system", False),
+        ("WARNING: \t\t One or more commands failed", False),
+        ("=== KFD Processes ===", False),
+        ("No KFD PIDs currently running", False),
+    ],
+)
+def test_an_error_that_is_no_cards_is_told_beside_the_values(noise: str, told: bool) -> None:
+    report = report_on(f"{CARD}GPU use (%): 63\n{noise}\n")
+    assert readings(report)["utilization_ratio"] == 0.63
+    assert [noise in problem.text for problem in report.problems] == [True] * told
 
 
 def test_a_card_of_which_there_is_only_a_message_is_there() -> None:

@@ -98,6 +98,7 @@ ERRORS = [
     ("Unable to load the rocm_smi library.", 0, "failed", "library_mismatch"),
     ("ImportError: librocm_smi64.so.5: error while loading shared libraries", 1, "failed", "library_mismatch"),
     ("Aborted (core dumped)", 134, "failed", "killed"),
+    ("bash: /opt/rocm/bin/rocm-smi: No such file or directory", 127, "failed", "exit_status"),
     ("bash: rocm-smi: command not found", 127, "failed", "exit_status"),
     ("Traceback (most recent call last):", 1, "failed", "exit_status"),
     ("WARNING: AMD GPU device(s) is/are in a low-power state. Check power control", 0, "failed", "driver_gone"),

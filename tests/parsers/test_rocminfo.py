@@ -148,6 +148,14 @@ def test_a_complaint_on_standard_error_beside_a_whole_list_is_a_problem() -> Non
     ("text", "outcome", "reason"),
     [
         ("ROCk module is loaded\nUnable to open /dev/kfd read-write: Bad address\n", "failed", "driver_gone"),
+        (
+            "ROCk module is loaded\nUnable to open /dev/kfd read-write: Operation not permitted\n",
+            "failed",
+            "no_permission",
+        ),
+        ("hsa api call failure at line 900, file: rocminfo.cc. Call returned 4104\n", "failed", "exit_status"),
+        ("hsa_init Failed, possibly no supported GPU devices\n", "failed", "driver_gone"),
+        ("bash: /opt/rocm/bin/rocminfo: No such file or directory\n", "failed", "exit_status"),
         ("bash: rocminfo: command not found\n", "failed", "exit_status"),
         ("ROCk module is loaded\n", "failed", "not_understood"),
         ("gfx000\ngfx90a\ngfx90a\n", "wrong_request", None),
@@ -164,6 +172,72 @@ def test_texts_without_a_card_say_why(text: str, outcome: str, reason: str | Non
     report = report_on(text)
     assert (report.outcome, report.reason, report.devices) == (outcome, reason, ())
     assert report.problems
+
+
+OLD = """
+=====================
+HSA System Attributes
+=====================
+Runtime Version:         1.1
+
+==========
+HSA Agents
+==========
+*******
+Agent 1
+*******
+  Name:                    gfx803
+  Vendor Name:             AMD
+  Device Type:             GPU
+  Chip ID:                 29440
+  Max Clock Frequency (MHz):1015
+  BDFID:                   1024
+  Compute Unit:            64
+  Waves Per CU:            160
+  Workgroup Max Size Per Dimension:
+    Dim[0]:                  67109888
+    Dim[1]:                  50332672
+  Max number Of fbarriers Per Workgroup:32
+  Pool Info:
+    Pool 1
+      Segment:                 GLOBAL; FLAGS: COARSE GRAINED
+      Size:                    4190208KB
+      Acessible by all:        FALSE
+  ISA Info:
+    ISA 1
+      Name:                    AMD:AMDGPU:8:0:3
+      Workgroup Max Dimension:
+        Dim[0]:                  67109888
+      Grid Max Dimension:
+        x                        4294967295
+*** Done ***
+"""
+
+
+def test_the_words_of_rocm_1_to_3_are_read() -> None:
+    report = report_on(OLD)
+    assert numbers(report) == {
+        (0, "compute_units", 64.0),
+        (0, "clock_max_hertz", 1015e6),
+        (0, "memory_total_bytes", 4190208.0 * 1024),
+    }
+    assert (report.problems, report.unknown_fields) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ROCk module is loaded\nops is member of video group",
+        "ROCk module is loaded\nops is member of render group",
+        "ROCk module is loaded\nFailed to get user name to check for render group membership",
+        "WSL environment detected.",
+        "ops@node7 ~ $ /opt/rocm/bin/rocminfo",
+        "[ ops: ~ ]$ rocminfo --support\nROCk module version 6.12.12 is loaded",
+        "rocminfo",
+    ],
+)
+def test_what_is_said_before_the_agents_is_no_trouble(said: str) -> None:
+    assert report_on(f"{said}\n{OLD}").problems == ()
 
 
 def test_a_readers_failure_is_no_text_to_parse() -> None:

@@ -8,7 +8,7 @@ from captures_kit import in_ci, shared_files, shared_folder, shared_text, text_c
 from telemetry_parsers.amd_smi import PARSER
 from telemetry_parsers.model import Absent, Report
 
-MIB, GIB, MHZ = 2**20, 2**30, 10**6
+KIB, MIB, GIB, MHZ = 2**10, 2**20, 2**30, 10**6
 TOOL = "amd-smi"
 Card = dict[str, float]
 NOTHING: Card = {}
@@ -26,6 +26,14 @@ def monitor_63(power: int, core: int, memory: int) -> Card:
     return {
         "power_watts": power, "temperature_celsius core": core, "temperature_celsius memory": memory,
         "memory_used_bytes": 283 * MIB, "memory_total_bytes": 196300 * MIB,
+    }  # fmt: skip
+
+
+def overview(power: int, core: int, activity: float, fan: float) -> Card:
+    return {
+        "memory_activity_ratio": activity, "temperature_celsius core": core, "ecc_uncorrected_total all": 0,
+        "power_watts": power, "power_cap_watts": 300, "utilization_ratio": 1, "fan_ratio": fan,
+        "memory_used_bytes": 29777 * MIB, "memory_total_bytes": 32624 * MIB, "processes": 4,
     }  # fmt: skip
 
 
@@ -136,6 +144,7 @@ NUMBERS: dict[str, list[Card]] = {
         },
         {"utilization_ratio": 0, "memory_total_bytes": 196592 * MIB, "memory_used_bytes": 284 * MIB},
     ],
+    "rocm-diag-7.2-r9700-default-table": [overview(103, 79, 0.01, 0.3882), overview(92, 80, 0.0, 0.4)],
 }  # fmt: skip
 # By file: model, bus address, serial and driver of each card, where any is told.
 DEVICES: dict[str, list[tuple[str | None, str | None, str | None, str | None]]] = {
@@ -148,13 +157,16 @@ DEVICES: dict[str, list[tuple[str | None, str | None, str | None, str | None]]] 
         ("MI300A", "0003:01:00.0", "0xF4C44C2BE5E66537", "6.9.0-rc5+"),
     ],
     "dme-static-mi210-7.x-json": [("AMD Instinct MI210", None, None, "6.14.0-24-generic")],
+    "rocm-diag-7.2-r9700-default-table": [
+        ("...Radeon AI PRO R9700", "0000:03:00.0", None, "6.16.6"),
+        ("...Radeon AI PRO R9700", "0000:43:00.0", None, "6.16.6"),
+    ],
 }
 # Outcome, reason and a word of the problem of what gives no card.
 FAILURES = {
     "amdsmi-changelog-6.1.0-metric-cpu": ("no_devices", None, "no GPU"),
     "amdsmi-changelog-6.2-error-no-device": ("wrong_request", None, "Can not find a device"),
     "amdsmi134-mi300x-dpx-7.0.2-usage": ("wrong_request", None, "Python"),
-    "rocm-diag-7.2-r9700-default-table": ("wrong_request", None, "metric --json"),
 }
 # `...` is how its source shortened the text; a warning stands before one table.
 PROBLEMS = {
@@ -171,6 +183,13 @@ PROCESSES = {
     "amdsmi-changelog-6.2-process-json": [(420157, "TransferBench", 0.0), (420315, "rvs", 0.0)],
     "amdsmi-changelog-6.2-process-sudo": [(1693982, "TransferBench", 10.1 * GIB)],
     "amdsmi130-monitor-process": [(2266127, "", 2.8 * GIB)],
+    "rocm-diag-7.2-r9700-default-table": [
+        (213534, "python3.12", 54.7 * KIB),
+        (213890, "python3.12", 54.7 * KIB),
+        (213952, "python3.12", 19.6 * GIB),
+        (213953, "python3.12", 19.1 * GIB),
+    ]
+    * 2,
 }
 
 
@@ -231,4 +250,5 @@ def test_what_gives_no_card_says_why(name: str) -> None:
 def test_versions() -> None:
     facts = {"tool_version": "23.4.2+505b858", "library_version": "24.2.0.0", "rocm_version": "6.1.0"}
     assert dict(report_on("amdsmi-changelog-6.1.0-version").facts) == facts
-    assert dict(report_on("rocm-diag-7.2-r9700-default-table").facts) == {"tool_version": "26.2.1+fc0010cf6a"}
+    facts = {"tool_version": "26.2.1+fc0010cf6a", "rocm_version": "7.2.0"}
+    assert dict(report_on("rocm-diag-7.2-r9700-default-table").facts) == facts

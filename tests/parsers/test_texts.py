@@ -16,6 +16,10 @@ def test_lines_are_numbered_and_lose_colours_and_carriage_returns() -> None:
     ]
 
 
+def test_lines_lose_what_copying_adds() -> None:
+    assert [line.text for line in lines("\ufeffGPU\u00a00\n\ufeff\n")] == ["GPU 0", "\ufeff"]
+
+
 def test_last_line_without_an_end_is_told_apart() -> None:
     assert [line.ended for line in lines("one\ntwo")] == [True, False]
 

@@ -19,6 +19,7 @@ from telemetry_parsers.text.lines import bus_address, quote
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 # The whole of /proc/version without blanks is what an in-tree driver has for a version; its first word is the kernel's.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
+_CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _NO_SERIALS = frozenset({"0", "0x0"})
 
 
@@ -223,13 +224,19 @@ def _device(block: Block) -> Device:
     return Device(
         vendor=VENDOR,
         index=block.index,
-        model=_first(block, ("asic", "market_name"), ("board", "product_name")),
+        model=_model(block),
         uuid=_first(block, ("uuid",)),
         bus_id=bus_address(_first(block, ("bdf",), ("bus", "bdf")) or ""),
         serial=serial or _first(block, ("asic", "asic_serial")),
         driver=_driver(_first(block, ("driver", "version"), ("driver", "driver_version"))),
         facts=tuple(_facts(block)),
     )
+
+
+def _model(block: Block) -> str | None:
+    """The card's name; the number of its chip, which stands there for chips without one, is none."""
+    names = (_first(block, path) for path in (("asic", "market_name"), ("market_name",), ("board", "product_name")))
+    return next((name for name in names if name is not None and not _CHIP.match(name)), None)
 
 
 def _driver(text: str | None) -> str | None:

@@ -19,6 +19,7 @@ _NOT_VALUES = frozenset({"gpu", "timestamp"})
 _AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = MappingProxyType(
     {
         "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
+        "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
         "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
     }
 )
@@ -106,7 +107,9 @@ def _path(name: str, names: Sequence[str]) -> Path:
     if name in _AMBIGUOUS:
         neighbours, first, second = _AMBIGUOUS[name]
         return first if neighbours.intersection(names) else second
-    found: set[Path] = {path for path in FIELDS if path[-1] == name}
+    if name.startswith("ppt1_"):
+        return ("limit", "ppt1")
+    found: set[Path] = {path for path in FIELDS if name in (path[-1], "_".join(path[-2:]))}
     if (name,) in found or is_quiet((name,)) or name in QUIET_NAMES:
         return (name,) if (name,) in found or is_quiet((name,)) else ("csv", name)
     if name.endswith(VIOLATION_END):

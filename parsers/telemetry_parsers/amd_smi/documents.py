@@ -11,6 +11,7 @@ from telemetry_parsers import units
 from telemetry_parsers.amd_smi.blocks import Block, Entry, Outcome, Path, plain_key
 from telemetry_parsers.amd_smi.words import OTHER_KINDS
 from telemetry_parsers.model import Plain, Problem
+from telemetry_parsers.text.foreign import without_foreign_lines
 from telemetry_parsers.text.lines import quote
 
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
@@ -48,6 +49,18 @@ class _Document:
 
 def read_documents(text: str) -> Outcome | None:
     """What the JSON in this text says; None when none of it is amd-smi's."""
+    outcome = _read(text)
+    if outcome is not None and not outcome.problems:
+        return outcome
+    rest, foreign = without_foreign_lines(text)
+    mended = _read(rest) if foreign else None
+    if mended is None or not mended.complete:
+        return outcome
+    _around(mended, foreign)
+    return mended
+
+
+def _read(text: str) -> Outcome | None:
     outcome = Outcome("json")
     read = False
     end = 0
@@ -121,7 +134,7 @@ def _take(outcome: Outcome, value: Plain) -> bool:
         return any(taken) or not taken
     if not isinstance(value, dict):
         return False
-    if _take_item(outcome, value):
+    if _take_item(outcome, value) or _take_overview(outcome, value):
         return True
     lists = [(name, items) for name, items in value.items() if isinstance(items, list) and _device_list(name, items)]
     for _, items in lists:
@@ -131,6 +144,24 @@ def _take(outcome: Outcome, value: Plain) -> bool:
     if lists:
         outcome.unknown.update(dict.fromkeys(quote(name) for name in others if value[name]))
     return bool(lists)
+
+
+def _take_overview(outcome: Outcome, value: dict[str, Plain]) -> bool:
+    """Add what `amd-smi --json` says, the overview of all cards and the processes on them; False for anything else."""
+    cards, users, said = (value.get(name) for name in ("gpu_info_list", "processes", "version_info"))
+    if not isinstance(cards, list):
+        return False
+    for item in cards:
+        _take_item(outcome, item)
+    for number, item in enumerate(users if isinstance(users, list) else [], 1):
+        _take_item(outcome, item, ("process_info",), number)
+    busy = {block.index for block in outcome.blocks if any(entry.path[0] == "process_info" for entry in block.entries)}
+    for block in outcome.blocks if isinstance(users, list) else []:
+        if block.index not in busy:
+            block.entries.append(Entry(("process_info",), "[]", 0, block.where))
+    version = said.get("amd-smi") if isinstance(said, dict) else None
+    outcome.facts.update({"tool_version": version} if isinstance(version, str) else {})
+    return True
 
 
 def _device_list(name: str, items: list[Plain]) -> bool:
@@ -149,14 +180,14 @@ def _kind(item: Plain) -> tuple[str, Plain] | None:
     return next(((kind, item[kind]) for kind in sorted(OTHER_KINDS) if kind in item), None)
 
 
-def _take_item(outcome: Outcome, item: Plain) -> bool:
+def _take_item(outcome: Outcome, item: Plain, path: Path = (), group: int = 0) -> bool:
     found = _kind(item)
     if found is not None:
         kind, number = found
         index = int(number) if isinstance(number, str) and number.isdecimal() and len(number) < 6 else None
         block = Block(kind, index, f"{kind} {quote(str(number))}")
         if kind == "gpu":
-            _flatten(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, (), 0, _DEEPEST)
+            _flatten(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, path, group, _DEEPEST)
         outcome.blocks.append(block)
         return True
     if isinstance(item, dict) and "amdsmi_library_version" in item:

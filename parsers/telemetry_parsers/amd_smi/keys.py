@@ -29,6 +29,9 @@ class Field:
     spare: bool = False
 
 
+_NO_CLOCK_HERTZ = 65_535e6
+
+
 # A number without unit, as CSV and the JSON of 6.0 print it, is in the unit that the other forms print.
 def _ratio(text: str) -> Value:
     return units.quantity(text, units.RATIO, "%")
@@ -42,12 +45,26 @@ def _watts(text: str) -> Value:
     return units.quantity(text, units.WATTS, "W")
 
 
+def _cap(text: str) -> Value:
+    """A limit of 0 W is how a card or a guest without one is printed: none can be set."""
+    value = _watts(text)
+    return Absent.NOT_REPORTED if value == 0.0 else value
+
+
 def _joules(text: str) -> Value:
     return units.quantity(text, units.JOULES, "J")
 
 
 def _hertz(text: str) -> Value:
-    return units.quantity(text, units.HERTZ, "MHz")
+    """A clock; 65535 MHz has all bits set, as the driver's table marks what a chip does not tell."""
+    value = units.quantity(text, units.HERTZ, "MHz")
+    return Absent.IMPLAUSIBLE if value == _NO_CLOCK_HERTZ else value
+
+
+def _highest_hertz(text: str) -> Value:
+    """A clock that ends at 0 MHz is one whose range the driver does not tell; a level of 0 MHz is not the highest."""
+    value = _hertz(text)
+    return Absent.NOT_REPORTED if value == 0.0 else value
 
 
 def _mebibytes(text: str) -> Value:
@@ -79,12 +96,20 @@ _USAGE = {
     "mm_usage": Field("engine_utilization_ratio", _ratio, "multimedia"),
     "vcn_activity": Field("engine_utilization_ratio", _ratio, "vcn", many=True),
     "jpeg_activity": Field("engine_utilization_ratio", _ratio, "jpeg", many=True),
+    # Of processors with graphics, since 7.14: for those that leave the figures above out.
+    "apu_average_gfx_activity": Field("utilization_ratio", _ratio, spare=True),
+    "apu_average_vcn_activity": Field("engine_utilization_ratio", _ratio, "vcn", spare=True),
+    "apu_average_mm_activity": Field("engine_utilization_ratio", _ratio, "multimedia", spare=True),
 }
 _POWER = {
     "socket_power": (Field("power_watts", _watts),),
     "current_socket_power": (Field("power_instant_watts", _watts), Field("power_watts", _watts)),
     "average_socket_power": (Field("power_average_watts", _watts), Field("power_watts", _watts, spare=True)),
     "current_power": (Field("power_watts", _watts),),
+    "apu_average_socket_power": (
+        Field("power_average_watts", _watts, spare=True),
+        Field("power_watts", _watts, spare=True),
+    ),
     "throttle_status": (Field("throttled", throttled, "any"),),
 }
 _SENSORS = {
@@ -98,6 +123,7 @@ _SENSORS = {
     "junction_temperature": "junction",
     "mem_temperature": "memory",
     "vram_temperature": "memory",
+    "apu_temperature_soc": "soc",
 }
 _DOMAINS = {
     "gfx_#": "graphics",
@@ -113,23 +139,23 @@ _DOMAINS = {
 }
 _LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
 _LIMITS = {
-    "max_power": Field("power_cap_max_watts", _watts),
+    "max_power": Field("power_cap_max_watts", _cap),
     "min_power": Field("power_cap_min_watts", _watts),
-    "socket_power": Field("power_cap_watts", _watts),
-    "current_power": Field("power_cap_watts", _watts),
-    "power": Field("power_cap_watts", _watts),
+    "socket_power": Field("power_cap_watts", _cap),
+    "current_power": Field("power_cap_watts", _cap),
+    "power": Field("power_cap_watts", _cap),
 }
 # 7.x prints a set of limits for each package power tracker; the first is that of the sustained power.
 _PPT = {
-    "max_power_limit": Field("power_cap_max_watts", _watts),
+    "max_power_limit": Field("power_cap_max_watts", _cap),
     "min_power_limit": Field("power_cap_min_watts", _watts),
-    "socket_power_limit": Field("power_cap_watts", _watts),
+    "socket_power_limit": Field("power_cap_watts", _cap),
 }
 _LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
 _MONITOR = {
     "power_usage": Field("power_watts", _watts),
-    # The column PWR_CAP holds the highest cap that can be set: amd-smi 6.4 fills it from `max_power_cap`.
-    "max_power": Field("power_cap_max_watts", _watts),
+    # The column PWR_CAP, which AMD's change log calls the power cap; today's source fills it with the cap in force.
+    "max_power": Field("power_cap_watts", _cap),
     "gpu_temperature": Field("temperature_celsius", _celsius, "core"),
     "edge_temperature": Field("temperature_celsius", _celsius, "edge"),
     "hotspot_temperature": Field("temperature_celsius", _celsius, "junction"),
@@ -156,6 +182,16 @@ _MONITOR = {
     "vram_free": Field("memory_free_bytes", _bytes),
     "vram_total": Field("memory_total_bytes", _bytes),
 }
+# Of the overview, as a box or as JSON; its temperature is the hotspot's, or the edge's where that is not told.
+_OVERVIEW: Mapping[Path, Field] = MappingProxyType(
+    {
+        ("temp",): Field("temperature_celsius", _celsius, "core"),
+        ("power_usage", "current_power"): Field("power_watts", _watts),
+        ("power_usage", "power_limit"): Field("power_cap_watts", _cap),
+        ("uncorr_ecc",): Field("ecc_uncorrected_total", _count, "all"),
+        ("fan",): Field("fan_ratio", _ratio),
+    }
+)
 
 
 def _clocks() -> dict[Path, tuple[Field, ...]]:
@@ -163,9 +199,11 @@ def _clocks() -> dict[Path, tuple[Field, ...]]:
     for name, domain in _DOMAINS.items():
         now = (Field("clock_hertz", _hertz, domain, many=True),)
         found |= {("clock", name, key): now for key in ("clk", "cur_clk", "current_clk")}
-        found["clock", name, "max_clk"] = (Field("clock_max_hertz", _hertz, domain, many=True),)
+        found["clock", name, "max_clk"] = (Field("clock_max_hertz", _highest_hertz, domain, many=True),)
     for name, domain in _LEVEL_DOMAINS.items():
-        found["clock", name, "frequency_levels", "level_#"] = (Field("clock_max_hertz", _hertz, domain, many=True),)
+        found["clock", name, "frequency_levels", "level_#"] = (
+            Field("clock_max_hertz", _highest_hertz, domain, many=True),
+        )
     return found
 
 
@@ -208,6 +246,7 @@ FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
         ("vram", "size"): (Field("memory_total_bytes", _mebibytes),),
         ("asic", "num_compute_units"): (Field("compute_units", _count),),
         **{(key,): (field,) for key, field in _MONITOR.items()},
+        **{path: (field,) for path, field in _OVERVIEW.items()},
     }
 )
 # Which counts of a RAS block are read; its name is the location.
@@ -221,7 +260,7 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),
     ("asic_serial", (("asic", "asic_serial"),)),
     ("chip_id", (("asic", "device_id"),)),
-    ("oam_id", (("asic", "oam_id"),)),
+    ("oam_id", (("asic", "oam_id"), ("oam_id",))),
     ("firmware", (("vbios", "part_number"), ("vbios", "version"))),
     ("numa_node", (("numa", "node"),)),
     ("kfd_node", (("node_id",),)),
@@ -256,7 +295,10 @@ _QUIET_SECTIONS = frozenset(
         "vram_usage", "pviol", "tviol", "tviol_active", "phot_tviol", "vr_tviol", "hbm_tviol", "gfx_clkviol",
         "gfxclk_pviol", "gfxclk_tviol", "gfxclk_totalviol", "low_utilviol", "dclock", "decoder_clock", "dec_clock",
         "un_res", "hip_id", "hip_uuid", "card", "render", "drm_card", "drm_render", "memory_partition", "memory",
-        "accelerator_type", "accelerator_profile_index", "accelerator_partition", "policy", "fb_usage",
+        "accelerator_type", "accelerator_profile_index", "accelerator_partition", "policy", "fb_usage", "profile",
+        "mem_carveout", "gtt_usage",
+        "gtt_used", "gtt_free", "gtt_total", "gtt_percent", "gpu_board", "base_board", "power_profile", "hsa_id",
+        "oam_id", "physical_acc_id", "market_name", "partition_mode", "power_usage",
     }
 )  # fmt: skip
 _QUIET_PATHS = frozenset(
@@ -279,7 +321,8 @@ _QUIET_PATHS = frozenset(
         *(("limit", key) for key in ("ppt1", "ptl_state", "ptl_format")),
         *(("clock", name) for name in ("dclk_#", "dcef", "dcefclk_#", "pcie", "sys", "mem", "vclk_#", "df", "soc")),
         *(("clock", name, key) for name in _DOMAINS for key in ("min_clk", "clk_locked", "deep_sleep")),
-        ("temperature", "vr"),
+        *(("temperature", name) for name in ("vr", "hbm_stacks", "mid", "aid", "xcd")),
+        *(("clock", name) for name in ("uclk_aid", "socclks_mid", "aid_#", "xcp_#")),
         ("link_metrics", "bit_rate"), ("link_metrics", "max_bandwidth"), ("link_metrics", "link_type"),
     }
 )  # fmt: skip
@@ -311,4 +354,5 @@ def is_top_level(key: str) -> bool:
 
 def is_quiet(path: Path) -> bool:
     """Whether a path is known to give no reading."""
-    return path[0] in _QUIET_SECTIONS or path[:2] in _QUIET_PATHS or path[:3] in _QUIET_PATHS
+    of_a_processor = len(path) > 1 and path[1].startswith("apu_")
+    return path[0] in _QUIET_SECTIONS or path[:2] in _QUIET_PATHS or path[:3] in _QUIET_PATHS or of_a_processor

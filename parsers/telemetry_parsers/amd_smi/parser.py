@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_parsers.amd_smi import cards, columns, documents, keys, sections, tables
+from telemetry_parsers.amd_smi import box, cards, columns, documents, keys, sections, tables
 from telemetry_parsers.amd_smi.blocks import Outcome
 from telemetry_parsers.amd_smi.words import ERRORS, SILENT, TOOL, VENDOR
 from telemetry_parsers.contract import SourceParser
@@ -68,6 +68,8 @@ def _shape(found: Sequence[Line]) -> Outcome | None:
         return sections.read_sections(found)
     if tables.is_table(found):
         return tables.read_table(found)
+    if box.is_box(found):
+        return box.read_box(found)
     if columns.is_csv(found):
         return columns.read_csv(found)
     return _version(found)
@@ -124,16 +126,18 @@ def _nothing(output: Output, found: Sequence[Line]) -> Report:
 def _refused(found: Sequence[Line]) -> Report | None:
     """The report on a shape that is known and not read, with what to ask for instead."""
     for line in found:
-        box = _BOX.match(line.text.strip())
+        title = _BOX.match(line.text.strip())
         text = None
-        if box is not None or ("AMD-SMI" in line.text and line.text.lstrip().startswith("|")):
-            text = "this is the overview of amd-smi without a sub-command, which cuts its cells off"
+        if title is not None or ("AMD-SMI" in line.text and line.text.lstrip().startswith("|")):
+            text = (
+                "this is the overview of amd-smi without a sub-command, but not its headings, each on a line of its own"
+            )
         elif _PYTHON.search(line.text):
             text = "this is Python's print of the data, not JSON"
         elif any(mark in line.text for mark in _MATRIX):
             text = "these are the tables of amd-smi topology, xgmi or partition; run them with --json"
         if text is not None:
-            facts = (("tool_version", box[1]),) if box else ()
+            facts = (("tool_version", title[1]),) if title else ()
             advice = "" if "--json" in text else "; save the output of amd-smi metric --json"
             return Report("wrong_request", problems=(Problem(line.where, text + advice),), facts=facts)
     return None

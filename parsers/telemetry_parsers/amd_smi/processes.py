@@ -13,8 +13,8 @@ from telemetry_parsers.model import Absent, Process, Reading, Value
 
 _LIST = "process_list"
 _PROCESS = "process_info"
-_NONE = frozenset({"no running processes detected", "[]"})
-_NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
+NONE = frozenset({"no running processes detected", "[]"})
+NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
 _PAGES = ("retired", "pending", "un_res")
 
 
@@ -68,7 +68,7 @@ def _last(groups: Mapping[int, dict[Path, str]]) -> dict[Path, str]:
 def _gap(block: Block, section: str, said: str | None, unread: bool) -> Absent | None:  # noqa: FBT001 - a fact, no mode
     """Why the number of a list's items is not known; None when it is."""
     if said is not None:
-        return None if said in _NONE else Absent.NOT_REPORTED
+        return None if said in NONE else Absent.NOT_REPORTED
     if block.open_at is not None and (block.open_at == () or block.open_at[0] in (section, _LIST)):
         return Absent.NOT_REPORTED
     return Absent.NOT_UNDERSTOOD if unread else None
@@ -83,7 +83,7 @@ def _process(position: int, keys: Mapping[Path, str]) -> Process | None:
 
 def _memory(keys: Mapping[Path, str]) -> float | None:
     """The device memory of a process; `16.0 EB` is a wrapped count and none."""
-    for path in (("memory_usage", "vram_mem"), ("mem_usage",)):
+    for path in (("memory_usage", "vram_mem"), ("vram",), ("mem_usage",), ("mem",)):
         if path in keys:
             value = units.quantity(keys[path], units.BYTES, "B")
             return None if isinstance(value, Absent) else value
@@ -110,7 +110,7 @@ def _count(block: Block, section: str) -> Value | None:
         return None
     if entries[0].path == (section,):
         text = entries[0].text.strip()
-        return 0.0 if text.lower() in _NO_PAGES else units.placeholder(text) or Absent.NOT_UNDERSTOOD
+        return 0.0 if text.lower() in NO_PAGES else units.placeholder(text) or Absent.NOT_UNDERSTOOD
     if block.open_at is not None and block.open_at[:1] == (section,):
         return Absent.NOT_REPORTED
     return float(sum(entry.path == (section, "page_address") for entry in entries))

@@ -6,14 +6,19 @@ import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers.amd_smi.blocks import Block, Entry, Outcome, Path, pattern, plain_key
-from telemetry_parsers.amd_smi.keys import SECTIONS, is_top_level
+from telemetry_parsers.amd_smi.keys import FIELDS, SECTIONS, is_quiet, is_top_level
+from telemetry_parsers.amd_smi.processes import NO_PAGES, NONE
 from telemetry_parsers.model import Problem
 from telemetry_parsers.text.lines import Line, quote
 
 _DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
+# A level of a clock, which some versions only number: `0: 300 MHz`.
+_LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _LONGEST_WRAP = 64
 _SHORTENED = "..."
+# What stands below a heading in place of a list, on a line of its own.
+_NOTHING = (NONE | NO_PAGES) - {"[]"}
 
 
 def is_sections(lines: Iterable[Line]) -> bool:
@@ -30,9 +35,16 @@ def read_sections(lines: Sequence[Line]) -> Outcome:
 
 
 def _is_flat(lines: Sequence[Line]) -> bool:
-    """Whether a copy lost the indentation: no line behind the first device is further in than it."""
+    """Whether a copy lost the indentation: nothing behind the first device is further in, or not even a section."""
     start = next((at for at, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
-    return not any(_indent(line) > _indent(lines[start]) for line in lines[start + 1 :] if line.text.strip())
+    behind = [line for line in lines[start + 1 :] if line.text.strip()]
+    further = [line for line in behind if _indent(line) > _indent(lines[start])]
+    return not further or any(_is_section(line) for line in behind if _indent(line) <= _indent(lines[start]))
+
+
+def _is_section(line: Line) -> bool:
+    name, colon, value = line.text.strip().partition(":")
+    return bool(colon) and not value.strip() and plain_key(name) in SECTIONS
 
 
 def _indent(line: Line) -> int:
@@ -47,6 +59,7 @@ class _Scan:
         self._outcome = Outcome("text")
         self._flat = flat
         self._stack: list[tuple[int, str]] = []
+        self._device_indent = 0
         self._group = 0
         self._list: list[str] = []
         self._list_entry: tuple[Path, Line] | None = None
@@ -64,7 +77,7 @@ class _Scan:
             self._outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
         elif device := _DEVICE.match(text):
             self._close()
-            self._stack = []
+            self._stack, self._device_indent = [], _indent(line)
             kind = device[1].lower()
             self._outcome.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_at=()))
         else:
@@ -82,8 +95,16 @@ class _Scan:
             self._outcome.blocks[-1].open_at = None
 
     def _key(self, line: Line, text: str) -> None:
-        match = _KEY.match(text)
+        if self._outcome.blocks and not self._flat and _indent(line) <= self._device_indent:
+            # What a card has stands further in than its name: this is said by somebody else, a warning perhaps.
+            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+            return
+        level = _LEVEL.match(text)
+        match = _KEY.match(f"level {level[1]}: {level[2]}" if level else text)
         if self._outcome.blocks and self._outcome.blocks[-1].kind != "gpu":
+            return
+        if match is None and self._stack and self._outcome.blocks:
+            self._bare(text, line)
             return
         if match is None or not self._outcome.blocks:
             self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
@@ -97,6 +118,14 @@ class _Scan:
         else:
             self._add(path, value, line)
 
+    def _bare(self, text: str, line: Line) -> None:
+        """A line without a key: that there is none, an item of what is not read anyway, or nothing that is known."""
+        path = tuple(name for _, name in self._stack)
+        if text.lower() in _NOTHING:
+            self._add(path, text, line)
+        elif not is_quiet(path):
+            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+
     def _path(self, line: Line, key: str, *, is_heading: bool) -> Path:
         """The keys that lead to this one; without indentation, the last section named and the heading below it."""
         if self._flat:
@@ -109,6 +138,8 @@ class _Scan:
         path = (*(name for _, name in self._stack), key)
         if self._flat and not is_heading and is_top_level(key):
             path = (key,)
+        elif self._flat and not is_heading and pattern(path) not in FIELDS and pattern((path[0], key)) in FIELDS:
+            path = (path[0], key)
         if is_heading:
             self._stack.append((_indent(line), key))
         return path

@@ -25,13 +25,17 @@ HEADINGS: Mapping[str, str] = MappingProxyType(
         "PCIE_BW": "pcie_bw", "PVIOL": "pviol", "TVIOL": "tviol", "TVIOL_ACTIVE": "tviol_active",
         "PHOT_TVIOL": "phot_tviol", "VR_TVIOL": "vr_tviol", "HBM_TVIOL": "hbm_tviol", "GFX_CLKVIOL": "gfx_clkviol",
         "GFXCLK_PVIOL": "gfxclk_pviol", "GFXCLK_TVIOL": "gfxclk_tviol", "GFXCLK_TOTALVIOL": "gfxclk_totalviol",
-        "LOW_UTILVIOL": "low_utilviol", "TIMESTAMP": "timestamp", "XCP": "partition_id", "GPU": "gpu",
+        "LOW_UTILVIOL": "low_utilviol", "GTT_USAGE": "gtt_usage",
+        "GTT_USED": "gtt_used", "GTT_FREE": "gtt_free", "GTT_TOTAL": "gtt_total", "GTT%": "gtt_percent", "TIMESTAMP": "timestamp", "XCP": "partition_id", "GPU": "gpu",
     }
 )  # fmt: skip
 _PROCESS_HEADINGS: Mapping[str, Path] = MappingProxyType(
     {
         **{name.upper(): path for name, path in PROCESS_KEYS.items() if name not in ("name", "gpu")},
         "CU%": PROCESS_KEYS["cu_occupancy"],
+        "MEM_USG": PROCESS_KEYS["mem_usage"],
+        "SDMA": PROCESS_KEYS["sdma_usage"],
+        "EVICT": PROCESS_KEYS["evicted_time"],
     }
 )
 _PROCESS_TITLE = "PROCESS INFO:"
@@ -148,11 +152,14 @@ class _Scan:
 
 
 def cells_of(words: Sequence[str]) -> list[str]:
-    """The cells of a row: a number or N/A with the unit behind it, `3.0/ 16.0 GB` and `NOT ACTIVE` as one each."""
+    """The cells of a row: a number or N/A with its unit, `3.0/ 16.0 GB`, `NOT ACTIVE` and `[0 %, N/A]` as one each."""
     cells: list[str] = []
     takes_unit = False
     for word in words:
-        if cells and (cells[-1].endswith("/") or (cells[-1] == "NOT" and word == "ACTIVE")):
+        if cells and cells[-1].startswith("[") and not cells[-1].endswith("]"):
+            cells[-1] += f" {word}"
+            takes_unit = False
+        elif cells and (cells[-1].endswith("/") or (cells[-1] == "NOT" and word == "ACTIVE")):
             cells[-1] += word if cells[-1].endswith("/") else f" {word}"
         elif takes_unit and not _begins_a_cell(word):
             cells[-1] += f" {word}"
@@ -164,7 +171,7 @@ def cells_of(words: Sequence[str]) -> list[str]:
 
 
 def _begins_a_cell(word: str) -> bool:
-    return word[0].isdigit() or word[0] == "-" or units.placeholder(word) is not None
+    return word[0].isdigit() or word[0] in "-[" or units.placeholder(word) is not None
 
 
 def _entries(heading: str, text: str, where: str) -> Iterator[Entry]:

@@ -42,6 +42,7 @@ ERRORS = (
     ErrorText("invalidcommandexception", "wrong_request", None, _ASK_OTHERWISE),
     ErrorText("invalidparameter", "wrong_request", None, _ASK_OTHERWISE),
     ErrorText("parameternotsupportedexception", "wrong_request", None, _ASK_OTHERWISE),
+    ErrorText("amd-smi: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
     ErrorText("libamd_smi", "failed", "library_mismatch", "reinstall amd-smi-lib of the same ROCm version"),
     ErrorText("no module named", "failed", "library_mismatch", "reinstall amd-smi-lib of the same ROCm version"),
     ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
@@ -50,7 +51,7 @@ ERRORS = (
 SILENT = "no output: amd-smi prints nothing where its driver is not loaded; load the module amdgpu"
 
 # What somebody put in place of a value that is nobody else's business, as in `<redacted>`.
-_MASK = re.compile(r"<.{0,100}>\Z|[xX*?]{4,}\Z")
+_MASK = re.compile(r"<.{0,100}>\Z|(?:0x)?[xX*?-]{4,}\Z")
 _STATES: Mapping[str, float] = MappingProxyType(
     {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 )

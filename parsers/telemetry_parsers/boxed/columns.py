@@ -16,7 +16,8 @@ _MAYBE_BLANK = r"[ \t]{0,80}"
 
 
 def _quantity(unit: str) -> str:
-    return rf"(?:-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})|{_NOTHING})"
+    number = rf"-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})"
+    return rf"(?:{number}|{_NOTHING}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
 _BYTES = _quantity(r"[KMGT]i?B|B")
@@ -28,6 +29,9 @@ WORD = r"(\S{1,60})"
 NAME = r"(\S{1,60}(?: \S{1,60}){0,7}?)"
 PERCENT = f"({_quantity('%')})"
 CELSIUS = f"({_quantity('°C|℃|C|c')})"
+# The sign of a degree is lost where a text went through a tool that knows ASCII only.
+BARE_CELSIUS = f"({_quantity('°C|℃|C|c|')})"
+WATTS = f"({_WATTS})"
 CLOCK = f"({_quantity('[MGKk]?[Hh]z')})"
 BYTES = f"({_BYTES})"
 COUNT = f"({_quantity('')})"

@@ -14,6 +14,7 @@ from telemetry_parsers.text.lines import Line, quote
 
 Key = tuple[str, str]
 _SEPARATOR = re.compile(r"[ \t]{0,120}:(?:[ \t]|\Z)")
+_DIGIT = re.compile(r"[0-9]")
 _LONGEST = 400
 _FRAME = frozenset("-=*+ \t")
 
@@ -87,7 +88,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
     if scan.device is None:
         scan.attached = _take_head(scan.page, scan.shape, parts) or scan.attached
     elif len(parts) == 1:
-        scan.section = _named(scan.page, scan.shape, text)
+        scan.section = _named(scan.page, scan.shape, text, scan.section)
     else:
         key = (scan.section, _plain(parts[0], scan.shape))
         if key in scan.shape.address:
@@ -129,12 +130,14 @@ def _take_head(page: Page, shape: CardList, parts: Sequence[str]) -> int | None:
     return None
 
 
-def _named(page: Page, shape: CardList, text: str) -> str:
-    """The section that begins here; one that no table knows is named as unknown."""
+def _named(page: Page, shape: CardList, text: str, before: str) -> str:
+    """The section that begins here; one that no table knows is named as unknown, but a row of a table is none."""
     section = _plain(text, shape)
     sections = {each for each, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
     if section in sections:
         return section
+    if before in shape.quiet_sections and _DIGIT.search(text):
+        return before
     if len(text) <= 60 and text[0].isalpha() and "log" not in section.split():
         page.unknown[quote(text) or "(blank)"] = None
     return section
@@ -145,6 +148,8 @@ def _take(page: Page, device: int, shape: CardList, key: Key, text: str, line: L
     targets = shape.keys.get(key) or shape.keys.get(("*", name))
     if targets is not None:
         page.take(device, targets, text, line.where)
+    elif name.endswith("error") and units.whole(text) is None and units.placeholder(text) is None:
+        page.problems.append(Problem(line.where, f"{quote(name)}: {quote(text)}"))
     elif section not in shape.quiet_sections and key not in shape.quiet and ("*", name) not in shape.quiet:
         page.unknown[quote(f"{section}/{name}".removeprefix("/")) or "(blank)"] = None
 

@@ -16,9 +16,12 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """One tool's monitor: what its heading lines begin with, its columns by name and unit in lower case."""
+    """One tool's monitor: what its heading lines begin with, its columns by name and unit in lower case.
 
-    mark: str
+    A mark that is no word of its own, `*`, is left off the first name.
+    """
+
+    marks: tuple[str, ...]
     index: str
     columns: Mapping[tuple[str, str], Target]
     quiet: frozenset[str]
@@ -48,7 +51,7 @@ def _newest_first(lines: Sequence[Line], shape: Monitor) -> list[Line]:
     start = next((at for at, line in enumerate(lines) if _heading(line, shape)), len(lines))
     rows: dict[str, Line] = {}
     for line in lines[start:]:
-        words = line.text.split(maxsplit=1)
+        words = _words(line.text[:_LONGEST])
         if words and not _heading(line, shape) and (line.ended or words[0] not in rows):
             rows[words[0]] = line
     return [*heads, *rows.values()]
@@ -56,9 +59,14 @@ def _newest_first(lines: Sequence[Line], shape: Monitor) -> list[Line]:
 
 def _heading(line: Line, shape: Monitor) -> list[str]:
     text = line.text.strip()
-    if not line.ended or not text.startswith(shape.mark) or len(text) > _LONGEST:
+    if not line.ended or not text.startswith(shape.marks) or len(text) > _LONGEST:
         return []
-    return text.removeprefix(shape.mark).lower().split()
+    return _words(text.lstrip("*").lower())
+
+
+def _words(text: str) -> list[str]:
+    """What stands between commas, or between blanks where there is none."""
+    return [part.strip() for part in text.split(",")] if "," in text else text.split()
 
 
 def _name_unknown(heads: Sequence[Sequence[str]], shape: Monitor, page: Page) -> None:
@@ -70,7 +78,7 @@ def _name_unknown(heads: Sequence[Sequence[str]], shape: Monitor, page: Page) ->
 
 def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, page: Page) -> None:
     names, told_units = heads
-    words = line.text[:_LONGEST].split()
+    words = _words(line.text[:_LONGEST])
     index = units.whole(words[0])
     if len(words) != len(names) or len(names) != len(told_units) or index is None:
         page.problems.append(Problem(line.where, f"does not fit the headings: {quote(line.text)}"))

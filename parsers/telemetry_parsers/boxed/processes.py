@@ -67,7 +67,7 @@ def _row_pattern(head: str) -> re.Pattern[str]:
     """What the rows below this heading look like: card, its instance, process, kind, name, memory."""
     words = head.lower().replace("|", " ").split()
     before = words[: words.index("pid")][1:] if "pid" in words else []
-    instances = sum(word in ("vf", "mi", "gi", "ci") for word in before)
+    instances = sum(word in ("vf", "mi", "gi", "xi", "ci") for word in before)
     parts = [r"([0-9]{1,4})", *[r"\S{1,12}"] * instances, r"([0-9]{1,18})"]
     parts += [r"[A-Z+]{1,5}"] if "type" in words else []
     return re.compile(rf"\|?[ \t]{{0,20}}{_GAP.join([*parts, _NAME, _MEMORY])}[ \t]{{0,20}}\|?\Z")

@@ -10,13 +10,16 @@ from telemetry_parsers import units
 from telemetry_parsers.boxed.columns import CellReader, Column, Found, cell_reader
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.processes import is_process_title, read_processes
-from telemetry_parsers.boxed.targets import Target
+from telemetry_parsers.boxed.targets import Target, identity
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 
 _MOST_CELLS = 16
 _LONGEST = 400
+_MODEL = identity("model")
+# The cells of a line with what they say.
+_Row = list[tuple[CellReader | None, Found | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class Box:
 
     The first heading line has the headings `opening`. `banner` is in the version line; `versions` find the tool's
     version (`tool_version`), the driver's (`driver`) and others above the table; `expected` are the beginnings of lines round it that say nothing.
+    `asides` are titles, in lower case, of tables between this one and the processes, which then follow.
+    `wraps_models`: a model too long for its cell goes on in lines of its own.
     """
 
     columns: Mapping[str, Column]
@@ -33,6 +38,8 @@ class Box:
     versions: tuple[tuple[str, re.Pattern[str]], ...]
     expected: tuple[str, ...] = ()
     lists_processes: bool = True
+    asides: tuple[str, ...] = ()
+    wraps_models: bool = False
 
 
 @dataclass(slots=True)
@@ -44,6 +51,8 @@ class _Scan:
     headings: list[list[CellReader | None]] = field(default_factory=list)
     in_headings: bool = False
     rows: list[Line] = field(default_factory=list)
+    # What of a record's model stands in lines of its own, because it is too long for its cell.
+    wrapped: list[str] = field(default_factory=list)
     bordered: bool = True
     closed: bool = False
 
@@ -60,16 +69,24 @@ def read_table(lines: Sequence[Line], box: Box, page: Page) -> None:
         page.problems.append(Problem("text", f"{len(starts)} runs of the tool in one text; the last one is read"))
         lines = lines[starts[-1] :]
     title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
-    read_versions(lines[:title], box, page)
+    end = next((at for at, line in enumerate(lines[:title]) if _is_aside(line, box)), title)
+    read_versions(lines[:end], box, page)
     scan = _Scan(box, page)
-    for line in lines[:title]:
+    for line in lines[:end]:
         _take(scan, line)
     _end_record(scan)
-    if title == len(lines) and not scan.closed:
+    if title == len(lines) and (end < title or not scan.closed or ends_in_a_rule(lines)):
         page.cut = True
         page.problems.insert(0, Problem(lines[-1].where, "the table is cut off here; further cards may be missing"))
     if box.lists_processes:
         read_processes(lines[title:], page)
+
+
+def ends_in_a_rule(lines: Sequence[Line]) -> bool:
+    """Whether the text stops inside one of its rules: the lines of that length would have gone on."""
+    rules = [len(line.text.strip()) for line in lines if is_rule(line.text)]
+    last = lines[-1]
+    return not last.ended and is_rule(last.text) and len(last.text.strip()) < max(rules)
 
 
 def read_versions(lines: Sequence[Line], box: Box, page: Page) -> None:
@@ -86,6 +103,10 @@ def read_versions(lines: Sequence[Line], box: Box, page: Page) -> None:
                 page.driver = page.driver or version
             elif version:
                 page.facts.setdefault(name, version)
+
+
+def _is_aside(line: Line, box: Box) -> bool:
+    return line.ended and line.text.strip("| \t").lower() in box.asides
 
 
 def _opens(line: Line, box: Box) -> bool:
@@ -154,17 +175,37 @@ def _add_headings(scan: _Scan, line: Line) -> None:
 
 def _add_row(scan: _Scan, line: Line) -> None:
     full = len(scan.rows) >= len(scan.headings)
+    if scan.box.wraps_models and not full and scan.rows and (rest := _wrapped_model(scan, line)):
+        scan.wrapped.append(rest)
+        return
     lost = bool(scan.rows) and not full and _fits(scan, line, 0) and not _fits(scan, line, len(scan.rows))
     if full or lost:
         _end_record(scan)
     scan.rows.append(line)
 
 
+def _wrapped_model(scan: _Scan, line: Line) -> str:
+    """The rest of a model where it is all that a line holds, below the cell of the model; else nothing."""
+    cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
+    filled = [at for at, cell in enumerate(cells) if cell.strip()]
+    first = scan.headings[0]
+    if (
+        not line.ended
+        or len(filled) != 1
+        or filled[0] >= len(first)
+        or len(cells) < len(first)
+        or _fits(scan, line, len(scan.rows))
+    ):
+        return ""
+    reader = first[filled[0]]
+    return cells[filled[0]].strip() if reader and _MODEL in _all_targets(reader) else ""
+
+
 def _fits(scan: _Scan, line: Line, at: int) -> bool:
     return all(found is not None for _, found in _read_row(scan, line, at))
 
 
-def _read_row(scan: _Scan, line: Line, at: int) -> list[tuple[CellReader | None, Found | None]]:
+def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
     """The cells of a row with what they say; None for one that does not look like its headings."""
     readers = scan.headings[at]
     cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
@@ -173,7 +214,7 @@ def _read_row(scan: _Scan, line: Line, at: int) -> list[tuple[CellReader | None,
         cells = cells[:-1]  # it may be a fragment
     if len(cells) > len(readers):
         return [(reader, None) for reader in readers]
-    found: list[tuple[CellReader | None, Found | None]] = []
+    found: _Row = []
     for reader, cell in zip(readers, cells, strict=False):
         if not cell.strip():
             found.append((reader, []))
@@ -184,6 +225,7 @@ def _read_row(scan: _Scan, line: Line, at: int) -> list[tuple[CellReader | None,
 
 def _end_record(scan: _Scan) -> None:
     rows, scan.rows = scan.rows, []
+    wrapped, scan.wrapped = scan.wrapped, []
     if not rows:
         return
     read = [(line, _read_row(scan, line, at)) for at, line in enumerate(rows)]
@@ -198,7 +240,7 @@ def _end_record(scan: _Scan) -> None:
         return
     device = scan.page.device(index)
     for line, row in read:
-        _give(scan.page, device, line, row)
+        _give(scan.page, device, line, _with_model(row, wrapped))
     for target in _metrics(scan):
         if not scan.page.is_given(device, target):
             scan.page.give(device, target, Absent.NOT_REPORTED)
@@ -212,7 +254,20 @@ def _index(cells: Iterable[Found]) -> int | None:
     return None
 
 
-def _give(page: Page, device: int, line: Line, row: list[tuple[CellReader | None, Found | None]]) -> None:
+def _with_model(row: _Row, wrapped: Sequence[str]) -> _Row:
+    """The row with the rest of the model behind the model."""
+    if not wrapped:
+        return row
+    return [
+        (
+            reader,
+            found and [(targets, " ".join([text, *(wrapped if _MODEL in targets else ())])) for targets, text in found],
+        )
+        for reader, found in row
+    ]
+
+
+def _give(page: Page, device: int, line: Line, row: _Row) -> None:
     misfit = False
     for reader, found in row:
         if found is None:
@@ -231,5 +286,9 @@ def _metrics(scan: _Scan) -> list[Target]:
 
 def _targets(readers: Sequence[CellReader]) -> list[Target]:
     """The readings that these cells give in any case."""
-    given = (target for reader in readers for each in reader.columns for group in each.gives for target in group)
+    given = (target for reader in readers for target in _all_targets(reader))
     return [target for target in given if target.kind == "metric" and not target.only_words]
+
+
+def _all_targets(reader: CellReader) -> list[Target]:
+    return [target for each in reader.columns for group in each.gives for target in group]

@@ -52,6 +52,7 @@ class Answer:
     device: int | None
     port: Port = field(default_factory=Port)
     understood: bool = False
+    are_several: bool = False
     facts: dict[str, str] = field(default_factory=dict)
     readings: dict[tuple[str, str], Reading] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -59,14 +60,29 @@ class Answer:
 
     def give(self, metric: str, value: Value, word: str, text: str, where: str) -> None:
         """Take a reading in; a bad text becomes a problem too."""
+        if (metric, word) in self.readings:
+            self._find_another(where)
         item = reading(0, metric, value, word)
         if item.value is Absent.NOT_UNDERSTOOD or item.value is Absent.IMPLAUSIBLE:
             self.problems.append(Problem(where, f'{metric}: "{quote(text)}" is {item.value.value}'))
         self.readings.setdefault((metric, word), item)
 
+    def state(self, name: str, text: str, where: str) -> None:
+        """Take a fact in."""
+        if name in self.facts:
+            self._find_another(where)
+        self.facts.setdefault(name, text)
+
+    def _find_another(self, where: str) -> None:
+        """The same thing twice and no word of whose it is: these are answers about several devices."""
+        if self.device is None and not self.are_several:
+            self.are_several = True
+            problem = "answers about several devices that don't say about which are not read; keep the command lines"
+            self.problems.append(Problem(where, problem))
+
     def report(self) -> Report:
         """The device with what was read of it; a text that tells neither which one nor anything of it has none."""
-        if self.device is None and not self.readings and not self.facts:
+        if self.are_several or (self.device is None and not self.readings and not self.facts):
             return Report(problems=told(self.problems), unknown_fields=tuple(self.unknown)[:_MOST_UNKNOWN])
         return Report(
             devices=(Device(VENDOR, self.device, facts=tuple(self.facts.items())),),
@@ -124,7 +140,7 @@ def _take_value(answer: Answer, key: str, value: str, line: Line) -> bool:
     elif key == PORT_KEY:
         _take_port(answer, value)
     elif key in FACTS and value and units.placeholder(value) is None:
-        answer.facts.setdefault(FACTS[key], value)
+        answer.state(FACTS[key], value, line.where)
     else:
         return key in FACTS or key in COUNTERS
     answer.understood = True

@@ -11,7 +11,12 @@ TOOL = "hy-smi"
 # In DTK it is installed under AMD's name.
 _OTHER_NAME = "rocm-smi"
 _NOT_GIVEN = ("energy_joules_total", "pcie_replays_total", "power_instant_watts", "memory_activity_ratio")
-GIVES = tuple(key for key in cards.GIVES if key not in _NOT_GIVEN)
+GIVES = (
+    *(key for key in cards.GIVES if key not in _NOT_GIVEN),
+    "ecc_enabled",
+    "ecc_corrected_total",
+    "ecc_uncorrected_total",
+)
 _FOLDERS = (
     "/opt/hyhal/bin",
     "/usr/local/hyhal/bin",

@@ -62,6 +62,7 @@ FIELDS: Mapping[Key, Field] = MappingProxyType(
         ("temperature", "gpu current temp"): Field("temperature_celsius", _celsius, "core"),
         ("power readings", "power draw"): Field("power_watts", _watts),
         ("power readings", "current power limit"): Field("power_cap_watts", _watts),
+        ("power readings", "power limit"): Field("power_cap_watts", _watts),
         ("power readings", "default power limit"): Field("power_cap_default_watts", _watts),
         ("power readings", "max power limit"): Field("power_cap_max_watts", _watts),
         ("clocks", "graphics"): Field("clock_hertz", _hertz, "graphics"),
@@ -80,6 +81,10 @@ FIELDS: Mapping[Key, Field] = MappingProxyType(
         ("retired pages", "pending page blacklist"): Field("retired_pages_pending", yes),
         ("", "performance state"): Field("performance_state", performance_state),
     }
+)
+# Keys that say nothing where another one is printed, which says it better.
+INSTEAD: Mapping[Key, Key] = MappingProxyType(
+    {("power readings", "power limit"): ("power readings", "current power limit")}
 )
 GIVES = (FANS.key, *(wanted.key for wanted in FIELDS.values()))
 FACTS: tuple[tuple[str, Key], ...] = (

@@ -9,11 +9,12 @@ from dataclasses import replace
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
-from telemetry_parsers.mthreads_gmi import keys, query, table
+from telemetry_parsers.mthreads_gmi import keys, names, query, table
 from telemetry_parsers.mthreads_gmi.words import ERRORS, SILENT, TOOL, VENDOR, Answer
 from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
 from telemetry_parsers.text.echoes import arguments_of
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, plain, quote
+from telemetry_parsers.text.prefixes import without_prefix
 
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
@@ -57,7 +58,7 @@ def _read(output: Output) -> Report:
     if count > MOST_LINES:
         return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
-    answer = _shape(stdout, output.text)
+    answer = _shape(stdout, plain(output.text)) or _behind_prefix(stdout)
     if answer is None:
         return _nothing(output, [*stdout, *stderr])
     if output.status and not answer.complete:
@@ -74,7 +75,13 @@ def _shape(found: Sequence[Line], text: str) -> Answer | None:
         return table.read(found)
     if query.is_list(found):
         return query.read_list(found)
-    return query.read_json(text) or _facts_only(found)
+    return query.read_json(text) or names.read_names(found) or _facts_only(found)
+
+
+def _behind_prefix(found: Sequence[Line]) -> Answer | None:
+    """The answer by the shape behind the word that a launcher put before each line, None where there is neither."""
+    bare = without_prefix(found)
+    return None if bare == list(found) else _shape(bare, "\n".join(line.text for line in bare))
 
 
 def _facts_only(found: Sequence[Line]) -> Answer | None:

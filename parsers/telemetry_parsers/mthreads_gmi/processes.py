@@ -92,11 +92,11 @@ def _row(text: str) -> ProcessRow | None:
     if len(words) < 3:
         return None
     index, pid = units.whole(words[0]), units.whole(words[1])
-    name, _, memory = words[2].rpartition(" ")
+    *names, memory = words[2].rsplit(maxsplit=1)
     used = units.quantity(memory, units.BYTES)
     if index is None or pid is None or used is Absent.NOT_UNDERSTOOD or used is Absent.IMPLAUSIBLE:
         return None
-    return ProcessRow(index, pid, name.strip(), None if isinstance(used, Absent) else used)
+    return ProcessRow(index, pid, "".join(names), None if isinstance(used, Absent) else used)
 
 
 def _cut(lines: Sequence[Line]) -> ProcessTable:

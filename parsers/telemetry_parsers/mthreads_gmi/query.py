@@ -17,6 +17,7 @@ from telemetry_parsers.mthreads_gmi.keys import (
     FAN_SECTION,
     FANS,
     FIELDS,
+    INSTEAD,
     QUIET,
     QUIET_SECTIONS,
     SECTIONS,
@@ -192,7 +193,10 @@ def _device(card: _Card, driver: str | None) -> Device:
 def _readings(device: int, card: _Card, query: _Query) -> list[Reading]:
     """The readings of a card; of several fans the fastest, as of all that has one word for many."""
     found: dict[tuple[str, str], Reading] = {}
+    printed = {key for key, _ in card.values}
     for (section, key), text in card.values:
+        if INSTEAD.get((section, key)) in printed:
+            continue
         wanted = FANS if section == FAN_SECTION and key.startswith("fan") else FIELDS.get((section, key))
         if wanted is None:
             if section not in QUIET_SECTIONS and (section, key) not in QUIET:

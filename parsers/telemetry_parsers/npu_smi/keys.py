@@ -10,8 +10,13 @@ from types import MappingProxyType
 MEMORIES = ("hbm", "ddr")
 # What each kind is called: cards without HBM call their DDR just memory.
 MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
+# `-t memory` of a 310 leaves the kind out; `-t flash` calls the size of a flash chip the same.
+BARE_MEMORY = ("capacity", "clock speed")
+FLASH_KEY = "flash id"
 # Only cards without HBM print these.
-WITHOUT_HBM = frozenset({"memory capacity", "memory clock speed", "memory bandwidth usage rate"})
+WITHOUT_HBM = frozenset({"memory capacity", "memory clock speed", "memory bandwidth usage rate", *BARE_MEMORY})
+# Only cards with HBM print these; a virtual one may leave its HBM's usage out.
+WITH_HBM = frozenset({"aicore count", "aivector usage rate", "aicube usage rate", "npu utilization"})
 BITS = ("single", "double")
 
 
@@ -75,6 +80,8 @@ ECC_FIELDS: Mapping[str, Field] = MappingProxyType(
         "ddr double bit isolated pages count": Field("retired_pages", "ddr_double_bit_ecc"),
     }
 )
+# Of the device's memory: HBM's where there is any.
+ECC_ENABLED = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
 # Encoders and decoders of JPEG are one word: the busier of the two.
 JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Pages that the next start takes out of use.
@@ -90,6 +97,7 @@ ADDRESS = "pcie bus info"
 FACTS: Mapping[str, str] = MappingProxyType(
     {
         "firmware version": "firmware",
+        "product type": "product",
         "product name": "product",
         "slot id": "slot",
         "compatibility": "compatibility",
@@ -104,6 +112,8 @@ QUIET = frozenset(
         "manufacturer", "board id", "main board id", "pcb id", "bom id", "class id", "pci vendor id", "pci device id",
         "subsystem vendor id", "subsystem device id", "ndie id", "chip position id", "error information",
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
+        "hugepages total", "hugepages usage rate", "total capacity", "total ddr capacity", "voltage",
+        "flash count", FLASH_KEY, "manufacturer id", "ddie count", "module board id", "vendor id", "device id", "module vendor id", "module id",
         "hbm manufacturer id", "sfp temperature", "fault event count", "fault event information", "faulty chip count", "chip fault", "chip temperature",
         *(f"{memory} {bits} bit aggregate total err cnt" for memory in MEMORIES for bits in BITS),
         "tx error count", "rx error count", "lcrc error count", "ecrc error count",
@@ -119,7 +129,8 @@ COMMON_WORDS = frozenset(
         "subsystem vendor id", "subsystem device id", "memory capacity", "memory usage rate", "memory clock speed",
         "memory bandwidth usage rate", "tx error count", "rx error count", "power dissipation", "error code",
         "single-bit error count", "double-bit error count", "total count", "card count", "chip name", "chip type",
-        "chip version", "die id", "bom id", "pcb id", "temperature sensor",
+        "chip version", "die id", "bom id", "pcb id", "temperature sensor", *BARE_MEMORY, "total capacity", "voltage", FLASH_KEY,
+        "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
 # Links between chips have a whole set of keys, none of which says of which link it is.
@@ -133,6 +144,7 @@ GIVES = tuple(
             *(wanted.key for fields in FIELDS.values() for wanted in fields),
             *(wanted.key for wanted in MEMORY_FIELDS.values()),
             *(wanted.key for wanted in ECC_FIELDS.values()),
+            "ecc_enabled",
             "retired_pages_pending",
             "health",
         )

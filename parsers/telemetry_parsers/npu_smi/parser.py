@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -13,9 +13,10 @@ from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
 from telemetry_parsers.npu_smi import blocks, keys, rows, table
 from telemetry_parsers.npu_smi.page import Page, Place
+from telemetry_parsers.npu_smi.segments import segments
 from telemetry_parsers.npu_smi.words import ERRORS, SILENT, TOOL, VENDOR
 from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
-from telemetry_parsers.text.echoes import Run, arguments_of, runs
+from telemetry_parsers.text.echoes import Run, arguments_of, runs, without_commands
 from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
 from telemetry_parsers.text.prefixes import without_prefix
 
@@ -66,7 +67,8 @@ def _one(output: Output) -> Report:
         return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     asked = arguments_of(output.name, TOOL) or ()
-    answers = _answers(stdout, asked, output.target) or _answers(without_prefix(stdout), asked, output.target)
+    readings_of_it = (stdout, without_prefix(stdout), without_commands(stdout, TOOL))
+    answers = next(filter(None, (_answers(found, asked, output.target) for found in readings_of_it)), [])
     if not answers:
         return _nothing(output, [*stdout, *stderr])
     report = combine_reports([answer.report for answer in answers])
@@ -81,7 +83,19 @@ def _one(output: Output) -> Report:
 
 
 def _answers(found: Sequence[Line], asked: Sequence[str], target: str) -> list[_Answer]:
-    return [answer for run in runs(found, TOOL) if (answer := _shape(run, asked, target)) is not None]
+    return [answer for run in runs(found, TOOL) for answer in _answers_of(run, asked, target)]
+
+
+def _answers_of(run: Run, asked: Sequence[str], target: str) -> Iterator[_Answer]:
+    """The answers in a run; of several, one that does not say of which chip it is may be of any."""
+    parts = segments(run)
+    for part in parts:
+        answer = _shape(part, asked, target)
+        if answer is not None and len(parts) > 1 and any(device.index is None for device in answer.report.devices):
+            problem = Problem(part.lines[0].where, "an answer that doesn't say of which chip it is is not read")
+            answer = _Answer(Report("ok", problems=(problem,)))
+        if answer is not None:
+            yield answer
 
 
 def _shape(run: Run, asked: Sequence[str], target: str) -> _Answer | None:

@@ -22,7 +22,8 @@ _PID = re.compile(r"[0-9]{1,18}\Z")
 _WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
         **dict.fromkeys(("npu", "npu id", "chip"), _ID),
-        **dict.fromkeys(("process id", "process id in container"), _PID),
+        "process id": _PID,
+        "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # none for what runs on the host
         "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
     }
 )
@@ -60,7 +61,8 @@ def read_processes(page: Page, lines: Sequence[Line]) -> None:
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
     for record in table.records:
         _take(page, record, found, listed, closed=record.line.number < last_rule)
-    if not table.closed:
+    is_empty = not listed and not table.records and is_rule(lines[-1].text)
+    if not table.closed and not is_empty:
         page.problems.append(Problem(lines[-1].where, "the process table is cut off here"))
     for card, line in found.strangers.items():
         page.problems.append(Problem(line.where, f"processes of NPU {card}, which the device table lacks"))
@@ -86,9 +88,9 @@ def _take(page: Page, record: Record, found: _Found, listed: frozenset[Place], *
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
     pid = units.whole(cells.get("process id", ""))
-    if card is None or not record.line.ended:
+    if not record.line.ended:
         return
-    if pid is None or record.misfits:
+    if card is None or pid is None or record.misfits:
         found.gap = Absent.NOT_UNDERSTOOD
         page.problems.append(Problem(record.line.where, f"no row of the process table: {quote(record.line.text)}"))
         return

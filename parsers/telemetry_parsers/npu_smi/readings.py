@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.npu_smi import keys
@@ -25,16 +27,23 @@ class Entry:
 
 Block = Mapping[str, Entry]
 
-_MEMORY_KEYS: Mapping[str, tuple[int, Field]] = {
-    pattern.format(name): (kind, wanted)
-    for pattern, wanted in keys.MEMORY_FIELDS.items()
-    for kind, names in enumerate(keys.MEMORY_NAMES)
-    for name in names
-}
 _HBM, _DDR = range(len(keys.MEMORY_NAMES))
+_MEMORY_KEYS: Mapping[str, tuple[int, Field]] = {
+    **{
+        pattern.format(name): (kind, wanted)
+        for pattern, wanted in keys.MEMORY_FIELDS.items()
+        for kind, names in enumerate(keys.MEMORY_NAMES)
+        for name in names
+    },
+    **{name: (_DDR, keys.MEMORY_FIELDS["{} " + name]) for name in keys.BARE_MEMORY},
+}
+_SWITCH: Mapping[str, float] = MappingProxyType({"true": 1.0, "false": 0.0})
 KNOWN = frozenset(
-    {*keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.JPEG, *keys.PENDING_PAGES, *keys.HEALTH, *keys.QUIET}
-)
+    {
+        *keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.ECC_ENABLED, *keys.JPEG, *keys.PENDING_PAGES,
+        *keys.HEALTH, *keys.QUIET,
+    }
+)  # fmt: skip
 
 
 def has_readings(block: Block) -> bool:
@@ -55,6 +64,7 @@ def read_block(page: Page, device: int, block: Block, *, closed: bool) -> None:
             page.give(device, item, block[key].text, block[key].line.where)
     _give_jpeg(page, device, block)
     _give_pending(page, device, block)
+    _give_ecc_enabled(page, device, block)
     for key in block:
         if key not in KNOWN and not key.startswith(keys.QUIET_BEGINNINGS):
             page.unknown[quote(key) or "(blank)"] = None
@@ -70,10 +80,16 @@ def _wanted(block: Block, kind: int | None) -> Iterator[tuple[str, Field]]:
 
 def _memory_of(block: Block, *, closed: bool) -> int | None:
     """Which memory is the device's: HBM unless there is none, else DDR unless HBM may still follow; None for neither."""
+    if keys.FLASH_KEY in block:
+        return None
     kinds = [_MEMORY_KEYS[key][0] if key in _MEMORY_KEYS else None for key in block]
     if _HBM in kinds and not _is_none(block, "hbm capacity"):
         return _HBM
-    if _DDR not in kinds or _is_none(block, "ddr capacity"):
+    if (
+        _DDR not in kinds
+        or _is_none(block, "ddr capacity")
+        or (_HBM not in kinds and not keys.WITH_HBM.isdisjoint(block))
+    ):
         return None
     last = len(kinds) - 1 - kinds[::-1].index(_DDR)
     over = closed or _HBM in kinds or last < len(kinds) - 1 or not keys.WITHOUT_HBM.isdisjoint(block)
@@ -116,3 +132,11 @@ def _give_pending(page: Page, device: int, block: Block) -> None:
     if pending or (values and len(values) % len(keys.BITS) == 0):
         where = next(iter(entries.values())).line.where
         page.give(device, reading(device, "retired_pages_pending", float(pending)), "", where)
+
+
+def _give_ecc_enabled(page: Page, device: int, block: Block) -> None:
+    entry = next((block[key] for key in keys.ECC_ENABLED if key in block), None)
+    if entry is None:
+        return
+    value = _SWITCH.get(entry.text.lower(), units.placeholder(entry.text) or Absent.NOT_UNDERSTOOD)
+    page.give(device, reading(device, "ecc_enabled", value), entry.text, entry.line.where)

@@ -20,6 +20,7 @@ _CARD, _CHIP = "npuid(idx)", "chipid(idx)"
 _WATCHED: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
     {
         "pwr(w)": (("power_watts", ""),),
+        "pwr(mw)": (("power_watts", ""),),
         "temp(c)": (("temperature_celsius", "core"),),
         "npu util(%)": (("utilization_ratio", ""),),
         "ai core(%)": (("utilization_ratio", ""), ("engine_utilization_ratio", "aicore")),

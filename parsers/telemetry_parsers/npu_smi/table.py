@@ -23,13 +23,17 @@ _PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_NOTHING})\Z")
 _ID = re.compile(r"[0-9]{1,6}\Z")
 # Memory comes as `3412 / 65536`, and without its first blank from five digits on.
 _SLASH = re.compile(r"[ \t]{0,32}/[ \t]{0,32}")
-_PAIRS = tuple(f"{name}({unit})" for name in ("memory-usage", "hbm-usage") for unit in ("mb", "mib", "gb"))
-_NUMBERS = ("power(w)", "temp(c)", "aicore(%)", "ai core(%)", "npu util(%)")
+_PAIRS = tuple(
+    f"{name}({unit})" for name in ("memory-usage", "hbm-usage") for unit in ("mb", "mib", "gb", "gib", "kb", "kib")
+)
+_POWERS = ("power(w)", "power(mw)")
+_NUMBERS = (*_POWERS, "temp(c)", "aicore(%)", "ai core(%)", "npu util(%)")
 _WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
         **dict.fromkeys(_NUMBERS, _NUMBER),
         **dict.fromkeys((*_PAIRS, "hugepages-usage(page)"), _PAIR),
-        **dict.fromkeys(("npu", "npu id", "chip", "device", "phy-id"), _ID),
+        **dict.fromkeys(("npu", "npu id", "chip", "phy-id"), _ID),
+        "device": re.compile(r"(?:[0-9]{1,6}|N/?A|-)\Z"),
         "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
         "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
     }
@@ -155,7 +159,8 @@ def _give_readings(page: Page, device: int, cells: Mapping[str, Cell]) -> None:
 
     for item in health(device, cells["health"].text):
         page.give(device, item, cells["health"].text, cells["health"].line.where)
-    give("power_watts", cells.get("power(w)"), number("power(w)", "power_watts"))
+    power = next((name for name in _POWERS if name in cells), _POWERS[0])
+    give("power_watts", cells.get(power), number(power, "power_watts"))
     give("temperature_celsius", cells.get("temp(c)"), number("temp(c)", "temperature_celsius"), "core")
     busy = next((name for name in _UTILIZATIONS if name in cells), _UTILIZATIONS[0])
     give("utilization_ratio", cells.get(busy), number(busy, "utilization_ratio"))

@@ -23,10 +23,15 @@ _UNITS: Mapping[str, tuple[units.Units, str]] = MappingProxyType(
         "%": (units.RATIO, "%"),
         "c": (units.CELSIUS, "C"),
         "w": (units.WATTS, "W"),
+        "mw": (units.WATTS, "mW"),
+        "kb": (units.BYTES, "KB"),
+        "kib": (units.BYTES, "KiB"),
         "mb": (units.BYTES, "MB"),
         "mib": (units.BYTES, "MiB"),
         "gb": (units.BYTES, "GB"),
+        "gib": (units.BYTES, "GiB"),
         "mhz": (units.HERTZ, "MHz"),
+        "ghz": (units.HERTZ, "GHz"),
     }
 )
 _FAMILIES: Mapping[str, units.Units] = MappingProxyType(
@@ -66,10 +71,14 @@ ERRORS = (
         "load the driver, or join the group HwHiAiUser where it is loaded",
     ),
     ErrorText("drvmngget", "failed", "driver_gone", "load the driver, or join the group HwHiAiUser where it is loaded"),
+    ErrorText("npu get board type failed", "failed", "driver_gone", "the driver does not know the card; look at dmesg"),
     ErrorText("invalid card id", "failed", "exit_status", "the card is not on the bus any more: compare with lspci"),
     ErrorText("libdcmi", "failed", "library_mismatch", "reinstall the driver package"),
     ErrorText("libdrvdsmi", "failed", "library_mismatch", "set LD_LIBRARY_PATH to the driver's lib64 folders"),
     ErrorText("does not support", "wrong_request", None, "this product cannot tell it"),
+    ErrorText("there is no npu chip on this card", "failed", "driver_gone", "the card answers and its chips do not"),
+    ErrorText("must input", "wrong_request", None, "this answer wants a card and a chip"),
+    ErrorText("cannot be executed on a", "wrong_request", None, "ask on the host itself"),
     ErrorText("error parameter of", "wrong_request", None, "this version or product does not know it"),
     ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not know it"),
 )

@@ -56,7 +56,7 @@ def report(
     driver = _driver(listing.system)
     cards = _distinct(listing.cards, read.problems)[:MOST_CARDS]
     devices = [
-        _read_card(position, card, replace(device, driver=driver), read)
+        _read_card(position, card, replace(device, driver=_driver(card.entries) or driver), read)
         for position, (card, device) in enumerate(zip(cards, devices_of(cards, default_vendor), strict=True))
     ]
     return Report(
@@ -98,8 +98,8 @@ def _distinct(cards: Sequence[Card], problems: list[Problem]) -> list[Card]:
     return list(found.values())
 
 
-def _driver(system: Sequence[Entry]) -> str | None:
-    texts = (entry.text.strip() for entry in system if keys.key_of(entry.key).name == "driver version")
+def _driver(entries: Sequence[Entry]) -> str | None:
+    texts = (entry.text.strip() for entry in entries[:MOST_KEYS] if keys.key_of(entry.key).name == keys.DRIVER)
     return next((text for text in texts if units.placeholder(text) is None), None)
 
 

@@ -10,7 +10,6 @@ from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm import columns, words
 from telemetry_parsers.rocm.columns import Placed, cells_of, columns_of, fits_column
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
-from telemetry_parsers.text.answers import error_report
 from telemetry_parsers.text.lines import Line, quote
 
 _SUB_HEADING = re.compile(r"\((edge|dieedge|junction|hotspot|memory|avg|socket)\)")
@@ -78,11 +77,7 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
 
 def _keep_error(line: Line, rows: _Rows) -> None:
     """Tells of an error that stands beside the tables: `Open mkfd failed`, a traceback."""
-    if (
-        not words.is_notice(line.text)
-        and not words.is_unsupported(line.text)
-        and error_report([line], None, words.ERRORS)
-    ):
+    if words.is_error(line):
         rows.problems.append(Problem(line.where, quote(line.text)))
 
 

@@ -11,9 +11,11 @@ from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
 from telemetry_parsers.text.lines import Line
 
-# A byte order mark and blanks are what editors and web pages put before it.
-_HEADING = re.compile(r"[\ufeff ]{0,16}[Dd]evice,")
-_ROW = re.compile(r" {0,16}(?:card([0-9]{1,4})|system),")
+# A byte order mark and blanks are what editors and web pages put before it. Some versions of hy-smi begin with the time.
+_HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
+_ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
+# The columns that say when, and of which card.
+_NO_KEYS = frozenset({"time", "timestamp", "device"})
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
     for line in lines:
         row = _ROW.match(line.text) if heading else None
         if _HEADING.match(line.text):
-            heading = _cells(line.text)
+            heading = [cell.strip("\ufeff ") for cell in _cells(line.text)]
         elif row is not None:
             index = None if row[1] is None else int(row[1])
             entries = found.system if index is None else found.cards.setdefault(index, [])
@@ -47,18 +49,36 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
 
 def _entries(line: Line, heading: Sequence[str], problems: list[Problem]) -> list[Entry]:
     """The row's keys and texts: all of a whole row, of one that the text ends in all but the last."""
-    cells = _cells(line.text)
+    cells = _mended(_cells(line.text), len(heading))
     if not line.ended:
         cells = cells[:-1]
     elif len(cells) != len(heading):
         problems.append(Problem(line.where, f"{len(cells)} cells below {len(heading)} headings; the row is not read"))
         return []
-    return [Entry(key, text, line.where) for key, text in zip(heading[1:], cells[1:], strict=False)]
+    found = zip(heading, cells, strict=False)
+    return [Entry(key, text.strip(), line.where) for key, text in found if key.lower() not in _NO_KEYS]
+
+
+def _mended(cells: list[str], count: int) -> list[str]:
+    """The cells of a row, of more than this many those put together again that hy-smi's own commas have torn.
+
+    It puts no quotes round `Co., Ltd.` and `32.0GT/s, x16 1100Mhz`; what stands behind such a comma begins with a blank,
+    as no cell does.
+    """
+    if len(cells) <= count:
+        return cells
+    whole: list[str] = []
+    for cell in cells:
+        if whole and cell.startswith(" "):
+            whole[-1] += f",{cell}"
+        else:
+            whole.append(cell)
+    return whole if len(whole) == count else cells
 
 
 def _cells(text: str) -> list[str]:
     """The cells of a line; none where the csv module refuses it, as for a NUL or a cell of 128 KiB."""
     try:
-        return [cell.strip() for cell in next(csv.reader([text]), [])]
+        return next(csv.reader([text]), [])
     except csv.Error:
         return []

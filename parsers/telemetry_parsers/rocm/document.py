@@ -7,11 +7,12 @@ around it, an end cut off. So no JSON parser of the library's: it would give up,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm.listing import Card, Entry, Listing, joined
+from telemetry_parsers.text.foreign import without_foreign_lines
 from telemetry_parsers.text.lines import quote
 
 _START = re.compile(r'\{\s{0,80}"(?:card[0-9]{1,4}|system)"')
@@ -72,6 +73,17 @@ class _Scanner:
 
 def read_document(text: str) -> Found | None:
     """The listing of each `{"card0": …}` in a text, None when there is none."""
+    found = _read_all(text)
+    if found is not None and found.listing.complete:
+        return found
+    rest, foreign = without_foreign_lines(text)
+    mended = _read_all(rest) if foreign else None
+    if mended is None or not mended.listing.complete:
+        return found
+    return replace(mended, around=f"{mended.around}\n{foreign}")
+
+
+def _read_all(text: str) -> Found | None:
     listings: list[Listing] = []
     around: list[str] = []
     position = 0
@@ -84,7 +96,22 @@ def read_document(text: str) -> Found | None:
             break
     else:
         around.append(text[position:])
-    return Found(joined(listings), "\n".join(around)) if listings else None
+    return Found(_all_of(listings), "\n".join(around)) if listings else None
+
+
+def _all_of(listings: list[Listing]) -> Listing:
+    """Several documents as one; of a key that two of them tell differently the first is kept, and said to be."""
+    known: dict[tuple[int, str], str] = {}
+    twice: dict[int, None] = {}
+    for listing in listings:
+        texts = {(card.index, entry.key): entry.text for card in listing.cards for entry in reversed(card.entries)}
+        twice |= {key[0]: None for key, text in texts.items() if known.setdefault(key, text) != text}
+    problems = tuple(
+        Problem(f"card {index}", "the card is told of a second time, and otherwise; the first is kept")
+        for index in twice
+    )
+    whole = joined(listings)
+    return replace(whole, problems=(*whole.problems, *problems))
 
 
 def _one(text: str, start: int) -> tuple[Listing, int]:

@@ -26,7 +26,7 @@ _VENDOR_WORDS: Mapping[str, str] = MappingProxyType(
     }
 )
 # PCI device ids of Hygon's cards; AMD's tools print no vendor beside them.
-_HYGON_CHIPS = frozenset({"0x55b7", "0x62b7", "0x6210", "0x54b7", "0x6320"})
+_HYGON_CHIPS = frozenset({"0x54b7", "0x55b7", "0x62b7", "0x6210", "0x6211", "0x6320", "0x6370", "0x6430"})
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}\Z")
 # Hygon's hy-smi: `0000:09:00.0 --> SN: 01-000206 --> OAM ID: 1`.
 _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")

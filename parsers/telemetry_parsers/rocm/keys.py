@@ -104,7 +104,7 @@ def _any_bit(text: str, unit: str) -> Value:
 
 
 def _enabled(text: str, _unit: str) -> Value:
-    known = {"enabled": 1.0, "disabled": 0.0}.get(text.strip().lower())
+    known = {"enabled": 1.0, "on": 1.0, "disabled": 0.0, "off": 0.0}.get(text.strip().lower())
     return known if known is not None else units.placeholder(text) or Absent.NOT_UNDERSTOOD
 
 
@@ -123,18 +123,18 @@ def _lanes(text: str, unit: str) -> Value:
 
 # A level, which is `S` while the clock sleeps, may stand before.
 _CLOCK = re.compile(r"(?:(?:[0-9]{1,3}|S):? )?\(?([0-9]{1,6}(?:\.[0-9]{1,3})? ?[MGk]?[Hh]z)\)?\Z")
+_NO_CLOCK_HERTZ = 65_535e6
 _LINK = re.compile(r"(?:[0-9]{1,3}:? )?\(?([0-9]{1,3}(?:\.[0-9])?) ?GT/s,? x([0-9]{1,2})(?: [0-9]{1,5}Mhz)?\)?\Z")
 _LIST = re.compile(r"\[([^\[\]]{0,400})\]\Z")
 
 
 def _hertz(text: str, unit: str) -> Value:
-    """`(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or a bare number where the key has the unit."""
-    if unit:
-        return units.quantity(text, units.HERTZ, unit)
-    match = _CLOCK.match(text)
-    if match is not None:
-        return units.quantity(match[1], units.HERTZ)
-    return units.placeholder(text.removesuffix(" (None)")) or Absent.NOT_UNDERSTOOD
+    """`(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or a bare number where the key has the unit; 65535 MHz is all bits set."""
+    match = None if unit else _CLOCK.match(text)
+    if not unit and match is None:
+        return units.placeholder(text.removesuffix(" (None)")) or Absent.NOT_UNDERSTOOD
+    value = units.quantity(match[1], units.HERTZ) if match else units.quantity(text, units.HERTZ, unit)
+    return Absent.IMPLAUSIBLE if value == _NO_CLOCK_HERTZ else value
 
 
 def _highest(read: Read) -> Read:
@@ -185,6 +185,9 @@ _SENSOR = re.compile(r"temperature \((?:sensor )?(#[123]|[a-z0-9_]{1,20}(?: [0-9
 _MOST_STACKS = 16
 _METRICS_SENSOR = re.compile(r"temperature_([a-z0-9_]{1,20})\Z")
 # A row of the table of --showrasinfo.
+_BLOCK_COUNTS = re.compile(
+    r"Block ([A-Za-z0-9_]{2,16}) is: {0,4}([A-Za-z]{2,16}) {0,4}\(ue: {0,4}([0-9]{1,20}), {0,4}ce: {0,4}([0-9]{1,20})\)\s{0,8}\Z"
+)
 _BLOCK = re.compile(r"([a-z0-9_]{2,16}) ras(?: (correctable|uncorrectable))?\Z")
 _CLOCK_KEY = re.compile(r"(gpu memory|[a-z0-9]{2,10}) clock (?:speed|level)\Z")
 DOMAINS = MappingProxyType(
@@ -207,7 +210,14 @@ def sensor_word(text: str) -> str:
 
 
 def pieces_of(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """The key and its text, one for each memory stack where it tells them as a list: `temperature_hbm (C): [48, N/A]`."""
+    """The key and its text, or each of the several that it tells.
+
+    One for each memory stack of `temperature_hbm (C): [48, N/A]`; three for hy-smi's `Block umc is: ENABLED (ue: 0, ce: 3)`.
+    """
+    counts = _BLOCK_COUNTS.match(f"{key}: {text}")
+    if counts is not None:
+        name = f"{counts[1]} RAS"
+        return (name, counts[2]), (f"{name} uncorrectable", counts[3]), (f"{name} correctable", counts[4])
     match = _LIST.match(text.strip())
     if match is None or not key.lower().startswith("temperature_hbm"):
         return ((key, text),)
@@ -251,6 +261,7 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
         # Of the tables of `--showpagesinfo`.
         "retired pages": (Field("retired_pages", _count, "all"),),
         "pending pages": (Field("retired_pages_pending", _any_bit),),
+        "vram memory ecc status": (Field("ecc_enabled", _enabled),),
         # `--showmetrics`, from ROCm 6.3: the driver's own table with units.
         "average_gfx_activity": (Field("utilization_ratio", _ratio),),
         "average_umc_activity": (Field("memory_activity_ratio", _ratio),),
@@ -288,6 +299,8 @@ CHIP = ("device id", "gpu id", "chip id")
 UUID = ("unique id",)
 SERIAL = ("serial number",)
 BUS = ("pci bus", "bus")
+# Of the node; some versions of hy-smi print it for each card.
+DRIVER = "driver version"
 PARTITION = "partition id"
 NUMA_NODE = ("(topology) numa node", "numa node")
 # -1, also as the unsigned number that older versions print: the machine has no NUMA nodes.
@@ -312,6 +325,7 @@ _IDENTITY = frozenset(
         *UUID,
         *SERIAL,
         *BUS,
+        DRIVER,
         PARTITION,
         *NUMA_NODE,
         *(key for keys in FACTS.values() for key in keys),
@@ -328,7 +342,7 @@ _QUIET = re.compile(
     r"|.{1,40} firmware version|[a-z0-9_]{2,16} ras|average gfx core power|average memory power|oam id|gpu reset type"
     r"|numa affinity|(?:cu|wave) util in last second|bandwidth|pasid|voltage \(mv\)|(?:expected|actual) vendor name|dcefclk clock (?:speed|level)|valid .{1,40}|region [0-9]{1,2}"
     r"|[0-9]\. available power profile|od_[a-z_]{1,20}|[sm]clk|vddc_curve_[a-z]{4}\[[0-9]\]"
-    r"|voltage point [0-9]{1,2}|pid[0-9]{1,10}"
+    r"|voltage point [0-9]{1,2}|pid[0-9]{1,10}|power profiles"
     # Of --showmetrics.
     r"|metric version and size|system_clock_counter|current_fan_speed|firmware_timestamp|xgmi_.{1,40}|num_partition"
     r"|average_[a-z0-9_]{1,40}|current_[a-z0-9_]{1,40}|voltage_[a-z0-9_]{1,20}|pcie_[a-z0-9_]{1,60}"
@@ -373,7 +387,7 @@ def is_level_only(key: Key, text: str) -> bool:
 
 def level_word(text: str) -> str | Absent:
     """The performance level's word in the catalogue."""
-    word = text.strip().lower()
+    word = text.strip().lower().removeprefix("amdsmi_dev_perf_level_")
     absent = units.placeholder(word)
     if absent is not None and word != "unknown":
         return absent

@@ -9,7 +9,7 @@ from telemetry_parsers.rocm.listing import Listing
 
 _HYGON = re.compile(
     r"\b(?:DCU|HCU)(?:\[[0-9]|%|\s{1,12}Temp| use \(| Index:| Node\(| memory use)|\bvram Total (?:Used )?Memory \(MiB\)"
-    r"|No hy[cd]{1,2}u Driver|mkfd|(?:\A|\n|(?<!ROCm)[= ])System Management Interface =|End of SMI Log"
+    r"|No h(?:y?c|ydc)u Driver|mkfd|Hfm Link Status|[0-7] --> SN: |\bVram memory ECC|(?:\A|\n|(?<!ROCm)[= ])System Management Interface =|End of SMI Log"
 )
 _AMD = re.compile(
     r"ROCm System Management Interface|End of ROCm SMI Log|ROCM-SMI|^\s{0,8}(?:ERROR: {0,4})?GPU\[[0-9]|^\s{0,8}GPU\s{1,12}(?:Temp|NODE)"

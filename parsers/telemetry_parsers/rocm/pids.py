@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
+from telemetry_parsers.text.answers import told
 from telemetry_parsers.text.lines import Line, bus_address
 
 _TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
@@ -58,6 +59,8 @@ def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
     devices: list[Device] = []
     places: dict[int, int] = {}
     processes: list[Process] = []
+    seen: set[tuple[int, int]] = set()
+    twice: dict[int, None] = {}
     listed = _listed(lines)
     for entry in listed.entries:
         indices = [units.whole(text) for text in _QUOTED.findall(entry.first(_INDEX_KEYS))]
@@ -71,11 +74,16 @@ def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
                 places[index] = len(devices)
                 bus = bus_address(buses[position]) if len(buses) == len(indices) else None
                 devices.append(Device(vendor, index=index, bus_id=bus))
+            if (places[index], entry.pid) in seen:
+                twice[entry.pid] = None
+                continue
+            seen.add((places[index], entry.pid))
             processes.append(Process(places[index], entry.pid, entry.first(_NAME_KEYS), used))
     counts = _counts(devices, processes) if listed.is_whole else ()
-    cut = [Problem(line.where, "the list of processes is cut off here") for line in lines[-1:] if not line.ended]
+    found = [Problem(f"PID {pid}", "the process is listed a second time; the first is kept") for pid in twice]
+    found += [Problem(line.where, "the list of processes is cut off here") for line in lines[-1:] if not line.ended]
     return Report(
-        devices=tuple(devices), readings=counts, processes=tuple(processes), problems=tuple(cut),
+        devices=tuple(devices), readings=counts, processes=tuple(processes), problems=told(found),
         index_space=index_space, form="text",
     )  # fmt: skip
 

@@ -56,6 +56,11 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
     return Listing(cards, tuple(found.system), tuple(found.problems), complete=not found.problems or lines[-1].ended)
 
 
+def is_of_card(line: Line) -> bool:
+    """Whether a line says something of a card: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
+    return _OF_CARD.match(line.text) is not None
+
+
 def _take(line: Line, severity: str, index: int, told: str, found: _Found) -> None:
     """Takes in what a line says of a card: a value, or in words why there is none."""
     entries = found.entries.setdefault(index, [])

@@ -16,9 +16,9 @@ from telemetry_parsers.rocm.document import read_document
 from telemetry_parsers.rocm.kfd import read_usage, with_usage
 from telemetry_parsers.rocm.listing import Listing, joined
 from telemetry_parsers.rocm.pids import is_pid_list, read_pids
-from telemetry_parsers.rocm.sections import read_sections
+from telemetry_parsers.rocm.sections import is_of_card, read_sections
 from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, plain, quote
 from telemetry_parsers.text.prefixes import without_prefix
 
 # Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, of --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
@@ -67,7 +67,7 @@ def _one(output: Output, tool: Tool) -> Report:
         return failed("not_understood", "text", f"{count} lines, as {tool.name} never prints")
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     all_lines = [*stdout, *stderr]
-    report, complete = _read(stdout, output.text, tool)
+    report, complete = _read(stdout, plain(output.text), tool)
     if report is None:
         bare = without_prefix(stdout)
         if bare != stdout:
@@ -119,8 +119,14 @@ def _listing(found: Sequence[Line], text: str, tool: Tool) -> tuple[Listing | No
     table = read_csv(found)
     if table is not None:
         return table, "json"
-    told_in = (read_concise(found, tool.plain_sensor), read_sections(found), read_blocks(found))
+    concise = read_concise(found, tool.plain_sensor)
+    told_in = (concise, read_sections(found), read_blocks(found))
     listings = [listing for listing in told_in if listing is not None]
+    if listings and concise is None:
+        errors = [
+            Problem(line.where, quote(line.text)) for line in found if not is_of_card(line) and words.is_error(line)
+        ]
+        listings[-1] = replace(listings[-1], problems=(*listings[-1].problems, *errors))
     return joined(listings) if listings else None, "text"
 
 

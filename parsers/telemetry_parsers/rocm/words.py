@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from telemetry_parsers.text.answers import ErrorText
+from telemetry_parsers.text.answers import ErrorText, error_report
+from telemetry_parsers.text.lines import Line
 
 # Said around good data, by the C library or for cards that sleep; they change nothing of what is printed.
 _NOTICES = (
@@ -16,7 +17,7 @@ _NOTICES = (
     "using lib from",
     ". trying /opt/rocm",
 )
-_UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable")
+_UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Of a suspended card nothing can be read, and these say so.
 _ASLEEP = ("low-power state", "data is inaccessible")
 # Headings of lists, and what a card does not have, in words that rocm-smi uses for cards without a fan, a curve or
@@ -71,8 +72,14 @@ ERRORS = (
     ErrorText("initstate: no such file", "failed", "driver_gone", "load the kernel module amdgpu"),
     ErrorText("no hydcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("no hycu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
+    ErrorText("no hcu driver loaded", "failed", "driver_gone", "load Hygon's kernel module hydcu or hycu"),
     ErrorText("open mkfd failed", "failed", "driver_gone", "load Hygon's driver; in a container pass /dev/mkfd in"),
     ErrorText("connect server failed", "failed", "driver_gone", "start hymgr.service"),
+    # Hygon's daemon of the links between cards: `WAIT GLOBAL TOPO`, `LINK FAILED`.
+    ErrorText(
+        "hfm link status: wait", "failed", "driver_gone", "the links between the cards are not up: see hymgr.service"
+    ),
+    ErrorText("hfm link status: link failed", "failed", "driver_gone", "the links between the cards failed: see dmesg"),
     ErrorText("rsmi_init", "failed", "driver_gone", "see dmesg; the driver did not answer"),
     ErrorText(
         "smi returned 8", "failed", "driver_gone", "the library could not start: check driver, /dev/kfd and groups"
@@ -95,6 +102,7 @@ ERRORS = (
     ErrorText("usage: rocm-smi", "wrong_request"),
     ErrorText("usage: rocm_smi", "wrong_request"),
     ErrorText("exit code 127", "failed", "exit_status", "install rocm-smi or give its path"),
+    ErrorText("-smi: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
     ErrorText("in a low-power state", "failed", "driver_gone", "the cards sleep: see power/runtime_status"),
     ErrorText("data is inaccessible", "failed", "driver_gone", "the cards sleep or the driver does not answer"),
 )
@@ -116,6 +124,13 @@ def is_usual(text: str) -> bool:
     """Whether a message about a card is one of those that say nothing of its health."""
     lower = text.lower()
     return any(words in lower for words in _USUAL)
+
+
+def is_error(line: Line) -> bool:
+    """Whether a line tells an error that is no card's: `Open mkfd failed`, a traceback."""
+    if is_notice(line.text) or is_unsupported(line.text):
+        return False
+    return error_report([line], None, ERRORS) is not None
 
 
 def is_asleep(text: str) -> bool:

@@ -13,7 +13,12 @@ from telemetry_parsers.text.lines import Line, quote
 _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
 _NUMBERED = re.compile(r"(?:Pool|ISA) [0-9]{1,4}\Z")
 _KEY = re.compile(r"([A-Za-z][^:]{0,60}):{1,2}[ \t]{0,80}(.{0,400})\Z")
-_DIMENSION = re.compile(r"[xyz][ \t]{1,60}[0-9]")
+_DIMENSION = re.compile(r"(?:[xyz]|Dim\[[0-9]\]:)[ \t]{1,60}[0-9]")
+# Said before the agents, of the machine and of who asks; and the command, as a terminal shows it.
+_NOTICE = re.compile(
+    r"WSL environment detected\.?|\S{1,60} is (?:a )?member of \S{1,40} group"
+    r"|Failed to get user name to check for \S{1,40} group membership|(?:.{0,100}[#$%>] ?)?(?:\S{0,80}/)?rocminfo(?: --support)?",
+)
 _MODULE = re.compile(
     r"(?:(?P<name>ROCk|hygon)[ \t]{1,4}module)(?:[ \t]version[ \t](?P<version>\S{1,40}))?[ \t]is[ \t](?P<no>NOT[ \t])?loaded",
     re.IGNORECASE,
@@ -92,7 +97,13 @@ class _Scan:
             self.listing.problems.append(problem)
         elif text == _DONE:
             self.listing.done = True
-        elif not text or _RULE_SIGNS.issuperset(text) or _DIMENSION.match(text) or text == "N/A":
+        elif (
+            not text
+            or _RULE_SIGNS.issuperset(text)
+            or _DIMENSION.match(text)
+            or text == "N/A"
+            or _NOTICE.fullmatch(text)
+        ):
             return
         elif text in _HEADINGS:
             self.listing.headed = True

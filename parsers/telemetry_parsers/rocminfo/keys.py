@@ -21,19 +21,22 @@ AGENT = frozenset(
         "workgroup max size per dimension", "max waves per cu", "max work-item per cu", "grid max size",
         "grid max size per dimension", "max fbarriers/workgrp", "packet processor ucode", "sdma engine ucode",
         "iommu support",
+        # Of ROCm 1 to 3, in the words of the time.
+        "max clock frequency (mhz)", "waves per cu", "max number of fbarriers per workgroup",
     }
 )  # fmt: skip
 CACHE = frozenset({"l1", "l2", "l3", "l4"})
 POOL = frozenset(
     {
         "segment", "size", "allocatable", "alloc granule", "alloc recommended granule", "alloc alignment",
-        "accessible by all",
+        "accessible by all", "acessible by all",
     }
 )  # fmt: skip
 ISA = frozenset(
     {
         "name", "machine models", "profiles", "default rounding mode", "fast f16", "workgroup max size",
         "workgroup max size per dimension", "grid max size", "grid max size per dimension", "fbarrier max size",
+        "workgroup max dimension", "grid max dimension",
     }
 )  # fmt: skip
 # The headings that open a block of an agent. `Cache Info` stands among the agent's own keys, which go on behind it.

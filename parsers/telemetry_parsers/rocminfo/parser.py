@@ -36,6 +36,7 @@ _MOST_DEVICES = 1024
 _GROUPS = "add the user to the groups render and video, or give the container /dev/kfd and /dev/dri"
 _ERRORS = (
     ErrorText("/dev/kfd read-write: permission denied", "failed", "no_permission", _GROUPS),
+    ErrorText("/dev/kfd read-write: operation not permitted", "failed", "no_permission", _GROUPS),
     ErrorText("is not member of", "failed", "no_permission", _GROUPS),
     ErrorText("not a member of", "failed", "no_permission", _GROUPS),
     ErrorText(
@@ -50,6 +51,9 @@ _ERRORS = (
         "hsa_status_error_out_of_resources", "failed", "exit_status", "usually no right to open /dev/kfd: " + _GROUPS
     ),
     ErrorText("call returned hsa_status", "failed", "exit_status", "see dmesg for what the driver says"),
+    ErrorText("hsa api call failure at line", "failed", "exit_status", "see dmesg for what the driver says"),
+    ErrorText("possibly no supported gpu", "failed", "driver_gone", "check that the card is one that ROCm supports"),
+    ErrorText("rocminfo: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
 )  # fmt: skip
 _SIZE = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
@@ -143,7 +147,7 @@ class _Cards:
         return int(_TARGET.match(agent.text("name")) is not None or agent.text("uuid").startswith("GPU-"))
 
     def _read(self, agent: Agent) -> None:
-        clock = agent.values.get("max clock freq. (mhz)")
+        clock = agent.values.get("max clock freq. (mhz)") or agent.values.get("max clock frequency (mhz)")
         pool = next((pool for pool in agent.pools if "COARSE GRAINED" in flags(pool)), {})
         for key, label, value, number in (
             ("compute_units", "", agent.values.get("compute unit"), _count),

@@ -25,7 +25,8 @@ class Shape:
     `opening`, and so does the first line of each record with its value.
 
     The records of a `ruled` table lie between rules, so that all of their lines may begin alike; a rule of `=` closes
-    it unless another record follows; and a cell is read only if it has a fitting value for each of its headings.
+    it unless another record follows; a cell is read only if it has a fitting value for each of its headings; and a row
+    without its last bar is torn where the headings have theirs.
     """
 
     headings: frozenset[str]
@@ -163,7 +164,10 @@ class _Scan:
         self._add_headings(self._row(line))
 
     def _add_headings(self, row: Row) -> None:
-        cells = tuple(headings_in(cell.text, self.shape.headings) for cell in row.cells)
+        cells = tuple(
+            headings_in(cell.text, self.shape.headings) if cell.whole or not self.shape.ruled else ()
+            for cell in row.cells
+        )
         self.headings.append(cells)
         if row.line.ended:
             names = (name for cell in cells for name in cell if name not in self.shape.headings)
@@ -193,10 +197,13 @@ class _Scan:
         parts = line.text.split("|")
         if self.bordered and not parts[0].strip():
             parts = parts[1:]
+        is_torn = not line.ended
         if self.bordered and not parts[-1].strip():
             parts = parts[:-1]
+        elif self.bordered and self.shape.ruled:
+            is_torn = True
         cells = [Cell(part.strip()) for part in parts]
-        if not line.ended and cells:
+        if is_torn and cells:
             cells[-1] = _torn(parts[-1])
         return Row(line, tuple(cells))
 
@@ -238,9 +245,13 @@ def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]]
             found = _assign(cell, cell_names, shape)
             fits = fits and found is not None
             values.update({name: Value(name, text, row.line) for name, text in (found or {}).items()})
-        if not fits:
+        if not fits or (shape.ruled and row.line.ended and _is_short(row, names)):
             misfits.append(row.line)
     return Record(rows[0].line, values, tuple(misfits))
+
+
+def _is_short(row: Row, names: Sequence[tuple[str, ...]]) -> bool:
+    return len(row.cells) < len(names) or not all(cell.whole for cell in row.cells)
 
 
 def _assign(cell: Cell, names: Sequence[str], shape: Shape) -> dict[str, str] | None:

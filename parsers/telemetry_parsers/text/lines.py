@@ -28,7 +28,7 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "hccn_tool": ("hccn_tool", "link status:", "roce_rx_"),
         "cnmon": ("CNMON",),
         "mx-smi": ("MX-SMI", "mx-smi", "MetaX System Management", "HT-SMI", "ht-smi", "Mars System Management"),
-        "ixsmi": ("IX-ML", "ixsmi"),
+        "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
         "efsmi": ("EFSMI", "Enflame System Management"),
         "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
         "xpu-smi": (
@@ -48,7 +48,7 @@ TOOL_MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without its end and its colours; `ended` is False where the text stops inside it."""
+    """A line without its end and its colours, as `plain` leaves it; `ended` is False where the text stops inside it."""
 
     number: int
     text: str
@@ -62,8 +62,11 @@ class Line:
 
 
 def plain(text: str) -> str:
-    """The text without the colours that some tools print even when nobody watches."""
-    return _COLOUR.sub("", text)
+    """The text without the colours that some tools print even when nobody watches, and without what copying adds.
+
+    That is a byte order mark before it, and the blanks of web pages that keep a line from breaking.
+    """
+    return _COLOUR.sub("", text).removeprefix("\ufeff").replace("\u00a0", " ")
 
 
 def lines(text: str, stream: str = "") -> list[Line]:

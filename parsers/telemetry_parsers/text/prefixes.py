@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from telemetry_parsers.text.lines import Line
 
-# A name and a sign, or the tag of `mpirun --tag-output`, `[1,0]<stdout>:`, which has no blank behind it.
-_PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
+# A name and a sign, or the tag of `mpirun --tag-output`, `[1,0]<stdout>:`, which has no blank behind it; or the sign
+# of a quotation or a comment, `> ` and `# `.
+_PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[>#][ \t]|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
 _FEWEST_LINES = 2
 # What the launcher itself says before the output: `srun: job 17 queued and waiting for resources`.
 _MOST_OF_THE_LAUNCHER = 4

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.table import ends_in_a_rule
 from telemetry_parsers.boxed.targets import Target
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.xpu_smi import keys
+from telemetry_parsers.xpu_smi.condition import judge
 
 _BRACKETS = re.compile(r"[ \t]{0,4}\(([^()]{1,20})\)\Z")
 _ITEM = re.compile(r"([0-9]{1,2})\.[ \t]{1,4}(\S.{0,60})\Z")
-_RANGE = re.compile(r"([0-9.]{1,12})[ \t]{1,4}to[ \t]{1,4}([0-9.]{1,12})\Z")
+_RANGE = re.compile(r"([0-9.]{1,12})[ \t]{1,4}to[ \t]{1,4}([0-9.]{1,12})\Z", re.IGNORECASE)
 _THRESHOLD = re.compile(r"([0-9.]{1,12})[ \t]{1,8}Celsius Degree\Z")
-_ENGINE = re.compile(r"Engine [0-9]{1,3}: ([0-9.]{1,12})\Z")
+_ENGINE = re.compile(r"Engine [0-9]{1,3}: ([0-9.]{1,12}|N/A)")
+_NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
+_TILE = re.compile(r"Tile ([0-9]{1,2}):")
+# What the service tells of its own window before the number of the moment.
+_CURRENT = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
 _LONGEST = 400
 _TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
 
@@ -29,7 +35,12 @@ class _Grid:
 
     page: Page
     kind: str = ""
+    index: int = 0
     device: int | None = None
+    # A label of `stats`, the texts beside it and below, and where it stands.
+    label: str = ""
+    texts: list[str] = field(default_factory=list)
+    where: str = ""
     section: str = ""
     last: str = ""
     item: str = ""
@@ -48,6 +59,7 @@ def read_grid(lines: Sequence[Line], page: Page) -> None:
     for line in lines:
         cells = _cells(line)
         if not cells or is_rule(line.text):
+            _end_label(grid)
             continue
         if not line.ended:
             page.cut = True
@@ -58,8 +70,16 @@ def read_grid(lines: Sequence[Line], page: Page) -> None:
             _take_described(grid, cells, line)
         elif grid.device is not None:
             _take_labelled(grid, cells[0], cells[-1], line)
+    _end(grid, lines)
+
+
+def _end(grid: _Grid, lines: Sequence[Line]) -> None:
+    _end_label(grid)
+    if lines and ends_in_a_rule(lines):
+        grid.page.cut = True
+        grid.page.problems.append(Problem(lines[-1].where, "the text ends inside this line; more may be missing"))
     for device, states in grid.states.items():
-        _judge_health(page, device, states)
+        judge(grid.page, device, states)
 
 
 def split_label(text: str) -> tuple[str, str]:
@@ -72,7 +92,8 @@ def split_label(text: str) -> tuple[str, str]:
 def target_of(label: str) -> tuple[Target | None, bool]:
     """What a label of `stats` or `dump` gives, and whether it is known at all."""
     name, unit = split_label(label)
-    target = keys.STATS.get(name)
+    numbered = _NUMBERED.match(name)
+    target = keys.STATS.get(f"{numbered[1]} engine util" if numbered else name)
     if target is None:
         return None, name in keys.QUIET_STATS
     return (target, True) if unit in keys.STATS_UNITS[target.unit or ""] else (None, False)
@@ -94,8 +115,10 @@ def _kind(cells: Sequence[str]) -> str:
 
 
 def _start(grid: _Grid, cells: Sequence[str]) -> None:
+    _end_label(grid)
     grid.kind, grid.section, grid.last = _kind(cells), "", ""
-    grid.device = grid.page.device(int(cells[1])) if grid.kind == "labelled" else None
+    grid.index = int(cells[1]) if grid.kind == "labelled" else 0
+    grid.device = grid.page.device(grid.index) if grid.kind == "labelled" else None
 
 
 def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
@@ -139,27 +162,58 @@ def _take_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
     if grid.section:
         _take_health(grid, text, line)
         return
+    if label:
+        _end_label(grid)
+        grid.label, grid.where = label, line.where
+    grid.texts.append(text)
+
+
+def _end_label(grid: _Grid) -> None:
+    """Put what stands beside a label, and below it where its own is blank, onto the page."""
+    label, text, device = grid.label, " ".join(grid.texts), grid.device
+    grid.label, grid.texts = "", []
     target, known = target_of(label)
-    if target is not None and grid.device is not None:
-        value = _stated(text)
+    if target is None or device is None:
+        if label and not known:
+            grid.page.unknown[quote(label) or "(blank)"] = None
+        return
+    for tile, part in _tiles(text):
+        position = _position(grid, tile, device)
+        value = _stated(part)
         if value is None:
-            grid.page.give(grid.device, target, Absent.NOT_UNDERSTOOD, text, line.where)
+            grid.page.give(position, target, Absent.NOT_UNDERSTOOD, part, grid.where)
         else:
-            grid.page.take(grid.device, (target,), value, line.where)
-    elif label and not known:
-        grid.page.unknown[quote(label) or "(blank)"] = None
+            grid.page.take(position, (target,), value, grid.where)
+
+
+def _tiles(text: str) -> Iterator[tuple[str, str]]:
+    """What is told of the device and of each of its tiles: `Tile 0: 143; Tile 1: 97`."""
+    own, *parts = _TILE.split(text)
+    if own.strip() or not parts:
+        yield "", own.strip()
+    for tile, part in zip(parts[::2], parts[1::2], strict=True):
+        yield tile, part.strip(" ;")
+
+
+def _position(grid: _Grid, tile: str, device: int) -> int:
+    if not tile:
+        return device
+    part = grid.page.device((grid.index, tile))
+    grid.page.partition(part, device, tile)
+    return part
 
 
 def _stated(text: str) -> str | None:
-    """The device's own number before its engines', else the highest of the engines; None for anything else."""
-    first, _, rest = text.partition(";")
-    if rest or ":" not in first:
-        return first.strip()
-    matches = [_ENGINE.match(part.strip()) for part in first.split(",")]
-    numbers = [match[1] for match in matches if match is not None]
-    if len(numbers) < len(matches) or any(isinstance(units.number(number), Absent) for number in numbers):
+    """The device's own number before its engines', else the busiest of the engines; None for anything else."""
+    first = text.partition(";")[0].strip()
+    current = _CURRENT.match(text)
+    if current is not None or ":" not in first:
+        return current[1] if current else first
+    texts = _ENGINE.findall(text)
+    numbers = [each for each in texts if each != "N/A"]
+    if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(each), Absent) for each in numbers):
         return None
-    return max(numbers, key=float)
+    return max(numbers, key=float, default="N/A")
 
 
 def _take_health(grid: _Grid, text: str, line: Line) -> None:
@@ -174,12 +228,3 @@ def _take_health(grid: _Grid, text: str, line: Line) -> None:
         grid.states.setdefault(grid.device, {})[grid.item] = value.lower()
         if value.lower() not in keys.HEALTHY:
             grid.page.problems.append(Problem(line.where, f"{grid.section}: {quote(value)}"))
-
-
-def _judge_health(page: Page, device: int, states: Mapping[str, str]) -> None:
-    """The worst state of the items once all are told: a text that is cut off would look healthier than the card is."""
-    told_of = [state for state in states.values() if state not in keys.NO_STATE]
-    if keys.HEALTH_ITEMS - set(states) or not told_of or not set(told_of) <= set(keys.STATES_WORST_FIRST):
-        return
-    worst = min(told_of, key=keys.STATES_WORST_FIRST.index)
-    page.take(device, (keys.HEALTH_STATE,), worst, "health")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.query import is_query, read_query
 from telemetry_parsers.boxed.table import read_table
 from telemetry_parsers.boxed.tool import Shape, Tool
 from telemetry_parsers.boxed.tool import parse as parse_with
@@ -12,8 +13,8 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.xpu_smi import grids, rows
-from telemetry_parsers.xpu_smi.keys import BOX, TOOL, VENDOR
+from telemetry_parsers.xpu_smi import documents, grids, rows
+from telemetry_parsers.xpu_smi.keys import BOX, QUERY, TOOL, VENDOR
 
 # Utilization, power, clock, temperatures, memory used as a share and in MiB: the numbers are those of 1.x.
 _DUMPED = "0,1,2,3,4,5,18"
@@ -46,16 +47,24 @@ def _read_rows(lines: Sequence[Line], page: Page) -> bool:
 
 
 def _read_json(lines: Sequence[Line], page: Page) -> bool:
-    return rows.read_json("\n".join(line.text for line in lines), page)
+    return documents.read_json("\n".join(line.text for line in lines), page)
+
+
+def _read_query(lines: Sequence[Line], page: Page) -> bool:
+    if not is_query(lines, QUERY):
+        return False
+    read_query(lines, QUERY, page)
+    return True
 
 
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(Shape(_read_json, "json"), Shape(_read_table), Shape(_read_grid), Shape(_read_rows)),
+    shapes=(Shape(_read_json, "json"), Shape(_read_table), Shape(_read_grid), Shape(_read_query), Shape(_read_rows)),
     silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
     errors=(
         ErrorText("argument was not expected", "wrong_request"),
+        ErrorText("arguments were not expected", "wrong_request"),
         ErrorText("usage: xpu-smi", "wrong_request", None, "this is the help text; name a sub-command"),
         ErrorText("intel xpu system management interface", "wrong_request", None, "this is the help text"),
         ErrorText("no device discovered", "no_devices", None, "check that lspci shows the cards"),
@@ -82,7 +91,8 @@ PARSER = SourceParser(
     vendor=VENDOR,
     gives=(
         "utilization_ratio", "engine_utilization_ratio", "power_watts", "power_cap_watts", "power_cap_min_watts",
-        "power_cap_max_watts", "energy_joules_total", "temperature_celsius", "temperature_slowdown_celsius",
+        "power_cap_max_watts", "energy_joules_total", "memory_free_bytes", "pcie_link_generation", "pcie_link_width",
+        "pcie_replays_total", "temperature_celsius", "temperature_slowdown_celsius",
         "temperature_shutdown_celsius", "fan_ratio", "clock_hertz", "clock_max_hertz", "memory_used_bytes",
         "memory_total_bytes", "memory_used_ratio", "memory_bandwidth_ratio", "ecc_enabled", "ecc_corrected_total",
         "ecc_uncorrected_total", "pcie_link_generation_max", "pcie_link_width_max", "health", "processes",
@@ -103,6 +113,20 @@ PARSER = SourceParser(
             ),
             tier="slow",
             interval=60.0,
+        ),
+        Poll(
+            name="details",
+            request=Command(
+                alternatives=(
+                    (TOOL, "discovery", "-d", "{device}", "-j"),
+                    (TOOL, "discovery", "-d", "{device}"),
+                ),
+                per="device",
+                folders=("/usr/bin",),
+            ),
+            tier="inventory",
+            interval=300.0,
+            lists_devices=False,
         ),
         Poll(
             name="limits",

@@ -1,11 +1,10 @@
-"""Rows of xpu-smi: the CSV of `dump` and of `discovery --dump`, the processes of `ps`, the JSON of `discovery -j`."""
+"""Rows of xpu-smi: the CSV of `dump` and of `discovery --dump`, the processes of `ps`, the matrix of `topology -m`."""
 
 from __future__ import annotations
 
 import csv
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed.page import Page
@@ -23,7 +22,6 @@ _PS = re.compile(
 )
 _MATRIX = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
 _LONGEST = 2000
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
 def is_csv(lines: Sequence[Line]) -> bool:
@@ -68,10 +66,26 @@ def _take_row(page: Page, index: str, tile: str, header: Sequence[str], cells: S
     if units.whole(tile) is not None:
         parent, device = device, page.device((number, tile))
         page.partition(device, parent, tile)
+    for target, cell in _given(header, cells):
+        page.take(device, (target,), cell, line.where)
+
+
+def _given(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
+    """What each column gives; of several engines of a kind the busiest."""
+    found: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(header, cells, strict=True):
         target = _target(name)
         if target is not None:
-            page.take(device, (target,), cell, line.where)
+            key = (target.key, target.label)
+            before = found.get(key)
+            found[key] = (target, cell if before is None else max(before[1], cell, key=_rank))
+    return found.values()
+
+
+def _rank(cell: str) -> float:
+    """A number's place among those of its kind; what is none comes before all of them."""
+    number = units.number(cell)
+    return -1.0 if isinstance(number, Absent) else number
 
 
 def is_ps(lines: Sequence[Line]) -> bool:
@@ -89,11 +103,15 @@ def read_ps(lines: Sequence[Line], page: Page) -> None:
         match = _PS.match(line.text.strip()[:_LONGEST]) if line.ended else None
         if match is not None and started:
             device = page.device(int(match[3]))
-            used = units.quantity(match[4], units.BYTES, "kB")
-            memory = None if isinstance(used, Absent) else used
-            page.processes.append(Process(device, int(match[1]), match[2].strip(), memory))
+            page.processes.append(Process(device, int(match[1]), match[2].strip(), memory_of(match[4])))
         elif started and line.text.strip():
             page.problems.append(Problem(line.where, f"no row of the processes: {quote(line.text)}"))
+
+
+def memory_of(text: str) -> float | None:
+    """The bytes of a process, told in thousands of bytes: the tool divides by 1000."""
+    number = units.number(text)
+    return None if isinstance(number, Absent) else number * 1000
 
 
 def is_matrix(lines: Sequence[Line]) -> bool:
@@ -107,37 +125,6 @@ def read_matrix(lines: Sequence[Line], page: Page) -> None:
         match = _MATRIX.match(line.text.strip()[:_LONGEST]) if line.ended else None
         if match is not None and "Affinity" not in line.text:
             page.device(int(match[1]))
-
-
-def read_json(text: str, page: Page) -> bool:
-    """Put the devices of `discovery -j` onto the page; False where the text is no such document."""
-    start = text.find("{")
-    if start < 0 or '"device_list"' not in text:
-        return False
-    try:
-        found, _ = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError) as error:
-        page.problems.append(Problem("JSON", f"cut off or broken: {quote(str(error))}"))
-        return True
-    listed = found.get("device_list") if isinstance(found, dict) else None
-    for item in listed if isinstance(listed, list) else []:
-        if isinstance(item, dict):
-            _take_json(item, page)
-    return True
-
-
-def _take_json(item: dict[str, object], page: Page) -> None:
-    index = units.whole(str(item.get("device_id", "")))
-    if index is None or page.has(index):
-        page.problems.append(Problem("JSON", f"a device without a number of its own: {quote(str(item)[:200])}"))
-        return
-    device = page.device(index)
-    for name, value in item.items():
-        target = keys.JSON_KEYS.get(name)
-        if target is not None and isinstance(value, str):
-            page.take(device, (target,), value, f"JSON {quote(name)}")
-        elif target is None and name not in keys.QUIET_JSON:
-            page.unknown[quote(name) or "(blank)"] = None
 
 
 def _is_ps_head(line: Line) -> bool:

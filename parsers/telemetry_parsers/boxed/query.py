@@ -1,0 +1,106 @@
+"""Rows of `--query-gpu=…`: the fields' names above, their units in brackets behind them, a line for each card below."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.targets import Target
+from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.text.lines import Line, quote
+
+# What tells the cards of the rows apart, the best first.
+_PLACES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
+_NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])])?\Z", re.IGNORECASE)
+_ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
+_LONGEST = 4000
+_MOST_CELLS = 200
+# A name and the unit in brackets behind it.
+_Head = Sequence[tuple[str, str]]
+# The newest row of each card: its line, the headings above it, its cells.
+_Newest = dict[str, tuple[Line, _Head, list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One tool's fields by their names in lower case; `quiet` are known to give nothing."""
+
+    fields: Mapping[str, Target]
+    quiet: frozenset[str]
+
+
+def is_query(lines: Sequence[Line], query: Query) -> bool:
+    """Whether a line of field names is in these lines."""
+    return any(_head(line, query) for line in lines)
+
+
+def read_query(lines: Sequence[Line], query: Query, page: Page) -> None:
+    """Put the newest row of each card onto the page, in the order of the cards."""
+    head: _Head = ()
+    newest: _Newest = {}
+    for line in lines:
+        found = _head(line, query)
+        if found:
+            head = found
+            unknown = [name for name, _ in head if name not in query.fields and name not in query.quiet]
+            page.unknown.update(dict.fromkeys(quote(name) for name in unknown))
+        elif head and line.text.strip():
+            _keep(page, head, line, newest)
+    for place, (line, above, cells) in newest.items():
+        index = units.whole(place)
+        device = page.device(place if index is None else index)
+        for (name, unit), cell in zip(above, cells, strict=True):
+            target = query.fields.get(name)
+            if target is not None:
+                page.take(device, (target,), _with_unit(cell, unit), line.where)
+
+
+def _head(line: Line, query: Query) -> _Head:
+    """The names of a line that holds nothing but names, one of which tells the cards apart."""
+    if not line.ended or len(line.text) > _LONGEST:
+        return ()
+    cells = _split(line.text) if "," in line.text else _ALIGNED.findall(line.text)
+    matches = [_NAME.match(cell) for cell in cells[:_MOST_CELLS]]
+    if len(matches) < 2 or not all(matches):
+        return ()
+    head = [(match[1].lower(), match[2] or "") for match in matches if match]
+    names = {name for name, _ in head}
+    known = [name for name in names if name in query.fields or name in query.quiet]
+    fields = any("." in name for name in known) or len(known) == len(names)
+    return head if fields and names.intersection(_PLACES) else ()
+
+
+def _keep(page: Page, head: _Head, line: Line, newest: _Newest) -> None:
+    """Keep a row as its card's newest; where the text ends inside it, it is kept only if there is no other."""
+    text = line.text[: _LONGEST + 1]
+    cells = _split(text) if "," in text else text.split()
+    if "," not in text and len(cells) == len(head) + 1 and head[0][0] == "timestamp":
+        cells = [" ".join(cells[:2]), *cells[2:]]
+    names = [name for name, _ in head]
+    place = next((cells[names.index(name)] for name in _PLACES if name in names), "") if len(cells) == len(head) else ""
+    if not place:
+        page.problems.append(Problem(line.where, f"does not fit the headings: {quote(line.text)}"))
+    elif line.ended:
+        newest[place] = (line, head, cells)
+    elif place not in newest:
+        newest[place] = (line, head, [*cells[:-1], ""])  # the last cell may be a fragment
+
+
+def _split(text: str) -> list[str]:
+    if len(text) > _LONGEST or text.count(",") > _MOST_CELLS:
+        return []
+    try:
+        # Before Python 3.11 the module refuses NUL. It must not vanish either: what stood around it is no number.
+        rows = list(csv.reader([text.replace("\x00", "\ufffd")], skipinitialspace=True))
+    except csv.Error:
+        return []
+    return [cell.strip() for cell in rows[0]] if rows else []
+
+
+def _with_unit(cell: str, unit: str) -> str:
+    """A bare number with the unit of its heading."""
+    return f"{cell} {unit}" if unit and not isinstance(units.number(cell), Absent) else cell
