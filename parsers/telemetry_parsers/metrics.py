@@ -95,6 +95,8 @@ _TEMPERATURE = (
 _MEMORY = (
     _device("memory_free_bytes", "bytes", "Device memory not in use.", 0, _PETABYTE),
     _device("memory_reserved_bytes", "bytes", "Device memory that the driver and firmware keep.", 0, _PETABYTE),
+    _device("bar1_used_bytes", "bytes", "Device memory mapped for the host and other devices (BAR1).", 0, _PETABYTE, card_level=True),
+    _device("bar1_total_bytes", "bytes", "Device memory that can be mapped for the host and other devices (BAR1).", 1, _PETABYTE, card_level=True),
     _device("memory_activity_ratio", "ratio", "Share of time in which device memory was read or written (0-1).", 0, 1),
     _device("memory_bandwidth_ratio", "ratio", "Memory bandwidth in use as a share of the maximum (0-1).", 0, 1),
 )

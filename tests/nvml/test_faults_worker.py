@@ -131,6 +131,25 @@ def test_unknown_errors_three_times_in_a_row_are_a_lost_gpu(bench: Bench) -> Non
     assert bench.fake.calls("*", 6) <= bench.fake.calls("*", 5) - 5
 
 
+def test_unknown_errors_of_all_fans_are_no_lost_gpu(bench: Bench) -> None:
+    """A card that cannot read its fans says so for each of them, and answers all else."""
+    bench.fake.tell(0, "nvmlDeviceGetNumFans", 3)
+    bench.fake.fail("nvmlDeviceGetFanSpeed_v2", UNKNOWN, 0)
+    bench.fake.fail("nvmlDeviceGetFanSpeed", UNKNOWN, 0)
+    report = bench.report("slow")
+    assert report.devices[0].up
+    assert value(report, "fan_ratio") is Absent.NOT_REPORTED
+    assert value(report, "clock_hertz", "graphics") == 1.755e9
+
+
+@pytest.mark.parametrize("tier", ["processes", "links"])
+def test_unknown_errors_of_one_tier_alone_are_no_lost_gpu(bench: Bench, tier: str) -> None:
+    for kind in ("Compute", "Graphics", "MPSCompute"):
+        bench.fake.fail(f"nvmlDeviceGet{kind}RunningProcesses_v3", UNKNOWN, 0)
+    bench.fake.fail("nvmlDeviceGetNvLinkErrorCounter", UNKNOWN, 0)
+    assert [bench.report(tier).devices[0].up for _ in range(3)] == [True] * 3
+
+
 def test_unknown_errors_of_every_gpu_are_the_librarys(bench: Bench) -> None:
     bench.report()
     bench.move(61)

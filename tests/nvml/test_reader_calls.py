@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nvml_kit import NO_PERMISSION, NODE, NOT_SUPPORTED, FakeNvml
-from nvml_reader_kit import TIERS, Bench, reading
+from nvml_reader_kit import TIERS, Bench, reading, value
+from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")
 
@@ -30,18 +31,18 @@ def settled(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("profile", "fast", "slow", "links", "processes"),
     [
-        ("h100", 9, 16, 55, 3),
-        ("h200", 9, 16, 55, 3),
-        ("b200", 9, 16, 56, 3),
-        ("gb200", 9, 16, 56, 3),
-        ("a100", 8, 15, 38, 3),
-        ("t4", 8, 14, 0, 3),
-        ("vgpu", 5, 3, 0, 3),
+        ("h100", 9, 17, 55, 3),
+        ("h200", 9, 17, 55, 3),
+        ("b200", 9, 17, 56, 3),
+        ("gb200", 9, 17, 56, 3),
+        ("a100", 8, 16, 38, 3),
+        ("t4", 8, 15, 0, 3),
+        ("vgpu", 5, 4, 0, 3),
         ("wsl", 8, 8, 0, 2),
         ("gb10", 6, 8, 0, 3),
-        ("geforce-old", 3, 1, 0, 0),
+        ("geforce-old", 3, 2, 0, 0),
         ("jetson", 0, 0, 0, 0),
-        ("h100-mig", 12, 12, 55, 4),
+        ("h100-mig", 12, 13, 55, 4),
     ],
 )
 def test_calls_of_each_tier_on_one_gpu(
@@ -95,6 +96,28 @@ def test_a_field_that_is_not_supported_leaves_the_batch(bench: Bench) -> None:
         "asked again before the next initialisation"
     )
     assert bench.gpu(1)["fields"]["memory_temp"] == 61
+
+
+def test_links_that_do_not_exist_are_asked_once(tmp_path: Path) -> None:
+    """Without the fields, by the older calls; some drivers call that an invalid argument."""
+    fake = FakeNvml(tmp_path, "a100", driver="450.80.02")
+    fake.fail("nvmlDeviceGetNvLinkErrorCounter", 2, 0)
+    with reading(fake) as bench:
+        bench.data("links")
+        first = fake.calls("nvmlDeviceGetNvLinkErrorCounter", 0)
+        bench.data("links")
+    assert fake.calls("nvmlDeviceGetNvLinkErrorCounter", 0) == first > 0
+
+
+@pytest.mark.parametrize("code", [21, 999])
+@pytest.mark.parametrize("call", ["nvmlDeviceGetFieldValues", "nvmlDeviceGetNvLinkState"])
+def test_links_that_could_not_be_counted_are_counted_the_next_time(tmp_path: Path, call: str, code: int) -> None:
+    fake = FakeNvml(tmp_path, "a100")
+    fake.refuse_field(0, 91)
+    fake.fail(call, code, 0, times=1, after=0 if call == "nvmlDeviceGetFieldValues" else 5)
+    with reading(fake) as bench:
+        found = [value(bench.report("links"), "link_up", "11") for _ in range(2)]
+    assert found == [Absent.NOT_REPORTED, 1.0]
 
 
 def test_what_is_not_permitted_is_asked_again_after_ten_minutes(bench: Bench) -> None:

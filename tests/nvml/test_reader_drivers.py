@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nvml_kit import FakeNvml
+from nvml_kit import NODE, UNKNOWN, FakeNvml
 from nvml_profile import Profile, load_profile
 from nvml_reader_kit import Bench, reading, value
-from telemetry_parsers.model import Absent
+from telemetry_parsers.model import Absent, Report
 
 pytestmark = pytest.mark.needs("cc")
 
@@ -64,6 +64,38 @@ def test_an_a100_gives_the_same_under_every_driver(driver: str, tmp_path: Path) 
     assert [problem for report in (fast, slow, links, processes) for problem in report.problems] == []
 
 
+@pytest.mark.parametrize(
+    ("windows", "library", "linux"),
+    [("580.97", "13.580.65.06", "580.65.06"), ("581.15", "13.580.82.07", "580.82.07")],
+)
+def test_under_wsl_the_librarys_version_counts_and_not_that_of_the_driver_of_windows(
+    windows: str, library: str, linux: str, tmp_path: Path
+) -> None:
+    """The two have other numbers there: nvidia-smi 590.44.01 with driver 591.44, 525.60.02 with 526.98."""
+    fake = FakeNvml(tmp_path, h100(reason_ns=REASONS, power_smoothing=SMOOTHING), driver=linux)
+    fake.tell(NODE, "nvmlSystemGetDriverVersion", windows)
+    fake.tell(NODE, "nvmlSystemGetNVMLVersion", library)
+    with reading(fake) as bench:
+        report = bench.report()
+    assert [value(report, "throttled_seconds_total", word) for word in REASONS] == [1.0, 2.0, 3.0]
+    assert (report.devices[0].driver, report.problems) == (windows, ())
+
+
+def test_under_wsl_the_longer_process_entries_are_known_by_the_library(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "a100", driver="535.54.03")
+    fake.tell(NODE, "nvmlSystemGetDriverVersion", "536.25")
+    fake.tell(NODE, "nvmlSystemGetNVMLVersion", "12.535.54.03")
+    with reading(fake) as bench:
+        assert value(bench.report("processes"), "processes") is Absent.NOT_SUPPORTED
+
+
+def test_the_driver_counts_where_the_library_does_not_say_its_version(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, h100(reason_ns=REASONS, power_smoothing=SMOOTHING), driver="580.65.06")
+    fake.refuse(NODE, "nvmlSystemGetNVMLVersion")
+    with reading(fake) as bench:
+        assert value(bench.report(), "throttled_seconds_total", "hw_thermal") == 2.0
+
+
 def test_before_510_used_memory_holds_what_the_driver_keeps(tmp_path: Path) -> None:
     fake = FakeNvml(tmp_path, "a100", driver="470.57.02")
     fake.memory(0, total=1000, used=300, reserved=100)
@@ -71,6 +103,31 @@ def test_before_510_used_memory_holds_what_the_driver_keeps(tmp_path: Path) -> N
         report = bench.report()
     assert value(report, "memory_used_bytes") == 400.0
     assert value(report, "memory_reserved_bytes") is Absent.NOT_REPORTED
+
+
+def test_the_kind_of_the_power_stays_when_the_average_fails_once(bench: Bench) -> None:
+    def power(report: Report) -> tuple[object, ...]:
+        return value(report, "power_watts"), dict(report.devices[0].facts).get("power_kind")
+
+    first = power(bench.report())
+    bench.fake.refuse_field(0, 185, UNKNOWN)
+    failed = power(bench.report())
+    assert (first, failed) == ((645.31, "average"), (Absent.NOT_REPORTED, "average"))
+
+
+def test_a_card_that_never_told_an_average_gives_the_power_of_the_moment(bench: Bench) -> None:
+    bench.fake.refuse_field(0, 185, UNKNOWN)
+    report = [bench.report() for _ in range(2)][-1]
+    assert value(report, "power_watts") == 648.92
+    assert dict(report.devices[0].facts)["power_kind"] == "instant"
+
+
+def test_memory_that_was_told_without_what_the_driver_keeps_is_not_told_with_it(bench: Bench) -> None:
+    """The older call counts it as used: a number that jumps for one poll is worse than none."""
+    before = value(bench.report(), "memory_used_bytes")
+    bench.fake.fail("nvmlDeviceGetMemoryInfo_v2", UNKNOWN, 0, times=1)
+    found = [value(bench.report(), "memory_used_bytes") for _ in range(2)]
+    assert found == [Absent.NOT_REPORTED, before]
 
 
 @pytest.mark.parametrize("driver", ["535.43.02", "535.54.03", "535.86.05"])
@@ -132,6 +189,48 @@ def test_what_is_no_text_costs_that_text_only(bench: Bench) -> None:
     report = bench.report()
     assert (report.devices[0].serial, report.devices[0].model) == (None, "NVIDIA H100 80GB HBM3")
     assert value(report, "utilization_ratio") == 0.98
+
+
+def test_a_bus_address_that_is_none_costs_that_address_only(bench: Bench) -> None:
+    bench.fake.fail("nvmlDeviceGetPciInfo_v3", 0, 0)
+    report = bench.report()
+    assert [device.bus_id for device in report.devices[:2]] == [None, "0000:43:00.0"]
+    assert value(report, "utilization_ratio") == 0.98
+
+
+@pytest.mark.parametrize(("driver", "asked"), [("610.43.02", 0), ("615.71.05", 1)])
+def test_the_hottest_part_is_asked_of_the_drivers_that_know_it_and_once_where_a_card_does_not(
+    driver: str, asked: int, tmp_path: Path
+) -> None:
+    fake = FakeNvml(tmp_path, "h100", driver=driver)
+    fake.refuse(0, "nvmlDeviceGetTemperature.1", 2)
+    fake.tell(1, "nvmlDeviceGetTemperature.1", 63)
+    with reading(fake) as bench:
+        reports = [bench.report() for _ in range(3)]
+    found = [value(reports[-1], "temperature_celsius", "hotspot", device=gpu) for gpu in (0, 1)]
+    assert found == ([Absent.NOT_SUPPORTED, 63.0] if asked else [Absent.NOT_REPORTED] * 2)
+    assert fake.calls("nvmlDeviceGetTemperatureV", 0) == 3 + asked
+
+
+@pytest.mark.parametrize("profile", ["a100", "a100-mig", "wsl", "gb10"])
+def test_a_wheel_that_hides_the_librarys_functions_tells_the_same_processes(profile: str, tmp_path: Path) -> None:
+    found = []
+    for reader in ("hand_clock_reader", "shadowed_wheel_reader"):
+        with reading(FakeNvml(tmp_path / reader, profile), reader) as bench:
+            report = bench.report("processes")
+            found.append((report.processes, report.readings, report.problems))
+    assert found[0] == found[1]
+    assert found[0][0]
+
+
+def test_a_utilization_that_is_another_number_costs_itself(bench: Bench) -> None:
+    """Drivers have given clocks in its place, and all ones (NVIDIA/DCGM #199)."""
+    bench.fake.tell(0, "nvmlDeviceGetUtilizationRates", 1980, 41)
+    bench.fake.tell(1, "nvmlDeviceGetUtilizationRates", 2**32 - 1, 2**32 - 1)
+    report = bench.report()
+    assert [value(report, "utilization_ratio", device=gpu) for gpu in (0, 1, 2)] == [Absent.IMPLAUSIBLE] * 2 + [0.98]
+    assert [value(report, "memory_activity_ratio", device=gpu) for gpu in (0, 1)] == [0.41, Absent.IMPLAUSIBLE]
+    assert len(report.problems) == 3
 
 
 def test_a_wheel_that_is_older_than_the_driver_costs_the_newer_calls(fake: FakeNvml) -> None:

@@ -43,13 +43,15 @@ def test_the_same_xid_twice_is_two_events(bench: Bench) -> None:
     assert sorted((event.device or 0, event.code) for event in found) == [(0, "xid_13"), (0, "xid_13"), (5, "xid_13")]
 
 
-def test_a_storm_keeps_the_newest(bench: Bench) -> None:
+def test_a_storm_keeps_the_newest_and_counts_the_others(bench: Bench) -> None:
     bench.report()
     for number in range(300):
         bench.fake.xid(0, number)
     time.sleep(0.5)
-    found = bench.report().events
-    assert (len(found), found[-1].code) == (256, "xid_299")
+    report = bench.report()
+    assert (len(report.events), report.events[-1].code) == (256, "xid_299")
+    assert [(problem.where, problem.text.split()[0]) for problem in report.problems] == [("events", "44")]
+    assert bench.report().problems == ()
 
 
 def test_a_wait_that_fails_at_once_is_put_off(bench: Bench) -> None:
@@ -59,6 +61,18 @@ def test_a_wait_that_fails_at_once_is_put_off(bench: Bench) -> None:
     seen = bench.fake.calls(WAIT)
     time.sleep(0.6)
     assert bench.fake.calls(WAIT) - seen <= 2
+
+
+def test_what_came_before_the_library_had_to_be_initialised_again_is_told_after_it(bench: Bench) -> None:
+    """An Xid is often the reason for it."""
+    bench.report()
+    bench.fake.xid(2, 119)
+    time.sleep(0.5)
+    bench.move(61)
+    bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
+    report = bench.report()
+    assert bench.fake.calls("nvmlInitWithFlags") == 2
+    assert [(event.device, event.code) for event in report.events] == [(2, "xid_119")]
 
 
 def test_events_of_every_gpu_are_waited_for_in_one_set(bench: Bench) -> None:

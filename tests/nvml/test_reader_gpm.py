@@ -23,8 +23,24 @@ def gpm(bench: Bench, *, after: float = 2.0) -> list[object]:
     return [value(report, metric) for metric in METRICS]
 
 
-def test_the_second_poll_tells_what_was_since_the_first(bench: Bench) -> None:
-    assert gpm(bench) == [Absent.NOT_REPORTED] * 4
+def test_the_first_poll_tells_what_was_since_the_initialisation(bench: Bench) -> None:
+    """A tenth of a second at least, for which it waits: a snapshot has no second poll."""
+    report = bench.report()
+    assert [value(report, metric) for metric in METRICS] == [0.914, 0.4725, 0.63, 0.555]
+    assert [value(report, "sm_active_ratio", device=gpu) for gpu in range(8)] == [0.914] * 8
+    assert bench.fake.calls("nvmlGpmSampleGet", 0) == 2
+
+
+def test_the_next_poll_tells_what_was_since_the_one_before(bench: Bench) -> None:
+    gpm(bench)
+    bench.fake.gpm(0, 2, 12.5)
+    assert gpm(bench) == [0.125, 0.4725, 0.63, 0.555]
+    assert bench.fake.calls("nvmlGpmSampleGet", 0) == 3
+
+
+def test_a_first_poll_long_after_the_initialisation_tells_nothing_of_the_time_between(bench: Bench) -> None:
+    bench.data("inventory")
+    assert gpm(bench, after=11) == [Absent.NOT_REPORTED] * 4
     assert gpm(bench) == [0.914, 0.4725, 0.63, 0.555]
 
 

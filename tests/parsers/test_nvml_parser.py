@@ -13,6 +13,7 @@ from telemetry_parsers.nvml.parser import PARSER, parse
 
 NODE = {"driver": "580.105.08", "library": "13.580.105.08", "count": 1, "unseen": []}
 ERROR = {"error": 3}
+FAILS = {"error": 999}
 
 
 def report_on(gpu: dict[str, Any], **data: Any) -> Report:
@@ -41,6 +42,8 @@ def value(report: Report, metric: str) -> Value:
         ([3, 5], {"power_average": ERROR, "power_instant": ERROR}, {"PowerUsage": 3000}, "instant", 3.0),
         (None, {"power_average": ERROR, "power_instant": ERROR}, {"PowerUsage": 3000}, None, 3.0),
         ([9, 0], {"power_average": ERROR, "power_instant": ERROR}, {"PowerUsage": ERROR}, None, Absent.NOT_SUPPORTED),
+        ([9, 0], {"power_average": FAILS, "power_instant": 2000}, {}, "instant", 2.0),
+        ([8, 0], {"power_average": FAILS, "power_instant": FAILS}, {"PowerUsage": 3000}, "instant", 3.0),
     ],
 )
 def test_the_main_power_and_its_kind(
@@ -51,6 +54,14 @@ def test_the_main_power_and_its_kind(
     assert dict(report.devices[0].facts).get("power_kind") == kind
     if kind is not None:
         assert value(report, f"power_{kind}_watts") == watts
+
+
+def test_an_average_that_fails_this_time_is_not_replaced_by_the_power_of_the_moment() -> None:
+    fields = {"power_average": FAILS, "power_instant": 2000}
+    report = report_on({"compute_capability": [9, 0], "fields": fields, "has_power_average": True})
+    assert dict(report.devices[0].facts)["power_kind"] == "average"
+    assert value(report, "power_watts") is Absent.NOT_REPORTED
+    assert value(report, "power_instant_watts") == 2.0
 
 
 @pytest.mark.parametrize(
@@ -73,6 +84,102 @@ def test_each_reason_is_a_state_and_idling_is_none(mask: int, supported: Any, ex
 def test_reasons_that_the_card_does_not_know_have_no_state() -> None:
     report = report_on({"supported_reasons": 0x44, "calls": {"CurrentClocksThrottleReasons": 0x40}})
     assert values(report, "throttled") == {"sw_power_cap": 0.0, "hw_thermal": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("mask", "supported", "expected"),
+    [
+        (0x600, 0x7FF, {"board_limit": 1.0, "reliability": 1.0}),
+        (0x000, 0x7FF, {"board_limit": 0.0, "reliability": 0.0}),
+        (0x200, 0x1FF, {"board_limit": 1.0}),
+        (0x400, None, {"reliability": 1.0}),
+        (0x004, None, {}),
+        (0x004, 0x1FF, {}),
+    ],
+)
+def test_the_reasons_of_newer_drivers_are_told_where_they_are_known_or_there(
+    mask: int, supported: Any, expected: dict[str, float]
+) -> None:
+    report = report_on({"supported_reasons": supported, "calls": {"CurrentClocksEventReasons": mask}})
+    found = values(report, "throttled")
+    assert {word: found[word] for word in ("board_limit", "reliability") if word in found} == expected
+    assert report.problems == ()
+
+
+def test_a_reason_that_no_table_knows_is_a_problem() -> None:
+    report = report_on({"calls": {"CurrentClocksEventReasons": 0x1804}})
+    assert values(report, "throttled")["sw_power_cap"] == 1.0
+    assert ["0x1800" in problem.text for problem in report.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ({"MemoryAffinity.1.0": [1]}, {"numa_node": "0"}),
+        ({"MemoryAffinity.1.0": [1 << 3]}, {"numa_node": "3"}),
+        ({"MemoryAffinity.1.0": [0b101]}, {}),
+        ({"MemoryAffinity.1.0": [0]}, {}),
+        ({"MemoryAffinity.1.0": ERROR, "NumaNodeId": ERROR}, {}),
+        ({"MemoryAffinity.1.0": [1], "NumaNodeId": 4}, {"numa_node": "0", "memory_numa_node": "4"}),
+        ({"MemoryAffinity.1.0": "odd", "NumaNodeId": -1}, {}),
+    ],
+)
+def test_the_node_of_the_host_beside_a_card_is_not_that_of_its_own_memory(
+    calls: dict[str, Any], expected: dict[str, str]
+) -> None:
+    facts = dict(report_on({"calls": calls}).devices[0].facts)
+    assert {name: facts[name] for name in facts if "numa" in name} == expected
+
+
+@pytest.mark.parametrize(
+    ("capability", "integrated"),
+    [([12, 1], True), ([11, 0], True), ([8, 7], True), ([12, 0], False), ([9, 0], False), (None, False)],
+)
+def test_a_gpu_beside_the_cpu_on_one_chip_has_no_pcie_link_and_no_memory_of_its_own(
+    capability: Any, integrated: bool
+) -> None:
+    """Its driver says generation 1, one lane, and a memory that is never busy, whatever goes on."""
+    calls = {
+        "CurrPcieLinkGeneration": 1,
+        "CurrPcieLinkWidth": 1,
+        "MaxPcieLinkGeneration": 5,
+        "MaxPcieLinkWidth": 16,
+        "UtilizationRates": {"gpu": 91, "memory": 0},
+    }
+    report = report_on({"compute_capability": capability, "calls": calls, "fields": {"pcie_replay_counter": 0}})
+    placeholders = ("link_generation", "link_width", "link_generation_max", "link_width_max", "replays_total")
+    found = [value(report, f"pcie_{name}") for name in placeholders] + [value(report, "memory_activity_ratio")]
+    assert found == ([Absent.NOT_SUPPORTED] * 6 if integrated else [1.0, 1.0, 5.0, 16.0, 0.0, 0.0])
+    assert value(report, "utilization_ratio") == 0.91
+
+
+@pytest.mark.parametrize(
+    ("told", "used", "loud"),
+    [
+        (1 << 30, float(1 << 30), False),
+        (0, 0.0, False),
+        (None, None, False),
+        (2**64 - 1, None, False),
+        (2**64 - 4096, None, True),
+        (-4096, None, True),
+    ],
+)
+def test_the_memory_of_a_process_is_no_more_than_there_can_be(told: Any, used: float | None, loud: bool) -> None:
+    report = report_on({"processes": {"Compute": [[4711, "python", told, None, None]]}})
+    assert [process.memory_used_bytes for process in report.processes] == [used]
+    assert value(report, "processes") == 1.0
+    assert bool(report.problems) == loud
+
+
+@pytest.mark.parametrize(("number", "word"), [(10, "blackwell"), (13, "rubin"), (12, None), (2**32 - 1, None)])
+def test_architectures(number: int, word: str | None) -> None:
+    facts = dict(report_on({"calls": {"Architecture": number}}).devices[0].facts)
+    assert facts.get("architecture") == word
+
+
+def test_the_hottest_part_of_a_gpu_is_a_sensor_of_its_own() -> None:
+    report = report_on({"calls": {"TemperatureV.0": 54, "TemperatureV.1": 63}})
+    assert values(report, "temperature_celsius") == {"core": 54.0, "hotspot": 63.0}
 
 
 @pytest.mark.parametrize(
@@ -137,6 +244,12 @@ def test_links(links: Any, metric: str, expected: dict[str, Value]) -> None:
 )
 def test_memory_that_is_the_hosts_is_no_memory_of_the_card(memory: Any, used: Value) -> None:
     assert value(report_on({"calls": {"MemoryInfo_v2": memory}}), "memory_used_bytes") == used
+
+
+def test_the_window_to_the_memory() -> None:
+    report = report_on({"calls": {"BAR1MemoryInfo": {"total": 1 << 37, "free": (1 << 37) - 4096, "used": 4096}}})
+    assert (value(report, "bar1_total_bytes"), value(report, "bar1_used_bytes")) == (2.0**37, 4096.0)
+    assert report.unknown_fields == ()
 
 
 @pytest.mark.parametrize(("name", "joules"), [("NVIDIA H100", 5.0), ("NVIDIA GH200 480GB", Absent.NOT_SUPPORTED)])

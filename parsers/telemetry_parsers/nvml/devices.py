@@ -22,6 +22,7 @@ _ARCHITECTURES = MappingProxyType(
         8: "ada",
         9: "hopper",
         10: "blackwell",
+        13: "rubin",
     }
 )
 _SWITCH = MappingProxyType({0: "off", 1: "on"})
@@ -33,7 +34,11 @@ _TEXTS = (
     ("gsp_firmware", "GspFirmwareVersion"),
     ("board_part_number", "BoardPartNumber"),
 )
-_NUMBERS = (("minor", "MinorNumber"), ("numa_node", "NumaNodeId"), ("module", "ModuleId"))
+# NumaNodeId is told of GPUs whose memory is a node of the host's (Grace); where the card sits tells MemoryAffinity.
+_NUMBERS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
+_AFFINITY = "MemoryAffinity.1.0"
+# GPUs on one chip with their CPU: Tegra, Orin, Thor, GB10.
+_INTEGRATED = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0), (12, 1)})
 _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
     ("architecture", "Architecture", _ARCHITECTURES),
     ("persistence_mode", "PersistenceMode", _SWITCH),
@@ -83,19 +88,27 @@ def capability(told: dict[str, Plain]) -> tuple[int, int] | None:
     return None if major is None or minor is None else (major, minor)
 
 
+def is_integrated(told: dict[str, Plain]) -> bool:
+    """Whether it shares a chip and its memory with a CPU: what its driver says of PCIe and memory use is made up."""
+    return capability(told) in _INTEGRATED
+
+
 def power_kind(told: dict[str, Plain]) -> str | None:
     """Which power the main figure is: the average where the card has one, else that of the moment.
 
-    The older call gives the average on Ampere (but not GA100, capability 8.0) and newer.
+    A card that has told its average before has one, also when it could not be read this time. The older call, asked where
+    no field told a number, gives the average on Ampere (but not GA100, capability 8.0) and newer.
     """
     fields, calls = mapping(told.get("fields")), mapping(told.get("calls"))
+    if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:
+        known = capability(told)
+        return None if known is None else "average" if known > (8, 0) else "instant"
+    if told.get("has_power_average") is True and "power_average" in fields:
+        return "average"
     for name, kind in (("power_average", "average"), ("power_instant", "instant")):
-        if name in fields and fields[name] is not None and error_in(fields[name]) is None:
+        if fields.get(name) is not None and error_in(fields[name]) is None:
             return kind
-    known = capability(told)
-    if known is None or "PowerUsage" not in calls or error_in(calls["PowerUsage"]) is not None:
-        return None
-    return "average" if known > (8, 0) else "instant"
+    return None
 
 
 def _instance_facts(told: dict[str, Plain]) -> Iterator[tuple[str, str]]:
@@ -118,6 +131,7 @@ def _gpu_facts(told: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         **{name: text(calls.get(call)) for name, call in _TEXTS},
         **{name: _digits(calls.get(call)) for name, call in _NUMBERS},
+        "numa_node": _only_bit(calls.get(_AFFINITY)),
         **{name: _word(calls.get(call), words) for name, call, words in _WORDS},
     }
     yield from ((name, fact) for name, fact in found.items() if fact is not None)
@@ -129,6 +143,12 @@ def _gpu_facts(told: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple
 def _digits(answer: Plain) -> str | None:
     number = whole(answer)
     return None if number is None else str(number)
+
+
+def _only_bit(answer: Plain) -> str | None:
+    """The number of the one bit that is set; None for none, several, or what is no set."""
+    nodes = whole(part_of(answer, 0), 1 << 64)
+    return str(nodes.bit_length() - 1) if nodes and nodes & (nodes - 1) == 0 else None
 
 
 def _modes(name: str, answer: Plain) -> Iterator[tuple[str, str]]:

@@ -161,7 +161,11 @@ class _Document:
             return Event(position, f"xid_{xid}", f"Xid {xid} on {quote(bus_id)}", when)
         if lost is not None:
             return Event(position, "gpu_lost", f"NVML error {lost} on {quote(bus_id)}", when)
-        self._notes.problem("events", "an event that is none")
+        dropped = whole(given.get("dropped"))
+        text_of = (
+            "an event that is none" if dropped is None else f"{dropped} came too fast to be kept and are not counted"
+        )
+        self._notes.problem("events", text_of)
         return None
 
     def _facts(self) -> tuple[tuple[str, str], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Plain, Process, Value
 from telemetry_parsers.nvml.values import NOT_SUPPORTED_CODE, Readings, error_in, mapping, number, text, whole
 
@@ -35,7 +36,7 @@ def _refusal(kind: str, told: Plain, readings: Readings) -> Absent:
 def _list(kind: str, told: Plain, found: dict[_Key, Process], readings: Readings) -> Value:
     if not isinstance(told, list) or len(told) > _MOST:
         return Absent.NOT_UNDERSTOOD
-    entries = [_entry(entry, readings.device) for entry in told]
+    entries = [_entry(kind, entry, readings) for entry in told]
     if any(entry is None for entry in entries):
         readings.notes.problem(readings.where, f"{kind} processes: entries that are none")
         return Absent.NOT_UNDERSTOOD
@@ -46,13 +47,23 @@ def _list(kind: str, told: Plain, found: dict[_Key, Process], readings: Readings
     return float(len(entries))
 
 
-def _entry(entry: Plain, device: int) -> tuple[_Key, Process] | None:
+def _entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] | None:
     if not isinstance(entry, list) or len(entry) != 5:
         return None
     pid = whole(entry[0], _LARGEST_PID + 1)
     memory = number(entry[2])
-    if not pid or memory is Absent.NOT_UNDERSTOOD or (not isinstance(memory, Absent) and memory < 0):
+    if not pid or memory is Absent.NOT_UNDERSTOOD:
         return None
-    used = None if isinstance(memory, Absent) else memory
     key = (pid, whole(entry[3], 1 << 32), whole(entry[4], 1 << 32))
-    return key, Process(device, pid, text(entry[1]) or "", used)
+    return key, Process(readings.device, pid, text(entry[1]) or "", _used(kind, memory, readings))
+
+
+def _used(kind: str, memory: Value, readings: Readings) -> float | None:
+    """Its memory; none where the driver does not tell it, or tells what no card has (a difference below 0 looks so)."""
+    if isinstance(memory, Absent):
+        return None
+    used = in_range(BY_KEY["memory_used_bytes"], memory)
+    if isinstance(used, Absent):
+        readings.notes.problem(readings.where, f"{kind} processes: the memory of one is {memory:.0f} bytes")
+        return None
+    return used

@@ -13,6 +13,7 @@ from telemetry_parsers.nvml.values import Readings, Row, error_in, mapping, numb
 _MODULE_WIDE_ENERGY = ("GH200",)
 _ENERGY = "total_energy_consumption"
 _MEMORY_TEMPERATURE = "memory_temp"
+_REASONS = "clocks event reasons"
 _ALL = "all"
 
 
@@ -41,13 +42,20 @@ def _calls(calls: Mapping[str, Plain], told: dict[str, Plain], readings: Reading
             _memory(name, answer, readings)
         elif name in tables.CALLS:
             for row in tables.CALLS[name]:
-                readings.row(row, answer, name)
+                _row(row, answer, told, readings, name)
         elif name in tables.REASON_CALLS:
             _reasons(answer, told.get("supported_reasons"), readings)
         elif name == tables.PERFORMANCE_STATE:
             _performance_state(answer, readings)
         elif not _has_rules_of_its_own(name):
             readings.notes.unknown_name(name)
+
+
+def _row(row: Row, answer: Plain, told: dict[str, Plain], readings: Readings, source: str) -> None:
+    if row.metric in tables.NOT_OF_INTEGRATED and devices.is_integrated(told):
+        readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
+    else:
+        readings.row(row, answer, source)
 
 
 def _has_rules_of_its_own(name: str) -> bool:
@@ -72,13 +80,17 @@ def _performance_state(answer: Plain, readings: Readings) -> None:
 
 
 def _reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
-    """A state for each reason that the card knows of; for all of them where it does not say which."""
-    value = readings.value(answer, "clocks event reasons")
+    """A state for each reason that the card knows of, or that holds it down now; for the usual where it does not say."""
+    value = readings.value(answer, _REASONS)
     mask = whole(supported, 1 << 63)
+    active = 0 if isinstance(value, Absent) else int(value)
+    known = tables.USUAL_REASONS if mask is None else mask
     for bit, word in tables.REASONS.items():
-        if mask is None or mask & bit:
-            active: Value = value if isinstance(value, Absent) else float(int(value) & bit != 0)
-            readings.add("throttled", active, word, "clocks event reasons")
+        if (known | active) & bit:
+            readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
+    unknown = active & ~(sum(tables.REASONS) | tables.IDLE)
+    if unknown:
+        readings.notes.problem(readings.where, f"{_REASONS}: no table knows {unknown:#x}")
 
 
 def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readings) -> None:
@@ -90,7 +102,7 @@ def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readi
         elif name == _ENERGY and _is_module_wide(told):
             readings.add("energy_joules_total", Absent.NOT_SUPPORTED)
         elif name in tables.FIELDS:
-            readings.row(tables.FIELDS[name], answer, name)
+            _row(tables.FIELDS[name], answer, told, readings, name)
         elif name not in tables.ECC_FIELDS:
             readings.notes.unknown_name(name)
 

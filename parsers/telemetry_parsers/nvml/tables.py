@@ -26,7 +26,7 @@ def _memory(*parts: str) -> tuple[Row, ...]:
     return tuple(Row(f"memory_{part}_bytes", part=part) for part in parts)
 
 
-MEMORY = ("MemoryInfo_v2", "MemoryInfo")
+MEMORY = ("MemoryInfo_v2", "MemoryInfo", "BAR1MemoryInfo")
 CALLS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
     {
         "UtilizationRates": (
@@ -36,7 +36,9 @@ CALLS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
         "MemoryInfo_v2": _memory("total", "used", "free", "reserved"),
         # Before 510 what the driver keeps was counted as used.
         "MemoryInfo": _memory("total", "used", "free"),
+        "BAR1MemoryInfo": (Row("bar1_total_bytes", part="total"), Row("bar1_used_bytes", part="used")),
         "TemperatureV.0": (Row("temperature_celsius", "core"),),
+        "TemperatureV.1": (Row("temperature_celsius", "hotspot"),),
         "Temperature.0": (Row("temperature_celsius", "core"),),
         "MarginTemperature": (Row("temperature_margin_celsius"),),
         "TemperatureThreshold.0": (Row("temperature_shutdown_celsius", "core"),),
@@ -126,7 +128,8 @@ POWER_USAGE = "PowerUsage"
 PERFORMANCE_STATE = "PerformanceState"
 PERFORMANCE_STATE_UNKNOWN = 32
 REASON_CALLS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
-# Bit 1, an idle GPU, and what holds nothing down are left out.
+# An idle GPU: what holds nothing down is no reason.
+IDLE = 0x01
 REASONS: Mapping[int, str] = MappingProxyType(
     {
         0x02: "applications_clocks",
@@ -137,8 +140,12 @@ REASONS: Mapping[int, str] = MappingProxyType(
         0x40: "hw_thermal",
         0x80: "hw_power_brake",
         0x100: "display_clocks",
+        0x200: "board_limit",
+        0x400: "reliability",
     }
 )
+# Those of all drivers; the last two came with 615.
+USUAL_REASONS = 0x1FE
 RECOVERY = "gpu_recovery_action"
 RECOVERY_ACTIONS: Mapping[int, str] = MappingProxyType(
     {
@@ -153,11 +160,23 @@ RECOVERY_ACTIONS: Mapping[int, str] = MappingProxyType(
     }
 )
 FAN_CALLS = "FanSpeed"
+# On a chip with its CPU there is no link and no memory of the GPU's own, and the driver says 1 and 0 all the same
+# (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
+NOT_OF_INTEGRATED = frozenset(
+    {
+        "memory_activity_ratio",
+        "pcie_link_generation",
+        "pcie_link_generation_max",
+        "pcie_link_width",
+        "pcie_link_width_max",
+        "pcie_replays_total",
+    }
+)
 # Answers that say who or how a device is, and are no readings.
 FACT_CALLS = frozenset(
     {
-        "PersistenceMode", "ComputeMode", "MinorNumber", "NumaNodeId", "Architecture", "BoardPartNumber", "VbiosVersion",
-        "GspFirmwareVersion", "ModuleId", "AddressingMode", "MigMode", "GpuFabricInfo",
+        "PersistenceMode", "ComputeMode", "MinorNumber", "NumaNodeId", "MemoryAffinity.1.0", "Architecture",
+        "BoardPartNumber", "VbiosVersion", "GspFirmwareVersion", "ModuleId", "AddressingMode", "MigMode", "GpuFabricInfo",
     }
 )  # fmt: skip
 

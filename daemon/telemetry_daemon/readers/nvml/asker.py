@@ -15,7 +15,7 @@ from telemetry_parsers.model import Plain
 
 # Permissions change seldom, and to ask costs as much as an answer.
 ASK_AGAIN_SECONDS = 600.0
-# So many vague errors with no answer between them are a lost GPU.
+# So many vague errors at the beginning of a poll are a lost GPU.
 _MOST_VAGUE = 3
 
 
@@ -27,7 +27,13 @@ class Asker:
         self._nvml = nvml
         self._clock = clock
         self._off: dict[str, tuple[int, float]] = {}
+        self._answered: set[str] = set()
+        self._heard = False
         self._vague = 0
+
+    def begin(self) -> None:
+        """A poll begins: a GPU of which nothing is heard from here on may be lost."""
+        self._heard, self._vague = False, 0
 
     def answers(self, calls: Iterable[Call]) -> dict[str, Plain]:
         """Key and answer of each call; an answer may be {"error": number}."""
@@ -36,7 +42,7 @@ class Asker:
     def answer(self, call: Call) -> tuple[str, Plain]:
         """The answer of a call, or of what is asked in its place, under the key of the one that answered."""
         given = self._ask(call)
-        if call.fallback is not None and error_in(given) in codes.FALLS_BACK:
+        if call.fallback is not None and self._is_not_there(call.key, error_in(given)):
             return self.answer(call.fallback)
         return call.key, given
 
@@ -65,10 +71,21 @@ class Asker:
             raise GpuLostError(code)
         if code in codes.ENDS_SESSION:
             raise SessionOverError(code)
-        self._vague = self._vague + 1 if code in codes.VAGUE else 0
-        if self._vague >= _MOST_VAGUE:
-            raise GpuLostError(code)
         self._switch_off(key, code, switches_off)
+
+    def _hear(self, key: str) -> None:
+        self._heard = True
+        self._answered.add(key)
+
+    def _hear_nothing(self, code: int) -> None:
+        """One call that says nothing may be that call's; a GPU all of whose calls do is lost."""
+        self._vague = self._vague + 1 if code in codes.VAGUE else 0
+        if self._vague >= _MOST_VAGUE and not self._heard:
+            raise GpuLostError(code)
+
+    def _is_not_there(self, key: str, code: int | None) -> bool:
+        """Whether the older form is asked: not in place of a newer one that answered, since it may mean another thing."""
+        return code in codes.SWITCHES_OFF or (code in codes.FALLS_BACK and key not in self._answered)
 
     def _ask(self, call: Call) -> Plain:
         off = self.off(call.key)
@@ -76,9 +93,10 @@ class Asker:
             return {"error": off}
         given = self._nvml.call(call.function, self.handle, *call.arguments, plain=call.plain)
         if isinstance(given, Refused):
-            self.judge(call.key, given.code)
+            self.judge(call.key, given.code, call.switches_off)
+            self._hear_nothing(given.code)
             return {"error": given.code}
-        self._vague = 0
+        self._hear(call.key)
         return given
 
     def _batch(self, fields: Sequence[Field]) -> dict[str, Plain]:
@@ -89,8 +107,9 @@ class Asker:
         given = self._nvml.call("nvmlDeviceGetFieldValues", self.handle, ids)
         if isinstance(given, Refused):
             self.judge("FieldValues", given.code)
+            self._hear_nothing(given.code)
             return {field.name: {"error": given.code} for field in fields}
-        self._vague = 0
+        self._hear("FieldValues")
         found = {field.name: plain_value(item, field) for field, item in zip(fields, given, strict=True)}
         for name, value in found.items():
             self._switch_off(name, error_in(value), codes.FIELD_SWITCHES_OFF)

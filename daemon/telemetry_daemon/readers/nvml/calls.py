@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml.fields import driver_version
 from telemetry_parsers.model import Plain
 
 # sizeof(nvmlMemory_v2_t) | 2 << 24: wheels have it as a constant, but not under one name.
@@ -24,21 +26,35 @@ def _members(*names: str) -> Callable[[Any], Plain]:
     return lambda found: {name: int(getattr(found, name)) for name in names}
 
 
+def _bar1(found: Any) -> Plain:
+    """The window through which the host and other devices see the memory."""
+    return {"total": int(found.bar1Total), "free": int(found.bar1Free), "used": int(found.bar1Used)}
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of pynvml with its arguments after the handle; `key` is what its answer is kept under."""
+    """A function of pynvml with its arguments after the handle; `key` is what its answer is kept under.
+
+    `switches_off`: the errors after which it is not asked again before the next initialisation.
+    """
 
     key: str
     function: str
     arguments: tuple[Any, ...] = ()
     plain: Callable[[Any], Plain] = field(default=_same)
     fallback: Call | None = None
+    switches_off: frozenset[int] = codes.SWITCHES_OFF
 
 
 def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = _same) -> Call:
     """The call `nvmlDeviceGet…`, kept under its own name and arguments."""
     key = ".".join((name, *map(str, arguments)))
     return Call(key, f"nvmlDeviceGet{name}", arguments, plain, fallback)
+
+
+def _call_by(name: str, *arguments: int) -> Call:
+    """Such a call of something that may not exist: that is an invalid argument to some drivers."""
+    return replace(_call(name, *arguments), switches_off=codes.FIELD_SWITCHES_OFF)
 
 
 _MEMORY = Call(
@@ -49,6 +65,9 @@ _MEMORY = Call(
     _call("MemoryInfo", plain=_members("total", "free", "used")),
 )
 _TEMPERATURE = _call("TemperatureV", 0, fallback=_call("Temperature", 0))
+# The hottest part of the GPU, and the first driver for which it is a sensor.
+_HOTTEST = _call_by("TemperatureV", 1)
+_HOTTEST_SINCE = (615, 0)
 _REASONS = _call("CurrentClocksEventReasons", fallback=_call("CurrentClocksThrottleReasons"))
 _FAN_SPEED = _call("FanSpeed")
 
@@ -59,7 +78,7 @@ COMPUTE_CAPABILITY = _call("CudaComputeCapability")
 POWER_USAGE = _call("PowerUsage")
 PERSISTENT_NAMES = (_call("Name"), _call("UUID"), _call("Serial"))
 
-FAST = (
+_FAST = (
     _call("UtilizationRates", plain=_members("gpu", "memory")),
     _MEMORY,
     _TEMPERATURE,
@@ -74,6 +93,7 @@ SLOW = (
     _call("ClockInfo", 0),
     _call("ClockInfo", 3),
     _call("MarginTemperature"),
+    _call("BAR1MemoryInfo", plain=_bar1),
     _call("CurrPcieLinkGeneration"),
     _call("CurrPcieLinkWidth"),
     _call("EncoderUtilization"),
@@ -99,6 +119,8 @@ INVENTORY = (
     _call("ComputeMode"),
     _call("MinorNumber"),
     _call("NumaNodeId"),
+    # The nodes of the host that are nearest, as the bits of one word.
+    _call("MemoryAffinity", 1, 0, plain=list),
     _call("Architecture"),
     _call("BoardPartNumber"),
     _call("VbiosVersion"),
@@ -110,6 +132,11 @@ INVENTORY_OF_INSTANCE = (_call("Attributes_v2", plain=_members("multiprocessorCo
 NUMBER_OF_FANS = _call("NumFans")
 
 
+def fast_calls(driver: str) -> tuple[Call, ...]:
+    """What is asked at every fast poll."""
+    return (*_FAST, _HOTTEST) if driver_version(driver) >= _HOTTEST_SINCE else _FAST
+
+
 def fan_speed(fan: int) -> Call:
     """The speed of one fan; old drivers know of one only."""
     return _call("FanSpeed_v2", fan, fallback=_FAN_SPEED if fan == 0 else None)
@@ -117,9 +144,9 @@ def fan_speed(fan: int) -> Call:
 
 def link_state(link: int) -> Call:
     """Whether a link is up."""
-    return _call("NvLinkState", link)
+    return _call_by("NvLinkState", link)
 
 
 def link_errors(link: int, counter: int) -> Call:
     """An error counter of a link: 0 replays, 1 recoveries, 2 wrong flits."""
-    return _call("NvLinkErrorCounter", link, counter)
+    return _call_by("NvLinkErrorCounter", link, counter)

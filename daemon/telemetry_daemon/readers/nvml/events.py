@@ -23,17 +23,41 @@ _MOST_KEPT = 256
 _NO_INSTANCE = (1 << 32) - 1
 
 
+class Inbox:
+    """What came and was not told yet; it outlives the session, which an Xid may well have ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: deque[Plain] = deque(maxlen=_MOST_KEPT)
+        self._dropped = 0
+
+    def put(self, event: Plain) -> None:
+        """Keep one more; the oldest gives way in a storm, and is counted."""
+        with self._lock:
+            self._dropped += len(self._kept) == _MOST_KEPT
+            self._kept.append(event)
+
+    def take(self) -> list[Plain]:
+        """What came since the last time, handed over once; {"dropped": number} where some could not be kept."""
+        with self._lock:
+            dropped: list[Plain] = [{"dropped": self._dropped}] if self._dropped else []
+            found = [*dropped, *self._kept]
+            self._kept.clear()
+            self._dropped = 0
+        return found
+
+
 class Events:
     """The events of all GPUs of a session, from `start` to `stop`."""
 
-    def __init__(self, nvml: Nvml, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, nvml: Nvml, came: Inbox, wall: Callable[[], float] = time.time) -> None:
         self._nvml = nvml
         self._wall = wall
         self._set: Any = None
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         self._bus_ids: dict[int, str] = {}
-        self._came: deque[dict[str, Plain]] = deque(maxlen=_MOST_KEPT)
+        self._came = came
         self.mig_changed = False
 
     def watch(self, handle: Any, bus_id: str) -> None:
@@ -53,14 +77,11 @@ class Events:
 
     def note_loss(self, bus_id: str, code: int) -> None:
         """Keep that a GPU was lost, as what comes of the driver is kept."""
-        self._came.append({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
+        self._came.put({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
 
     def take(self) -> list[Plain]:
-        """What came since the last time; handed over once."""
-        found: list[Plain] = []
-        while self._came:
-            found.append(self._came.popleft())
-        return found
+        """What came since the last time."""
+        return self._came.take()
 
     def stop(self) -> bool:
         """End the thread and free the set; False when the thread does not come back from the library."""
@@ -100,7 +121,7 @@ class Events:
         gpu_instance, compute_instance = (
             None if number == _NO_INSTANCE else int(number) for number in (event.gpuInstanceId, event.computeInstanceId)
         )
-        self._came.append(
+        self._came.put(
             {
                 "bus_id": bus_id,
                 "xid": int(event.eventData),

@@ -17,6 +17,8 @@ ALL_LINKS = 0xFFFFFFFF
 
 _DOUBLE, _UNSIGNED_INT = 0, 1
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+# No driver with this library is older: what is less is part of another number.
+_FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
@@ -109,6 +111,15 @@ def driver_version(text: str) -> tuple[int, int]:
     """The first two numbers of a driver version, zeros for what is none."""
     match = _VERSION.match(text)
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
+
+
+def branch_of(library: str, driver: str) -> str:
+    """The version whose numbers and structures hold: the library's, which follows the version of CUDA it prints first.
+
+    Under WSL the driver is that of Windows, whose versions are others; else the two are the same.
+    """
+    _, _, version = library.partition(".")
+    return version if driver_version(version) >= _FIRST_BRANCH else driver
 
 
 def fast_fields(driver: str) -> tuple[Field, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,25 +29,24 @@ class Gpm:
         self._key = f"Gpm.{gpu_instance}"
         self._samples: list[Any] = []
         self._taken: float | None = None
+        self._is_first = True
+
+    def begin(self) -> None:
+        """Take the first sample, for the first poll to compare with."""
+        self._take()
 
     def read(self) -> Plain:
         """Metric number and per cent since the last poll; None when there was none; {"error": …} when it cannot be told."""
         off = self._asker.off(self._key)
         if off is not None:
             return {"error": off}
-        code = 0 if self._samples else self._begin()
-        now = self._clock()
-        if not code and self._taken is not None and now - self._taken < SHORTEST_SECONDS:
+        if self._is_too_early():
             return None
-        code = code or self._sample()
+        since, now = self._taken, self._clock()
+        code = self._take()
         if code:
-            self._taken = None
-            self._asker.judge(self._key, code)
             return {"error": code}
-        since, self._taken = self._taken, now
-        found = None if since is None or now - since > LONGEST_SECONDS else self._metrics()
-        self._samples.reverse()
-        return found
+        return None if since is None or now - since > LONGEST_SECONDS else self._metrics()
 
     def close(self) -> None:
         """Give the samples back."""
@@ -68,8 +68,31 @@ class Gpm:
             self._samples.append(sample)
         return 0
 
+    def _is_too_early(self) -> bool:
+        """Whether the last sample is too young to compare with.
+
+        The first poll waits until it is not: once for all GPUs of a node, since all of them began before.
+        """
+        left = 0.0 if self._taken is None else SHORTEST_SECONDS - (self._clock() - self._taken)
+        if left > 0 and self._is_first:
+            time.sleep(left)
+            left = 0.0
+        self._is_first = False
+        return left > 0
+
+    def _take(self) -> int:
+        """Sample once more; the error when that fails."""
+        code = 0 if self._samples else self._begin()
+        now = self._clock()
+        code = code or self._sample()
+        self._taken = None if code else now
+        if code:
+            self._asker.judge(self._key, code)
+        return code
+
     def _sample(self) -> int:
-        """Fill the second sample."""
+        """What was the newer sample is the older one from now on."""
+        self._samples.reverse()
         handle, newer = self._asker.handle, self._samples[1]
         if self._gpu_instance is None:
             given = self._nvml.call("nvmlGpmSampleGet", handle, newer)

@@ -28,6 +28,7 @@ class Shared:
 
     nvml: Nvml
     clock: Callable[[], float]
+    fast_calls: tuple[calls.Call, ...]
     fast_fields: tuple[Field, ...]
     lists: ProcessLists
 
@@ -60,17 +61,21 @@ class Gpu:
         self._mig_mode = self._answer(calls.MIG_MODE)
         self._instances = self._find_instances()
         self._gpm = Gpm(shared.nvml, self._asker, shared.clock)
+        self._gpm.begin()
         self._links = Links(self._asker)
         self._fans = self._answer(calls.NUMBER_OF_FANS)
 
     def read(self, tier: str) -> dict[str, Plain]:
         """What this tier gives; GpuLostError when the GPU does not answer any more."""
+        self._asker.begin()
         return {**self.known, **_TIERS[tier](self)}
 
     def fast(self) -> dict[str, Plain]:
         """What changes from second to second."""
-        found = self._asker.answers(calls.FAST)
+        found = self._asker.answers(self._shared.fast_calls)
         values = self._asker.fields(self._shared.fast_fields)
+        if is_answered(values["power_average"]):
+            self.known["has_power_average"] = True
         if not any(is_answered(values[field.name]) for field in fields.POWER):
             found.update(self._asker.answers((calls.POWER_USAGE,)))
         gpm = self._gpm.read()

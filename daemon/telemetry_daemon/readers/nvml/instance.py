@@ -45,6 +45,7 @@ class Instance:
         number = self.known["gpu_instance"]
         if isinstance(number, int):
             self._gpm = Gpm(*self._arguments, number)
+            self._gpm.begin()
 
     def fast(self) -> dict[str, Plain]:
         """Memory and GPM; InstanceGoneError when it is not there any more."""

@@ -62,8 +62,13 @@ class Nvml:
             return Refused(codes.UNREADABLE)
         try:
             return found if plain is None else plain(found)
-        except UnicodeDecodeError:
+        except ValueError:  # of which UnicodeDecodeError is one
             return Refused(codes.UNREADABLE)
+
+    @property
+    def has_raw(self) -> bool:
+        """Whether this pynvml lets the library's own functions be called: not the old package that shadows it."""
+        return hasattr(self._module, "_nvmlGetFunctionPointer")
 
     def raw(self, name: str, *arguments: Any) -> int:
         """The return code of the library's own function, for what pynvml asks in two calls and we in one."""
@@ -71,8 +76,6 @@ class Nvml:
             return int(self._module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001  (in every wheel; gpustat leans on it, too)
         except self._module.NVMLError as error:
             return int(error.value)
-        except AttributeError:  # a wheel without it
-            return codes.FUNCTION_NOT_FOUND
 
 
 def address(handle: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from telemetry_daemon.readers.nvml import fields
+from telemetry_daemon.readers.nvml import codes, fields
 from telemetry_daemon.readers.nvml.asker import Asker, error_in, is_answered
 from telemetry_daemon.readers.nvml.calls import link_errors, link_state
 from telemetry_daemon.readers.nvml.fields import Field
@@ -26,23 +26,27 @@ class Links:
 
     def read(self) -> Plain:
         """`each`: link number and what it told; `together`: traffic of all, where no link tells its own."""
-        if self._count is None:
-            self._count = self._counted()
-        if not isinstance(self._count, int):
-            return self._count
-        each = self._each(self._count)
+        count = self._count if self._count is not None else self._counted()
+        if isinstance(count, int) or error_in(count) in codes.FIELD_SWITCHES_OFF:
+            self._count = count
+        if not isinstance(count, int):
+            return count
+        each = self._each(count)
         traffic = [link[name] for link in each.values() for name in fields.LINKS_TOGETHER]
         apart = any(map(is_answered, traffic)) or not each
         return {"each": each, "together": {} if apart else self._together()}
 
     def _counted(self) -> Plain:
+        """How many there are, up to the first that does not exist; an error that says nothing of that is the answer."""
         count = self._asker.fields((fields.LINK_COUNT,))[fields.LINK_COUNT.name]
         if is_answered(count):
             return min(int(count), _MOST_LINKS)
+        if error_in(count) not in (None, *codes.FIELD_SWITCHES_OFF):
+            return count
         for link in range(_MOST_LINKS):
             _, state = self._asker.answer(link_state(link))
-            if not is_answered(state):
-                return state if link == 0 else link
+            if error_in(state) is not None:
+                return state if link == 0 or error_in(state) not in codes.FIELD_SWITCHES_OFF else link
         return _MOST_LINKS
 
     def _each(self, count: int) -> dict[str, dict[str, Plain]]:

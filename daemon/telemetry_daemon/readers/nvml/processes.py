@@ -9,7 +9,7 @@ from typing import Any
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.fields import driver_version
-from telemetry_daemon.readers.nvml.library import Nvml
+from telemetry_daemon.readers.nvml.library import Nvml, Refused
 from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
@@ -35,6 +35,17 @@ class _Entry(ctypes.Structure):
     )
 
 
+def _number(told: int | None, otherwise: int) -> int:
+    return otherwise if told is None else told
+
+
+def _instances(process: Any) -> tuple[int, int]:
+    """The numbers of its instances; older wheels do not have them."""
+    names = ("gpuInstanceId", "computeInstanceId")
+    gpu, compute = (_number(getattr(process, name, None), _NO_INSTANCE) for name in names)
+    return gpu, compute
+
+
 class ProcessLists:
     """Reads process lists; the array that they are written into is kept from poll to poll."""
 
@@ -55,11 +66,23 @@ class ProcessLists:
         off = asker.off(kind)
         if off is not None:
             return {"error": off}
+        found = self._in_one_call(asker, kind) if self._nvml.has_raw else self._in_two_calls(asker, kind)
+        if isinstance(found, Refused):
+            asker.judge(kind, found.code)
+            return {"error": found.code}
+        return found
+
+    def _in_one_call(self, asker: Asker, kind: str) -> list[Plain] | Refused:
         code, count = self._fill(asker, kind)
-        if code:
-            asker.judge(kind, code)
-            return {"error": code}
-        return [self._plain(entry) for entry in self._entries[:count]]
+        return Refused(code) if code else [self._plain(entry) for entry in self._entries[:count]]
+
+    def _in_two_calls(self, asker: Asker, kind: str) -> list[Plain] | Refused:
+        """As pynvml does it: one call for their number, one for them."""
+        found: list[Any] | Refused = self._nvml.call(f"nvmlDeviceGet{kind}RunningProcesses", asker.handle)
+        if isinstance(found, Refused):
+            return found
+        told = (_Entry(of.pid, _number(of.usedGpuMemory, _NOT_TOLD), *_instances(of)) for of in found)
+        return [self._plain(entry) for entry in told]
 
     def _fill(self, asker: Asker, kind: str) -> tuple[int, int]:
         """The return code, and how many entries were written."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.codes import SessionOverError
+from telemetry_daemon.readers.nvml.events import Inbox
 from telemetry_daemon.readers.nvml.gpu import TIERS
 from telemetry_daemon.readers.nvml.library import Nvml, Refused
 from telemetry_daemon.readers.nvml.session import Session
@@ -34,6 +35,7 @@ class NvmlReader:
         self._clock = clock
         self._nvml = Nvml()
         self._session: Session | None = None
+        self._came = Inbox()
         self._began = 0.0
         self._initialised = False
         self._held = False
@@ -91,7 +93,7 @@ class NvmlReader:
             if refused is not None:
                 raise SessionOverError(refused.code)
         self._began = self._clock()
-        self._session = Session(self._nvml, self._clock)
+        self._session = Session(self._nvml, self._clock, self._came)
         self._session.begin()
 
     def _initialise(self) -> Refused | None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import ASK_AGAIN_SECONDS
+from telemetry_daemon.readers.nvml.calls import fast_calls
 from telemetry_daemon.readers.nvml.codes import GpuLostError, SessionOverError
-from telemetry_daemon.readers.nvml.events import Events
-from telemetry_daemon.readers.nvml.fields import fast_fields
+from telemetry_daemon.readers.nvml.events import Events, Inbox
+from telemetry_daemon.readers.nvml.fields import branch_of, fast_fields
 from telemetry_daemon.readers.nvml.gpu import Gpu, Shared
 from telemetry_daemon.readers.nvml.library import Nvml, Refused
 from telemetry_daemon.readers.nvml.processes import ProcessLists
@@ -89,10 +90,10 @@ class Slot:
 class Session:
     """An initialised library, usable after `begin`."""
 
-    def __init__(self, nvml: Nvml, clock: Callable[[], float]) -> None:
+    def __init__(self, nvml: Nvml, clock: Callable[[], float], came: Inbox) -> None:
         self._nvml = nvml
         self._clock = clock
-        self._events = Events(nvml)
+        self._events = Events(nvml, came)
         self._stale = False
         self._count = 0
         self._driver: Plain = None
@@ -104,8 +105,9 @@ class Session:
         self._count = self._counted()
         self._driver = self._told("nvmlSystemGetDriverVersion")
         self._library = self._told("nvmlSystemGetNVMLVersion")
-        driver = str(self._driver or "")
-        shared = Shared(self._nvml, self._clock, fast_fields(driver), ProcessLists(self._nvml, driver))
+        branch = branch_of(str(self._library or ""), str(self._driver or ""))
+        lists = ProcessLists(self._nvml, branch)
+        shared = Shared(self._nvml, self._clock, fast_calls(branch), fast_fields(branch), lists)
         for index in range(self._count):
             self._slots.append(Slot(shared, self._events, index))
 
