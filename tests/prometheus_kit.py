@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,20 @@ def until(condition: Callable[[], Any], what: str, patience_seconds: float = PAT
             return found
         time.sleep(0.2)
     raise AssertionError(f"did not come about: {what}")
+
+
+def impatient(rules: Sequence[Path], folder: Path) -> list[Path]:
+    """Copies of rule files without their patience: each rule is evaluated at once and often, and fires at once."""
+    files = []
+    for file in rules:
+        document = yaml.safe_load(file.read_text())
+        for group in document["groups"]:
+            group.pop("interval", None)
+            for rule in group["rules"]:
+                rule.pop("for", None)
+        files.append(folder / file.name)
+        files[-1].write_text(yaml.safe_dump(document))
+    return files
 
 
 class _Server:
@@ -101,7 +115,9 @@ class ConfiguredPrometheus(_Server):
                 return "", json.load(response)["data"]["result"]
         except urllib.error.HTTPError as error:
             with error:
-                return json.load(error)["error"], []
+                body = error.read().decode()
+            # Before its storage is ready, Prometheus answers 503 in plain words.
+            return json.loads(body)["error"] if body.startswith("{") else f"does not answer: {body}", []
         except OSError as error:
             return f"does not answer: {error}", []
 
@@ -133,12 +149,13 @@ class Prometheus(ConfiguredPrometheus):
 
 
 class Alertmanager(_Server):
-    """Takes alerts and sends them nowhere."""
+    """Takes alerts and sends them nowhere, unless it is given a configuration that does."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: Path | None = None) -> None:
         address = free_address()
-        config = folder / "alertmanager.yml"
-        config.write_text("route: {receiver: nobody, group_wait: 0s}\nreceivers: [{name: nobody}]\n")
+        if config is None:
+            config = folder / "alertmanager.yml"
+            config.write_text("route: {receiver: nobody, group_wait: 0s}\nreceivers: [{name: nobody}]\n")
         super().__init__(
             [
                 tool("prometheus-alertmanager"),
@@ -150,6 +167,19 @@ class Alertmanager(_Server):
             ],
             address,
         )
+
+    def send(self, alerts: Sequence[Mapping[str, str]]) -> None:
+        """Alerts by their labels, as Prometheus sends them."""
+        body = json.dumps([{"labels": labels} for labels in alerts]).encode()
+        url = f"http://{self.address}/api/v2/alerts"
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=5):
+            pass
+
+    def told(self) -> list[dict[str, str]]:
+        """The labels of the alerts that no other one inhibits."""
+        alerts = self.get("/api/v2/alerts?inhibited=false") or ()
+        return [alert["labels"] for alert in alerts]
 
     def names(self) -> set[str]:
         """The alerts that have arrived."""

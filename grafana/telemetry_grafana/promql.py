@@ -21,7 +21,8 @@ FOREIGN: Mapping[str, frozenset[str]] = MappingProxyType(
         "process_open_fds": frozenset(),
     }
 )
-TARGET_LABELS = frozenset({"job", "instance"})
+# A cluster is told where several of them share a store; elsewhere nobody has the label, and joins do without it.
+TARGET_LABELS = frozenset({"cluster", "job", "instance"})
 DEVICE_LABELS = TARGET_LABELS | {"vendor", "device", "id", "model"}
 # Facts on accelerator_info, besides the labels of every device.
 INFO_LABELS = frozenset(

@@ -36,11 +36,14 @@ UP = {"accelerator_up{{D}}": ALWAYS}
 RELEASED = {'telemetry_source_state{{T},source="s",state="released"}': ALWAYS}
 SUSPENDED = {'telemetry_source_state{{T},source="s",state="suspended"}': ALWAYS}
 OF_VENDOR = '{{T},vendor="{vendor}"}'
-COUNTED = '{{T},vendor="{vendor}",model="m"}'
-FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "8x120", f"telemetry_devices{COUNTED}": "7x120"}
-BUS = {f"telemetry_pci_devices{OF_VENDOR}": "8x120", f"telemetry_devices{COUNTED}": "7x120"}
+KNOWN = {"accelerator_up{{D}}": ALWAYS}
+OTHER = 'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}'
+FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "2x120", **KNOWN}
+BUS = {f"telemetry_pci_devices{OF_VENDOR}": "2x120", **KNOWN}
+PARTITION = {OTHER: ALWAYS, OTHER.replace("_up{", "_info{")[:-1] + ',parent="an id"}': ALWAYS}
 EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_79"}'
-OTHER_EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_13"}'
+OTHER_EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_94"}'
+APPLICATION = 'accelerator_event_last_timestamp_seconds{{D},code="xid_13"}'
 CORE = 'accelerator_temperature_celsius{{D},sensor="core"}'
 HBM = 'accelerator_temperature_celsius{{D},sensor="hbm0"}'
 BOARD = 'accelerator_temperature_celsius{{D},sensor="board"}'
@@ -136,23 +139,26 @@ PRESENCE = (
         "AcceleratorsFewerThanExpected",
         FEWER,
         {
-            "all there": {**FEWER, f"telemetry_devices{COUNTED}": "8x120"},
+            "all there": {**FEWER, OTHER: ALWAYS},
+            "lost, which is told": {**FEWER, OTHER: "0x120"},
             "released": {**FEWER, **RELEASED},
             "asleep": {**FEWER, **SUSPENDED},
-            "nothing expected": {f"telemetry_devices{COUNTED}": "7x120"},
+            "nothing expected": KNOWN,
         },
     ),
     Case(
         "AcceleratorNotListed",
         {f"telemetry_pci_devices{OF_VENDOR}": ALWAYS},
         {
-            "all listed": {**BUS, f"telemetry_devices{COUNTED}": "8x120"},
-            "more than on the bus": {**BUS, f"telemetry_devices{COUNTED}": "9x120"},
+            "all listed": {**BUS, OTHER: ALWAYS},
+            "lost, which is told": {**BUS, OTHER: "0x120"},
+            "more than on the bus": {**BUS, f"telemetry_pci_devices{OF_VENDOR}": ALWAYS, OTHER: ALWAYS},
             "released": {**BUS, **RELEASED},
             "asleep": {**BUS, **SUSPENDED},
         },
     ),
     Case("AcceleratorNotListed", BUS),
+    Case("AcceleratorsFewerThanExpected", {**FEWER, **PARTITION}),
 )
 HEALTH = (
     Case(
@@ -164,7 +170,11 @@ HEALTH = (
     Case(
         "AcceleratorEvent",
         {OTHER_EVENT: "3010x120"},
-        {"long ago": {OTHER_EVENT: "2990x120"}, "critical": {EVENT: "3590x120"}},
+        {
+            "long ago": {OTHER_EVENT: "2990x120"},
+            "critical": {EVENT: "3590x120"},
+            "an application's": {APPLICATION: "3590x120"},
+        },
     ),
     Case(
         "AcceleratorRecoveryNeeded",
@@ -234,13 +244,13 @@ HEALTH = (
         {
             "accelerator_pcie_link_generation{{D}}": "3x120",
             "accelerator_pcie_link_generation_max{{D}}": "5x120",
-            "accelerator_utilization_ratio{{D}}": "0.51x120",
+            "accelerator_busy_seconds_total{{D}}": "0+30.6x120",
         },
         {
             "idle": {
                 "accelerator_pcie_link_generation{{D}}": "1x120",
                 "accelerator_pcie_link_generation_max{{D}}": "5x120",
-                "accelerator_utilization_ratio{{D}}": "0.5x120",
+                "accelerator_busy_seconds_total{{D}}": "0+29.4x120",
             }
         },
     ),

@@ -7,32 +7,19 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import yaml
 
 from captures_kit import ROOT
 from daemon_kit import Daemon
 from fake_tools import ToolFolder
 from mthreads_kit import TABLE
-from prometheus_kit import Alertmanager, Prometheus, until
+from prometheus_kit import Alertmanager, Prometheus, impatient, until
 
 pytestmark = [pytest.mark.needs("prometheus", "prometheus-alertmanager"), pytest.mark.timeout(300)]
 
-RULES = ROOT / "deploy" / "prometheus" / "rules"
+RULES = sorted((ROOT / "deploy" / "prometheus" / "rules").glob("*.yml"))
 FAST = (
     '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n[expect]\ndevices = {moorethreads = 2}\n'
 )
-
-
-def impatient(folder: Path) -> list[Path]:
-    """The rules without their patience: what fires after minutes fires at once."""
-    files = []
-    for rules in sorted(RULES.glob("*.yml")):
-        document = yaml.safe_load(rules.read_text())
-        for rule in (rule for group in document["groups"] for rule in group["rules"]):
-            rule.pop("for", None)
-        files.append(folder / rules.name)
-        files[-1].write_text(yaml.safe_dump(document))
-    return files
 
 
 @pytest.fixture
@@ -48,7 +35,7 @@ def manager(tmp_path: Path, tools: ToolFolder) -> Iterator[Alertmanager]:
         receiver = stack.enter_context(Alertmanager(tmp_path))
         daemon = stack.enter_context(Daemon(tmp_path, FAST, environment=tools.environment))
         daemon.until_state("mthreads-gmi", "ok")
-        prometheus = Prometheus(tmp_path, [daemon.address], impatient(tmp_path), receiver.address)
+        prometheus = Prometheus(tmp_path, [daemon.address], impatient(RULES, tmp_path), receiver.address)
         stack.enter_context(prometheus)
         until(lambda: prometheus.query("accelerator_up")[1], "a scrape")
         yield receiver

@@ -60,6 +60,25 @@ def test_a_dashboard_imports_everywhere_and_leads_to_the_others(uid: str) -> Non
 
 
 @pytest.mark.parametrize("uid", DASHBOARDS)
+def test_a_choice_narrows_those_after_it(uid: str) -> None:
+    choices = [item for item in DASHBOARDS[uid]["templating"]["list"] if item["type"] == "query"]
+    for position, choice in enumerate(choices):
+        asked = re.findall(r"=~\"\$(\w+)\"", choice["query"]["query"])
+        assert asked == [before["name"] for before in choices[:position]]
+
+
+@pytest.mark.parametrize(
+    ("uid", "few"),
+    [("telemetry-fleet", set()), ("telemetry-node", {"node"}), ("telemetry-card", {"node", "vendor", "device"})],
+)
+def test_a_page_about_one_thing_does_not_offer_all(uid: str, few: set[str]) -> None:
+    """Thousands of cards over one another say nothing, and cost the browser and Prometheus minutes."""
+    choices = [item for item in DASHBOARDS[uid]["templating"]["list"] if item["type"] == "query"]
+    assert {item["name"] for item in choices if not item.get("includeAll")} == few
+    assert all(item["multi"] for item in choices)
+
+
+@pytest.mark.parametrize("uid", DASHBOARDS)
 def test_panels_have_ids_of_their_own_and_do_not_overlap(uid: str) -> None:
     panels = DASHBOARDS[uid]["panels"]
     assert max(Counter(panel["id"] for panel in panels).values()) == 1
@@ -140,7 +159,9 @@ def test_a_table_of_cards_leads_to_the_card() -> None:
             if prop["id"] == "links"
         ]
         assert len(links) == 1
-        assert links[0].startswith("/d/telemetry-card?${datasource:queryparam}&${job:queryparam}&")
+        assert links[0].startswith(
+            "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&"
+        )
         assert links[0].endswith("${__url_time_range}")
 
 

@@ -7,12 +7,16 @@ import re
 import pytest
 import yaml
 
+from captures_kit import ROOT
 from telemetry_grafana.rules import grafana, prometheus, words
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.handbook import handbook
+from telemetry_grafana.rules.recording import GROUPS
 
+ONCE_A_MINUTE = {rule.name for group in GROUPS if group.every for rule in group.rules}
 RULES = [rule for group in yaml.safe_load(grafana.rules())["groups"] for rule in group["rules"]]
 PROMETHEUS = [rule for group in yaml.safe_load(prometheus.alert_rules())["groups"] for rule in group["rules"]]
+EXPRESSIONS = [rule["expr"] for rule in PROMETHEUS] + [rule.expression for group in GROUPS for rule in group.rules]
 
 
 def test_they_are_the_alerts_of_prometheus() -> None:
@@ -57,3 +61,26 @@ def test_every_alert_says_what_it_means_how_to_check_and_what_to_do(alert) -> No
     assert all(text.endswith(".") for text in (alert.meaning, alert.check, alert.remedy))
     assert f"### {alert.name}\n" in handbook()
     assert prometheus.runbook(alert).endswith(f"#{alert.name.lower()}")
+
+
+def test_every_recorded_series_is_used() -> None:
+    """By an alert, a dashboard, or another rule: what nobody asks for costs memory for nothing."""
+    asked = [rule["expr"] for rule in PROMETHEUS] + [rule.expression for group in GROUPS for rule in group.rules]
+    asked += [path.read_text() for path in (ROOT / "grafana" / "dashboards").glob("*.json")]
+    text = " ".join(asked)
+    unused = [rule.name for group in GROUPS for rule in group.rules if not re.search(rf"{rule.name}(?![\w:])", text)]
+    assert unused == []
+
+
+@pytest.mark.parametrize("rule", PROMETHEUS, ids=lambda rule: rule["alert"])
+def test_an_alert_looks_back_a_day_only_at_what_is_told_once_a_minute(rule: dict[str, str]) -> None:
+    """A day of every link of two thousand cards, as often as they are scraped, takes a minute to look through."""
+    long = re.findall(r"([\w:]+)(?:\{[^}]*\})?\[(\d+)d\]", rule["expr"])
+    assert {name for name, _ in long} <= {"telemetry_build_info", *ONCE_A_MINUTE}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_clusters_that_share_a_store_stay_apart(expression: str) -> None:
+    """Two of them may have nodes of the same name."""
+    lists = re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
+    assert [labels for labels in lists if "cluster" not in labels.split(", ")] == []

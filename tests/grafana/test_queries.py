@@ -12,7 +12,7 @@ import pytest
 
 from captures_kit import ROOT
 from daemon_kit import Daemon
-from prometheus_kit import Prometheus, until
+from prometheus_kit import Prometheus, impatient, until
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300)]
 
@@ -22,7 +22,7 @@ NODES = (
     "1xcambricon,1xmetax,1xiluvatar,1xenflame,1xintel,1xkunlunxin",
 )
 RULES = ROOT / "deploy" / "prometheus" / "rules"
-ALL = {"job": ".*", "node": ".*", "vendor": ".*", "model": ".*", "device": ".*"}
+ALL = {"cluster": ".*", "job": ".*", "node": ".*", "vendor": ".*", "model": ".*", "device": ".*"}
 TARGETS = [
     (f"{path.stem} {panel['title']} {target['refId']}", target["expr"])
     for path in sorted((ROOT / "grafana" / "dashboards").glob("*.json"))
@@ -70,7 +70,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             stack.enter_context(Daemon(tmp_path_factory.mktemp("node"), arguments=("--demo", node))) for node in NODES
         ]
         folder = tmp_path_factory.mktemp("prometheus")
-        rules = sorted(RULES.glob("*.yml"))
+        rules = impatient(sorted(RULES.glob("*.yml")), folder)
         addresses = [daemon.address for daemon in daemons]
         prometheus = stack.enter_context(Prometheus(folder, addresses, rules))
         # Rates need a few scrapes, and what is recorded from rates a few more; slow polls come once a minute.
@@ -95,6 +95,7 @@ def test_a_query_answers_for_the_whole_fleet(fleet: Fleet, name: str, expression
 def test_every_query_is_good_for_one_card_and_for_one_vendor(fleet: Fleet) -> None:
     card = next(card for card in fleet.cards if card["vendor"] == "nvidia")
     one_card = {
+        "cluster": ".*",
         "job": card["job"],
         "node": re.escape(card["instance"]),
         "vendor": "nvidia",

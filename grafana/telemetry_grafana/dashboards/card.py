@@ -30,6 +30,7 @@ CARD = Page(
     uid="telemetry-card",
     title="Accelerators: card",
     description="One card: choose node, vendor and device. With several chosen their series lie over one another.",
+    few=frozenset({"node", "vendor", "device"}),
     sections=(
         Section(
             "Now",
@@ -94,7 +95,7 @@ CARD = Page(
             (
                 lines(
                     "Temperatures",
-                    "Every sensor; dashed: the lowest temperature at which the card itself does something about it.",
+                    "Every sensor; dashed: where the card itself does something about it, of the sensor that may be hottest.",
                     "celsius",
                     _one("accelerator_temperature_celsius{$cards}", "{{device}} {{sensor}}"),
                     untold("accelerator_temperature_celsius{$cards}"),
@@ -305,7 +306,7 @@ CARD = Page(
                     "short",
                     _one("accelerator_events_total{$cards}", "{{device}} {{code}}"),
                     _one(
-                        "0 * accelerator_up{$cards} unless on (job, instance, id) accelerator_events_total{$cards}",
+                        "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_events_total{$cards}",
                         "{{device}} no event told",
                     ),
                 ),

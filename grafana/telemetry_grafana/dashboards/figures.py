@@ -11,6 +11,7 @@ from telemetry_grafana.dashboards.tables import HOT, THROTTLING
 
 BAD = ((None, GREEN), (1, RED))
 DOUBTFUL = ((None, GREEN), (1, YELLOW))
+_WHOLE = 'unless on (cluster, job, instance, id) accelerator_info{parent!=""}'
 _FAILING = (
     'accelerator_health{$cards,state=~"alarm|critical"} == 1',
     'accelerator_recovery_action{$cards,action!="none"} == 1',
@@ -31,7 +32,7 @@ def cards() -> Panel:
         "Cards",
         "Whole cards that are up; partitions of a card do not count.",
         "short",
-        now('sum(accelerator_up{$cards} unless on (job, instance, id) accelerator_info{parent!=""})'),
+        now(f"sum(accelerator_up{{$cards}} {_WHOLE})"),
     )
 
 
@@ -39,9 +40,9 @@ def lost() -> Panel:
     """Cards that were there."""
     return number(
         "Lost",
-        "Cards that were there and are not listed any more by a source that works.",
+        "Cards that were there and are not listed any more by a source that works; their partitions do not count.",
         "short",
-        now("sum(accelerator_up{$cards} == bool 0)"),
+        now(f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})"),
         BAD,
     )
 
@@ -54,7 +55,7 @@ def failing() -> Panel:
         "Cards with uncorrected memory errors, memory to be taken out of use, a bad health of their own, or a driver that "
         "asks for a reset.",
         "short",
-        now(_count(f"max by (job, instance, id) ({told})", "accelerator_up{$cards}")),
+        now(_count(f"max by (cluster, job, instance, id) ({told})", "accelerator_up{$cards}")),
         BAD,
     )
 
@@ -68,11 +69,25 @@ def throttled() -> Panel:
         "short",
         now(
             _count(
-                f"max by (job, instance, id) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
+                f"max by (cluster, job, instance, id) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
                 f"accelerator_throttled{{$cards,{THROTTLING}}}",
             )
         ),
         DOUBTFUL,
+    )
+
+
+def nodes_down() -> Panel:
+    """Nodes of which nothing is known."""
+    return number(
+        "Nodes down",
+        "Targets of Prometheus that had a daemon of ours within a day and do not answer.",
+        "short",
+        now(
+            "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
+            " or 0 * count(up{$nodes})"
+        ),
+        BAD,
     )
 
 
@@ -100,14 +115,4 @@ def hottest() -> Panel:
         "celsius",
         now("max(accelerator:temperature_celsius{$cards})"),
         HOT,
-    )
-
-
-def utilization() -> Panel:
-    """True average utilization."""
-    return number(
-        "Utilization",
-        "True average over five minutes and all cards.",
-        "percentunit",
-        now("avg(accelerator:utilization_ratio:rate5m{$cards})"),
     )

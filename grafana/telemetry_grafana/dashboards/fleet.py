@@ -5,14 +5,14 @@ from __future__ import annotations
 from telemetry_grafana.dashboards import figures
 from telemetry_grafana.dashboards.page import Page, Section
 from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, heatmap, lines, number, ranking, stacked
-from telemetry_grafana.dashboards.query import by_card, now, query
+from telemetry_grafana.dashboards.query import RANKED, by_card, highest, now, query
 from telemetry_grafana.dashboards.tables import HOT, THROTTLING, cards_now
 
-_NAME = "{{instance}} {{vendor}} {{device}}"
+_NODE = "cluster, job, instance, vendor"
 # Memory that the driver alone holds is no memory held.
 _HELD = (
-    "accelerator_memory_used_bytes{$cards} and on (job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
-    " and on (job, instance, id) (accelerator:utilization_ratio:rate5m{$cards} < 0.02)"
+    "accelerator_memory_used_bytes{$cards} and on (cluster, job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
+    " and on (cluster, job, instance, id) (accelerator:utilization_ratio:rate5m{$cards} < 0.02)"
 )
 
 FLEET = Page(
@@ -24,13 +24,13 @@ FLEET = Page(
             "Now",
             (
                 number("Nodes", "Nodes whose daemon answers.", "short", now("count(telemetry_build_info{$nodes})")),
+                figures.nodes_down(),
                 figures.cards(),
                 figures.lost(),
                 figures.failing(),
                 figures.throttled(),
                 figures.failing_sources(),
                 figures.power(),
-                figures.utilization(),
             ),
         ),
         Section(
@@ -40,7 +40,7 @@ FLEET = Page(
                     "Hottest",
                     "The temperature of a card is its hottest sensor other than memory and board.",
                     "celsius",
-                    now("topk(10, accelerator:temperature_celsius{$cards})", _NAME),
+                    now("topk(10, accelerator:temperature_celsius{$cards})", RANKED),
                     HOT,
                 ),
                 ranking(
@@ -48,9 +48,9 @@ FLEET = Page(
                     "Share of the last hour in which the clocks were held down by heat or by the power brake.",
                     "percentunit",
                     now(
-                        "topk(10, max by (instance, vendor, device)"
+                        "topk(10, max by (cluster, job, instance, vendor, device)"
                         f" (avg_over_time(accelerator_throttled{{$cards,{THROTTLING}}}[1h])))",
-                        _NAME,
+                        RANKED,
                     ),
                     ((None, GREEN), (0.05, YELLOW), (0.5, RED)),
                 ),
@@ -62,7 +62,7 @@ FLEET = Page(
                         f"topk(10, {_HELD}) or label_replace("
                         f"0 * count(accelerator:utilization_ratio:rate5m{{$cards}}) unless count({_HELD}),"
                         ' "instance", "none", "", "")',
-                        _NAME,
+                        RANKED,
                     ),
                     ((None, GREEN), (1, YELLOW)),
                 ),
@@ -84,23 +84,51 @@ FLEET = Page(
                     "percentunit",
                     query("model:accelerator_utilization_ratio:avg{$models}", "{{vendor}} {{model}}"),
                 ),
+                lines(
+                    "Memory by model",
+                    "Device memory in use as a share of all.",
+                    "percentunit",
+                    query("model:accelerator_memory_used_ratio:avg{$models}", "{{vendor}} {{model}}"),
+                ),
+                lines(
+                    "Utilization, memory, power",
+                    "Work, memory, and power against the limits, of whole jobs of Prometheus: whatever nodes or cards are chosen.",
+                    "percentunit",
+                    query("fleet:accelerator_utilization_ratio:avg{$jobs}", "{{cluster}} {{job}} utilization"),
+                    query("fleet:accelerator_memory_used_ratio:avg{$jobs}", "{{cluster}} {{job}} memory"),
+                    query("fleet:accelerator_power_cap_used_ratio:avg{$jobs}", "{{cluster}} {{job}} power"),
+                ),
                 stacked(
-                    "Power by node",
-                    "Power drawn by the cards of each node.",
+                    "Power by model",
+                    "Power drawn by the cards of each model.",
                     "watt",
-                    query("sum by (instance) (instance:accelerator_power_watts:sum{$vendors})", "{{instance}}"),
+                    query("model:accelerator_power_watts:sum{$models}", "{{vendor}} {{model}}"),
                 ),
                 lines(
                     "Power against the limits",
                     "All power drawn by the cards that tell their limit, and dashed the sum of these limits.",
                     "watt",
                     query(
-                        "sum(accelerator_power_watts{$cards} and on (job, instance, id) accelerator_power_cap_watts{$cards})",
+                        "sum(accelerator_power_watts{$cards} and on (cluster, job, instance, id) accelerator_power_cap_watts{$cards})",
                         "drawn",
                     ),
                     limits=query(
-                        "sum(accelerator_power_cap_watts{$cards} and on (job, instance, id) accelerator_power_watts{$cards})",
+                        "sum(accelerator_power_cap_watts{$cards} and on (cluster, job, instance, id) accelerator_power_watts{$cards})",
                         "limits",
+                    ),
+                ),
+                lines(
+                    "Power by node",
+                    "Power drawn by the cards of a node: the nodes that draw most.",
+                    "watt",
+                    highest("instance:accelerator_power_watts:sum{$vendors}", "{{instance}} {{vendor}}", _NODE),
+                ),
+                lines(
+                    "Power of nodes against their limits",
+                    "Power drawn as a share of the limits: the nodes that came closest to them.",
+                    "percentunit",
+                    highest(
+                        "instance:accelerator_power_cap_used_ratio:avg{$vendors}", "{{instance}} {{vendor}}", _NODE
                     ),
                 ),
             ),

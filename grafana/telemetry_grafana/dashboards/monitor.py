@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL, failing_sources
+from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL, failing_sources, nodes_down
 from telemetry_grafana.dashboards.page import Page, Section
 from telemetry_grafana.dashboards.panels import BLUE, FREE, GREEN, GREY, RED, lines, number, states
 from telemetry_grafana.dashboards.query import column, highest, now, query
@@ -14,12 +14,15 @@ _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "releas
 _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))' for position, state in enumerate(STATES)
 )
-_KNOWN = "max by (job, instance, vendor) (telemetry_devices_expected{$vendors} or telemetry_pci_devices{$vendors})"
-_MISSING = (
-    f"clamp_min({_KNOWN} - on (job, instance, vendor)"
-    f" (sum by (job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_KNOWN}), 0)"
+_KNOWN = (
+    "max by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors} or telemetry_pci_devices{$vendors})"
 )
-_OURS = "and on (job, instance) telemetry_build_info"
+_MISSING = (
+    f"clamp_min({_KNOWN} - on (cluster, job, instance, vendor)"
+    f" (sum by (cluster, job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_KNOWN}), 0)"
+)
+_OURS = "and on (cluster, job, instance) telemetry_build_info"
+_MOST_ROWS = 24
 _POLL = "{{instance}} {{source}} {{poll}}"
 
 MONITOR = Page(
@@ -31,16 +34,7 @@ MONITOR = Page(
             "Now",
             (
                 number("Daemons", "Daemons that answer.", "short", now("count(telemetry_build_info{$nodes})")),
-                number(
-                    "Do not answer",
-                    "Targets that had a daemon of ours within a day.",
-                    "short",
-                    now(
-                        "count(up{$nodes} == 0 and on (job, instance) last_over_time(telemetry_build_info[1d]))"
-                        " or 0 * count(up{$nodes})"
-                    ),
-                    BAD,
-                ),
+                nodes_down(),
                 failing_sources(),
                 number(
                     "Sources stuck",
@@ -84,15 +78,19 @@ MONITOR = Page(
             (
                 states(
                     "State of each source",
-                    "What each tool or library is in.",
+                    f"What each tool or library is in: the {_MOST_ROWS} that were longest not ok in the time shown.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
-                    query(f"max without (state) ({_STATE})", "{{instance}} {{source}}"),
+                    query(
+                        f"max without (state) ({_STATE}) and on (cluster, job, instance, source)"
+                        f' bottomk({_MOST_ROWS}, avg_over_time(telemetry_source_state{{$nodes,state="ok"}}[$__range] @ end()))',
+                        "{{instance}} {{source}}",
+                    ),
                 ),
                 lines(
                     "Duration of polls",
                     "The slowest polls. One that takes longer and longer often comes before a wedged driver.",
                     "s",
-                    highest("telemetry_source_duration_seconds{$nodes}", _POLL, "job, instance, source, poll"),
+                    highest("telemetry_source_duration_seconds{$nodes}", _POLL, "cluster, job, instance, source, poll"),
                     axis=FREE,
                 ),
                 lines(
@@ -100,7 +98,7 @@ MONITOR = Page(
                     "Time since each poll last succeeded, of those that are longest without now.",
                     "s",
                     query(
-                        "time() - telemetry_source_last_success_timestamp_seconds{$nodes} and on (job, instance, source, poll)"
+                        "time() - telemetry_source_last_success_timestamp_seconds{$nodes} and on (cluster, job, instance, source, poll)"
                         " bottomk(15, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
                         _POLL,
                     ),
@@ -111,7 +109,7 @@ MONITOR = Page(
                     "Failed attempts a minute, by reason; noughts where there were none.",
                     "cpm",
                     query(
-                        "60 * sum by (instance, source, reason)"
+                        "60 * sum by (cluster, job, instance, source, reason)"
                         " (rate(telemetry_source_failures_total{$nodes}[$__rate_interval])) > 0"
                         " or 0 * sum by (source) (telemetry_source_up{$nodes})",
                         "{{instance}} {{source}} {{reason}}",
@@ -122,7 +120,7 @@ MONITOR = Page(
                     "Polls a minute that were still running when they were due again.",
                     "cpm",
                     query(
-                        "60 * sum by (instance, source) (rate(telemetry_source_overruns_total{$nodes}[$__rate_interval])) > 0"
+                        "60 * sum by (cluster, job, instance, source) (rate(telemetry_source_overruns_total{$nodes}[$__rate_interval])) > 0"
                         " or 0 * sum by (source) (telemetry_source_up{$nodes})",
                         "{{instance}} {{source}}",
                     ),
@@ -137,7 +135,7 @@ MONITOR = Page(
                     "Share of a core, child processes included: the sources that take most.",
                     "percentunit",
                     query(
-                        "rate(telemetry_source_cpu_seconds_total{$nodes}[$__rate_interval]) and on (job, instance, source)"
+                        "rate(telemetry_source_cpu_seconds_total{$nodes}[$__rate_interval]) and on (cluster, job, instance, source)"
                         " topk(15, increase(telemetry_source_cpu_seconds_total{$nodes}[$__range] @ end()))",
                         "{{instance}} {{source}}",
                     ),
@@ -148,7 +146,7 @@ MONITOR = Page(
                     "Share of a core, without its children: the daemons that take most.",
                     "percentunit",
                     query(
-                        "rate(process_cpu_seconds_total{$nodes}[$__rate_interval]) and on (job, instance)"
+                        "rate(process_cpu_seconds_total{$nodes}[$__rate_interval]) and on (cluster, job, instance)"
                         f" topk(15, increase(process_cpu_seconds_total{{$nodes}}[$__range] @ end()) {_OURS})",
                         "{{instance}}",
                     ),
@@ -159,7 +157,7 @@ MONITOR = Page(
                     "Resident memory, without its children: the daemons that take most.",
                     "bytes",
                     query(
-                        "process_resident_memory_bytes{$nodes} and on (job, instance)"
+                        "process_resident_memory_bytes{$nodes} and on (cluster, job, instance)"
                         f" topk(15, max_over_time(process_resident_memory_bytes{{$nodes}}[$__range] @ end()) {_OURS})",
                         "{{instance}}",
                     ),
@@ -169,7 +167,7 @@ MONITOR = Page(
                     "As Prometheus measures it: the slowest.",
                     "s",
                     query(
-                        "scrape_duration_seconds{$nodes} and on (job, instance)"
+                        "scrape_duration_seconds{$nodes} and on (cluster, job, instance)"
                         f" topk(15, max_over_time(scrape_duration_seconds{{$nodes}}[$__range] @ end()) {_OURS})",
                         "{{instance}}",
                     ),
@@ -205,17 +203,17 @@ MONITOR = Page(
                         Column(
                             "listed",
                             "short",
-                            column("sum by (job, instance, vendor) (telemetry_devices{$vendors})"),
+                            column("sum by (cluster, job, instance, vendor) (telemetry_devices{$vendors})"),
                         ),
                         Column(
                             "expected",
                             "short",
-                            column("sum by (job, instance, vendor) (telemetry_devices_expected{$vendors})"),
+                            column("sum by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors})"),
                         ),
                         Column(
                             "on the bus",
                             "short",
-                            column("sum by (job, instance, vendor) (telemetry_pci_devices{$vendors})"),
+                            column("sum by (cluster, job, instance, vendor) (telemetry_pci_devices{$vendors})"),
                         ),
                         Column(
                             "missing",

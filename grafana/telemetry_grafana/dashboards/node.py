@@ -19,6 +19,7 @@ NODE = Page(
     uid="telemetry-node",
     title="Accelerators: node",
     description="The cards of one node, or of a few, side by side.",
+    few=frozenset({"node"}),
     sections=(
         Section(
             "Now",
@@ -44,7 +45,7 @@ NODE = Page(
             (
                 lines(
                     "Temperature",
-                    "The hottest sensor of each card other than memory and board; dashed: where the card itself slows down.",
+                    "The hottest sensor of each card other than memory and board; dashed: where its hottest sensor makes the card slow down.",
                     "celsius",
                     of_node("accelerator:temperature_celsius{$cards}"),
                     limits=of_node("accelerator:temperature_limit_celsius{$cards}", "limit"),
@@ -121,13 +122,13 @@ NODE = Page(
                     "A row for each reason that was in force in the time shown, and one for each card that had none.",
                     _YES,
                     query(
-                        f"accelerator_throttled{{$cards}} and on (job, instance, id, reason) {_IN_FORCE}",
-                        "{{vendor}} {{device}} {{reason}}",
+                        f"accelerator_throttled{{$cards}} and on (cluster, job, instance, id, reason) {_IN_FORCE}",
+                        "{{instance}} {{vendor}} {{device}} {{reason}}",
                     ),
                     query(
                         "max without (reason) (accelerator_throttled{$cards})"
-                        f" unless on (job, instance, id) ({_IN_FORCE})",
-                        "{{vendor}} {{device}}",
+                        f" unless on (cluster, job, instance, id) ({_IN_FORCE})",
+                        "{{instance}} {{vendor}} {{device}}",
                     ),
                     untold("accelerator_throttled{$cards}"),
                 ),

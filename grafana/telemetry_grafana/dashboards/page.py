@@ -28,13 +28,16 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A dashboard by its name in the address, its title and what it is for."""
+    """A dashboard by its name in the address, its title and what it is for.
+
+    The variables in `few` begin with their first value: what would draw thousands of lines for all does not offer all.
+    """
 
     uid: str
     title: str
     description: str
     sections: Sequence[Section]
-    variables: Sequence[str] = field(default=variables.NAMES)
+    few: frozenset[str] = field(default=frozenset())
 
     def to_json(self) -> str:
         """The file that Grafana imports or provisions."""
@@ -54,7 +57,7 @@ class Page:
             .link(_to_the_others())
             .with_variable(variables.data_source())
         )
-        for choice in variables.choices():
+        for choice in variables.choices(self.few):
             builder = builder.with_variable(choice)
         ids = count(1)
         top = 0

@@ -13,11 +13,16 @@ Form = Literal["range", "instant", "table"]
 
 # `{$cards}` in a query: the cards that the variables choose; `{$nodes}`: the daemons of their nodes.
 SELECTORS = {
-    "nodes": 'job=~"$job",instance=~"$node"',
-    "cards": 'job=~"$job",instance=~"$node",vendor=~"$vendor",model=~"$model",device=~"$device"',
-    "vendors": 'job=~"$job",instance=~"$node",vendor=~"$vendor"',
-    "models": 'job=~"$job",vendor=~"$vendor",model=~"$model"',
+    "jobs": 'cluster=~"$cluster",job=~"$job"',
+    "nodes": 'cluster=~"$cluster",job=~"$job",instance=~"$node"',
+    "cards": 'cluster=~"$cluster",job=~"$job",instance=~"$node",vendor=~"$vendor",model=~"$model",device=~"$device"',
+    "vendors": 'cluster=~"$cluster",job=~"$job",instance=~"$node",vendor=~"$vendor"',
+    "models": 'cluster=~"$cluster",job=~"$job",vendor=~"$vendor",model=~"$model"',
 }
+
+# A card in a ranking. What is too long is cut at its end, which is better the node's domain than the card's number. Grafana
+# makes room for the longest name by its signs, not by their width: the last blank is for wide ones.
+RANKED = "{{vendor}} {{device}} {{instance}} "
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,6 @@ def query(text: str, legend: str = "", form: Form = "range") -> Query:
     return Query(checked(" ".join(expression.split()), recording.recorded()), legend, form)
 
 
-def cards(text: str, legend: str = "{{instance}} {{vendor}} {{device}}") -> Query:
-    """A series for each card, named by node, vendor and number."""
-    return query(text, legend)
-
-
 def by_card(text: str) -> Query:
     """A series for each card, in the order of nodes and of numbers, which Prometheus' own order of labels is not."""
     joined = f'label_join({text}, "card", " ", "instance", "vendor", "device")'
@@ -51,7 +51,7 @@ def untold(*selectors: str) -> Query:
     """An entry "n/a" in the legend for each model whose cards are up and tell none of these: no silence looks alike."""
     told = " or ".join(selectors)
     return query(
-        f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1 unless on (job, instance, id) ({told}))",
+        f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1 unless on (cluster, job, instance, id) ({told}))",
         "{{vendor}} {{model}}: n/a",
     )
 
@@ -62,8 +62,8 @@ def highest(text: str, legend: str, by: str, most: int = 15) -> Query:
 
 
 def of_node(text: str, more: str = "") -> Query:
-    """A series for each card of one node."""
-    return query(text, "{{vendor}} {{device}}" + (f" {more}" if more else ""))
+    """A series for each card of a node, or of the few that are chosen."""
+    return query(text, "{{instance}} {{vendor}} {{device}}" + (f" {more}" if more else ""))
 
 
 def column(text: str) -> Query:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from telemetry_grafana.dashboards.page import Page, Section
 from telemetry_grafana.dashboards.panels import AROUND_ZERO, GREEN, RED, YELLOW, Panel, lines, ranking
-from telemetry_grafana.dashboards.query import column, now, query
+from telemetry_grafana.dashboards.query import RANKED, column, highest, now, query
 from telemetry_grafana.dashboards.tables import CARD, ROW, Column, card_table
 
-_NAME = "{{instance}} {{device}}"
 _SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
 _COMPARED = (
     ("utilization", "utilization_ratio", "percentunit"),
@@ -19,6 +18,7 @@ _COMPARED = (
 _FURTHEST = " or ".join(
     f'label_replace(abs(accelerator:{name}:zscore{{$cards}}), "of", "{name}", "", "")' for _, name, _ in _COMPARED
 )
+_NODE = "cluster, job, instance"
 # Lines above and below the bundle that are drawn, each way.
 _MOST = 10
 
@@ -48,9 +48,9 @@ def _outermost(title: str, name: str, unit: str) -> Panel:
         f"the {_MOST} that came lowest. A line away from the bundle is a card that stands out.",
         unit,
         query(
-            f"round({series}, 0.0001) and on (job, instance, id) (topk({_MOST}, max_over_time({series}[$__range] @ end()))"
+            f"round({series}, 0.0001) and on (cluster, job, instance, id) (topk({_MOST}, max_over_time({series}[$__range] @ end()))"
             f" or bottomk({_MOST}, min_over_time({series}[$__range] @ end())))",
-            _NAME,
+            "{{instance}} {{vendor}} {{device}}",
         ),
         axis=AROUND_ZERO,
     )
@@ -71,21 +71,21 @@ STRAGGLERS = Page(
                     "Least work",
                     "How much less than the median of their model the cards do that do least.",
                     "percentunit",
-                    now("topk(10, -1 * accelerator:utilization_ratio:deviation{$cards})", _NAME),
+                    now("topk(10, -1 * accelerator:utilization_ratio:deviation{$cards})", RANKED),
                     ((None, GREEN), (0.05, YELLOW), (0.2, RED)),
                 ),
                 ranking(
                     "Lowest clocks",
                     "How far below the median of their model the slowest clocks are.",
                     "hertz",
-                    now("topk(10, -1 * accelerator:clock_hertz:deviation{$cards})", _NAME),
+                    now("topk(10, -1 * accelerator:clock_hertz:deviation{$cards})", RANKED),
                     ((None, GREEN), (5e7, YELLOW), (2e8, RED)),
                 ),
                 ranking(
                     "Hottest against their peers",
                     "How far above the median of their model the hottest cards are.",
                     "celsius",
-                    now("topk(10, accelerator:temperature_celsius:deviation{$cards})", _NAME),
+                    now("topk(10, accelerator:temperature_celsius:deviation{$cards})", RANKED),
                     ((None, GREEN), (8, YELLOW), (15, RED)),
                 ),
                 _scores(),
@@ -97,15 +97,19 @@ STRAGGLERS = Page(
             (
                 lines(
                     "Utilization by node",
-                    "A node whose cards all do less than those of the others.",
+                    f"A node whose cards all do less than those of the others: the {_MOST} nodes that came lowest.",
                     "percentunit",
-                    query("instance:accelerator_utilization_ratio:avg{$vendors}", "{{instance}} {{vendor}}"),
+                    query(
+                        "instance:accelerator_utilization_ratio:avg{$vendors} and on (cluster, job, instance, vendor)"
+                        f" bottomk({_MOST}, min_over_time(instance:accelerator_utilization_ratio:avg{{$vendors}}[$__range] @ end()))",
+                        "{{instance}} {{vendor}}",
+                    ),
                 ),
                 lines(
                     "Host CPU",
-                    "A busy host starves its cards.",
+                    f"A busy host starves its cards: the {_MOST} that came highest.",
                     "percentunit",
-                    query("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}"),
+                    highest("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", _NODE, _MOST),
                 ),
             ),
         ),

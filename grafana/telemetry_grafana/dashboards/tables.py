@@ -25,18 +25,23 @@ from telemetry_grafana.dashboards.panels import (
 from telemetry_grafana.dashboards.query import Query, column
 
 CARD_LINK = (
-    "/d/telemetry-card?${datasource:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
+    "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
     "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
 )
-ROW = "by (job, instance, vendor, device, id, model)"
+ROW = "by (cluster, job, instance, vendor, device, id, model)"
 CARD = ("instance", "vendor", "device", "model")
 HOT: Steps = ((None, GREEN), (80, YELLOW), (95, RED))
+# Degrees that are left.
+NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # What should not hold a card down; the power limit alone is normal at full load.
 THROTTLING = 'reason=~".*thermal.*|.*power_brake.*"'
 # -1 is a card that was there within the hour and of which nobody says anything now.
 STATES: Words = {"1": ("up", GREEN), "0": ("lost", RED), "-1": ("not watched", YELLOW)}
-STATE = f"max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1)"
-_FIGURE_PIXELS = 125
+STATE = (
+    f"max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
+    " unless on (cluster, job, instance, id) accelerator_up)"
+)
+_FIGURE_PIXELS = 115
 _LABEL_PIXELS = {"vendor": 130, "device": 80, "numa_node": 100, "driver": 130, "power_kind": 130, "partition": 100}
 _WIDE_LABEL_PIXELS = {"uuid": 330, "model": 230, "serial": 170, "bus_id": 130}
 _NARROWEST_PIXELS = 60
@@ -91,12 +96,13 @@ def cards_now(height: int) -> Panel:
     """Every card with its core readings, those with a problem first."""
     return card_table(
         "All cards",
-        "Each card now; n/a: this card does not tell, or is lost; not watched: it was there within the hour, and its source fails or was "
+        "Each card now; headroom: degrees left before it slows down by its own limits; n/a: this card does not tell, or is lost; not watched: it was there within the hour, and its source fails or was "
         "released. A click on the device opens the card.",
         CARD,
         (
             Column("state", "short", column(STATE), words=STATES),
             Column("temperature", "celsius", _of_card("accelerator:temperature_celsius"), HOT),
+            Column("headroom", "celsius", _of_card("accelerator:temperature_margin_celsius"), NEAR),
             Column("power", "watt", _of_card("accelerator_power_watts")),
             Column("limit", "watt", _of_card("accelerator_power_cap_watts")),
             Column("utilization", "percentunit", _of_card("accelerator_utilization_ratio")),

@@ -1,6 +1,8 @@
-"""The variables of every dashboard: data source, job, node, vendor, model, device; none asks for what some vendor lacks."""
+"""The variables of every dashboard: data source, cluster, job, node, vendor, model, device; none asks for what some vendor lacks."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from grafana_foundation_sdk.builders.dashboard import DatasourceVariable, QueryVariable
 from grafana_foundation_sdk.models.dashboard import (
@@ -12,14 +14,16 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 DATA_SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
+_NODE = 'cluster=~"$cluster",job=~"$job",instance=~"$node"'
 _ALL = VariableOption(text="All", value="$__all", selected=True)
 # Each asks for a series that every node, or every card of every vendor, has.
 _QUERIES = (
-    ("job", "Job", "telemetry_build_info"),
-    ("node", "Node", 'telemetry_build_info{job=~"$job"}'),
-    ("vendor", "Vendor", 'accelerator_up{job=~"$job",instance=~"$node"}'),
-    ("model", "Model", 'accelerator_up{job=~"$job",instance=~"$node",vendor=~"$vendor"}'),
-    ("device", "Device", 'accelerator_up{job=~"$job",instance=~"$node",vendor=~"$vendor",model=~"$model"}'),
+    ("cluster", "Cluster", "telemetry_build_info"),
+    ("job", "Job", 'telemetry_build_info{cluster=~"$cluster"}'),
+    ("node", "Node", 'telemetry_build_info{cluster=~"$cluster",job=~"$job"}'),
+    ("vendor", "Vendor", f"accelerator_up{{{_NODE}}}"),
+    ("model", "Model", f'accelerator_up{{{_NODE},vendor=~"$vendor"}}'),
+    ("device", "Device", f'accelerator_up{{{_NODE},vendor=~"$vendor",model=~"$model"}}'),
 )
 _LABELS = {"node": "instance"}
 NAMES = ("datasource", *(name for name, _, _ in _QUERIES))
@@ -30,9 +34,9 @@ def data_source() -> DatasourceVariable:
     return DatasourceVariable("datasource").label("Data source").type("prometheus").hide(VariableHide.DONT_HIDE)
 
 
-def choices() -> list[QueryVariable]:
-    """Job, node, vendor, model and device; several of each, or all."""
-    return [_choice(*item) for item in _QUERIES]
+def choices(few: Collection[str]) -> list[QueryVariable]:
+    """Cluster, job, node, vendor, model and device; several of each, or all, which those named in `few` do not offer."""
+    return [_choice(*item) if item[0] in few else _or_all(_choice(*item)) for item in _QUERIES]
 
 
 def _choice(name: str, label: str, series: str) -> QueryVariable:
@@ -44,8 +48,9 @@ def _choice(name: str, label: str, series: str) -> QueryVariable:
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.NATURAL_ASC)
         .multi(True)
-        .include_all(True)
-        # A model may be unknown, which is an empty label.
-        .all_value(".*")
-        .current(_ALL)
     )
+
+
+def _or_all(choice: QueryVariable) -> QueryVariable:
+    # A model may be unknown, which is an empty label; where there is one cluster only, nobody has its label.
+    return choice.include_all(True).all_value(".*").current(_ALL)

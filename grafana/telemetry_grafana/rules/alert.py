@@ -40,3 +40,7 @@ class AlertGroup:
     name: str
     title: str
     alerts: tuple[Alert, ...]
+
+
+# How often alerts are looked at. What they look back at is hours of thousands of series, and all of them wait for longer.
+EVERY = "1m"

@@ -6,7 +6,7 @@ import yaml
 
 from telemetry_grafana.promql import checked
 from telemetry_grafana.rules import recording, words
-from telemetry_grafana.rules.alert import Alert, AlertGroup
+from telemetry_grafana.rules.alert import EVERY, Alert, AlertGroup
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.prometheus import runbook
 
@@ -26,7 +26,7 @@ def rules() -> str:
 
 def _group(group: AlertGroup) -> dict[str, object]:
     rules = [_rule(alert) for alert in group.alerts]
-    return {"orgId": 1, "name": group.name, "folder": FOLDER, "interval": "1m", "rules": rules}
+    return {"orgId": 1, "name": group.name, "folder": FOLDER, "interval": EVERY, "rules": rules}
 
 
 def _rule(alert: Alert) -> dict[str, object]:
@@ -43,6 +43,8 @@ def _rule(alert: Alert) -> dict[str, object]:
         "annotations": {
             "summary": words.for_grafana(alert.summary),
             "description": alert.meaning,
+            "check": alert.check,
+            "action": alert.remedy,
             "runbook_url": runbook(alert),
         },
         "isPaused": False,

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from telemetry_grafana.rules.alert import Alert, AlertGroup
 
-_DEVICE = "by (job, instance, vendor, device, id, model)"
+_DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
 def _remembered(selector: str) -> str:
-    return f"last_over_time({selector}[6h])"
+    """What the card tells; where it tells it no more, what it told last. Its number may have changed since."""
+    metric = selector.split("{", maxsplit=1)[0]
+    last = f"last_over_time({selector}[6h])"
+    return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"
 
 
-def _last_event(comparison: str) -> str:
-    return _remembered(f'accelerator_event_last_timestamp_seconds{{code{comparison}"$xid_critical"}}')
+def _last_event(matchers: str) -> str:
+    return f"last_over_time(accelerator_event_last_timestamp_seconds{{{matchers}}}[6h])"
 
 
 HEALTH = AlertGroup(
@@ -25,7 +28,7 @@ HEALTH = AlertGroup(
         Alert(
             name="AcceleratorEventCritical",
             severity="critical",
-            condition=f"time() - {_last_event('=~')} < $event_seconds",
+            condition="time() - " + _last_event('code=~"$xid_critical"') + " < $event_seconds",
             hold="0m",
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware.",
@@ -35,10 +38,10 @@ HEALTH = AlertGroup(
         Alert(
             name="AcceleratorEvent",
             severity="warning",
-            condition=f"time() - {_last_event('!~')} < $event_seconds",
+            condition="time() - " + _last_event('code!~"$xid_critical|$xid_application"') + " < $event_seconds",
             hold="0m",
             summary="{vendor} {device} on {instance}: {code}",
-            meaning="The driver reported an event. Many are caused by the application (an illegal address), some come before worse.",
+            meaning="The driver reported an event that may come before worse. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
             check="The vendor's table of the code, and whether it comes on the same card again.",
             remedy="Nothing, if the application explains it; otherwise watch the card.",
         ),
@@ -65,11 +68,11 @@ HEALTH = AlertGroup(
         Alert(
             name="AcceleratorUncorrectedErrors",
             severity="critical",
-            condition=_remembered("accelerator_ecc_uncorrected_total") + " > 0",
+            condition="sum without (location) (" + _remembered("accelerator_ecc_uncorrected_total") + ") > 0",
             hold="0m",
-            summary="{vendor} {device} on {instance}: {value} uncorrected memory errors ({location})",
+            summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
             meaning="Memory held wrong data and could not be mended. Jobs that used it have failed, or have computed with it.",
-            check="Whether rows were remapped or pages retired since (dashboard Card).",
+            check="Where they were, and whether rows were remapped or pages retired since (dashboard Card).",
             remedy="Reset the card, so that rows are remapped. Repeated after a reset: replace it.",
         ),
         Alert(
@@ -80,7 +83,7 @@ HEALTH = AlertGroup(
                 f' or sum {_DEVICE} (accelerator_ecc_corrected_total{{location=~"sram.*"}}) > $ecc_corrected_sram'
             ),
             hold="5m",
-            summary="{vendor} {device} on {instance}: {value} corrected memory errors",
+            summary="{vendor} {device} on {instance}: {value:humanize} corrected memory errors",
             meaning="So many corrected errors come before uncorrected ones, and cost time.",
             check="How fast the number grows.",
             remedy="Plan a replacement.",
@@ -121,35 +124,38 @@ HEALTH = AlertGroup(
         Alert(
             name="AcceleratorLinkDown",
             severity="warning",
-            condition="accelerator_link_up == 0 and max_over_time(accelerator_link_up[1d]) == 1",
+            condition=(
+                "max_over_time(accelerator:link_up:sum[1d]) - sum without (link) (accelerator_link_up) > 0"
+                " and count without (link) (accelerator_link_up == 0)"
+            ),
             hold="5m",
-            summary="link {link} of {vendor} {device} on {instance} is down",
-            meaning="A link between devices, or to the network of the cards, was up within a day and is down. Jobs over several cards hang or crawl.",
-            check="The error counters of the link and of its other end.",
+            summary="{value} links of {vendor} {device} on {instance} are down",
+            meaning="Links between devices, or to the network of the cards, were up within a day and are down. Jobs over several cards hang or crawl.",
+            check="Which links (dashboard Card), their error counters, and their other ends.",
             remedy="Reseat or replace bridge, cable or module; a reset of the card brings some links back.",
         ),
         Alert(
             name="AcceleratorLinkFlapping",
             severity="warning",
-            condition="changes(accelerator_link_up[1h]) >= $link_changes",
+            condition="count without (link) (changes(accelerator_link_up[1h]) >= $link_changes)",
             hold="0m",
-            summary="link {link} of {vendor} {device} on {instance} went down and up again and again",
-            meaning="A link that comes and goes: each time the jobs that use it stall, or fail.",
-            check="The error counters of the link and of its other end; whether other links of the same cable or module do it, too.",
+            summary="{value} links of {vendor} {device} on {instance} went down and up again and again",
+            meaning="Links that come and go: each time the jobs that use them stall, or fail.",
+            check="Which links (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module do it, too.",
             remedy="As for AcceleratorLinkDown.",
         ),
         Alert(
             name="AcceleratorLinkErrors",
             severity="warning",
             condition=(
-                "rate(accelerator_link_crc_errors_total[5m]) > $link_crc_per_second"
+                "count without (link) (rate(accelerator_link_crc_errors_total[5m]) > $link_crc_per_second"
                 " or increase(accelerator_link_replay_errors_total[15m]) >= 1"
-                " or increase(accelerator_link_recovery_errors_total[15m]) >= 1"
+                " or increase(accelerator_link_recovery_errors_total[15m]) >= 1)"
             ),
             hold="0m",
-            summary="link {link} of {vendor} {device} on {instance} has errors",
-            meaning="Data is sent again or the link trains anew: it is slow, and may fail.",
-            check="Both ends of the link; the temperature of optical modules.",
+            summary="{value} links of {vendor} {device} on {instance} have errors",
+            meaning="Data is sent again or a link trains anew: it is slow, and may fail.",
+            check="Which links (dashboard Card); both ends of them; the temperature of optical modules.",
             remedy="As for AcceleratorLinkDown.",
         ),
         Alert(
@@ -168,7 +174,7 @@ HEALTH = AlertGroup(
             condition=(
                 "accelerator_pcie_link_width < accelerator_pcie_link_width_max"
                 " or (accelerator_pcie_link_generation < accelerator_pcie_link_generation_max"
-                " and on (job, instance, id) accelerator_utilization_ratio > $busy_ratio)"
+                " and on (cluster, job, instance, id) accelerator:utilization_ratio:rate5m > $busy_ratio)"
             ),
             hold="15m",
             summary="the PCIe link of {vendor} {device} on {instance} runs below what it can",

@@ -6,16 +6,14 @@ from telemetry_grafana.rules.alert import Alert, AlertGroup
 
 # A source in one of these states is silent on purpose.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine"} == 1'
-_CORE = (
-    "accelerator_memory_total_bytes",
-    "accelerator_power_watts",
-    "accelerator_utilization_ratio",
-    "accelerator:temperature_celsius",
+_STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
+# Where all targets of a job that answer are ours, one that never answered is ours, too.
+_OF_OUR_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
+# A poll that has not succeeded since the start of the daemon has been without success for that long.
+_LAST_SUCCESS = (
+    "(telemetry_source_last_success_timestamp_seconds or 0 * telemetry_source_poll_up"
+    " + on (cluster, job, instance) group_left () max by (cluster, job, instance) (process_start_time_seconds))"
 )
-
-
-def _any_of(form: str) -> str:
-    return " or ".join(form.format(metric) for metric in _CORE)
 
 
 MONITOR = AlertGroup(
@@ -25,10 +23,13 @@ MONITOR = AlertGroup(
         Alert(
             name="TelemetryDown",
             severity="critical",
-            condition="up == 0 and on (job, instance) last_over_time(telemetry_build_info[1d])",
+            condition=(
+                "(up == 0 or avg_over_time(up[10m]) < $up_share and min_over_time(up[3m]) == 0)"
+                f" and (up and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]) or up and {_OF_OUR_JOBS})"
+            ),
             hold="3m",
             summary="telemetry on {instance} is not answering",
-            meaning="Prometheus could not scrape a node that it has scraped within a day: the node, the network or the daemon is down.",
+            meaning="Prometheus cannot scrape a node, or only now and then: one that it has scraped within a day, or one of a job whose other targets are all ours. The node, the network or the daemon is down.",
             check="`systemctl status telemetry` and `curl -s localhost:19400/healthz` on the node; the target's error on Prometheus' page /targets.",
             remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first.",
         ),
@@ -45,10 +46,13 @@ MONITOR = AlertGroup(
         Alert(
             name="TelemetrySourceFailing",
             severity="warning",
-            condition="telemetry_source_up == 0",
+            condition=(
+                "avg_over_time(telemetry_source_up[10m]) < $up_share and min_over_time(telemetry_source_up[2m]) == 0"
+                f" {_STUCK}"
+            ),
             hold="10m",
             summary="{source} on {instance} fails, so its devices are not watched",
-            meaning="A tool or library was there and does not give what it should: a timeout, a driver error, missing rights, output that is not understood.",
+            meaning="A tool or library was there and does not give what it should, always or most of the time: a timeout, a driver error, missing rights, output that is not understood.",
             check="`telemetry doctor` on the node names the reason and the remedy; `telemetry_source_failures_total` counts by reason.",
             remedy="By reason: `driver_gone`: load the driver or reboot; `no_permission`: groups video and render; `library_mismatch`: the driver was upgraded, reboot or reload it; `timeout`: see TelemetrySourceStuck.",
         ),
@@ -66,12 +70,12 @@ MONITOR = AlertGroup(
             name="TelemetryReadingsStale",
             severity="warning",
             condition=(
-                "time() - telemetry_source_last_success_timestamp_seconds > $stale_seconds"
-                f" unless on (job, instance, source) ({_SILENT})"
+                f"time() - {_LAST_SUCCESS} > $stale_seconds"
+                f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
             ),
             hold="5m",
             summary="{source}/{poll} on {instance} has had no success for {value:humanizeDuration}",
-            meaning="One of a source's polls fails for longer than its rarest interval explains. Its readings have expired and are not served.",
+            meaning="One of a source's polls fails for longer than its rarest interval explains, while the others work. Its readings have expired and are not served.",
             check="`telemetry doctor`, the log (`journalctl -u telemetry`).",
             remedy="As for TelemetrySourceFailing. A poll that a card cannot answer can be left out: `sources.NAME.mode`.",
         ),
@@ -79,10 +83,10 @@ MONITOR = AlertGroup(
             name="TelemetryReadingsGone",
             severity="warning",
             condition=(
-                f"(count by (job, instance, vendor, device, id, model) ({_any_of('last_over_time({}[1d])')})"
-                f" unless on (job, instance, id) ({_any_of('{}')}))"
-                " and on (job, instance, id) (accelerator_up == 1)"
-                " unless on (job, instance, id) (accelerator_suspended == 1)"
+                "last_over_time(accelerator:core_readings:group[1d])"
+                " unless on (cluster, job, instance, id) accelerator:core_readings:group"
+                " and on (cluster, job, instance, id) (accelerator_up == 1)"
+                " unless on (cluster, job, instance, id) (accelerator_suspended == 1)"
             ),
             hold="10m",
             summary="{vendor} {device} on {instance} is listed but tells nothing any more",
@@ -93,10 +97,13 @@ MONITOR = AlertGroup(
         Alert(
             name="TelemetryPollSlow",
             severity="warning",
-            condition="telemetry_source_duration_seconds > $slow_seconds",
+            condition=(
+                "telemetry_source_duration_seconds > $slow_seconds"
+                " unless on (cluster, job, instance, source, poll) (telemetry_source_poll_up == 0)"
+            ),
             hold="10m",
             summary="{source}/{poll} on {instance} takes {value:humanizeDuration}",
-            meaning="The tool or the driver answers slowly. This often precedes a wedged driver.",
+            meaning="The tool or the driver answers, but slowly. This often precedes a wedged driver.",
             check="Whether it came suddenly (the dashboard Monitor health); the load of the host.",
             remedy="Poll a slow tool less often (`sources.NAME.interval`); where it came suddenly, treat the node as suspect.",
         ),
@@ -135,7 +142,7 @@ MONITOR = AlertGroup(
             severity="warning",
             condition=(
                 "changes(process_start_time_seconds[1h]) > $restarts"
-                " and on (job, instance) last_over_time(telemetry_build_info[1h])"
+                " and on (cluster, job, instance) last_over_time(telemetry_build_info[1h])"
             ),
             hold="0m",
             summary="telemetry on {instance} was started {value} times within an hour",

@@ -5,12 +5,17 @@ from __future__ import annotations
 from telemetry_grafana.rules.alert import Alert, AlertGroup
 
 # On a node where the operator released a source, or all its cards sleep, nobody counts.
-_ON_PURPOSE = 'unless on (job, instance) (telemetry_source_state{state=~"released|suspended"} == 1)'
+# Nor while a driver hangs, which has an alert of its own.
+_NOBODY_COUNTS = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
+_WHOLE = 'unless on (cluster, job, instance, id) accelerator_info{parent!=""}'
+# Whole cards that telemetry knows, lost ones included: those have an alert of their own.
+_KNOWN = f"count by (cluster, job, instance, vendor) (accelerator_up {_WHOLE})"
 
 
-def _listed(otherwise: str) -> str:
-    # Targets may have labels of their own, such as a cluster's name, which a bare `or` would compare as well.
-    return f"(sum by (job, instance, vendor) (telemetry_devices) or on (job, instance, vendor) {otherwise} * 0)"
+def _more_than(metric: str, node: str, known: str) -> str:
+    """The metric where it is more than what is known of that node, which is nothing where nobody tells."""
+    known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
+    return f"{metric} > on ({node}) group_left () {known_or_none} {_NOBODY_COUNTS}"
 
 
 PRESENCE = AlertGroup(
@@ -20,7 +25,8 @@ PRESENCE = AlertGroup(
         Alert(
             name="AcceleratorLost",
             severity="critical",
-            condition="accelerator_up == 0",
+            # A restart of the daemon is no news of the card, and a card's partitions are lost with it.
+            condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE}",
             hold="3m",
             summary="{vendor} {device} ({model}) on {instance} is lost",
             meaning="A source that listed the card works and does not list it any more: it fell off the bus, its driver gave it up, or it was taken out. A partition that goes while its card stays is no loss.",
@@ -30,21 +36,19 @@ PRESENCE = AlertGroup(
         Alert(
             name="AcceleratorsFewerThanExpected",
             severity="critical",
-            condition=(
-                "telemetry_devices_expected > on (job, instance, vendor)"
-                f" {_listed('telemetry_devices_expected')} {_ON_PURPOSE}"
-            ),
+            condition=_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards and has fewer",
-            meaning="The node has fewer cards than `expect.devices` says: one was missing from the start, or was forgotten.",
+            meaning="The node has fewer cards than `expect.devices` says, even with those that AcceleratorLost tells of: one was missing from the start, or was forgotten, or no source of that vendor works.",
             check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` says whether the bus has them.",
             remedy="As for AcceleratorLost. Where the node was changed, change `expect.devices`.",
         ),
         Alert(
             name="AcceleratorNotListed",
             severity="warning",
-            condition=(
-                f"telemetry_pci_devices > on (job, instance, vendor) {_listed('telemetry_pci_devices')} {_ON_PURPOSE}"
+            # Another job may read them: in Kubernetes a node has a pod for each vendor.
+            condition=_more_than(
+                "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN})"
             ),
             hold="15m",
             summary="{instance} has {value} {vendor} cards on the bus, and telemetry lists fewer",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from telemetry_grafana.promql import DEVICE_LABELS, TARGET_LABELS
+from telemetry_grafana.promql import DEVICE_LABELS
+from telemetry_grafana.rules.alert import EVERY
 
 # The rule of the terminal and the page: every sensor but memory, HBM and board.
 _CORE_SENSORS = 'sensor!~"memory|board|hbm.*"'
-_PEERS = "job, vendor, model"
+_PEERS = "cluster, job, vendor, model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,11 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class RecordingGroup:
-    """Rules that are evaluated together, in order."""
+    """Rules that are evaluated together, in order; `every` is empty where that is as often as Prometheus is told to."""
 
     name: str
     rules: tuple[Recording, ...]
+    every: str = ""
 
 
 def _device(name: str, expression: str, meaning: str) -> Recording:
@@ -35,7 +37,11 @@ def _device(name: str, expression: str, meaning: str) -> Recording:
 
 
 def _limit(name: str) -> str:
-    return f"min without (sensor) (accelerator_temperature_{name}_celsius{{{_CORE_SENSORS}}})"
+    return f"accelerator_temperature_{name}_celsius{{{_CORE_SENSORS}}}"
+
+
+# Each sensor has limits of its own: an edge slows its card down at 100, a junction at 110.
+_LIMITS = f"({_limit('slowdown')} or {_limit('critical')} or {_limit('shutdown')})"
 
 
 _DEVICES = (
@@ -46,8 +52,14 @@ _DEVICES = (
     ),
     _device(
         "accelerator:temperature_limit_celsius",
-        f"{_limit('slowdown')} or {_limit('critical')} or {_limit('shutdown')}",
-        "The lowest temperature at which the device itself will do something about it.",
+        f"max without (sensor) {_LIMITS}",
+        "The temperature at which the device itself does something about it, of the sensor that may be hottest.",
+    ),
+    _device(
+        "accelerator:temperature_margin_celsius",
+        "accelerator_temperature_margin_celsius or min without (sensor)"
+        f" ({_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
+        "Degrees left before the device itself does something about it, by each sensor's own limit.",
     ),
     _device(
         "accelerator:utilization_ratio:rate5m",
@@ -62,38 +74,44 @@ _DEVICES = (
 )
 
 
-def _whole(metric: str, other: str) -> str:
-    """The metric of whole cards that have the other one, too."""
-    return f'{metric} and on (job, instance, id) {other} unless on (job, instance, id) accelerator_info{{parent!=""}}'
+def _both(metric: str, other: str) -> str:
+    """The metric of the devices that have the other one, too."""
+    return f"{metric} and on (cluster, job, instance, id) {other}"
 
 
-def _sum(over: str, labels: frozenset[str], scope: str) -> tuple[Recording, ...]:
-    return (
-        Recording(
-            f"{scope}:accelerator_power_watts:sum",
-            f"sum by ({over}) (accelerator_power_watts)",
-            labels,
-            "Power drawn; partitions have none of their own, so nothing counts twice.",
-        ),
-        Recording(
-            f"{scope}:accelerator_power_cap_watts:sum",
-            f"sum by ({over}) (accelerator_power_cap_watts and on (job, instance, id) accelerator_power_watts)",
-            labels,
-            "Power limits of the devices that tell their power.",
-        ),
-        Recording(
-            f"{scope}:accelerator_memory_used_ratio:avg",
-            f"sum by ({over}) ({_whole('accelerator_memory_used_bytes', 'accelerator_memory_total_bytes')})"
-            f" / sum by ({over}) ({_whole('accelerator_memory_total_bytes', 'accelerator_memory_used_bytes')})",
-            labels,
-            "Device memory in use as a share of all; a card's partitions share its memory and are left out.",
-        ),
-        Recording(
-            f"{scope}:accelerator_utilization_ratio:avg",
-            f"avg by ({over}) (accelerator:utilization_ratio:rate5m)",
-            labels,
-            "Average utilization over five minutes.",
-        ),
+def _share(used: str, limit: str, of: str = "") -> str:
+    return f"sum by ({{over}}) ({_both(used, limit)}{of}) / sum by ({{over}}) ({_both(limit, used)}{of})"
+
+
+_WHOLE = ' unless on (cluster, job, instance, id) accelerator_info{{parent!=""}}'
+# What is summed up: its name, how, and what that means.
+_SUMMED: Mapping[str, tuple[str, str]] = {
+    "accelerator_power_watts:sum": (
+        "sum by ({over}) (accelerator_power_watts)",
+        "Power drawn; partitions have none of their own, so nothing counts twice.",
+    ),
+    "accelerator_power_cap_used_ratio:avg": (
+        _share("accelerator_power_watts", "(accelerator_power_cap_watts > 0)"),
+        "Power drawn as a share of the limits, of the devices that tell both.",
+    ),
+    "accelerator_memory_used_ratio:avg": (
+        _share("accelerator_memory_used_bytes", "accelerator_memory_total_bytes", _WHOLE),
+        "Device memory in use as a share of all; a card's partitions share its memory and are left out.",
+    ),
+    "accelerator_utilization_ratio:avg": (
+        "avg by ({over}) (accelerator:utilization_ratio:rate5m)",
+        "Average utilization over five minutes.",
+    ),
+}
+_POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMMED
+
+
+def _sums(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
+    """These sums over the devices that have the same labels `over`."""
+    labels = frozenset(over.split(", "))
+    return tuple(
+        Recording(f"{scope}:{name}", form.format(over=over), labels, meaning)
+        for name, (form, meaning) in ((name, _SUMMED[name]) for name in names)
     )
 
 
@@ -129,14 +147,34 @@ def _straggler(name: str, series: str, least_spread: str) -> tuple[Recording, ..
     )
 
 
+# What alerts look back at for a day: once a minute, since looking back at every scrape of every link took seconds.
+_MEMORIES = RecordingGroup(
+    "telemetry-memories",
+    (
+        _device(
+            "accelerator:core_readings:group",
+            "group by (cluster, job, instance, vendor, device, id, model) (accelerator_memory_total_bytes"
+            " or accelerator_power_watts or accelerator_utilization_ratio or accelerator:temperature_celsius)",
+            "1 for each device that tells its memory, power, utilization or temperature.",
+        ),
+        _device(
+            "accelerator:link_up:sum",
+            "sum without (link) (accelerator_link_up)",
+            "How many of a device's links are up.",
+        ),
+    ),
+    every=EVERY,
+)
+
 GROUPS = (
     RecordingGroup("telemetry-devices", _DEVICES),
+    _MEMORIES,
     RecordingGroup(
         "telemetry-sums",
         (
-            *_sum("job, instance, vendor", TARGET_LABELS | {"vendor"}, "instance"),
-            *_sum("job, vendor, model", frozenset({"job", "vendor", "model"}), "model"),
-            *_sum("job", frozenset({"job"}), "fleet"),
+            *_sums("instance", "cluster, job, instance, vendor", _POWER, _POWER_SHARE, _WORK),
+            *_sums("model", "cluster, job, vendor, model", _POWER, _MEMORY, _WORK),
+            *_sums("fleet", "cluster, job", _POWER_SHARE, _MEMORY, _WORK),
         ),
     ),
     RecordingGroup(

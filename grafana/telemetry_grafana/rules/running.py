@@ -5,8 +5,20 @@ from __future__ import annotations
 from telemetry_grafana.rules.alert import Alert, AlertGroup
 
 _T = "accelerator:temperature_celsius"
-_LIMIT = "accelerator:temperature_limit_celsius"
-_OWN_CRITICAL = "on (job, instance, id, sensor) (accelerator_temperature_critical_celsius or accelerator_temperature_shutdown_celsius)"
+_MARGIN = "accelerator:temperature_margin_celsius"
+_DEGREES = "accelerator_temperature_celsius"
+_OWN_CRITICAL = "(accelerator_temperature_critical_celsius or accelerator_temperature_shutdown_celsius)"
+_WORK = "accelerator:utilization_ratio:rate5m"
+_PEERS = "cluster, job, instance, vendor, model"
+
+
+def _against(function: str, series: str) -> str:
+    """The series less what its node's cards of the same model have in common."""
+    return f"({series} - on ({_PEERS}) group_left () {function.format(peers=_PEERS, series=series)})"
+
+
+_ABOVE_MEAN = "avg by ({peers}) ({series})"
+_LESS_WORK = f"-1 * {_against('quantile by ({peers}) (0.5, {series})', _WORK)}"
 
 RUNNING = AlertGroup(
     "telemetry-running",
@@ -16,12 +28,13 @@ RUNNING = AlertGroup(
             name="AcceleratorHot",
             severity="warning",
             condition=(
-                f"{_T} > on (job, instance, id) ({_LIMIT} - $limit_margin_celsius)"
-                f" or ({_T} > $hot_celsius unless on (job, instance, id) {_LIMIT})"
+                f"{_T} and {_MARGIN} < $limit_margin_celsius or"
+                f' max without (sensor) ({_DEGREES}{{sensor!~"memory|board|hbm.*|junction|hotspot"}} > $hot_celsius'
+                f' or {_DEGREES}{{sensor=~"junction|hotspot"}} > $hot_junction_celsius) unless {_MARGIN}'
             ),
             hold="10m",
-            summary="{vendor} {device} on {instance} is at {value} °C",
-            meaning="The card is close to the temperature at which it slows down; where it tells no limit of its own, above a common figure.",
+            summary="{vendor} {device} on {instance} is at {value:humanize} °C",
+            meaning="A sensor of the card is close to the temperature at which the card slows down; where it tells no limit of its own, above a common figure.",
             check="Whether its neighbours are hot as well (dashboard Node): one card: its cooler; all: the air or water of the node.",
             remedy="Clean filters and coolers, check fans and flow; lower the power limit meanwhile.",
         ),
@@ -29,32 +42,33 @@ RUNNING = AlertGroup(
             name="AcceleratorTemperatureCritical",
             severity="critical",
             condition=(
-                f"accelerator_temperature_celsius >= {_OWN_CRITICAL}"
-                f' or (accelerator_temperature_celsius{{sensor!="board"}} >= $critical_celsius unless {_OWN_CRITICAL})'
+                f"max without (sensor) ({_DEGREES} >= {_OWN_CRITICAL} or"
+                f' ({_DEGREES}{{sensor!~"board|junction|hotspot"}} >= $critical_celsius'
+                f' or {_DEGREES}{{sensor=~"junction|hotspot"}} >= $critical_junction_celsius)'
+                f" unless {_OWN_CRITICAL} unless {_DEGREES} < accelerator_temperature_slowdown_celsius)"
             ),
             hold="2m",
-            summary="sensor {sensor} of {vendor} {device} on {instance} is at {value} °C",
-            meaning="A sensor has reached what the vendor calls critical; where the card does not tell, what is critical for most.",
-            check="The other sensors; the cooling of the node.",
+            summary="a sensor of {vendor} {device} on {instance} is at {value:humanize} °C",
+            meaning="A sensor has reached what the vendor calls critical; where the card does not tell, what is critical for most, unless the card would not even slow down.",
+            check="Which sensor (dashboard Card), and the others; the cooling of the node.",
             remedy="Stop the jobs on the card; it may switch itself off.",
         ),
         Alert(
             name="AcceleratorHotterThanPeers",
             severity="warning",
             condition=(
-                f"{_T} - on (job, instance, vendor, model) group_left ()"
-                f" avg by (job, instance, vendor, model) ({_T}) > $outlier_celsius"
+                f"{_against(_ABOVE_MEAN, _T)} > $outlier_celsius unless {_against(_ABOVE_MEAN, _WORK)} > $busier_ratio"
             ),
             hold="15m",
-            summary="{vendor} {device} on {instance} is {value} K above the mean of its node",
-            meaning="One card is much hotter than the others of its model in the node.",
-            check="Whether it works more than the others; its cooler, its paste, its place.",
+            summary="{vendor} {device} on {instance} is {value:humanize} K above the mean of its node",
+            meaning="One card is much hotter than the others of its model in the node, and does not work more than they do.",
+            check="Its cooler, its paste, its place.",
             remedy="Clean or reseat the cooler.",
         ),
         Alert(
             name="AcceleratorFanStopped",
             severity="warning",
-            condition=f"accelerator_fan_ratio == 0 and on (job, instance, id) ({_T} > $fan_stopped_celsius)",
+            condition=f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_T} > $fan_stopped_celsius)",
             hold="5m",
             summary="the fan of {vendor} {device} on {instance} stands still while the card is hot",
             meaning="The fan is broken, or held at zero by a setting.",
@@ -65,13 +79,13 @@ RUNNING = AlertGroup(
             name="AcceleratorThermalThrottling",
             severity="warning",
             condition=(
-                'accelerator_throttled{reason=~".*thermal.*"} == 1'
-                ' or avg_over_time(accelerator_throttled{reason=~".*thermal.*"}[10m]) >= $throttled_share'
+                'max without (reason) (accelerator_throttled{reason=~".*thermal.*"} == 1'
+                ' or avg_over_time(accelerator_throttled{reason=~".*thermal.*"}[10m]) >= $throttled_share)'
             ),
             hold="5m",
-            summary="{vendor} {device} on {instance} slows down because of heat ({reason})",
+            summary="{vendor} {device} on {instance} slows down because of heat",
             meaning="The card holds its clocks down to stay within its temperature, all the time or again and again.",
-            check="Its temperature against its limit and its neighbours.",
+            check="The reason that it gives, its temperature against its limit and its neighbours (dashboard Node).",
             remedy="As for AcceleratorHot.",
         ),
         Alert(
@@ -89,7 +103,7 @@ RUNNING = AlertGroup(
             severity="info",
             condition=(
                 "accelerator:utilization_ratio:rate5m < $idle_ratio"
-                " and on (job, instance, id) accelerator_memory_used_ratio > $held_ratio"
+                " and on (cluster, job, instance, id) accelerator_memory_used_ratio > $held_ratio"
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} is idle while its memory is held",
@@ -101,13 +115,13 @@ RUNNING = AlertGroup(
             name="AcceleratorStraggler",
             severity="info",
             condition=(
-                "accelerator:utilization_ratio:deviation < -$straggler_ratio"
-                " and on (job, vendor, model) count by (job, vendor, model) (accelerator:utilization_ratio:rate5m)"
-                " >= $straggler_peers"
+                f"{_LESS_WORK} > $straggler_ratio and {_WORK} > $idle_ratio"
+                f" and on ({_PEERS}) quantile by ({_PEERS}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
+                f" and on ({_PEERS}) count by ({_PEERS}) ({_WORK}) >= $straggler_peers"
             ),
             hold="30m",
-            summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than the median of its model",
-            meaning="The card does less than its peers. In one job over all of them it is the cause or the victim; otherwise it just has less to do.",
+            summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than its node's other cards",
+            meaning="The card works, but less than the others of its model in the node, which are all alike: in one job over all of them it is the cause or the victim.",
             check="The dashboard Stragglers: clocks, temperature and links beside those of the peers.",
             remedy="Take the node out of the job and test it.",
         ),

@@ -1,0 +1,106 @@
+"""Alertmanager as we ship it, with a real one: one trouble is told once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from captures_kit import ROOT
+from prometheus_kit import Alertmanager, until
+from telemetry_grafana.rules.catalogue import ALERTS
+
+CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
+SEVERITY = {alert.name: alert.severity for group in ALERTS for alert in group.alerts}
+OURS = [alert.name for group in ALERTS for alert in group.alerts]
+NODE = {"cluster": "c", "job": "accelerators", "instance": "node1"}
+VENDOR = {**NODE, "vendor": "nvidia"}
+CARD = {**VENDOR, "device": "3", "id": "GPU-3"}
+OTHER_CARD = {**VENDOR, "device": "4", "id": "GPU-4"}
+OTHER_NODE = {**NODE, "instance": "node2"}
+OTHER_CLUSTER = {**NODE, "cluster": "d"}
+
+pytestmark = pytest.mark.needs("prometheus-alertmanager")
+
+
+def alert(name: str, labels: Mapping[str, str] = NODE, severity: str = "") -> dict[str, str]:
+    return {"alertname": name, "severity": severity or SEVERITY[name], **labels}
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[Alertmanager]:
+    with Alertmanager(tmp_path, CONFIG) as server:
+        until(lambda: server.get("/api/v2/status"), "an Alertmanager")
+        yield server
+
+
+# What fires, and how much of it is told.
+HELD_BACK = {
+    "a dead node with what is remembered of it": (
+        [alert("TelemetryDown"), alert("AcceleratorUncorrectedErrors", CARD), alert("TelemetryRestarting")],
+        {"TelemetryDown"},
+    ),
+    "all nodes dead": (
+        [alert("TelemetryAbsent", {}), alert("TelemetryDown"), alert("TelemetryDown", OTHER_NODE)],
+        {"TelemetryAbsent"},
+    ),
+    "a hot card": (
+        [
+            alert(name, CARD)
+            for name in ("AcceleratorHot", "AcceleratorTemperatureCritical", "AcceleratorThermalThrottling")
+        ],
+        {"AcceleratorTemperatureCritical"},
+    ),
+    "a driver that is gone": (
+        [
+            alert("TelemetrySourceFailing", {**NODE, "source": "nvml"}),
+            alert("AcceleratorsFewerThanExpected", VENDOR),
+            alert("AcceleratorNotListed", VENDOR),
+        ],
+        {"TelemetrySourceFailing", "AcceleratorsFewerThanExpected"},
+    ),
+    "another card": (
+        [alert("AcceleratorTemperatureCritical", CARD), alert("AcceleratorHot", OTHER_CARD)],
+        {"AcceleratorTemperatureCritical", "AcceleratorHot"},
+    ),
+    "another node": (
+        [alert("TelemetryDown"), alert("TelemetrySourceFailing", OTHER_NODE)],
+        {"TelemetryDown", "TelemetrySourceFailing"},
+    ),
+    "a node of that name in another cluster": (
+        [alert("TelemetryDown"), alert("TelemetrySourceFailing", OTHER_CLUSTER)],
+        {"TelemetryDown", "TelemetrySourceFailing"},
+    ),
+    "somebody else's alert": (
+        [alert("TelemetryDown"), alert("DiskFull", severity="warning")],
+        {"TelemetryDown", "DiskFull"},
+    ),
+}
+
+
+def test_one_trouble_is_told_once(manager: Alertmanager) -> None:
+    for why, (alerts, told) in HELD_BACK.items():
+        manager.send([{**labels, "job": why} for labels in alerts if labels["alertname"] != "TelemetryAbsent"])
+        if why != "all nodes dead":
+            names = {labels["alertname"] for labels in manager.told() if labels.get("job") == why}
+            assert names == told, why
+    manager.send([labels for labels in HELD_BACK["all nodes dead"][0] if labels["alertname"] == "TelemetryAbsent"])
+    assert "TelemetryDown" not in {labels["alertname"] for labels in manager.told()}
+    assert "TelemetryAbsent" in {labels["alertname"] for labels in manager.told()}
+
+
+def test_every_alert_of_ours_is_meant() -> None:
+    """The patterns of the configuration find all of them by their names."""
+    assert [name for name in OURS if not name.startswith(("Accelerator", "Telemetry"))] == []
+
+
+def test_many_nodes_are_one_message() -> None:
+    """In Alertmanager as in Grafana."""
+    contact = ROOT / "grafana" / "provisioning" / "alerting" / "telemetry-contact.yaml"
+    groups = [
+        yaml.safe_load(CONFIG.read_text())["route"]["group_by"],
+        yaml.safe_load(contact.read_text())["policies"][0]["group_by"],
+    ]
+    assert groups == [["alertname", "cluster", "job"]] * 2

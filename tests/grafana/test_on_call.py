@@ -1,0 +1,282 @@
+"""What the person on call gets: nothing from a healthy node whatever happens to its daemon, and one alert for one trouble."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from alert_nodes import END, TURN, Node, all_of, counting, counting_anew, gone, steady, then
+
+from captures_kit import ROOT
+
+RULES = ROOT / "deploy" / "prometheus" / "rules"
+FILES = [str(RULES / "telemetry-recording.yml"), str(RULES / "telemetry-alerts.yml")]
+FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
+# Minutes: the first ones after a start, before the turn, soon after it, and long after it.
+ALWAYS = (1, 3, 6, 12, 20, 29, 31, 32, 34, 38, 45, 62)
+LATER = (62,)
+# With a restart in it, and a card that is lost all the while.
+AROUND_A_RESTART = (29, 31, 32, 33, 34, 62)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Nodes, and the alerts that fire at these minutes, each with how many there are of it."""
+
+    nodes: tuple[Node, ...]
+    firing: Mapping[str, int]
+    minutes: tuple[int, ...] = LATER
+
+
+def idle(*cards: int) -> Node:
+    node = Node()
+    for card in cards:
+        node.tells(counting(0), "busy_seconds", f'id="id{card}"').tells(steady(0), "utilization", f'id="id{card}"')
+        node.tells(steady(0.01), "memory_used_ratio", f'id="id{card}"')
+        node.tells(steady(38), 'sensor="junction"', "temperature_celsius", f'id="id{card}"')
+    return node
+
+
+def app_error() -> Node:
+    node = Node()
+    card = next(name for name in node.found("accelerator_up", 'id="id3"'))
+    series = card.replace("accelerator_up{", 'accelerator_event_last_timestamp_seconds{code="xid_31",')
+    node.series[series] = then(0, f"{60 * TURN}x{END}").replace(f"0x{TURN - 1}", f"_x{TURN - 1}", 1)
+    return node
+
+
+def hot_card() -> Node:
+    node = Node().tells(then(66, f"112x{END}"), "temperature_celsius", 'sensor="junction"', 'id="id3"')
+    node.tells(then(0, f"1x{END}"), "throttled", "thermal", 'id="id3"')
+    return node.tells(steady(110), "slowdown", "junction", 'id="id3"')
+
+
+# Two times out of three.
+FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
+
+
+def never_seen() -> Node:
+    node = Node("node2:19400").answering(steady(0))
+    node.series = {name: values for name, values in node.series.items() if name.startswith("up{")}
+    return node
+
+
+def junction_under_its_own_limit() -> Node:
+    """As AMD tells it: the edge and the junction have limits of their own."""
+    node = Node().tells(steady(98), "temperature_celsius", 'sensor="junction"')
+    node.tells(steady(110), "slowdown", 'sensor="junction"')
+    for name in node.found('sensor="junction"'):
+        node.series[name.replace('"junction"', '"edge"')] = steady(100 if "slowdown" in name else 80)
+    return node
+
+
+def told_by_none(node: Node) -> Node:
+    """The cards tell no limits."""
+    for name in node.found("slowdown"):
+        del node.series[name]
+    return node
+
+
+def in_clusters(*nodes: Node) -> tuple[Node, ...]:
+    return nodes
+
+
+def clustered(name: str) -> Node:
+    return Node(target={"cluster": name, "job": "accelerators"})
+
+
+def replica(name: str) -> Node:
+    return Node(target={"replica": name, "job": "accelerators"})
+
+
+def of_one_vendor(vendor: str) -> Node:
+    """A pod that reads the cards of one vendor, and sees the other vendor's on the bus."""
+    node = Node(target={"job": f"accelerators-{vendor}"})
+    node.series = {
+        name.replace('vendor="v"', f'vendor="{vendor}"'): values
+        for name, values in node.series.items()
+        if "expected" not in name
+    }
+    other = {"a": "b", "b": "a"}[vendor]
+    bus = node.found("telemetry_pci_devices")[0]
+    node.series[bus.replace(f'vendor="{vendor}"', f'vendor="{other}"')] = steady(4)
+    return node
+
+
+def poll_that_never_succeeds() -> Node:
+    node = Node().tells(steady(0), "poll_up", 'poll="slow"')
+    node.series = {
+        name: values for name, values in node.series.items() if "last_success" not in name or "slow" not in name
+    }
+    return node
+
+
+def renumbered() -> Node:
+    """A card had an uncorrected error; after a restart it has another number and no error any more."""
+    node = Node()
+    for name in node.found("accelerator_", 'id="id3"'):
+        value = 2.0 if "ecc_uncorrected" in name else None
+        before = node.series[name]
+        node.series[name] = gone(value if value is not None else float(before.split("x")[0].split("+")[0]))
+        node.series[name.replace('device="3"', 'device="7b"')] = f"_x{TURN} {before}"
+    return node
+
+
+def broken_and_lost() -> Node:
+    node = Node().tells(steady(2), "ecc_uncorrected", "dram", 'id="id3"')
+    return node.lost(3)
+
+
+def links_down() -> Node:
+    """A switch that all cards of the node are connected to."""
+    return Node().tells(then(1, f"0x{END}"), "link_up")
+
+
+def link_errors() -> Node:
+    return Node().tells(then(0, f"0+2x{END}"), "link_replay", 'id="id3"')
+
+
+def half_idle_fleet() -> tuple[Node, ...]:
+    nodes = [idle(0, 1, 2, 3), Node("node2:19400"), Node("node3:19400")]
+    nodes[0].series = {name.replace("node1", "node0"): values for name, values in nodes[0].series.items()}
+    return tuple(nodes)
+
+
+def slow_card() -> Node:
+    return Node().tells(counting(40), "busy_seconds", 'id="id3"')
+
+
+def silent_on_purpose(state: str) -> Node:
+    """As `telemetry release`, or as cards that sleep: the source is well and says nothing of them."""
+    node = Node().without_cards()
+    released = node.found("source_state", 'state="released"')[0]
+    del node.series[released]
+    node.series[released.replace('"released"', f'"{state}"')] = then(0, f"1x{END}")
+    return node.tells(gone(1), "poll_up").tells(f"0+60x{TURN - 1} stale", "last_success")
+
+
+def slow_to_start() -> Node:
+    """A node that was just started: its driver takes minutes, and then everything comes."""
+    node = Node()
+    for name in node.found("accelerator_") + node.found("telemetry_devices{"):
+        node.series[name] = f"_x4 {node.series[name]}"
+    return node.tells(f"0x4 1x{END}", "source_up").tells(f"0x4 1x{END}", "poll_up")
+
+
+def partitioned_anew() -> Node:
+    """Two partitions of a card go, and one comes."""
+    node = Node()
+    for name in node.found("accelerator_", 'id="id3"'):
+        if name.startswith(("accelerator_up", "accelerator_memory_total")):
+            for number in "01":
+                part = name.replace('"id3"', f'"id3/{number}"').replace('"3"', f'"3:{number}"')
+                node.series[part] = gone(1)
+            node.series[part.replace("id3/1", "id3/all")] = f"_x{TURN} 1x{END}"
+    return node
+
+
+def lost_with_its_partitions() -> Node:
+    node = Node()
+    for metric in ("accelerator_up", "accelerator_info"):
+        card = node.found(metric, 'id="id3"')[0]
+        for number in range(7):
+            part = card.replace('"id3"', f'"id3/{number}"').replace('"3"', f'"3:{number}"')
+            part = part.replace("_info{", '_info{parent="id3",')
+            node.series[part] = then(1, f"0x{END}") if metric == "accelerator_up" else steady(1)
+    return node.lost(3)
+
+
+QUIET: Mapping[str, int] = {}
+SCENES: Mapping[str, Scene] = {
+    "all is well": Scene((Node(),), QUIET, ALWAYS),
+    "the daemon is restarted": Scene((Node().restarted(),), QUIET, ALWAYS),
+    "the driver is loaded anew": Scene(
+        (Node().tells(counting_anew(58), "busy_seconds").tells(counting_anew(1), "pcie_replays"),), QUIET, ALWAYS
+    ),
+    "the driver takes minutes to load": Scene((slow_to_start(),), QUIET, ALWAYS),
+    "the cards are released": Scene((silent_on_purpose("released"),), QUIET, ALWAYS),
+    "the cards sleep": Scene((silent_on_purpose("suspended"),), QUIET, ALWAYS),
+    "a card is partitioned anew": Scene((partitioned_anew(),), QUIET, ALWAYS),
+    "cards that tell no limit": Scene((told_by_none(Node()),), QUIET, ALWAYS),
+    "some cards are idle": Scene((idle(0, 1, 2),), QUIET, ALWAYS),
+    "half of the fleet is idle": Scene(half_idle_fleet(), QUIET, ALWAYS),
+    "a junction below its own limit": Scene((junction_under_its_own_limit(),), QUIET, ALWAYS),
+    "a junction as hot as they get, without a limit": Scene(
+        (told_by_none(Node().tells(steady(94), "temperature_celsius", "junction")),), QUIET, ALWAYS
+    ),
+    "a memory that may be hotter than most": Scene(
+        (
+            Node()
+            .tells(steady(97), "temperature_celsius", 'sensor="memory"')
+            .tells(steady(99), "temperature_celsius", 'sensor="junction"')
+            .tells(steady(110), "slowdown"),
+        ),
+        {"AcceleratorTemperatureCritical": 4},
+    ),
+    "an application ends with an error": Scene((app_error(),), QUIET, ALWAYS),
+    "two clusters with nodes of the same name": Scene((clustered("a"), clustered("b")), QUIET, ALWAYS),
+    "two agents that send the same": Scene((replica("a"), replica("b")), QUIET, ALWAYS),
+    "a pod for each vendor": Scene((of_one_vendor("a"), of_one_vendor("b")), QUIET, ALWAYS),
+    "a node dies": Scene((Node().dead(),), {"TelemetryDown": 1, "TelemetryAbsent": 1}),
+    "one of two nodes dies": Scene((Node().dead(), Node("node2:19400")), {"TelemetryDown": 1}),
+    "a node never answered": Scene((Node(), never_seen()), {"TelemetryDown": 1}),
+    "a node of another cluster dies": Scene((clustered("a").dead(), clustered("b")), {"TelemetryDown": 1}),
+    "a node comes and goes": Scene((Node().answering(FLAPPING),), {"TelemetryDown": 1}),
+    "the driver hangs": Scene((Node().failing("stuck"),), {"TelemetrySourceStuck": 1}),
+    "the driver is gone": Scene(
+        (Node().failing("failed"),),
+        {"TelemetrySourceFailing": 1, "AcceleratorsFewerThanExpected": 1, "AcceleratorNotListed": 1},
+    ),
+    "a source fails most of the time": Scene((Node().tells(FLAPPING, "source_up"),), {"TelemetrySourceFailing": 1}),
+    "a poll never succeeds": Scene((poll_that_never_succeeds(),), {"TelemetryReadingsStale": 1}),
+    "a card is lost": Scene((Node().lost(3),), {"AcceleratorLost": 1}),
+    "a card is lost with its partitions": Scene((lost_with_its_partitions(),), {"AcceleratorLost": 1}),
+    "a card is lost, in one of two clusters": Scene((clustered("a").lost(3), clustered("b")), {"AcceleratorLost": 1}),
+    "a card is lost, and the daemon restarted": Scene(
+        (Node().lost(3).restarted().tells(f"0x{TURN - 1} stale _ 0x{END}", "accelerator_up", "id3"),),
+        {"AcceleratorLost": 1},
+        AROUND_A_RESTART,
+    ),
+    "a broken card is lost": Scene((broken_and_lost(),), {"AcceleratorLost": 1, "AcceleratorUncorrectedErrors": 1}),
+    "a broken card was mended and renumbered": Scene((renumbered(),), QUIET),
+    "one card is hot": Scene(
+        (hot_card(),),
+        {
+            "AcceleratorHot": 1,
+            "AcceleratorTemperatureCritical": 1,
+            "AcceleratorHotterThanPeers": 1,
+            "AcceleratorThermalThrottling": 1,
+        },
+    ),
+    "all links of a node are down": Scene((links_down(),), {"AcceleratorLinkDown": 4}),
+    "all links of a card have errors": Scene((link_errors(),), {"AcceleratorLinkErrors": 1}),
+    "one card does less than the others of its node": Scene((slow_card(),), {"AcceleratorStraggler": 1}),
+}
+
+
+@pytest.mark.needs("promtool")
+@pytest.mark.parametrize("name", SCENES)
+def test_what_fires_and_nothing_else(tmp_path: Path, name: str) -> None:
+    scene = SCENES[name]
+    samples = [
+        {"labels": f'{{alertname="{alert}"}}', "value": number} for alert, number in sorted(scene.firing.items())
+    ]
+    test = {
+        "interval": "1m",
+        "input_series": list(all_of(*scene.nodes)),
+        "promql_expr_test": [
+            {"expr": FIRING, "eval_time": f"{minute}m", "exp_samples": samples} for minute in scene.minutes
+        ],
+    }
+    file = tmp_path / "tests.yml"
+    file.write_text(yaml.safe_dump({"rule_files": FILES, "evaluation_interval": "1m", "tests": [test]}))
+    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
