@@ -73,7 +73,7 @@ dashboards-preview: $(VENV)/.installed-dev ## Draw the dashboards into docs/imag
 .PHONY: test-faults fuzz audit
 test-faults: $(VENV)/.installed-dev ## Run the whole fault and load suite, the long part included (ARGS="-k kill")
 	@.ci/needs.sh
-	$(BIN)/python -m pytest --durations=5 tests/faults $(wildcard tests/faults/long_*.py) $(ARGS)
+	$(BIN)/python -m pytest --durations=5 $(wildcard tests/faults/test_*.py tests/faults/long_*.py) $(ARGS)
 
 fuzz: $(VENV)/.installed-dev ## Fuzz parsers, files and the web side (FUZZ_SECONDS=60 FUZZ_SEED= FUZZ_ONLY=)
 	@$(BIN)/python tests/fuzz_run.py
