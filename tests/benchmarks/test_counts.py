@@ -21,6 +21,7 @@ from mthreads_kit import TABLE
 from telemetry_daemon.web.messages import Request
 from telemetry_daemon.web.site import Site
 from telemetry_exporters.prometheus import Renderer
+from telemetry_parsers.mthreads_gmi import PARSER
 
 TOOL = "mthreads-gmi"
 FEW, MANY = 8, 64
@@ -136,8 +137,10 @@ def test_a_daemon_starts_one_process_for_a_poll_and_none_for_a_scrape(tmp_path: 
     tools.prints(TOOL, TABLE)
     config = f"[sources.{TOOL}]\ninterval = 86400\n"
     with Daemon(tmp_path, config, environment={"PATH": tools.search_path}) as running:
-        running.until(lambda: {poll["state"] for poll in running.source(TOOL).get("polls", ())} == {"ok"})
-        polls = running.source(TOOL)["polls"]
+        polls = {poll.name for poll in PARSER.polls}
+        running.until(
+            lambda: polls == {poll["poll"] for poll in running.source(TOOL).get("polls", ()) if poll["state"] == "ok"}
+        )
         for _ in range(50):
             running.page()
         assert len(tools.calls(TOOL)) == len(polls)
