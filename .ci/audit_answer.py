@@ -1,4 +1,4 @@
-"""What an answer of pip-audit means: silence is not an all-clear, and neither is a package that it skipped."""  # noqa: INP001  # a script
+"""What an answer of pip-audit means: silence is not an all-clear, and neither is a package that it skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The project's own rules that no other tool checks; prints one line for each place that breaks one."""  # noqa: INP001  # a script
+"""The project's own rules that no other tool checks; prints one line for each place that breaks one."""
 
 from __future__ import annotations
 

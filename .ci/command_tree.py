@@ -1,4 +1,4 @@
-"""The commands of `telemetry` with their arguments as plain data, for what is made from them: man page, completion."""  # noqa: INP001  # beside scripts
+"""The commands of `telemetry` with their arguments as plain data, for what is made from them: man page, completion."""
 
 from __future__ import annotations
 

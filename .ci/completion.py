@@ -1,4 +1,4 @@
-"""Completion of `telemetry` for bash, zsh and fish, made from its commands."""  # noqa: INP001  # beside scripts
+"""Completion of `telemetry` for bash, zsh and fish, made from its commands."""
 
 from __future__ import annotations
 

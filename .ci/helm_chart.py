@@ -1,4 +1,4 @@
-"""What of the Helm chart is generated: its version, the daemon's sources, and the table of values in its README."""  # noqa: INP001  # a module of scripts
+"""What of the Helm chart is generated: its version, the daemon's sources, and the table of values in its README."""
 
 from __future__ import annotations
 

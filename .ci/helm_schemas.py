@@ -1,4 +1,4 @@
-"""Writes JSON schemas as kubeconform wants them: of Kubernetes' own kinds, and of each custom resource's versions."""  # noqa: INP001  # a script
+"""Writes JSON schemas as kubeconform wants them: of Kubernetes' own kinds, and of each custom resource's versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manual page telemetry(1), made from the commands, the settings and the exit statuses."""  # noqa: INP001  # beside scripts
+"""The manual page telemetry(1), made from the commands, the settings and the exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of the dashboards: a simulated fleet's hours in a real Prometheus, drawn with Grafana's own components."""  # noqa: INP001  # a script
+"""Pictures of the dashboards: a simulated fleet's hours in a real Prometheus, drawn with Grafana's own components."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Simulated cards are polled, merged, counted and rendered by the daemon's own parts on a clock that leaps from scrape to
 scrape. Four things go wrong on the way: a card is hot, one is lost, one is slow, and a tool does not answer.
-"""  # noqa: INP001  # a script's module
+"""
 
 from __future__ import annotations
 

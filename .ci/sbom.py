@@ -1,4 +1,4 @@
-"""The bill of materials of what the wheel needs at run time, in CycloneDX, and what must hold of each part."""  # noqa: INP001  # a script
+"""The bill of materials of what the wheel needs at run time, in CycloneDX, and what must hold of each part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds a bill of materials against the schema of CycloneDX that its Python library ships."""  # noqa: INP001  # a script
+"""Holds a bill of materials against the schema of CycloneDX that its Python library ships."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/vendors/README.md: which core reading each vendor's sources give, read off the golden files of their captures."""  # noqa: INP001  # part of a script
+"""docs/vendors/README.md: which core reading each vendor's sources give, read off the golden files of their captures."""
 
 from __future__ import annotations
 

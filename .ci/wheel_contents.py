@@ -1,4 +1,4 @@
-"""Says what a wheel lacks of the three packages, and what it has that it should not have."""  # noqa: INP001  # a script
+"""Says what a wheel lacks of the three packages, and what it has that it should not have."""
 
 from __future__ import annotations
 

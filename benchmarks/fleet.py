@@ -20,16 +20,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / name) for name in ("benchmarks", "daemon", "exporters", "parsers")]
+sys.path.extend(
+    str(Path(__file__).resolve().parents[1] / name) for name in ("benchmarks", "daemon", "exporters", "parsers")
+)
 
-from fleet_parts import density, report, series  # noqa: E402  (only now it can be found)
-from fleet_parts.measure import Load, Outcome, page_size, run, running_fleet  # noqa: E402  (the same)
-from fleet_parts.nodes import STEP_SECONDS, make_fleet  # noqa: E402  (the same)
-from fleet_parts.servers import SERVERS, Disk, Server  # noqa: E402  (the same)
-from fleet_parts.serving import MOST_NODES, serve  # noqa: E402  (the same)
+from fleet_parts import density, report, series
+from fleet_parts.measure import Load, Outcome, page_size, run, running_fleet
+from fleet_parts.nodes import STEP_SECONDS, make_fleet
+from fleet_parts.servers import SERVERS, Disk, Server
+from fleet_parts.serving import MOST_NODES, serve
 
-from telemetry_daemon.simulate.demo import DemoError, parse_demo  # noqa: E402  (the same)
+from telemetry_daemon.simulate.demo import DemoError, parse_demo
 
 KINDS = ("8xnvidia", "8xamd", "8xhygon", "8xmoorethreads", "8xascend")
 COURSES_PER_KIND = 4

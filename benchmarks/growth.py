@@ -18,17 +18,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / name) for name in ("daemon", "exporters", "parsers", "tests")]
+sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("daemon", "exporters", "parsers", "tests"))
 
-from side_by_side import processes, tables  # noqa: E402  (the same)
-from side_by_side.contestants import running  # noqa: E402  (the same)
-from side_by_side.options import extent  # noqa: E402  (the same)
-from side_by_side.ours import telemetry  # noqa: E402  (the same)
+from side_by_side import processes, tables
+from side_by_side.contestants import running
+from side_by_side.options import extent
+from side_by_side.ours import telemetry
 
-from load_kit import Load, Node  # noqa: E402  (only now it can be found)
-from telemetry_daemon.web.rendered import Gzipped  # noqa: E402  (the same)
-from telemetry_exporters.prometheus import Renderer  # noqa: E402  (the same)
+from load_kit import Load, Node
+from telemetry_daemon.web.rendered import Gzipped
+from telemetry_exporters.prometheus import Renderer
 
 USUAL = Load(devices=8, readings=60, sources=1)
 GROWTHS: dict[str, Sequence[Load]] = {

@@ -15,23 +15,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / name) for name in ("daemon", "exporters", "parsers", "tests")]
+sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("daemon", "exporters", "parsers", "tests"))
 
-from side_by_side import installs, summary, tables  # noqa: E402  (the same)
-from side_by_side.contestants import (  # noqa: E402  (the same)
+from side_by_side import installs, summary, tables
+from side_by_side.contestants import (
     Contestant,
     free_port,
     installed_environment,
     side_by_side,
     started,
 )
-from side_by_side.fake_nvidia_smi import write_tool  # noqa: E402  (the same)
-from side_by_side.options import extent  # noqa: E402  (the same)
-from side_by_side.ours import telemetry  # noqa: E402  (the same)
+from side_by_side.fake_nvidia_smi import write_tool
+from side_by_side.options import extent
+from side_by_side.ours import telemetry
 
-from nvml_kit import FakeNvml  # noqa: E402  (only now it can be found)
-from nvml_reader_kit import TIERS, reading  # noqa: E402  (the same)
+from nvml_kit import FakeNvml
+from nvml_reader_kit import TIERS, reading
 
 PROFILE, GPUS = "h100", 8
 MORE_ROWS = (

@@ -17,16 +17,15 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / name) for name in ("daemon", "exporters", "parsers", "tests")]
+sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("daemon", "exporters", "parsers", "tests"))
 
-from side_by_side import tables  # noqa: E402  (the same)
-from side_by_side.contestants import installed_environment  # noqa: E402  (the same)
-from side_by_side.options import extent  # noqa: E402  (the same)
-from side_by_side.ours import COMMAND  # noqa: E402  (the same)
+from side_by_side import tables
+from side_by_side.contestants import installed_environment
+from side_by_side.options import extent
+from side_by_side.ours import COMMAND
 
-from fake_tools import ToolFolder  # noqa: E402  (only now it can be found)
-from mthreads_kit import TABLE  # noqa: E402  (the same)
+from fake_tools import ToolFolder
+from mthreads_kit import TABLE
 
 TOOL = "mthreads-gmi"
 TOOL_SECONDS = (0.0, 0.1, 0.5, 1.0, 3.0)

@@ -16,12 +16,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / name) for name in ("daemon", "exporters", "parsers", "tests")]
+sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("daemon", "exporters", "parsers", "tests"))
 
-from sysfs_kit import PARSER, Sysfs, mi210  # noqa: E402  (only now it can be found)
-from telemetry_daemon.readers.files import read_files  # noqa: E402  (the same)
-from telemetry_parsers.model import Capture, Files  # noqa: E402  (the same)
+from sysfs_kit import PARSER, Sysfs, mi210
+from telemetry_daemon.readers.files import read_files
+from telemetry_parsers.model import Capture, Files
 
 CARDS = 8
 ROUNDS = 50
@@ -43,7 +42,7 @@ def syscalls(folder: Path) -> str:
     if shutil.which("strace") is None:
         return "strace is not installed"
     program = (
-        f"import sys; sys.path[:0]={sys.path[:4]!r}\n"
+        f"import sys; sys.path = {sys.path!r}\n"
         "from pathlib import Path\nfrom telemetry_daemon.readers.files import read_files\n"
         f"from telemetry_parsers.amdgpu_sysfs import PARSER\nroot=Path({str(folder)!r})\n"
         "[read_files(PARSER.polls[0].request, root) for _ in range({rounds})]\n"

@@ -1,4 +1,4 @@
-"""Writes the package's copyright file: the project's own licence, and those of the distributions bundled with it."""  # noqa: INP001  # a script
+"""Writes the package's copyright file: the project's own licence, and those of the distributions bundled with it."""
 
 from __future__ import annotations
 
