@@ -86,7 +86,7 @@ def serve_only(arguments: Sequence[str]) -> int:
     parser.add_argument("targets", type=Path, help="the file that is written for file_sd once all nodes listen")
     options = parser.parse_args(arguments)
     fleet = make_fleet(options.nodes, tuple(options.node or KINDS), COURSES_PER_KIND)
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how one ends it
         asyncio.run(serve(fleet, STEP_SECONDS / options.speed, options.targets))
     return 0
 

@@ -68,7 +68,7 @@ def _has(folder: str, wanted: bytes) -> bool:
     try:
         # A zombie's environment is empty.
         return wanted in (Path(folder) / "environ").read_bytes().split(b"\0")
-    except OSError:
+    except OSError:  # it has ended, or is another user's
         return False
 
 
@@ -129,7 +129,7 @@ class StuckProcess:
     def close(self) -> None:
         """Close the pipes."""
         self.closed = True
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # closed by the test itself
             os.close(self.stdout)
             os.close(self.stderr)
 

@@ -53,7 +53,7 @@ def write_garbage():
     for descriptor in range(3, 64):
         try:
             os.write(descriptor, b"x" * (1 << 16))
-        except OSError:
+        except OSError:  # most of these numbers are no open file
             pass
 
 
@@ -194,7 +194,7 @@ def control_group(controller: str, first_file: str, second_file: str, limit: int
         while left := [int(line) for line in (group / "cgroup.procs").read_text().split()]:
             assert time.monotonic() < end, f"still in {group}: {left}"
             for pid in left:
-                with suppress(ProcessLookupError):
+                with suppress(ProcessLookupError):  # it ended by itself
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
         group.rmdir()
@@ -213,7 +213,7 @@ def lives(pid: int) -> bool:
     """Whether a process is there and no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
+    except OSError:  # it has ended
         return False
 
 
@@ -235,7 +235,7 @@ class SmallDisk:
 
     def fill(self) -> None:
         """Leave not a byte of room."""
-        with self._ballast.open("ab", buffering=0) as file, suppress(OSError):
+        with self._ballast.open("ab", buffering=0) as file, suppress(OSError):  # full, as wanted
             while True:
                 file.write(b"x" * 4096)
 

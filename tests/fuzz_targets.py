@@ -148,7 +148,7 @@ CONFIGURATIONS = [
 
 
 def _reads_configuration(path: Path) -> None:
-    with suppress(ConfigError):
+    with suppress(ConfigError):  # a refusal is a good answer
         load_config(ConfigInputs(str(path), known_sources=("host", "nvml", "hy-smi")))
 
 
@@ -160,7 +160,7 @@ WEB = [
 
 
 def _reads_web_configuration(path: Path) -> None:
-    with suppress(WebConfigError):
+    with suppress(WebConfigError):  # a refusal is a good answer
         load_web_config(str(path))
 
 
@@ -172,7 +172,7 @@ def _recordings(parsers: Mapping[str, Parser]) -> list[str]:
 
 
 def _reads_recording(path: Path) -> None:
-    with suppress(RecordingError):
+    with suppress(RecordingError):  # a refusal is a good answer
         for capture in read_recording(path):
             assert encode_line(capture_to_plain(capture))
 
@@ -190,7 +190,7 @@ RANK_TABLES = [_RANKS]
 
 
 def _reads_rank_table(text: str) -> None:
-    with suppress(RankTableError):
+    with suppress(RankTableError):  # a refusal is a good answer
         read_rank_table(text)
 
 
@@ -207,7 +207,7 @@ REQUESTS = [
 
 def _converses(pieces: list[bytes]) -> None:
     conversation = Conversation()
-    with suppress(ClientLeft):
+    with suppress(ClientLeft):  # the end of a conversation
         for piece in [*(piece for piece in pieces if piece), b""]:
             conversation.receive(piece)
             while (found := conversation.next_request()) is not None:
@@ -239,6 +239,7 @@ def _answers(request: Request) -> None:
 
 def _outlives(port: int, pieces: list[bytes]) -> None:
     """Raw bytes to a real server, which says something in HTTP or nothing, and answers the next one."""
+    # Hanging up on garbage is a good answer.
     with connect(port) as client, suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:
             client.sendall(piece)

@@ -32,7 +32,7 @@ class Tally:
     def _records(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         try:
             content = self.path.read_bytes()
-        except FileNotFoundError:
+        except FileNotFoundError:  # no call has been made yet
             return
         whole = len(content) - len(content) % _RECORD.size
         for name, state, *counts in _RECORD.iter_unpack(content[:whole]):

@@ -77,7 +77,7 @@ class _Server:
         try:
             with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as response:
                 return json.load(response)
-        except OSError:
+        except OSError:  # it does not answer yet
             return None
 
 

@@ -135,7 +135,7 @@ def connect(port: int) -> socket.socket:
 def read_to_end(client: socket.socket) -> bytes:
     """All that comes until the server hangs up; a reset is an end too."""
     pieces = []
-    with contextlib.suppress(ConnectionResetError):
+    with contextlib.suppress(ConnectionResetError):  # what came before is looked at
         while piece := client.recv(65536):
             pieces.append(piece)
     return b"".join(pieces)

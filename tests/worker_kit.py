@@ -134,7 +134,7 @@ def alive(pid: int) -> bool:
     """Whether a process runs (a zombie does not)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except FileNotFoundError:  # it has ended
         return False
     return text.rpartition(")")[2].split()[0] not in "ZX"
 

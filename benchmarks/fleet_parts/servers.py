@@ -152,7 +152,7 @@ class Server:
     def _is_up(self) -> bool:
         try:
             return bool(self.fetch("/-/healthy"))
-        except OSError:
+        except OSError:  # it does not listen yet
             return False
 
 

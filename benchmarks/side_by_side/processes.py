@@ -28,7 +28,7 @@ NO_MEMORY = Memory(0.0, 0.0)
 def tree(pid: int) -> list[int]:
     """The process and all that descend from it."""
     children: list[int] = []
-    with contextlib.suppress(*_GONE):
+    with contextlib.suppress(*_GONE):  # a process may end while it is looked at
         for task in Path(f"/proc/{pid}/task").iterdir():
             children += map(int, (task / "children").read_text().split())
     return [pid, *(each for child in children for each in tree(child))]
@@ -40,7 +40,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def _ticks(pid: int) -> Iterator[int]:
-    with contextlib.suppress(*_GONE):
+    with contextlib.suppress(*_GONE):  # a process may end while it is looked at
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         yield from map(int, fields[_CPU_FIELDS])
 
@@ -52,7 +52,7 @@ def memory(pid: int) -> Memory:
 
 
 def _rollup(pid: int) -> dict[str, int]:
-    with contextlib.suppress(*_GONE):
+    with contextlib.suppress(*_GONE):  # a process may end while it is looked at
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
         return {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
     return {}

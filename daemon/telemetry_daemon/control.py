@@ -97,7 +97,7 @@ def _is_own_user(connection: socket.socket) -> bool:
 async def _answers(path: Path) -> bool:
     try:
         _, writer = await asyncio.open_unix_connection(str(path))
-    except OSError:
+    except OSError:  # nobody listens: the socket is a dead daemon's
         return False
     writer.close()
     return True

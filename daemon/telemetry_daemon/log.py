@@ -227,6 +227,6 @@ def _is_journal(descriptor: int) -> bool:
     """Whether the descriptor goes to journald, which puts its device and inode into JOURNAL_STREAM (systemd.exec(5))."""
     try:
         found = os.fstat(descriptor)
-    except OSError:
+    except OSError:  # a closed descriptor goes nowhere
         return False
     return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"

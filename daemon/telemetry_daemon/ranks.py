@@ -113,7 +113,7 @@ def _mark(path: str) -> tuple[int, int, int, int] | None:
         return None
     try:
         found = Path(path).stat()
-    except OSError:
+    except OSError:  # whoever opens the file tells why it cannot be read
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 

@@ -47,7 +47,7 @@ def notify(*assignments: str) -> bool:
             sender.settimeout(_PATIENCE_SECONDS)
             sender.connect("\0" + address[1:] if address.startswith("@") else address)
             sender.sendall(message.encode(errors="replace"))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # the caller knows by it; a daemon without its manager goes on
         return False
     return True
 

@@ -128,11 +128,11 @@ def said(port: int, *pieces: bytes) -> bytes:
     """What the daemon answers to these bytes until it hangs up, or has sent enough."""
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the server may hang up on an attacker at any time
             for piece in pieces:
                 client.sendall(piece)
             client.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the server may hang up on an attacker at any time
             while len(answer) < 1 << 20 and (piece := client.recv(1 << 16)):
                 answer += piece
     return answer

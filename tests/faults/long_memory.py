@@ -29,7 +29,7 @@ def test_an_address_space_that_is_used_up_and_enlarged_again(tmp_path: Path) -> 
 
 def _asked(daemon: Daemon) -> str:
     """The tool's state; what is answered without any memory is no concern."""
-    with suppress(OSError, AssertionError, ValueError):
+    with suppress(OSError, AssertionError, ValueError):  # no answer is an answer here
         return str(daemon.source(TOOL)["state"])
     return "no answer"
 

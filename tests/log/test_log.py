@@ -42,7 +42,7 @@ class Pipe:
         while True:
             try:
                 part = os.read(self.reading, 65536)
-            except BlockingIOError:
+            except BlockingIOError:  # all that was written is read
                 break
             if not part:
                 break

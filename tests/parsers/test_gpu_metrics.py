@@ -247,5 +247,5 @@ def test_whatever_the_bytes_are_each_metric_is_told_once(content: bytes, version
 
 @given(st.binary(max_size=400), st.integers(0, 20))
 def test_whatever_the_attributes_are_it_tells_or_says_why_not(content: bytes, count: int) -> None:
-    with suppress(UnknownBlobError):
+    with suppress(UnknownBlobError):  # a refusal is a good answer
         assert all(item.metric for item in read_blob(struct.pack("<HBBi", len(content) + 8, 1, 9, count) + content))

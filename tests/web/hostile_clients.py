@@ -25,7 +25,7 @@ def greeting(mode: str) -> bytes:
         return REQUEST
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context()
-    with contextlib.suppress(ssl.SSLWantReadError):
+    with contextlib.suppress(ssl.SSLWantReadError):  # only its first message is wanted
         context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
     return outgoing.read()
 
@@ -44,7 +44,7 @@ async def mischief(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, m
 
 async def client(port: int, mode: str) -> None:
     while True:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the server hangs up on such clients
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
             try:
                 await mischief(reader, writer, mode)

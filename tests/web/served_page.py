@@ -28,7 +28,7 @@ async def main(config_file: str) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: asyncio.ensure_future(server.close()))
     sys.stdout.write(f"{server.addresses[0]}\n")
     sys.stdout.flush()
-    with contextlib.suppress(asyncio.CancelledError):
+    with contextlib.suppress(asyncio.CancelledError):  # cancelling it is how it ends
         await server.serve_forever()
 
 

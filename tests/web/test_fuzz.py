@@ -51,6 +51,7 @@ def running(
 @settings(max_examples=150, deadline=None)
 @given(pieces=SPEECHES)
 def test_any_bytes_leave_the_server_able_to_answer(running: RunningServer, pki: Pki, pieces: list[bytes]) -> None:
+    # Hanging up on garbage is a good answer.
     with connect(running.port) as client, contextlib.suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:
             client.sendall(piece)
@@ -73,9 +74,9 @@ def test_a_greeting_cut_off_and_continued_with_anything(pki: Pki, cut: int, junk
     config = TlsConfig(Pem("cert_file", str(pki.server.certificate)), Pem("key_file", str(pki.server.key)))
     channel = TlsChannel(server_context(config, "web.yml"), lambda _: "")
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    with contextlib.suppress(ssl.SSLWantReadError):
+    with contextlib.suppress(ssl.SSLWantReadError):  # only its first message is wanted
         pki.trusting().wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
-    with contextlib.suppress(HandshakeError):
+    with contextlib.suppress(HandshakeError):  # a refusal is a good answer
         for piece in (outgoing.read()[:cut], junk):
             assert channel.receive(piece).data == b""
 
@@ -85,7 +86,7 @@ def test_a_greeting_cut_off_and_continued_with_anything(pki: Pki, cut: int, junk
 def test_a_conversation_gives_requests_refusals_or_an_end_and_never_breaks(pieces: list[bytes]) -> None:
     conversation = Conversation()
     answered = 0
-    with contextlib.suppress(ClientLeft):
+    with contextlib.suppress(ClientLeft):  # the end of a conversation
         for piece in [*(piece for piece in pieces if piece), b""]:
             conversation.receive(piece)
             while (found := conversation.next_request()) is not None:

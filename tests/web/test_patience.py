@@ -21,7 +21,7 @@ FAR = 1000.0
 def drip(client: socket.socket, stop: threading.Event) -> int:
     """Send a header that never ends, a byte at a time; the number of bytes that were taken."""
     sent = 0
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # the server hangs up at its limit
         client.sendall(b"GET / HTTP/1.1\r\nX: ")
         while not stop.wait(0.02):
             client.sendall(b"y")
@@ -112,7 +112,7 @@ def test_a_client_that_sends_for_ever_after_a_refusal_is_dropped() -> None:
     with running_server(deadlines=Deadlines(linger=FAR)) as running, connect(running.port) as client:
         client.sendall(b"garbage\r\n\r\n")
         sent = 0
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # the server hangs up at its limit
             while sent < 100_000_000:
                 sent += client.send(b"x" * 100_000)
         assert sent < 100_000_000

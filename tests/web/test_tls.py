@@ -83,7 +83,7 @@ def test_a_greeting_in_single_bytes(pki: Pki, web_file: WebFile) -> None:
         client.sendall(outgoing.read())
         for _ in range(10):
             incoming.write(client.recv(65536))
-            with contextlib.suppress(ssl.SSLWantReadError):
+            with contextlib.suppress(ssl.SSLWantReadError):  # the rest of the record has yet to come
                 assert tls.read(12) == b"HTTP/1.1 200"
                 return
     pytest.fail("no answer came")
@@ -274,7 +274,7 @@ def test_a_tls_greeting_has_the_time_of_a_request_head(pki: Pki, web_file: WebFi
 def test_nonsense_instead_of_a_greeting(pki: Pki, web_file: WebFile, nonsense: bytes) -> None:
     with running_server(config_file=web_file(pki.tls_section())) as running:
         with connect(running.port) as client:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # the server may hang up before all is sent
                 client.sendall(nonsense)
             assert b"HTTP" not in read_to_end(client)
         assert fetch(running.port, tls=pki.trusting()).status == 200
@@ -308,7 +308,7 @@ def test_a_client_may_say_goodbye_before_it_has_its_answer(pki: Pki, web_file: W
                 client.sendall(outgoing.read())
                 incoming.write(client.recv(65536))
         tls.write(REQUEST)
-        with contextlib.suppress(ssl.SSLWantReadError):
+        with contextlib.suppress(ssl.SSLWantReadError):  # the rest of the record has yet to come
             tls.unwrap()
         client.sendall(outgoing.read())
         assert len(read_to_end(client)) > 100

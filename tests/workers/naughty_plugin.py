@@ -57,7 +57,7 @@ def _pipes() -> list[int]:
 def _descriptors() -> list[int]:
     found = []
     for number in range(64):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # most of these numbers are no open file
             os.fstat(number)
             found.append(number)
     return found
@@ -66,7 +66,7 @@ def _descriptors() -> list[int]:
 def _to_every_pipe(line: bytes) -> None:
     """As a library does that confuses its own descriptors with others'."""
     for pipe in _pipes():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # most of these numbers are no open file
             os.write(pipe, line)
 
 

@@ -68,7 +68,7 @@ def _request(inputs: ConfigInputs) -> str:
 
 def _abandon(child: subprocess.Popen[str]) -> None:
     """Kill the child with all that it started, and leave it alone if it cannot die."""
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
         os.killpg(child.pid, signal.SIGKILL)
     try:
         child.communicate(timeout=_DEATH_SECONDS)

@@ -114,7 +114,7 @@ def _why_nothing(root: str, pattern: str) -> Iterable[Output]:
     try:
         with os.scandir(_beginning(root, pattern)):
             return
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # no such driver here, which is no error
         return
     except OSError as error:
         yield Output(pattern, status=error.errno or errno.EIO)

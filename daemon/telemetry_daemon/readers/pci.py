@@ -71,7 +71,7 @@ def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
     """
     try:
         folders = sorted(root.iterdir())
-    except OSError:
+    except OSError:  # no PCI bus, as on some boards
         return ()
     found = (_device(folder) for folder in folders)
     return tuple(device for device in found if device is not None)
@@ -132,5 +132,5 @@ def _read(path: Path) -> str:
     """A file's text, empty if it cannot be read: the device went, or was never there."""
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
+    except OSError:  # unplugged between listing and reading
         return ""

@@ -57,7 +57,7 @@ class Pipes:
     def _take(self, descriptor: int) -> None:
         try:
             chunk = os.read(descriptor, _CHUNK_BYTES)
-        except BlockingIOError:
+        except BlockingIOError:  # all that is there was read
             return
         if chunk:
             self._kept[descriptor] += chunk

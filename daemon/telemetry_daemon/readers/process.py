@@ -118,7 +118,7 @@ class ToolProcess:
         """Send a signal to the group; whether it helped is for `exited` and `gone` to tell."""
         if self._ended is not None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all gone, or one that changed its user
             os.killpg(self.pid, number)
 
     def reap(self) -> Ended:
@@ -177,7 +177,7 @@ def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int
 def _group_exists(group: int) -> bool:
     try:
         os.killpg(group, 0)
-    except ProcessLookupError:
+    except ProcessLookupError:  # that nobody is in the group is the answer
         return False
     except PermissionError:
         return True
@@ -208,7 +208,7 @@ def _stat(pid: int) -> _Stat | None:
     """What /proc/PID/stat says (proc_pid_stat(5)); the name in brackets may hold anything, so count from its end."""
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
-    except OSError:
+    except OSError:  # it has ended
         return None
     fields = text.rpartition(b")")[2].split()
     return _Stat(fields[0] not in (b"Z", b"X"), int(fields[2]), int(fields[19]))

@@ -117,13 +117,13 @@ def is_held(folder: Path, tool: str) -> bool:
     for place in (folder, own_folder()):
         try:
             descriptor = os.open(place / _file_name(tool), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
+        except OSError:  # no lock of ours to ask: unknown is not held
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:
+        except OSError:  # no lock of ours to ask: unknown is not held
             continue
         finally:
             os.close(descriptor)
@@ -157,7 +157,7 @@ def _lock(folder: Path, tool: str) -> HeldLock:
 
 def _make_private(folder: Path) -> None:
     """Make the folder for its owner alone; one in which others can write is not used: they could hold the lock."""
-    with contextlib.suppress(FileExistsError):
+    with contextlib.suppress(FileExistsError):  # whether the one that is there will do is looked at next
         folder.mkdir(mode=0o700, parents=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
@@ -193,7 +193,7 @@ def _open(path: Path) -> int:
 def _is_at(path: Path, descriptor: int) -> bool:
     try:
         there = path.stat()
-    except FileNotFoundError:
+    except FileNotFoundError:  # removed meanwhile, so it is another's
         return False
     ours = os.fstat(descriptor)
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

@@ -80,7 +80,7 @@ def _matching(folder: str) -> list[str]:
 def _tool(name: str, path: Path) -> Tool | None:
     try:
         found = path.stat()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # no tool at this place; the caller looks at the next
         return None
     if not stat.S_ISREG(found.st_mode):
         return None

@@ -162,7 +162,7 @@ class Link:
         return bool(chunk)
 
     def _listen_to_the_end(self) -> None:
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(BlockingIOError):  # the end of what is there now
             while self._listen():
                 pass
 

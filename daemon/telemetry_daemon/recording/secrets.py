@@ -139,7 +139,7 @@ def _is_address(text: str) -> bool:
         return False
     try:
         return not ipaddress.ip_address(text).is_unspecified
-    except ValueError:
+    except ValueError:  # that it is none is the answer
         return False
 
 

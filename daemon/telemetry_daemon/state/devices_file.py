@@ -30,7 +30,7 @@ def load(path: Path) -> tuple[Identity, ...]:
         document = Fields(decode_line(path.read_bytes()), "", frozenset({"schema", "devices"}))
         document.word("schema", (SCHEMA,))
         found = document.items("devices", _identity)
-    except FileNotFoundError:
+    except FileNotFoundError:  # the first start
         return ()
     except (OSError, CodecError) as error:
         log.warning("devices are not remembered: the state file is unusable", extra={"path": str(path), "error": error})

@@ -98,5 +98,5 @@ class Acceptor:
     def _accept(self) -> socket.socket | None:
         try:
             return self.listener.socket.accept()[0]
-        except BlockingIOError:
+        except BlockingIOError:  # the client went before it was accepted
             return None

@@ -91,7 +91,7 @@ class BasicAuth:
     async def close(self) -> None:
         """End the worker after the check that it is doing, for which it has two seconds; nobody else is answered."""
         self._waiting.clear()
-        with contextlib.suppress(Empty):
+        with contextlib.suppress(Empty):  # the queue is empty, as wanted
             while True:
                 self._attempts.get_nowait()
         self._attempts.put(None)
@@ -162,7 +162,7 @@ def parse_basic(header: str) -> tuple[bytes, bytes] | None:
         return None
     try:
         user, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-    except (binascii.Error, ValueError):
+    except (binascii.Error, ValueError):  # what is not base64 is nobody's password
         return None
     return (user, password) if colon else None
 

@@ -82,7 +82,7 @@ class TlsChannel:
             while piece := self._tls.read(_READ_BYTES):
                 pieces.append(piece)
             closed = True  # reading nothing is the client's goodbye
-        except ssl.SSLWantReadError:
+        except ssl.SSLWantReadError:  # the rest of the record has yet to come
             pass
         return Received(b"".join(pieces), self._outgoing.read(), closed)
 
@@ -101,7 +101,7 @@ class TlsChannel:
     def _shake_hands(self) -> bool:
         try:
             self._tls.do_handshake()
-        except ssl.SSLWantReadError:
+        except ssl.SSLWantReadError:  # the client's turn
             return False
         except ssl.SSLError as error:
             raise HandshakeError(error.reason or str(error), self._outgoing.read()) from error

@@ -153,7 +153,7 @@ def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[s
 def _phrase(status: int) -> str:
     try:
         return http.HTTPStatus(status).phrase
-    except ValueError:
+    except ValueError:  # HTTP allows a status without words
         return ""
 
 

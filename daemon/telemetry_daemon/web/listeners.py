@@ -61,7 +61,7 @@ class Listener:
         """Stop listening, and remove the Unix socket if it is still ours."""
         if self.socket.family == socket.AF_UNIX:
             path = Path(self.address.removeprefix(UNIX_PREFIX))
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # somebody else removed it: that is what was wanted
                 if path.stat().st_ino == self.inode:
                     path.unlink()
         self.socket.close()
@@ -136,7 +136,7 @@ def _remove_stale_socket(text: str, path: str) -> None:
     """A socket file that nobody listens on is removed; anything else at the path is left alone."""
     try:
         mode = Path(path).lstat().st_mode
-    except FileNotFoundError:
+    except FileNotFoundError:  # nothing in the way
         return
     if not stat.S_ISSOCK(mode):
         raise WebError(

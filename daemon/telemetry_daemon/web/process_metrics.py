@@ -51,5 +51,6 @@ class ProcessMetrics:
         """The number, None where /proc is not the kernel's, as in some containers: the page must not suffer for it."""
         try:
             return float(read(self._process))
+        # Each of them is what psutil raises of a /proc that is not the kernel's.
         except (OSError, psutil.Error, RuntimeError, LookupError, ValueError):
             return None

@@ -77,7 +77,7 @@ class _Scan:
     def _row(self, line: Line) -> bool:
         try:
             cells = next(csv.reader([line.text]), [])
-        except csv.Error:
+        except csv.Error:  # no row: the caller tells of the line
             return False
         row = dict(zip(self._names, cells, strict=False))
         index = units.whole(row.get("gpu", ""))

@@ -117,7 +117,7 @@ def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:
     while place < len(text):
         try:
             item, place = _DECODER.raw_decode(text, place)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # the cut; the caller tells of it
             break
         found.append(item)
         comma = _COMMA.match(text, place)

@@ -93,7 +93,7 @@ def _numbers_of_bytes(text: str) -> Iterator[float]:
     """The little-endian numbers at each place of bytes that a reader handed over as base64; none of another text."""
     try:
         content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
+    except (binascii.Error, ValueError):  # text, not bytes
         return
     for code in _INTEGERS:
         width = struct.calcsize(code)

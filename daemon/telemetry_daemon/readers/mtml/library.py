@@ -61,6 +61,6 @@ class Mtml:
 def _can_be_loaded(library: str) -> bool:
     try:
         ctypes.CDLL(library)
-    except OSError:
+    except OSError:  # that it cannot be is the answer
         return False
     return True

@@ -113,5 +113,5 @@ class ProcessLists:
             if str((self._proc / "self/ns/pid").readlink()) != _FIRST_PID_NAMESPACE:
                 return None
             return (self._proc / str(pid) / "comm").read_text("utf-8", "replace").strip() or None
-        except OSError:
+        except OSError:  # the process ended, or is hidden: it has no name for us
             return None
