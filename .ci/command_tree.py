@@ -91,7 +91,7 @@ def _argument(action: argparse.Action) -> Argument:
         shown=_shown(action),
         help=action.help or "",
         takes=_takes(action),
-        repeatable=action.nargs in _OF_MANY or isinstance(action, argparse._AppendAction),  # noqa: SLF001  # the same
+        repeatable=action.nargs in _OF_MANY or isinstance(action, argparse._AppendAction),  # noqa: SLF001  # no public name for a flag that adds up
         kind="words" if words else _kind(action),
         words=words,
     )

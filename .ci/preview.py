@@ -99,7 +99,7 @@ def wait_until_ready(url: str, server: subprocess.Popen[bytes]) -> None:
     """Return when Prometheus answers; PreviewError when it ended or takes too long."""
     end = time.monotonic() + _PATIENCE_SECONDS
     while server.poll() is None and time.monotonic() < end:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=2):  # noqa: S310  # loopback
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=2):  # noqa: S310  # loopback, and not up yet
             return
         time.sleep(0.2)
     raise PreviewError("Prometheus did not start")

@@ -30,6 +30,7 @@ else
     cat build/workers.log build/computing.log
 fi
 .venv/bin/coverage combine --quiet
+# A report is no verdict: that of the tests, in status, must reach the end.
 .venv/bin/coverage report >build/coverage.txt || true
 echo "covered: $(.venv/bin/coverage report --format=total) % of lines and branches; what is not: build/coverage.txt"
 exit "$status"

@@ -83,6 +83,7 @@ check_node() {
     local pair target
     for pair in "${links[@]}"; do
         target=$root${pair#* }
+        # What is no link, or not there, has no target.
         case $(readlink -- "$target" || true) in
             "$app"/*) ;;
             *) if there "${pair#* }"; then fail "$target is not of this script; move it away first"; fi ;;
@@ -326,7 +327,7 @@ uninstall() {
     for pair in "${links[@]}"; do gone "${pair#* }"; done
     gone "$app"
     if [ -n "$dry_run" ]; then return; fi
-    # Folders that hold nothing any more, up to those that every system has.
+    # Folders that hold nothing any more, up to those that every system has; where others have files, they stay.
     (cd "$root/usr/local/share/man" && rmdir man1) 2>/dev/null || true
     (cd "$root/usr/local/share" && rmdir -p bash-completion/completions) 2>/dev/null || true
     (cd "$root/usr/local/share" && rmdir -p zsh/site-functions) 2>/dev/null || true

@@ -122,7 +122,7 @@ def swap(text: str, dice: random.Random, _: Sequence[str]) -> str:
 
 DAMAGES: tuple[Damage, ...] = (
     splice, cut, stop, double_lines, mix_lines, widen, flip, encode, renumber, insert, deepen, repeat, swap,
-)  # fmt: skip
+)  # fmt: skip  # words fill the lines: one on each would be a page
 
 
 def damaged(texts: Sequence[str]) -> st.SearchStrategy[str]:

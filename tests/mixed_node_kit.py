@@ -20,7 +20,7 @@ from sysfs_kit import Sysfs, mi210
 DEVICES: Mapping[str, int] = {
     "nvidia": 2, "amd": 2, "hygon": 2, "moorethreads": 2, "ascend": 8,
     "cambricon": 1, "metax": 1, "iluvatar": 1, "enflame": 1, "intel": 1, "kunlunxin": 1,
-}  # fmt: skip
+}  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def build(folder: Path, level: int, *, flags: tuple[str, ...] = ()) -> Path:
         script.write_text(f"{{\n  global:\n{exported}    fakeNvmlLayout;\n  local: *;\n}};\n")
         new = library.with_suffix(".new")
         _cc("-shared", *flags, f"-DNVML_LEVEL={level}", f"-Wl,-soname,libnvidia-ml.so.1,--version-script={script}",
-            "-o", str(new), str(SOURCES / "level.c"), *_objects(folder, flags))  # fmt: skip
+            "-o", str(new), str(SOURCES / "level.c"), *_objects(folder, flags))  # fmt: skip  # one row of what belongs together
         new.replace(library)
     return library
 

@@ -21,7 +21,7 @@ _MIB = 1 << 20
 _FIELDS_OF_DRIVER = {
     (450,): 147, (470,): 161, (525,): 187, (535,): 197, (550,): 200, (560,): 230, (570,): 269, (575,): 274,
     (580, 82): 289, (595,): 296, (610,): 303,
-}  # fmt: skip
+}  # fmt: skip  # kept in rows: one item on each line would be a page
 # The throttle counters' numbers moved between 580.65 and 580.82; 251 and up were power smoothing's before 575 and are again.
 _REASON_FIELDS = {(575,): (251, 252, 253), (580, 82): (269, 270, 271)}
 _REASONS = ("sw_thermal", "hw_thermal", "hw_power_brake")

@@ -103,7 +103,7 @@ def mi210(busy: int = 37) -> dict[str, str | bytes]:
             power1_average="92000000", power1_cap="300000000", power1_cap_max="300000000", power1_cap_min="0",
             power1_cap_default="300000000",
         ),
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def mi300x(metrics: bytes = b"") -> dict[str, str | bytes]:
@@ -115,7 +115,7 @@ def mi300x(metrics: bytes = b"") -> dict[str, str | bytes]:
         "current_memory_partition": "NPS1", "mem_info_vram_total": "206141652992", "mem_info_vram_used": "309329920",
         "gpu_metrics": metrics or blob(1, 4, 288, {**places, **clocks}),
         **sensors(temp2_input="47000", temp2_label="junction", temp3_input="39000", temp3_label="mem", power1_input="141000000", power1_label="PPT", power1_cap="750000000"),
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def radeon(status: str = "suspended") -> dict[str, str | bytes]:
@@ -124,7 +124,7 @@ def radeon(status: str = "suspended") -> dict[str, str | bytes]:
         "vendor": "0x1002", "device": "0x73bf", "power/runtime_status": status, "gpu_busy_percent": "0",
         "pp_dpm_sclk": "S: 19Mhz *\n0: 500Mhz\n1: 2500Mhz",
         **sensors(temp1_input="33000", temp1_label="edge", fan1_input="660", fan1_max="3300"),
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def apu() -> dict[str, str | bytes]:
@@ -135,7 +135,7 @@ def apu() -> dict[str, str | bytes]:
         "mem_info_gtt_used": "2147483648",
         "gpu_metrics": blob(3, 0, 264, {4: ("H", 4152), 6: ("H", 3940), 42: ("H", 7), 44: ("H", 0), 112: ("I", 9123), 174: ("H", 612)}),
         **sensors(temp1_input="41000", temp1_label="edge", power1_input="9023000", power1_label="PPT", freq1_input="600000000", freq1_label="sclk"),
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def second_die() -> dict[str, str | bytes]:
@@ -150,7 +150,7 @@ def hygon() -> dict[str, str | bytes]:
         "vendor": "0x1d94", "device": "0x6210", "power/runtime_status": "unsupported", "gpu_busy_percent": "100",
         "mem_busy_percent": "39", "chip_power_average": "183", "serial_number": "TRFX110004050701",
         **sensors(temp1_input="57000"),
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def blob(format_revision: int, content_revision: int, size: int, places: Mapping[int, tuple[str, int]]) -> bytes:

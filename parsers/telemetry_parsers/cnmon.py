@@ -97,4 +97,4 @@ PARSER = SourceParser(
         ),
     ),
     parse=parse,
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page

@@ -119,7 +119,7 @@ _LIST = CardList(
          "pcie info"}
     ),
     address=tuple(("pcie info", key) for key in ("domain", "bus", "dev", "func")),
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def _read_table(lines: Sequence[Line], page: Page) -> bool:
@@ -180,4 +180,4 @@ PARSER = SourceParser(
         ),
     ),
     parse=parse,
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page

@@ -94,7 +94,7 @@ _QUERY = Query(
             "pci.domain", "pci.bus", "pci.device", "pci.device_id", "pci.sub_device_id",
         }
     ),
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def _read_table(lines: Sequence[Line], page: Page) -> bool:
@@ -150,4 +150,4 @@ PARSER = SourceParser(
         ),
     ),
     parse=parse,
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page

@@ -63,6 +63,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
     return Metric("telemetry_host_" + name, "gauge", unit, help, 0.0, high, scope="host")
 
 
+# A table: a row is a line.
 # fmt: off
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),

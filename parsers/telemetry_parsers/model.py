@@ -41,7 +41,7 @@ STATES: tuple[State, ...] = get_args(State)
 REASONS: tuple[Reason, ...] = get_args(Reason)
 VENDORS = (
     "nvidia", "amd", "hygon", "moorethreads", "ascend", "cambricon", "metax", "iluvatar", "enflame", "intel", "kunlunxin",
-)  # fmt: skip
+)  # fmt: skip  # words fill the lines: one on each would be a page
 
 
 class Absent(enum.Enum):

@@ -158,7 +158,7 @@ SPOILED: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any], str], ...] = 
     ("nested request", lambda: PARSER, lambda p: p["polls"][0]["request"].update(globs="x"), "polls[0].request.globs: expected a list, found 'x'"),
     ("metric kind", lambda: PARSER, lambda p: p["metrics"][0].update(kind="summary"), "metrics[0].kind: expected one of gauge counter info, found 'summary'"),
     ("gives", lambda: PARSER, lambda p: p.update(gives=[1]), "gives[0]: expected a string, found 1"),
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 @pytest.mark.parametrize(("make", "spoil", "error"), [row[1:] for row in SPOILED], ids=[row[0] for row in SPOILED])

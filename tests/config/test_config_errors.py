@@ -31,7 +31,7 @@ ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
         ("[log]\n\"a\\nb\" = 1",
          'telemetry.toml: line 1: log."a\\nb": no such setting; known: format, level'),
     ],
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, text: str, complaint: str) -> None:
     assert bench.complaints(text) == [complaint]
 
@@ -105,7 +105,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ("[sources.hysmi]", "sources.hysmi: no such source; did you mean hy-smi?"),
         ("[sources.cnmon]", "sources.cnmon: no such source; known: host, hy-smi, mthreads-gmi, nvml"),
     ],
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_a_bad_value_is_named_with_its_remedy(bench: Workbench, text: str, complaint: str) -> None:
     assert bench.complaints(text) == [f"telemetry.toml: line 1: {complaint}"]
 

@@ -73,7 +73,7 @@ def test_a_file_named_by_the_variable_must_be_there(tmp_path: Path) -> None:
          {"sources": (("mthreads-gmi", SourceSettings(wake_suspended=True)),)}),
         ("TELEMETRY_SOURCES_HOST_PATH", "/proc", {"sources": (("host", SourceSettings(path="/proc")),)}),
     ],
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_a_variable_sets_what_its_name_says(
     bench: Workbench, variable: str, text: str, expected: dict[str, object]
 ) -> None:
@@ -112,7 +112,7 @@ def test_a_variable_sets_what_its_name_says(
          'not "caf\\udce9"')),
         ("TELEMETRY_LOG_FORMAT", "\udcff", 'log.format: must be a string of valid UTF-8, not the string "\\udcff"'),
     ],
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_a_bad_variable_is_named(bench: Workbench, variable: str, text: str, complaint: str) -> None:
     assert bench.complaints(environment={variable: text}) == [f"environment variable {variable}: {complaint}"]
 

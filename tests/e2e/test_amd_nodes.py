@@ -51,7 +51,7 @@ def rocm_smi(dies: int = DIES) -> str:
             "Max Graphics Package Power (W)": "560.0" if die % 2 == 0 else "0.0", "PCI Bus": BUSES[die].upper(),
             "VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "11059200",
             "Card Series": "AMD INSTINCT MI250 (MCM) OAM AC MBA", "Card Vendor": "Advanced Micro Devices, Inc. [AMD/ATI]",
-        }  # fmt: skip
+        }  # fmt: skip  # kept in rows: one item on each line would be a page
     return json.dumps(cards) + "\n"
 
 
@@ -66,7 +66,7 @@ def hy_smi(cards: int = DIES) -> str:
             "vram Total Used Memory (MiB)": "130",
         }
         for card in range(cards)
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
     return json.dumps(told) + "\n"
 
 

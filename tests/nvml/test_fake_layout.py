@@ -104,4 +104,4 @@ def test_error_texts_are_there_before_anything_else() -> None:
     library.nvmlErrorString.restype = ctypes.c_char_p
     assert [library.nvmlErrorString(code) for code in (0, 15, 25, 999)] == [
         b"Success", b"GPU is lost", b"Unknown Error", b"Unknown Error",
-    ]  # fmt: skip
+    ]  # fmt: skip  # words fill the lines: one on each would be a page

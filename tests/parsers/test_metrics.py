@@ -72,7 +72,7 @@ def test_states():
 @pytest.mark.parametrize(
     ("sensor", "main"),
     [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False)],
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_main_temperature(sensor, main):
     """ "The temperature" is not that of memory, HBM or the board."""
     assert metrics.is_main_temperature(sensor) is main

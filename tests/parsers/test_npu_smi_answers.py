@@ -78,7 +78,7 @@ CARD, CHIPS = "NPU ID : 3\n", "NPU ID : 3\nChip Count : 2\n"
         ("its name is cut off", CARD + "\nHealth : OK\nChip ID : 0\n\nHealth : Alarm\n", ["OK"]),
         ("its own sensors", CARD + "\nHealth : OK\nChip ID : 0\n\nLM75A_TE (C) : 36\nHealth : Alarm\nChip Name : MCU\n", ["OK"]),
     ],
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_the_controller_may_be_named_below_its_values(answer: str, text: str, expected: list[str]) -> None:
     report = report_on(text)
     found = [item.label for item in report.readings if item.metric == "health" and item.value == 1.0]
@@ -155,7 +155,7 @@ def test_answers_about_several_chips_without_their_names_are_not_read() -> None:
         ("ECC-Enable Status : odd\n", {"ecc_enabled": Absent.NOT_UNDERSTOOD}),
         ("Voltage(V) : 0.85\nProduct Type : Atlas 300I Duo\nHugepages Total(page) : 969\n", {}),
     ],
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_answers_of_single_products(text: str, expected: dict[str, Value]) -> None:
     report = report_on("NPU ID : 33\nChip Count : 1\n\nChip ID : 0\n" + text)
     assert {item.metric: item.value for item in report.readings} == expected

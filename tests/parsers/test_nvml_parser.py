@@ -226,7 +226,7 @@ def test_ecc_by_place_and_the_total_only_where_no_place_is_told(
         (ERROR, "link_crc_errors_total", {"all": Absent.NOT_SUPPORTED}),
         ("many", "link_up", {"all": Absent.NOT_UNDERSTOOD}),
     ],
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_links(links: Any, metric: str, expected: dict[str, Value]) -> None:
     assert values(report_on({"links": links}), metric) == expected
 

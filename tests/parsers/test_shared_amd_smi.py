@@ -19,14 +19,14 @@ def monitor_61(power: int, core: int, memory: int, graphics: int, used: int) -> 
         "power_watts": power, "temperature_celsius core": core, "temperature_celsius memory": memory,
         "utilization_ratio": 0, "clock_hertz graphics": graphics * MHZ, "memory_activity_ratio": 0,
         "clock_hertz memory": 900 * MHZ, "memory_used_bytes": used * MIB, "memory_total_bytes": 196300 * MIB,
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def monitor_63(power: int, core: int, memory: int) -> Card:
     return {
         "power_watts": power, "temperature_celsius core": core, "temperature_celsius memory": memory,
         "memory_used_bytes": 283 * MIB, "memory_total_bytes": 196300 * MIB,
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def overview(power: int, core: int, activity: float, fan: float) -> Card:
@@ -34,7 +34,7 @@ def overview(power: int, core: int, activity: float, fan: float) -> Card:
         "memory_activity_ratio": activity, "temperature_celsius core": core, "ecc_uncorrected_total all": 0,
         "power_watts": power, "power_cap_watts": 300, "utilization_ratio": 1, "fan_ratio": fan,
         "memory_used_bytes": 29777 * MIB, "memory_total_bytes": 32624 * MIB, "processes": 4,
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def limits(highest: int, lowest: int, cap: int, edge: tuple[int, int]) -> Card:
@@ -43,32 +43,32 @@ def limits(highest: int, lowest: int, cap: int, edge: tuple[int, int]) -> Card:
         "temperature_slowdown_celsius edge": edge[0], "temperature_shutdown_celsius edge": edge[1],
         "temperature_slowdown_celsius junction": 110, "temperature_shutdown_celsius junction": 115,
         "temperature_slowdown_celsius memory": 100, "temperature_shutdown_celsius memory": 105,
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 USAGE = {
     "utilization_ratio": 0, "memory_activity_ratio": 0, "engine_utilization_ratio vcn": 0,
     "engine_utilization_ratio jpeg": 0,
-}  # fmt: skip
+}  # fmt: skip  # kept in rows: one item on each line would be a page
 MI300A = {
     "pcie_link_width_max": 16, "pcie_link_generation_max": 5, "power_cap_max_watts": 550, "power_cap_min_watts": 0,
     "power_cap_watts": 550, "temperature_slowdown_celsius junction": 100, "temperature_slowdown_celsius memory": 105,
     "temperature_shutdown_celsius junction": 110, "temperature_shutdown_celsius memory": 115,
     "memory_total_bytes": 64289 * MIB,
-}  # fmt: skip
+}  # fmt: skip  # kept in rows: one item on each line would be a page
 THROTTLE = {f"throttled {reason}": 0.0 for reason in ("prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal")}
 BLOCKS = ("umc", "sdma", "gfx", "mmhub", "pcie_bif", "hdp", "xgmi_wafl")
 ROWS_61 = [
     (171, 32, 33, 114, 283), (175, 33, 34, 113, 283), (177, 31, 33, 113, 283), (172, 33, 32, 113, 283),
     (178, 32, 32, 113, 284), (176, 33, 35, 113, 283), (176, 32, 32, 113, 283), (175, 34, 32, 113, 283),
-]  # fmt: skip
+]  # fmt: skip  # kept in rows: one item on each line would be a page
 ROWS_63 = [
     (248, 55, 48), (247, 55, 48), (247, 55, 48), (247, 55, 48), (221, 50, 42), (221, 50, 42), (222, 50, 42),
     (221, 50, 42), (239, 53, 46), (239, 53, 46), (239, 53, 46), (239, 53, 46), (219, 51, 48), (219, 51, 48),
     (219, 51, 48), (219, 51, 48), (222, 51, 47), (222, 51, 47), (222, 51, 47), (222, 51, 48), (241, 55, 48),
     (241, 55, 48), (241, 55, 48), (240, 55, 48), (211, 51, 45), (211, 51, 45), (211, 51, 45), (211, 51, 45),
     (227, 51, 49), (227, 51, 49), (227, 51, 49), (227, 51, 49),
-]  # fmt: skip
+]  # fmt: skip  # kept in rows: one item on each line would be a page
 # By file: what each card gives, in order; "metric label" where the metric has one.
 NUMBERS: dict[str, list[Card]] = {
     "amdsmi-changelog-6.1.0-metric-p-json": [{"power_watts": 10, "throttled any": 0}],
@@ -145,7 +145,7 @@ NUMBERS: dict[str, list[Card]] = {
         {"utilization_ratio": 0, "memory_total_bytes": 196592 * MIB, "memory_used_bytes": 284 * MIB},
     ],
     "rocm-diag-7.2-r9700-default-table": [overview(103, 79, 0.01, 0.3882), overview(92, 80, 0.0, 0.4)],
-}  # fmt: skip
+}  # fmt: skip  # kept in rows: one item on each line would be a page
 # By file: model, bus address, serial and driver of each card, where any is told.
 DEVICES: dict[str, list[tuple[str | None, str | None, str | None, str | None]]] = {
     "amdsmi-changelog-6.3-list": [(None, "0000:23:00.0", None, None), (None, "0000:26:00.0", None, None)],

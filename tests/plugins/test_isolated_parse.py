@@ -24,7 +24,7 @@ PARSE_TROUBLE = {
     "returns a wrong outcome": ("return Report(outcome='fine')", "internal", "its report cannot be read: outcome: expected one of"),
     "returns too much": ("return Report(index_space='x' * (9 << 20))", "too_much_output", "the limit is 8388608"),
     "lists others' cards": ("return Report(devices=(Device('nvidia', 0),))", "internal", "device 0 is of vendor 'nvidia'"),
-}  # fmt: skip
+}  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 @pytest.mark.parametrize(("code", "reason", "said"), PARSE_TROUBLE.values(), ids=PARSE_TROUBLE)

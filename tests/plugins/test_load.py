@@ -106,7 +106,7 @@ BROKEN = {
         "PARSER",
         "cannot be loaded: OSError: [Errno 5] no (broken.py line 3)",
     ),
-}  # fmt: skip
+}  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 @pytest.mark.parametrize(("text", "attribute", "said"), BROKEN.values(), ids=BROKEN)

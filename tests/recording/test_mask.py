@@ -130,7 +130,7 @@ def test_names_failures_and_errors_are_masked_too() -> None:
         "any", "any", Files(("/x",)),
         (Output(name="/home/maria/bin/smi", stderr="node7: no\n"),),
         Failure("failed", "exit_status", "smi on node7 failed"),
-    )  # fmt: skip
+    )  # fmt: skip  # kept in rows: one item on each line would be a page
     result = encode_line(capture_to_plain(Mask(KEY, ("node7",)).capture(capture, None)))
     assert "maria" not in result
     assert "node7" not in result

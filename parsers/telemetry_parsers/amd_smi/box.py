@@ -50,7 +50,7 @@ _COLUMNS: Mapping[str, _Column] = MappingProxyType(
         "Fan": _Column(rf"{_PERCENT}|{_NUMBER}", (("fan",),)),
         "Mem-Usage": _Column(rf"{_NUMBER}/{_NUMBER} ?[KMG]i?B|N/A", (("mem_usage", "used_vram"), ("mem_usage", "total_vram"))),
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _PART = re.compile(r"N/A|[^/]{1,20}")
 _UNKNOWN = _Column(rf"{_NUMBER} ?(?:%|°C|W|[KMG]B)|{_WORD}")
 _PROCESS_COLUMNS: Mapping[str, Path] = MappingProxyType(

@@ -267,7 +267,7 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("compute_partition", (("partition", "compute_partition"), ("partition", "accelerator_partition"), ("accelerator_type",))),
     ("memory_partition", (("partition", "memory_partition"), ("memory_partition", "current"), ("memory",))),
     ("memory_type", (("vram", "type"),)),
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 # What is told of a process, by its name in CSV.
 PROCESS_KEYS: Mapping[str, Path] = MappingProxyType(
     {
@@ -300,7 +300,7 @@ _QUIET_SECTIONS = frozenset(
         "gtt_used", "gtt_free", "gtt_total", "gtt_percent", "gpu_board", "base_board", "power_profile", "hsa_id",
         "oam_id", "physical_acc_id", "market_name", "partition_mode", "power_usage",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _QUIET_PATHS = frozenset(
     {
         *(("usage", key) for key in ("gfx_busy_inst", "gfx_busy_acc", "jpeg_busy", "vcn_busy")),
@@ -325,7 +325,7 @@ _QUIET_PATHS = frozenset(
         *(("clock", name) for name in ("uclk_aid", "socclks_mid", "aid_#", "xcp_#")),
         ("link_metrics", "bit_rate"), ("link_metrics", "max_bandwidth"), ("link_metrics", "link_type"),
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 # Names of keys that are quiet wherever they stand: CSV has lost the sections.
 QUIET_NAMES = frozenset(
     {
@@ -335,7 +335,7 @@ QUIET_NAMES = frozenset(
         "part_number", "version", "model_number", "product_serial", "fru_id", "product_name", "manufacturer_name",
         "type", "vendor", "bit_width", "max_bandwidth", "node", "affinity",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 # The headings under which keys stand; a copy without indentation is read by them.
 SECTIONS = frozenset(
     {
@@ -344,7 +344,7 @@ SECTIONS = frozenset(
         *_QUIET_SECTIONS,
         "throttle", "ecc_blocks", "process_info", "retired", "pending", "link_metrics", "links",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def is_top_level(key: str) -> bool:

@@ -28,7 +28,7 @@ HEADINGS: Mapping[str, str] = MappingProxyType(
         "LOW_UTILVIOL": "low_utilviol", "GTT_USAGE": "gtt_usage",
         "GTT_USED": "gtt_used", "GTT_FREE": "gtt_free", "GTT_TOTAL": "gtt_total", "GTT%": "gtt_percent", "TIMESTAMP": "timestamp", "XCP": "partition_id", "GPU": "gpu",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _PROCESS_HEADINGS: Mapping[str, Path] = MappingProxyType(
     {
         **{name.upper(): path for name, path in PROCESS_KEYS.items() if name not in ("name", "gpu")},

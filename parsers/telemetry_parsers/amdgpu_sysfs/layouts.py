@@ -47,14 +47,14 @@ _CARD_1_0: Mapping[str, Place] = _table(
         "edge": (16, "H", 1), "junction": (18, "H", 1), "memory": (20, "H", 1), "gfx": (28, "H", 1), "umc": (30, "H", 1),
         "multimedia": (32, "H", 1), "average_power": (34, "H", 1), "energy": (36, "I", 1), **_clocks(54),
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _CARD_1_1: Mapping[str, Place] = _table(
     {
         "edge": (4, "H", 1), "junction": (6, "H", 1), "memory": (8, "H", 1), "gfx": (16, "H", 1), "umc": (18, "H", 1),
         "multimedia": (20, "H", 1), "average_power": (22, "H", 1), "energy": (24, "Q", 1), **_clocks(54),
         "hbm": (88, "H", 4),
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _CARD_1_4: Mapping[str, Place] = _table(
     {
         "junction": (4, "H", 1),
@@ -75,7 +75,7 @@ def _instinct(
     places = {
         "energy": (energy, "Q", 1), "graphics": (clocks, "H", 8), "soc": (clocks + 16, "H", 4),
         "video": (clocks + 24, "H", 4), "uclk": (clocks + 40, "H", 1),
-    }  # fmt: skip
+    }  # fmt: skip  # kept in rows: one item on each line would be a page
     return Layout(size, _table({**_CARD_1_4, **places, **more}), partitions)
 
 
@@ -84,13 +84,13 @@ _APU_2_1: Mapping[str, Place] = _table(
         "edge_centi": (4, "H", 1), "soc_centi": (6, "H", 1), "graphics": (76, "H", 1), "soc": (78, "H", 1),
         "uclk": (80, "H", 1), "fabric": (82, "H", 1), "video": (84, "H", 1),
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _APU_2_0: Mapping[str, Place] = _table(
     {
         "edge_centi": (16, "H", 1), "soc_centi": (18, "H", 1), "graphics": (80, "H", 1), "soc": (82, "H", 1),
         "uclk": (84, "H", 1), "fabric": (86, "H", 1), "video": (88, "H", 1),
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _THROTTLE_2_2: Mapping[str, Place] = _table({"throttle": (120, "Q", 1)})
 _APU_3_0: Mapping[str, Place] = _table(
     {
@@ -98,7 +98,7 @@ _APU_3_0: Mapping[str, Place] = _table(
         "average_power_milli": (112, "I", 1), "graphics": (174, "H", 1), "soc": (176, "H", 1), "fabric": (182, "H", 1),
         "video": (184, "H", 1), "uclk": (186, "H", 1),
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 LAYOUTS: Mapping[tuple[int, int], Layout] = MappingProxyType(
     {
@@ -125,6 +125,6 @@ ATTRIBUTES: Mapping[int, str] = MappingProxyType(
         0: "junction", 1: "memory", 3: "instant_power", 4: "gfx", 5: "umc", 7: "energy", 33: "graphics", 34: "soc",
         35: "video", 37: "uclk", 41: "jpeg", 42: "vcn", 48: "hbm",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 ATTRIBUTE_TYPES = ("B", "b", "H", "h", "I", "i", "Q", "q")
 MOST_PARTITIONS = 8

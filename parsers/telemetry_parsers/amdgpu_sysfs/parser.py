@@ -96,4 +96,4 @@ PARSER = SourceParser(
     ),
     polls=POLLS,
     parse=parse,
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page

@@ -19,16 +19,16 @@ _FAST = (
     "hwmon/hwmon*/power1_cap_default", "hwmon/hwmon*/power1_cap_max", "hwmon/hwmon*/power1_cap_min",
     "hwmon/hwmon*/freq*_input", "hwmon/hwmon*/fan1_input", "hwmon/hwmon*/fan1_max", "hwmon/hwmon*/pwm1",
     "hwmon/hwmon*/pwm1_max",
-)  # fmt: skip
+)  # fmt: skip  # words fill the lines: one on each would be a page
 _SLOW = (
     "vendor", "ras/*_err_count", "ras/features", "ras/gpu_vram_bad_pages", "pcie_replay_count", "current_link_speed",
     "current_link_width", "max_link_speed", "max_link_width",
-)  # fmt: skip
+)  # fmt: skip  # words fill the lines: one on each would be a page
 # These the driver and the PCI core remember: they are read of a sleeping card as well, and do not wake it.
 _RARE = (
     "vendor", "device", "product_name", "unique_id", "serial_number", "vbios_version", "numa_node",
     "current_compute_partition", "current_memory_partition",
-)  # fmt: skip
+)  # fmt: skip  # words fill the lines: one on each would be a page
 
 
 def _of_each(*names: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ QUIET = frozenset(
         "vnic link status", "vnic ipaddr", "vnic netmask", "bandwidth tx", "bandwidth rx", "mac addr", "default gateway",
         "st_fec_decoding_fail_num", "st_fec_err_bit_num",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 ERRORS = (
     ErrorText("hccn tool is busy", "failed", "timeout", "it allows one call at a time; something else calls it, too"),

@@ -48,7 +48,7 @@ SHAPE = Shape(
         }
     ),
     opening="id",
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 # With its number: the tool puts its name before its error texts too.
 _BANNER = re.compile(r"[ \t]{0,40}mthreads-gmi:[ \t]{0,8}[0-9]")
 # A version at the very end of the text may be a fragment, so white space must follow it.

@@ -158,7 +158,7 @@ LIST = CardList(
     head=MappingProxyType({"mx-smi version": "tool_version", "ht-smi version": "tool_version"}),
     count="attached gpus",
     suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 # `-j`: the path of each number within the object of a card, whose name is its bus address.
 DOCUMENT: Mapping[tuple[str, ...], Target] = MappingProxyType(

@@ -119,7 +119,7 @@ QUIET = frozenset(
         "tx error count", "rx error count", "lcrc error count", "ecrc error count",
         "pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 # Other tools print these words, too: alone they do not make a text this tool's.
 COMMON_WORDS = frozenset(
@@ -132,7 +132,7 @@ COMMON_WORDS = frozenset(
         "chip version", "die id", "bom id", "pcb id", "temperature sensor", *BARE_MEMORY, "total capacity", "voltage", FLASH_KEY,
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 # Links between chips have a whole set of keys, none of which says of which link it is.
 QUIET_BEGINNINGS = ("hccs ", "xlink ")
 FAULT_EVENTS = "fault event information"

@@ -43,7 +43,7 @@ KNOWN = frozenset(
         *keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.ECC_ENABLED, *keys.JPEG, *keys.PENDING_PAGES,
         *keys.HEALTH, *keys.QUIET,
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
 def has_readings(block: Block) -> bool:

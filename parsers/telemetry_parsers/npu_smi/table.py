@@ -41,7 +41,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
 # Ascend 950 gives id and name cells of their own; older tools put both into one.
 _SHAPES = tuple(
     Shape(frozenset({*_WORDS, "name"}), _WORDS, opening, ruled=True) for opening in ("npu id", "npu")
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
 _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
 
@@ -51,7 +51,7 @@ _UTILIZATIONS = (*_AI_CORES, "npu util(%)")
 GIVES = (
     "utilization_ratio", "engine_utilization_ratio", "power_watts", "temperature_celsius", "memory_used_bytes",
     "memory_total_bytes", "health", "processes",
-)  # fmt: skip
+)  # fmt: skip  # words fill the lines: one on each would be a page
 
 
 def is_table(lines: Sequence[Line]) -> bool:

@@ -105,7 +105,7 @@ ECC_FIELDS: Mapping[str, Row] = MappingProxyType(
             ("total", "all"),
         )
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 ECC_CALLS: Mapping[str, Row] = MappingProxyType(
     {
         f"MemoryErrorCounter.{kind}.0.{location}": Row(metric, word)
@@ -178,7 +178,7 @@ FACT_CALLS = frozenset(
         "PersistenceMode", "ComputeMode", "MinorNumber", "NumaNodeId", "MemoryAffinity.1.0", "Architecture",
         "BoardPartNumber", "VbiosVersion", "GspFirmwareVersion", "ModuleId", "AddressingMode", "MigMode", "GpuFabricInfo",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 LINK_METRICS = (
     "link_up",

@@ -23,7 +23,7 @@ GIVES = (
     "memory_used_bytes", "memory_total_bytes", "memory_free_bytes", "memory_used_ratio", "memory_activity_ratio",
     "utilization_ratio", "engine_utilization_ratio", "fan_ratio", "clock_hertz", "performance_level",
     "pcie_link_generation", "pcie_link_width", "pcie_replays_total", "processes",
-)  # fmt: skip
+)  # fmt: skip  # words fill the lines: one on each would be a page
 
 # A card in none of these was asked for nothing that tells whether it answers.
 _SIGNS_OF_LIFE = frozenset(

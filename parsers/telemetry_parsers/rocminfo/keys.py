@@ -10,7 +10,7 @@ SYSTEM = frozenset(
         "runtime version", "runtime ext version", "system timestamp freq.", "sig. max wait duration", "machine model",
         "system endianness", "mwaitx", "xnack enabled", "dmabuf support", "vmm support",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 AGENT = frozenset(
     {
         "name", "uuid", "marketing name", "vendor name", "feature", "profile", "float round mode", "max queue number",
@@ -24,21 +24,21 @@ AGENT = frozenset(
         # Of ROCm 1 to 3, in the words of the time.
         "max clock frequency (mhz)", "waves per cu", "max number of fbarriers per workgroup",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 CACHE = frozenset({"l1", "l2", "l3", "l4"})
 POOL = frozenset(
     {
         "segment", "size", "allocatable", "alloc granule", "alloc recommended granule", "alloc alignment",
         "accessible by all", "acessible by all",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 ISA = frozenset(
     {
         "name", "machine models", "profiles", "default rounding mode", "fast f16", "workgroup max size",
         "workgroup max size per dimension", "grid max size", "grid max size per dimension", "fbarrier max size",
         "workgroup max dimension", "grid max dimension",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 # The headings that open a block of an agent. `Cache Info` stands among the agent's own keys, which go on behind it.
 BLOCKS: Mapping[str, str] = MappingProxyType({"cache info": "", "pool info": "pool", "isa info": "isa"})
 KNOWN: Mapping[str, frozenset[str]] = MappingProxyType({"system": SYSTEM, "": AGENT | CACHE, "pool": POOL, "isa": ISA})

@@ -54,7 +54,7 @@ _ERRORS = (
     ErrorText("hsa api call failure at line", "failed", "exit_status", "see dmesg for what the driver says"),
     ErrorText("possibly no supported gpu", "failed", "driver_gone", "check that the card is one that ROCm supports"),
     ErrorText("rocminfo: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 _SIZE = re.compile(r"([0-9]{1,24})[ \t]{0,4}(?:\((0x[0-9A-Fa-f]{1,16})\))?[ \t]{0,4}([A-Za-z]{0,4})\Z")
 _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")

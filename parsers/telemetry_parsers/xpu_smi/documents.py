@@ -20,7 +20,7 @@ from telemetry_parsers.xpu_smi.rows import memory_of
 _MARKS = (
     '"device_list"', '"device_level"', '"tile_level"', '"device_stepping"', '"memory_physical_size_byte"', '"metrics"',
     '"core_temperature"', '"device_util_by_proc_list"',
-)  # fmt: skip
+)  # fmt: skip  # words fill the lines: one on each would be a page
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _Object = dict[str, Any]
 

@@ -81,7 +81,7 @@ QUIET_DISCOVERY = frozenset(
         "number of xe link ports", "max tx/rx speed per xe link port", "number of lanes per xe link port",
         "local cpus", "pcie switch count", "pcie switch", "device id",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 # `config`, by section and key.
 CONFIG: Mapping[tuple[str, str], Target] = MappingProxyType(
@@ -98,7 +98,7 @@ CAP_RANGE = (
 _ENGINES = {
     "compute": "compute", "render": "render", "media": "media", "decoder": "decoder", "encoder": "encoder",
     "copy": "copy", "media em": "media_enhancement", "3d": "3d",
-}  # fmt: skip
+}  # fmt: skip  # kept in rows: one item on each line would be a page
 STATS: Mapping[str, Target] = MappingProxyType(
     {
         "average % utilization of": metric("utilization_ratio", unit="%"),
@@ -145,7 +145,7 @@ QUIET_STATS = frozenset(
         "gpu eu array active", "gpu eu array stall", "gpu eu array idle", "reset counter", "reset", "programming errors", "driver errors", "gpu memory read", "gpu memory write", "xe link throughput",
         "start time", "end time", "elapsed time", "pcie read", "pcie write", "device id",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 # `health`, by the name of the item and the key.
 HEALTH: Mapping[tuple[str, str], Target] = MappingProxyType(
     {
@@ -216,7 +216,7 @@ QUIET_JSON = frozenset(
         "gfx_data_firmware_version", "gfx_pscbin_firmware_name", "gfx_pscbin_firmware_version", "amc_firmware_name",
         "amc_firmware_version", "number_of_fabric_ports", "max_fabric_port_speed", "number_of_lanes_per_fabric_port",
     }
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 # `stats -j` names its counters so; what begins like them and is not here gives nothing.
 STATISTICS = "XPUM_STATS_"
@@ -303,4 +303,4 @@ QUERY = Query(
             "eu.idle",
         }
     ),
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page

@@ -89,7 +89,7 @@ LIST = CardList(
     quiet_sections=frozenset({"firmware version", "pci", "l3 usage", "ecc errors", "aggregate", "processes"}),
     head=MappingProxyType({"driver version": "driver"}),
     count="attached xpus",
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 
 # The places of `-m`. The six clocks (9 to 14) have no names there, the temperature of the memory (6) is 0 on a P800.
 PLACES: Mapping[int, Target] = MappingProxyType(

@@ -78,4 +78,4 @@ PARSER = SourceParser(
         ),
     ),
     parse=parse,
-)  # fmt: skip
+)  # fmt: skip  # kept in rows: one item on each line would be a page
