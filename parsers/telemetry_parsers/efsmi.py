@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
-from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, health, identity, metric
-from telemetry_parsers.boxed.tool import Shape, Tool
+from telemetry_parsers.boxed.tool import Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
 from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.text.lines import Line
 
 TOOL = "efsmi"
 VENDOR = "enflame"
@@ -122,31 +120,14 @@ _LIST = CardList(
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
-def _read_table(lines: Sequence[Line], page: Page) -> bool:
-    if not is_table(lines, _BOX):
-        return False
-    read_table(lines, _BOX, page)
-    return True
-
-
-def _read_list(lines: Sequence[Line], page: Page) -> bool:
-    if not is_list(lines, _LIST):
-        return False
-    read_list(lines, _LIST, page)
-    return True
-
-
-def _read_monitor(lines: Sequence[Line], page: Page) -> bool:
-    if not is_monitor(lines, _MONITOR):
-        return False
-    read_monitor(lines, _MONITOR, page)
-    return True
-
-
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(Shape(_read_list), Shape(_read_monitor), Shape(_read_table)),
+    shapes=(
+        shape(is_list, read_list, _LIST),
+        shape(is_monitor, read_monitor, _MONITOR),
+        shape(is_table, read_table, _BOX),
+    ),
     silent="no output: check that the driver enflame is loaded and that /dev/gcu0 can be opened",
     errors=(
         ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import Column, column
-from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.query import Query, is_query, read_query
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.boxed.targets import fact, identity, metric
-from telemetry_parsers.boxed.tool import Shape, Tool
+from telemetry_parsers.boxed.tool import Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
 from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.text.lines import Line
 
 TOOL = "ixsmi"
 VENDOR = "iluvatar"
@@ -97,24 +95,10 @@ _QUERY = Query(
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
-def _read_table(lines: Sequence[Line], page: Page) -> bool:
-    if not is_table(lines, _BOX):
-        return False
-    read_table(lines, _BOX, page)
-    return True
-
-
-def _read_query(lines: Sequence[Line], page: Page) -> bool:
-    if not is_query(lines, _QUERY):
-        return False
-    read_query(lines, _QUERY, page)
-    return True
-
-
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(Shape(_read_table), Shape(_read_query)),
+    shapes=(shape(is_table, read_table, _BOX), shape(is_query, read_query, _QUERY)),
     silent="no output: check that the driver is loaded and that LD_LIBRARY_PATH has /usr/local/corex/lib64",
     errors=(
         ErrorText("libixml", "failed", "library_mismatch", "set LD_LIBRARY_PATH to /usr/local/corex/lib64"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.merge.outputs import combine_reports
@@ -14,6 +15,8 @@ from telemetry_parsers.text.prefixes import without_prefix
 
 # Reads these lines onto a page where they have its shape; True if they have.
 Reader = Callable[[Sequence[Line], Page], bool]
+# What a vendor's words are for one shape: a Box, a List, a Monitor.
+_Words = TypeVar("_Words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,22 @@ class Tool:
     shapes: tuple[Shape, ...]
     silent: str
     errors: tuple[ErrorText, ...] = ()
+
+
+def shape(
+    is_it: Callable[[Sequence[Line], _Words], bool],
+    read: Callable[[Sequence[Line], _Words, Page], None],
+    words: _Words,
+) -> Shape:
+    """A shape that many vendors' tools have, in one vendor's words."""
+
+    def read_if(lines: Sequence[Line], page: Page) -> bool:
+        found = is_it(lines, words)
+        if found:
+            read(lines, words, page)
+        return found
+
+    return Shape(read_if)
 
 
 def parse(capture: Capture, tool: Tool) -> Report:

@@ -10,7 +10,7 @@ from telemetry_parsers.boxed.monitor import is_monitor, read_monitor
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.table import is_table, read_table
 from telemetry_parsers.boxed.targets import fact, identity
-from telemetry_parsers.boxed.tool import Shape, Tool
+from telemetry_parsers.boxed.tool import Shape, Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Problem, Report
@@ -40,20 +40,6 @@ def _read_table(lines: Sequence[Line], page: Page) -> bool:
     return True
 
 
-def _read_list(lines: Sequence[Line], page: Page) -> bool:
-    if not is_list(lines, LIST):
-        return False
-    read_list(lines, LIST, page)
-    return True
-
-
-def _read_monitor(lines: Sequence[Line], page: Page) -> bool:
-    if not is_monitor(lines, MONITOR):
-        return False
-    read_monitor(lines, MONITOR, page)
-    return True
-
-
 def _read_names(lines: Sequence[Line], page: Page) -> bool:
     """The GPUs of `-L`; one that cannot be used is told as a problem."""
     for line in lines:
@@ -80,8 +66,8 @@ _TOOL = Tool(
     shapes=(
         Shape(read_document, "json"),
         Shape(_read_table),
-        Shape(_read_list),
-        Shape(_read_monitor),
+        shape(is_list, read_list, LIST),
+        shape(is_monitor, read_monitor, MONITOR),
         Shape(_read_names),
     ),
     silent="no output: check that the driver metax is loaded and that /dev/mxcd can be opened",

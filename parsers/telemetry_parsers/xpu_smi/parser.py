@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.query import is_query, read_query
 from telemetry_parsers.boxed.table import read_table
-from telemetry_parsers.boxed.tool import Shape, Tool
+from telemetry_parsers.boxed.tool import Shape, Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
@@ -50,17 +50,16 @@ def _read_json(lines: Sequence[Line], page: Page) -> bool:
     return documents.read_json("\n".join(line.text for line in lines), page)
 
 
-def _read_query(lines: Sequence[Line], page: Page) -> bool:
-    if not is_query(lines, QUERY):
-        return False
-    read_query(lines, QUERY, page)
-    return True
-
-
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(Shape(_read_json, "json"), Shape(_read_table), Shape(_read_grid), Shape(_read_query), Shape(_read_rows)),
+    shapes=(
+        Shape(_read_json, "json"),
+        Shape(_read_table),
+        Shape(_read_grid),
+        shape(is_query, read_query, QUERY),
+        Shape(_read_rows),
+    ),
     silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
     errors=(
         ErrorText("argument was not expected", "wrong_request"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from telemetry_parsers.boxed.lists import is_list, read_list
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.table import is_table, read_table
-from telemetry_parsers.boxed.tool import Shape, Tool
+from telemetry_parsers.boxed.tool import Shape, Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
@@ -17,20 +17,6 @@ from telemetry_parsers.xpu_smi_kunlun.keys import BOX, LIST, TOOL, VENDOR
 from telemetry_parsers.xpu_smi_kunlun.places import is_places, read_places
 
 _COMMANDS = ("xpu-smi", "xpu_smi")
-
-
-def _read_table(lines: Sequence[Line], page: Page) -> bool:
-    if not is_table(lines, BOX):
-        return False
-    read_table(lines, BOX, page)
-    return True
-
-
-def _read_list(lines: Sequence[Line], page: Page) -> bool:
-    if not is_list(lines, LIST):
-        return False
-    read_list(lines, LIST, page)
-    return True
 
 
 def _read_places(lines: Sequence[Line], page: Page) -> bool:
@@ -43,7 +29,7 @@ def _read_places(lines: Sequence[Line], page: Page) -> bool:
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(Shape(_read_list), Shape(_read_table), Shape(_read_places)),
+    shapes=(shape(is_list, read_list, LIST), shape(is_table, read_table, BOX), Shape(_read_places)),
     silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
     errors=(
         ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),
