@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Device, Plain, Problem, Reading, Value
-from telemetry_parsers.mtml.plain import error_in, mapping, number, part_of, text, whole
 from telemetry_parsers.mtml.tables import (
     ANSWERS,
     CALLS,
@@ -18,6 +17,7 @@ from telemetry_parsers.mtml.tables import (
     REASONS,
     Row,
 )
+from telemetry_parsers.recorded import error_in, mapping, number, part_of, text, whole
 from telemetry_parsers.text.lines import bus_address, quote
 
 VENDOR = "moorethreads"

@@ -7,7 +7,7 @@ from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reading, Report, Tier
 from telemetry_parsers.mtml import tables
 from telemetry_parsers.mtml.card import VENDOR, CardReadings, card, instance
-from telemetry_parsers.mtml.plain import error_in, mapping, objects, text
+from telemetry_parsers.recorded import error_in, mapping, objects, text
 from telemetry_parsers.text.answers import failed, not_read, told
 from telemetry_parsers.text.lines import TOOL_MARKS, quote
 

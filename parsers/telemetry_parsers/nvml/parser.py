@@ -21,7 +21,8 @@ from telemetry_parsers.model import (
     Tier,
 )
 from telemetry_parsers.nvml import devices, links, processes, readings, tables
-from telemetry_parsers.nvml.values import Notes, Readings, error_in, items, mapping, number, part_of, text, whole
+from telemetry_parsers.nvml.values import Notes, Readings
+from telemetry_parsers.recorded import error_in, items, mapping, number, part_of, text, whole
 from telemetry_parsers.text.answers import failed, not_read, told
 from telemetry_parsers.text.lines import TOOL_MARKS, quote
 

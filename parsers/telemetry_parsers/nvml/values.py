@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Plain, Problem, Reading, Value
+from telemetry_parsers.recorded import error_in, number, part_of
 from telemetry_parsers.text.lines import quote
-from telemetry_parsers.units import SENTINELS
 
 NOT_SUPPORTED_CODE = 3
 # NVML's error numbers for one call: what the card or its driver does not have, what we may not see, what was not to be
@@ -29,8 +29,6 @@ _REASONS: Mapping[int, Absent] = MappingProxyType(
         27: Absent.NOT_REPORTED,
     }
 )
-# Above any number that NVML gives.
-_LARGEST = 2**64
 _LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 
 
@@ -107,53 +105,5 @@ class Readings:
     def _scaled(self, row: Row, answer: Plain, source: str) -> Value:
         if error_in(answer) is not None:
             return self.error(answer, source)
-        value = number(answer if row.part is None else part_of(answer, row.part))
+        value = number(part_of(answer, row.part))
         return value if isinstance(value, Absent) else value * row.times / row.over
-
-
-def error_in(answer: Plain) -> int | None:
-    """The number of the error that an answer is; None for a value, -1 for an error that nobody knows."""
-    if not isinstance(answer, dict) or "error" not in answer:
-        return None
-    code = answer["error"]
-    return code if type(code) is int and abs(code) < _LARGEST else -1
-
-
-def number(answer: Plain) -> Value:
-    """A number as NVML gives it: no truth value, no text, no sentinel."""
-    if answer is None:
-        return Absent.NOT_REPORTED
-    if type(answer) is int and abs(answer) < _LARGEST:
-        return Absent.IMPLAUSIBLE if answer in SENTINELS else float(answer)
-    if type(answer) is float and abs(answer) < _LARGEST:  # NaN is not
-        return answer
-    return Absent.NOT_UNDERSTOOD
-
-
-def part_of(answer: Plain, part: str | int) -> Plain:
-    """A member of an object or an item of a list; None for one that is not there, what cannot have it as it is."""
-    if isinstance(answer, dict) and isinstance(part, str):
-        return answer.get(part)
-    if isinstance(answer, list) and isinstance(part, int):
-        return answer[part] if part < len(answer) else None
-    return None if answer is None else "not understood"
-
-
-def text(answer: Plain) -> str | None:
-    """A text that says something."""
-    return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
-
-
-def whole(answer: Plain, below: int = 2**31) -> int | None:
-    """A whole number from 0 on, None for anything else."""
-    return answer if type(answer) is int and 0 <= answer < below else None
-
-
-def mapping(answer: Plain) -> dict[str, Plain]:
-    """An object; an empty one for anything else."""
-    return answer if isinstance(answer, dict) else {}
-
-
-def items(answer: Plain) -> list[Plain]:
-    """A list; an empty one for anything else."""
-    return answer if isinstance(answer, list) else []

@@ -1,11 +1,11 @@
-"""The plain data that the reader recorded, taken apart without trust in its shape."""
+"""The plain data that a library reader recorded, taken apart without trust in its shape."""
 
 from __future__ import annotations
 
 from telemetry_parsers.model import Absent, Plain, Value
 from telemetry_parsers.units import SENTINELS
 
-# Above any number that the library gives.
+# Above any number that a library gives.
 _LARGEST = 2**64
 
 
@@ -29,11 +29,13 @@ def part_of(answer: Plain, part: str | int | None) -> Plain:
 
 
 def number(answer: Plain) -> Value:
-    """A number as MTML gives it: no truth value, no text, no sentinel."""
+    """A number as a library gives it: no truth value, no text, no sentinel."""
     if answer is None:
         return Absent.NOT_REPORTED
     if type(answer) is int and abs(answer) < _LARGEST:
         return Absent.IMPLAUSIBLE if answer in SENTINELS else float(answer)
+    if type(answer) is float and abs(answer) < _LARGEST:  # NaN is not
+        return answer
     return Absent.NOT_UNDERSTOOD
 
 
@@ -42,14 +44,19 @@ def text(answer: Plain) -> str | None:
     return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
 
 
-def whole(answer: Plain) -> int | None:
+def whole(answer: Plain, below: int = 2**31) -> int | None:
     """A whole number from 0 on, None for anything else."""
-    return answer if type(answer) is int and 0 <= answer < 2**31 else None
+    return answer if type(answer) is int and 0 <= answer < below else None
+
+
+def items(answer: Plain) -> list[Plain]:
+    """A list; an empty one for anything else."""
+    return answer if isinstance(answer, list) else []
 
 
 def objects(found: Plain) -> list[dict[str, Plain]]:
     """The objects in a list; none for anything else."""
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return [item for item in items(found) if isinstance(item, dict)]
 
 
 def mapping(found: Plain) -> dict[str, Plain]:
