@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from telemetry_parsers.amd_smi import box, cards, columns, documents, keys, sections, tables
 from telemetry_parsers.amd_smi.blocks import Outcome
 from telemetry_parsers.amd_smi.words import ERRORS, SILENT, TOOL, VENDOR
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.merge.outputs import combine_reports
-from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
-from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
+from telemetry_parsers.text.answers import failed, torn
+from telemetry_parsers.text.lines import Line, lines, quote
+from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
 _VERSION = re.compile(r"([A-Za-z_ -]{2,40})[ \t]?:[ \t]([^|]{1,300})(?:\||\Z)")
@@ -31,17 +30,13 @@ _ECHO_OPTIONS = re.compile(r"[A-Za-z0-9,:._{}/=-]{1,60}\Z")
 
 def parse(capture: Capture) -> Report:
     """What amd-smi said: devices and readings, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", SILENT)]
-    return combine_reports(reports)
+    return report_on(capture, _one, SILENT)
 
 
 def _one(output: Output) -> Report:
-    count = output.text.count("\n") + output.stderr.count("\n")
-    if count > MOST_LINES:
-        return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
+    refusal = too_long(output, TOOL)
+    if refusal is not None:
+        return refusal
     stdout = [line for line in lines(output.text) if not _is_echo(line.text)]
     stderr = lines(output.stderr, "stderr")
     outcome = _shape(stdout)
@@ -53,10 +48,7 @@ def _one(output: Output) -> Report:
     report = cards.report_of(outcome)
     if output.status and not outcome.complete:
         return torn(report, output.status)
-    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    if output.status:
-        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
-    return replace(report, problems=told([*report.problems, *complaints]))
+    return with_complaints(report, output)
 
 
 def _shape(found: Sequence[Line]) -> Outcome | None:
@@ -100,27 +92,15 @@ def _is_echo(text: str) -> bool:
 
 def _nothing(output: Output, found: Sequence[Line]) -> Report:
     """The report on a text without any shape that gives readings."""
-    first = next((line for line in found if line.text.strip()), None)
-    if first is None:
-        if output.status:
-            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
-        return failed("not_understood", "text", SILENT)
-    refused = _refused(found)
-    if refused is not None:
-        return refused
-    tool = foreign_tool(output.text + output.stderr, TOOL)
-    if tool is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not of {TOOL}"),))
-    error = error_report(found, output.status, ERRORS)
-    if error is not None:
-        return error
+    why = blank(output, found, SILENT) or _refused(found) or explained(output, found, TOOL, ERRORS)
+    if why is not None:
+        return why
     message = documents.error_of(output.text)
     if message is not None:
         return failed("exit_status", "JSON", quote(message))
     if _JSON_MARK.search(output.text):
         return failed("not_understood", "JSON", "JSON that is cut off or broken; no device in it is whole")
-    reason: Reason = "exit_status" if output.status else "not_understood"
-    return failed(reason, first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
+    return unknown(output, found, TOOL)
 
 
 def _refused(found: Sequence[Line]) -> Report | None:

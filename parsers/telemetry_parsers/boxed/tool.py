@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.merge.outputs import combine_reports
-from telemetry_parsers.model import Capture, Form, Output, Problem, Reason, Report
-from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_read, told, torn
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.model import Capture, Form, Output, Problem, Report
+from telemetry_parsers.text.answers import ErrorText, error_report, failed, torn
+from telemetry_parsers.text.lines import Line, foreign_tool, lines, quote
+from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
 # Reads these lines onto a page where they have its shape; True if they have.
@@ -56,24 +56,20 @@ def shape(
 
 def parse(capture: Capture, tool: Tool) -> Report:
     """What the tool said: devices and readings, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output, tool) for output in capture.outputs]
-    return combine_reports(reports or [failed("not_understood", "text", tool.silent)])
+    return report_on(capture, lambda output: _one(output, tool), tool.silent)
 
 
 def _one(output: Output, tool: Tool) -> Report:
-    count = output.text.count("\n") + output.stderr.count("\n")
-    if count > MOST_LINES:
-        return failed("not_understood", "text", f"{count} lines, as {tool.name} never prints")
+    refusal = too_long(output, tool.name)
+    if refusal is not None:
+        return refusal
     foreign = foreign_tool(output.text + output.stderr, tool.name)
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     found = None if foreign else _read(stdout, tool)
     if foreign is None and (found is None or not found[0].size()):
         found = _read(_bare(stdout), tool) or found
     if found is None:
-        return _nothing(output, [*stdout, *stderr], tool, foreign)
+        return _nothing(output, [*stdout, *stderr], tool)
     page, form = found
     report = page.report(tool.name, form)
     if report.outcome == "failed":
@@ -82,10 +78,7 @@ def _one(output: Output, tool: Tool) -> Report:
         return _without_devices(report, [*stdout, *stderr], output, tool)
     if output.status and page.cut:
         return torn(report, output.status)
-    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    if output.status:
-        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
-    return replace(report, problems=told([*report.problems, *complaints]))
+    return with_complaints(report, output)
 
 
 def _bare(stdout: Sequence[Line]) -> Sequence[Line]:
@@ -113,17 +106,7 @@ def _without_devices(report: Report, found: Sequence[Line], output: Output, tool
     return Report("no_devices", problems=(Problem("text", f"{tool.name} lists no device"),), facts=report.facts)
 
 
-def _nothing(output: Output, found: Sequence[Line], tool: Tool, foreign: str | None) -> Report:
+def _nothing(output: Output, found: Sequence[Line], tool: Tool) -> Report:
     """The report on a text without any shape of the tool's."""
-    first = next((line for line in found if line.text.strip()), None)
-    if first is None:
-        if output.status:
-            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
-        return failed("not_understood", "text", tool.silent)
-    if foreign is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool.name}"),))
-    error = error_report(found, output.status, tool.errors)
-    if error is not None:
-        return error
-    reason: Reason = "exit_status" if output.status else "not_understood"
-    return failed(reason, first.where, f"nothing that {tool.name} is known to print: {quote(first.text)}")
+    silence = blank(output, found, tool.silent)
+    return silence or explained(output, found, tool.name, tool.errors) or unknown(output, found, tool.name)

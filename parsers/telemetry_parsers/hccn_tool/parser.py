@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from telemetry_parsers import units
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.hccn_tool.answer import Answer, read
 from telemetry_parsers.hccn_tool.keys import ERRORS, GIVES, TOOL, VENDOR, Port
 from telemetry_parsers.merge.outputs import combine_reports
-from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
-from telemetry_parsers.text.answers import error_report, failed, not_read, told
+from telemetry_parsers.model import Capture, Command, Output, Poll, Report
 from telemetry_parsers.text.echoes import Run, arguments_of, runs
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import Line, foreign_tool, lines
+from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
 _SILENT = "no output: a chip whose port has no such setting answers with nothing"
@@ -21,27 +20,20 @@ _SILENT = "no output: a chip whose port has no such setting answers with nothing
 
 def parse(capture: Capture) -> Report:
     """What hccn_tool said of the ports, or the reason why it said nothing."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", _SILENT)]
-    return combine_reports(reports)
+    return report_on(capture, _one, _SILENT)
 
 
 def _one(output: Output) -> Report:
-    count = output.text.count("\n") + output.stderr.count("\n")
-    if count > MOST_LINES:
-        return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
+    refusal = too_long(output, TOOL)
+    if refusal is not None:
+        return refusal
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     tool = foreign_tool(output.text + output.stderr, TOOL)
     answers = [] if tool else list(_answers(stdout, output)) or list(_answers(without_prefix(stdout), output))
     if not answers:
-        return _nothing(output, [*stdout, *stderr], tool)
+        return _nothing(output, [*stdout, *stderr])
     report = combine_reports([answer.report() for answer in answers])
-    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    if output.status:
-        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
-    return replace(report, problems=told([*report.problems, *complaints]))
+    return with_complaints(report, output)
 
 
 def _answers(found: Sequence[Line], output: Output) -> Iterator[Answer]:
@@ -56,20 +48,10 @@ def _digits(text: str) -> str:
     return text if units.whole(text) is not None else ""
 
 
-def _nothing(output: Output, found: Sequence[Line], tool: str | None) -> Report:
+def _nothing(output: Output, found: Sequence[Line]) -> Report:
     """The report on a text without any answer of the tool's."""
-    first = next((line for line in found if line.text.strip()), None)
-    if first is None:
-        if output.status:
-            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
-        return failed("not_understood", "text", _SILENT)
-    if tool is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not of {TOOL}"),))
-    error = error_report(found, output.status, ERRORS)
-    if error is not None:
-        return error
-    reason: Reason = "exit_status" if output.status else "not_understood"
-    return failed(reason, first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
+    silence = blank(output, found, _SILENT)
+    return silence or explained(output, found, TOOL, ERRORS) or unknown(output, found, TOOL)
 
 
 _FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.merge.outputs import combine_reports
-from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
+from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
 from telemetry_parsers.mthreads_gmi import keys, names, query, table
 from telemetry_parsers.mthreads_gmi.words import ERRORS, SILENT, TOOL, VENDOR, Answer
-from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
+from telemetry_parsers.text.answers import torn
 from telemetry_parsers.text.echoes import arguments_of
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, plain, quote
+from telemetry_parsers.text.lines import Line, lines, plain
+from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
 _VERSION = re.compile(
@@ -26,11 +26,7 @@ _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 def parse(capture: Capture) -> Report:
     """What mthreads-gmi said: devices and readings, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", SILENT)]
-    report = combine_reports(reports)
+    report = report_on(capture, _one, SILENT)
     return _processes_of(report) if capture.poll == _PROCESSES else report
 
 
@@ -54,19 +50,16 @@ def _is_refusal(report: Report, output: Output) -> bool:
 
 
 def _read(output: Output) -> Report:
-    count = output.text.count("\n") + output.stderr.count("\n")
-    if count > MOST_LINES:
-        return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
+    refusal = too_long(output, TOOL)
+    if refusal is not None:
+        return refusal
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     answer = _shape(stdout, plain(output.text)) or _behind_prefix(stdout)
     if answer is None:
         return _nothing(output, [*stdout, *stderr])
     if output.status and not answer.complete:
         return torn(answer.report, output.status)
-    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    if output.status:
-        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
-    return replace(answer.report, problems=told([*answer.report.problems, *complaints]))
+    return with_complaints(answer.report, output)
 
 
 def _shape(found: Sequence[Line], text: str) -> Answer | None:
@@ -97,19 +90,8 @@ def _facts_only(found: Sequence[Line]) -> Answer | None:
 
 def _nothing(output: Output, found: Sequence[Line]) -> Report:
     """The report on a text without any shape of the tool's."""
-    first = next((line for line in found if line.text.strip()), None)
-    if first is None:
-        if output.status:
-            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
-        return failed("not_understood", "text", SILENT)
-    tool = foreign_tool(output.text + output.stderr, TOOL)
-    if tool is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not of {TOOL}"),))
-    error = error_report(found, output.status, ERRORS)
-    if error is not None:
-        return error
-    reason: Reason = "exit_status" if output.status else "not_understood"
-    return failed(reason, first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
+    silence = blank(output, found, SILENT)
+    return silence or explained(output, found, TOOL, ERRORS) or unknown(output, found, TOOL)
 
 
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin")

@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reading, Report, Tier
 from telemetry_parsers.mtml import tables
 from telemetry_parsers.mtml.card import VENDOR, CardReadings, card, instance
-from telemetry_parsers.recorded import error_in, mapping, objects, text
-from telemetry_parsers.text.answers import failed, not_read, told
-from telemetry_parsers.text.lines import TOOL_MARKS, quote
+from telemetry_parsers.recorded import RecordedLibrary, answer_in, error_in, mapping, objects, text
+from telemetry_parsers.text.answers import told
+from telemetry_parsers.text.outputs import report_on
 
 SOURCE = "mtml"
-_MOST_CARDS = 1024
+_LIBRARY = RecordedLibrary("MTML", SOURCE, devices="cards", most=1024)
 
 
 def parse(capture: Capture) -> Report:
     """What MTML said: devices and readings, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output) for output in capture.outputs]
-    return combine_reports(reports or [failed("not_understood", "outputs", "there is no output")])
+    return report_on(capture, _one, "there is no output")
 
 
 def _one(output: Output) -> Report:
-    if output.data is None and (output.text or output.stderr) and not output.status:
-        return _foreign(output)
-    if output.status:
-        return failed("not_understood", output.name or "output", f"MTML error {output.status}: {quote(output.stderr)}")
-    data = mapping(output.data)
-    cards = data.get("cards")
-    if not isinstance(cards, list) or not isinstance(data.get("node"), dict):
-        return failed("not_understood", output.name or "output", "no answer of the reader mtml: it lists no cards")
-    if len(cards) > _MOST_CARDS:
-        return failed("not_understood", output.name or "output", f"{len(cards)} cards, as no node has")
-    return _Document(data["node"]).read(cards)
+    answer = answer_in(output, _LIBRARY)
+    return answer if isinstance(answer, Report) else _Document(answer.node).read(answer.devices)
 
 
 class _Document:
@@ -94,14 +80,6 @@ class _Document:
     def _facts(self) -> tuple[tuple[str, str], ...]:
         version = text(self._node.get("library"))
         return () if version is None else (("tool_version", version),)
-
-
-def _foreign(output: Output) -> Report:
-    """A text: MTML prints none, so it is some tool's."""
-    printed = output.text + output.stderr
-    tool = next((tool for tool, marks in TOOL_MARKS.items() if any(mark in printed for mark in marks)), "another tool")
-    words = f"this is output of {tool}; the source mtml reads recordings of the library, made by 'telemetry record'"
-    return Report("not_mine", problems=(Problem("text", words),))
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:

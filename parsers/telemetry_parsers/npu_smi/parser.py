@@ -10,14 +10,15 @@ from types import MappingProxyType
 from telemetry_parsers import units
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.merge.outputs import combine_reports
-from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Reason, Report
+from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
 from telemetry_parsers.npu_smi import blocks, keys, rows, table
 from telemetry_parsers.npu_smi.page import Page, Place
 from telemetry_parsers.npu_smi.segments import segments
 from telemetry_parsers.npu_smi.words import ERRORS, SILENT, TOOL, VENDOR
-from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
+from telemetry_parsers.text.answers import torn
 from telemetry_parsers.text.echoes import Run, arguments_of, runs, without_commands
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import Line, lines
+from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
 _VERSION = re.compile(
@@ -50,11 +51,7 @@ class _Answer:
 
 def parse(capture: Capture) -> Report:
     """What npu-smi said: devices and readings, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", SILENT)]
-    report = combine_reports(reports)
+    report = report_on(capture, _one, SILENT)
     added = _ADDED.get(capture.poll)
     if added is None:
         return report
@@ -62,9 +59,9 @@ def parse(capture: Capture) -> Report:
 
 
 def _one(output: Output) -> Report:
-    count = output.text.count("\n") + output.stderr.count("\n")
-    if count > MOST_LINES:
-        return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
+    refusal = too_long(output, TOOL)
+    if refusal is not None:
+        return refusal
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     asked = arguments_of(output.name, TOOL) or ()
     readings_of_it = (stdout, without_prefix(stdout), without_commands(stdout, TOOL))
@@ -76,10 +73,7 @@ def _one(output: Output) -> Report:
         return torn(report, output.status)
     if report.outcome != "ok":
         return report
-    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    if output.status:
-        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
-    return replace(report, problems=told([*report.problems, *complaints]))
+    return with_complaints(report, output)
 
 
 def _answers(found: Sequence[Line], asked: Sequence[str], target: str) -> list[_Answer]:
@@ -137,25 +131,17 @@ def _facts_only(found: Sequence[Line]) -> _Answer | None:
 
 def _nothing(output: Output, found: Sequence[Line]) -> Report:
     """The report on a text without any shape of the tool's."""
-    first = next((line for line in found if line.text.strip()), None)
-    if first is None:
-        if output.status:
-            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
-        return failed("not_understood", "text", SILENT)
-    if output.target and any(word in first.text.lower() for word in _UNSUPPORTED):
+    silence = blank(output, found, SILENT)
+    if silence is not None:
+        return silence
+    if output.target and _is_unsupported(found):
         return Report("ok")  # what a product cannot tell is quiet when every card is asked for it
-    error = error_report(found, output.status, ERRORS) if _is_own(output) else None
-    tool = foreign_tool(output.text + output.stderr, TOOL) if error is None else None
-    if tool is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not of {TOOL}"),))
-    if error is not None:
-        return error
-    reason: Reason = "exit_status" if output.status else "not_understood"
-    return failed(reason, first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
+    return explained(output, found, TOOL, ERRORS) or unknown(output, found, TOOL)
 
 
-def _is_own(output: Output) -> bool:
-    return foreign_tool(output.text + output.stderr, TOOL) is None
+def _is_unsupported(found: Sequence[Line]) -> bool:
+    first = next((line.text.lower() for line in found if line.text.strip()), "")
+    return any(words in first for words in _UNSUPPORTED)
 
 
 def _per_card(name: str, kind: str, interval: float, *, first_chip: bool = False) -> Poll:

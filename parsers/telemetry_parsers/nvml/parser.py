@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import (
     Absent,
     Capture,
@@ -22,12 +21,23 @@ from telemetry_parsers.model import (
 )
 from telemetry_parsers.nvml import devices, links, processes, readings, tables
 from telemetry_parsers.nvml.values import Notes, Readings
-from telemetry_parsers.recorded import error_in, items, mapping, number, part_of, text, whole
-from telemetry_parsers.text.answers import failed, not_read, told
-from telemetry_parsers.text.lines import TOOL_MARKS, quote
+from telemetry_parsers.recorded import (
+    RecordedLibrary,
+    answer_in,
+    error_in,
+    items,
+    mapping,
+    number,
+    part_of,
+    text,
+    whole,
+)
+from telemetry_parsers.text.answers import told
+from telemetry_parsers.text.lines import quote
+from telemetry_parsers.text.outputs import report_on
 
 SOURCE = "nvml"
-_MOST_GPUS = 256
+_LIBRARY = RecordedLibrary("NVML", SOURCE, devices="GPUs", most=256)
 _NO_PERMISSION = 4
 _LOST = {
     15: "the GPU is lost: it fell off the bus or its driver gave it up; it is looked for again",
@@ -37,25 +47,14 @@ _LOST = {
 
 def parse(capture: Capture) -> Report:
     """What NVML said: devices and readings, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output) for output in capture.outputs]
-    return combine_reports(reports or [failed("not_understood", "outputs", "there is no output")])
+    return report_on(capture, _one, "there is no output")
 
 
 def _one(output: Output) -> Report:
-    if output.data is None and (output.text or output.stderr) and not output.status:
-        return _foreign(output)
-    if output.status:
-        return failed("not_understood", output.name or "output", f"NVML error {output.status}: {quote(output.stderr)}")
-    data = mapping(output.data)
-    gpus = data.get("gpus")
-    if not isinstance(gpus, list) or not isinstance(data.get("node"), dict):
-        return failed("not_understood", output.name or "output", "no answer of the reader nvml: it lists no GPUs")
-    if len(gpus) > _MOST_GPUS:
-        return failed("not_understood", output.name or "output", f"{len(gpus)} GPUs, as no node has")
-    return _Document(data["node"]).read(gpus, data.get("events"))
+    answer = answer_in(output, _LIBRARY)
+    if isinstance(answer, Report):
+        return answer
+    return _Document(answer.node).read(answer.devices, answer.data.get("events"))
 
 
 class _Document:
@@ -172,14 +171,6 @@ class _Document:
     def _facts(self) -> tuple[tuple[str, str], ...]:
         known = (("tool_version", self._node.get("library")), ("driver_version", self._node.get("driver")))
         return tuple((name, found) for name, given in known if (found := text(given)) is not None)
-
-
-def _foreign(output: Output) -> Report:
-    """A text: NVML prints none, so it is some tool's."""
-    printed = output.text + output.stderr
-    tool = next((tool for tool, marks in TOOL_MARKS.items() if any(mark in printed for mark in marks)), "another tool")
-    text_of = f"this is output of {tool}; the source nvml reads recordings of the library, made by 'telemetry record'"
-    return Report("not_mine", problems=(Problem("text", text_of),))
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:

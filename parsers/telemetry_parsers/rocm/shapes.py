@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Form, Output, Problem, Reason, Report
 from telemetry_parsers.rocm import cards, words
 from telemetry_parsers.rocm.blocks import read_blocks
@@ -17,8 +16,9 @@ from telemetry_parsers.rocm.kfd import read_usage, with_usage
 from telemetry_parsers.rocm.listing import Listing, joined
 from telemetry_parsers.rocm.pids import is_pid_list, read_pids
 from telemetry_parsers.rocm.sections import is_of_card, read_sections
-from telemetry_parsers.text.answers import error_report, failed, not_read, told, torn
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, plain, quote
+from telemetry_parsers.text.answers import error_report, failed, told, torn
+from telemetry_parsers.text.lines import Line, foreign_tool, lines, plain, quote
+from telemetry_parsers.text.outputs import blank, report_on, too_long
 from telemetry_parsers.text.prefixes import without_prefix
 
 # Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, of --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
@@ -54,17 +54,13 @@ class Tool:
 
 def parse(capture: Capture, tool: Tool) -> Report:
     """What the tool said: devices and readings, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output, tool) for output in capture.outputs]
-    return combine_reports(reports or [failed("not_understood", "text", tool.silent)])
+    return report_on(capture, lambda output: _one(output, tool), tool.silent)
 
 
 def _one(output: Output, tool: Tool) -> Report:
-    count = output.text.count("\n") + output.stderr.count("\n")
-    if count > MOST_LINES:
-        return failed("not_understood", "text", f"{count} lines, as {tool.name} never prints")
+    refusal = too_long(output, tool.name)
+    if refusal is not None:
+        return refusal
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     all_lines = [*stdout, *stderr]
     report, complete = _read(stdout, plain(output.text), tool)
@@ -151,11 +147,10 @@ def _facts_only(found: Sequence[Line]) -> Report | None:
 
 def _nothing(output: Output, found: Sequence[Line], tool: Tool) -> Report:
     """The report on a text without any shape of the tool's."""
-    first = next((line for line in found if line.text.strip()), None)
-    if first is None:
-        if output.status:
-            return failed("exit_status", "exit status", f"exit status {output.status} and no output")
-        return failed("not_understood", "text", tool.silent)
+    silence = blank(output, found, tool.silent)
+    if silence is not None:
+        return silence
+    first = next(line for line in found if line.text.strip())
     if tool.is_other(f"{output.text}\n{output.stderr}", None):
         what = f"this is said by {tool.other}, not by {tool.name}: {quote(first.text)}"
         return Report("not_mine", problems=(Problem(first.where, what),))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from telemetry_parsers import units
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import (
     Absent,
@@ -19,14 +18,14 @@ from telemetry_parsers.model import (
     Poll,
     Problem,
     Reading,
-    Reason,
     Report,
 )
 from telemetry_parsers.model import Value as Number
 from telemetry_parsers.rocminfo.agents import Agent, Listing, flags, read_listing
 from telemetry_parsers.rocminfo.keys import ACCELERATORS, HYGON_NAMES, HYGON_TYPES, NO_CARDS
-from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_read, told, torn
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.answers import ErrorText, failed, told, torn
+from telemetry_parsers.text.lines import Line, lines, quote
+from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
 TOOL = "rocminfo"
@@ -64,17 +63,13 @@ _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
 
 def parse(capture: Capture) -> Report:
     """What rocminfo said: devices with memory and compute units, or the reason why there are none."""
-    refusal = not_read(capture)
-    if refusal is not None:
-        return refusal
-    reports = [_one(output) for output in capture.outputs] or [failed("not_understood", "text", "no output")]
-    return combine_reports(reports)
+    return report_on(capture, _one, "no output")
 
 
 def _one(output: Output) -> Report:
-    count = output.text.count("\n") + output.stderr.count("\n")
-    if count > MOST_LINES:
-        return failed("not_understood", "text", f"{count} lines, as {TOOL} never prints")
+    refusal = too_long(output, TOOL)
+    if refusal is not None:
+        return refusal
     stderr = lines(output.stderr, "stderr")
     found, listing = _listing(output.text)
     if not listing.agents:
@@ -84,10 +79,7 @@ def _one(output: Output) -> Report:
     report = _Cards(listing).report()
     if output.status and not listing.done:
         return torn(report, output.status)
-    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    if output.status:
-        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
-    return replace(report, problems=told([*report.problems, *complaints]))
+    return with_complaints(report, output)
 
 
 def _listing(text: str) -> tuple[list[Line], Listing]:
@@ -224,24 +216,16 @@ def _known(text: str) -> str | None:
 
 def _without_agents(output: Output, listing: Listing, found: Sequence[Line]) -> Report:
     """The report on a text that lists no agent at all."""
-    first = next((line for line in found if line.text.strip()), None)
-    if first is None:
-        status = f"exit status {output.status} and " if output.status else ""
-        reason: Reason = "exit_status" if output.status else "not_understood"
-        return failed(reason, "text", f"{status}no output")
-    tool = foreign_tool(output.text + output.stderr, TOOL)
-    if tool is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {tool}, not of {TOOL}"),))
-    error = error_report(found, output.status, _ERRORS)
-    if error is not None:
-        return error
+    why = blank(output, found, "no output") or explained(output, found, TOOL, _ERRORS)
+    if why is not None:
+        return why
     if listing.headed or listing.module is not None:
         return failed("not_understood", found[-1].where, "the output is cut off before its agents")
     extract = next((line for line in found if _EXTRACT.search(line.text)), None)
     if extract is not None:
         text = f"this is an extract ({quote(extract.text)}); save the whole output of {TOOL}"
         return Report("wrong_request", problems=(Problem(extract.where, text),))
-    return failed("not_understood", first.where, f"nothing that {TOOL} is known to print: {quote(first.text)}")
+    return unknown(output, found, TOOL)
 
 
 PARSER = SourceParser(

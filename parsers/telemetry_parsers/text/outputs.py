@@ -1,0 +1,58 @@
+"""What every parser of texts does around the shapes that it knows: each output in turn, one too long, one unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.model import Capture, Output, Problem, Reason, Report
+from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_read, told
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+
+
+def report_on(capture: Capture, read: Callable[[Output], Report], silent: str) -> Report:
+    """One report on all outputs of a capture, or on why there are none; `silent` is what no output at all means."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    return combine_reports([read(output) for output in capture.outputs] or [failed("not_understood", "text", silent)])
+
+
+def too_long(output: Output, tool: str) -> Report | None:
+    """The report on far more lines than a tool prints, None for an output that can be read."""
+    count = output.text.count("\n") + output.stderr.count("\n")
+    return failed("not_understood", "text", f"{count} lines, as {tool} never prints") if count > MOST_LINES else None
+
+
+def with_complaints(report: Report, output: Output) -> Report:
+    """The report with what the tool said beside its data: the lines of its error stream, its exit status."""
+    stderr = lines(output.stderr, "stderr")
+    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
+    if output.status:
+        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
+    return replace(report, problems=told([*report.problems, *complaints]))
+
+
+def blank(output: Output, found: Sequence[Line], silent: str) -> Report | None:
+    """The report on an output without a word, None where there is one."""
+    if any(line.text.strip() for line in found):
+        return None
+    if output.status:
+        return failed("exit_status", "exit status", f"exit status {output.status} and no output")
+    return failed("not_understood", "text", silent)
+
+
+def explained(output: Output, found: Sequence[Line], tool: str, errors: Sequence[ErrorText]) -> Report | None:
+    """The report on another tool's output, or on the error that a text tells; None where it is neither."""
+    foreign = foreign_tool(output.text + output.stderr, tool)
+    if foreign is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool}"),))
+    return error_report(found, output.status, errors)
+
+
+def unknown(output: Output, found: Sequence[Line], tool: str) -> Report:
+    """The report on a text with nothing known in it, which it quotes."""
+    first = next(line for line in found if line.text.strip())
+    reason: Reason = "exit_status" if output.status else "not_understood"
+    return failed(reason, first.where, f"nothing that {tool} is known to print: {quote(first.text)}")
