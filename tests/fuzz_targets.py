@@ -16,6 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import snapshot_kit
+from attack_kit import converse
 from captures_kit import own_cases, registered_parsers
 from fuzz_kit import damaged, damaged_bytes
 from page_lint import complaints
@@ -25,7 +26,6 @@ from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.text import default_toml
 from telemetry_daemon.recording.replay import RecordingError, read_recording
 from telemetry_daemon.state.devices_file import load as load_state
-from telemetry_daemon.web.conversation import ClientLeft, Conversation, Refusal, plain
 from telemetry_daemon.web.errors import WebConfigError
 from telemetry_daemon.web.messages import Request
 from telemetry_daemon.web.site import Site
@@ -62,7 +62,7 @@ def targets(folder: Path, port: int) -> list[Target]:
         Target("recording", damaged_bytes(_recordings(parsers)), _bounded(_in_file(folder, _reads_recording))),
         Target("state", damaged_bytes(STATES), _bounded(_in_file(folder, load_state))),
         Target("rank table", damaged(RANK_TABLES), _bounded(_reads_rank_table)),
-        Target("HTTP", st.lists(damaged_bytes(REQUESTS), min_size=1, max_size=4), _bounded(_converses)),
+        Target("HTTP", st.lists(damaged_bytes(REQUESTS), min_size=1, max_size=4), _bounded(converse)),
         Target("requests", _requests(), _bounded(_answers)),
         Target("socket", st.lists(damaged_bytes(REQUESTS), max_size=4), lambda pieces: _outlives(port, pieces)),
     ]
@@ -203,19 +203,6 @@ REQUESTS = [
     "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     "HEAD http://x/healthz HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Basic YTpi\r\n\r\n",
 ]
-
-
-def _converses(pieces: list[bytes]) -> None:
-    conversation = Conversation()
-    with suppress(ClientLeft):  # the end of a conversation
-        for piece in [*(piece for piece in pieces if piece), b""]:
-            conversation.receive(piece)
-            while (found := conversation.next_request()) is not None:
-                final = isinstance(found, Refusal) and found.final
-                said = conversation.answer(plain(200) if isinstance(found, Request) else found.response, final=final)
-                assert said[0].startswith(b"HTTP/1.1 ")
-                if not conversation.go_on():
-                    return
 
 
 def _requests() -> st.SearchStrategy[Request]:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import contextlib
 import gzip
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from attack_kit import attack
 from daemon_kit import Daemon
 from faults_kit import TOOL, held, rss_mib, series, tool_node
 
-WEB = Path(__file__).parent.parent / "web"
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n"
 RATE = 5000
 SECONDS = 10
 CONNECTIONS = 20
 STALLED = 3000
-PROCESSES = 4
 
 
 def port_of(daemon: Daemon) -> int:
@@ -91,29 +87,13 @@ def test_five_thousand_scrapes_a_second(tmp_path: Path) -> None:
         assert daemon.logged("level=error") == 0
 
 
-@contextlib.contextmanager
-def stalled(port: int, mode: str) -> Iterator[None]:
-    """So many clients that say nothing, or half of what they should."""
-    command = [sys.executable, str(WEB / "hostile_clients.py"), str(port), str(STALLED // PROCESSES), mode]
-    with contextlib.ExitStack() as running:
-        crowd = [
-            running.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL))
-            for _ in range(PROCESSES)
-        ]
-        try:
-            yield
-        finally:
-            for process in crowd:
-                process.kill()
-
-
 @pytest.mark.parametrize("mode", ["silent", "half", "drip"])
 def test_three_thousand_stalled_clients_of_a_daemon_that_polls(tmp_path: Path, mode: str) -> None:
     daemon, tools = tool_node(tmp_path)
     with daemon:
         daemon.until_state(TOOL, "ok")
         before = held(daemon.pid)
-        with stalled(port_of(daemon), mode):
+        with attack(port_of(daemon), mode, STALLED):
             daemon.until(lambda: held(daemon.pid).descriptors > 150)
             calls, begun = len(tools.calls(TOOL)), time.monotonic()
             while time.monotonic() - begun < 5.0:

@@ -7,14 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from machine import GIFTS, Machine, MachineError, tree, until
+from machine import GIFTS, Machine, MachineError, booted, until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CARD = CHECKOUT / "tests/captures/ixsmi/table-two-dies-busy.txt"
@@ -75,6 +74,17 @@ class Checks:
         except (AssertionError, subprocess.TimeoutExpired, KeyError, ValueError) as error:
             self.failed += 1
             print(f"FAIL {words}: {error or type(error).__name__}", flush=True)
+
+    def take(self, steps: Sequence[Callable[[Machine, Checks], None]], machine: Machine) -> None:
+        """Each of the steps; one that breaks off does not keep the next from its turn."""
+        for step in steps:
+            with self.step(step.__name__):
+                step(machine, self)
+
+    def result(self) -> int:
+        """Say how it went; 1 when a check failed."""
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed else 0
 
 
 def next_release(package: Path, folder: Path) -> Path:
@@ -279,7 +289,7 @@ def journal(machine: Machine) -> str:
     return machine.shell("journalctl --unit telemetry --no-pager --lines 20 --output cat")
 
 
-STEPS: tuple[Callable[[Machine, Checks], None], ...] = (
+STEPS = (
     check_installation,
     check_walls,
     check_accidents,
@@ -298,19 +308,9 @@ def suite_of_this_machine() -> str:
 def run(package: Path, trees: Path, suite: str) -> int:
     """Boot, check, and say how it went; 1 when a check failed."""
     checks = Checks()
-    root = tree(trees, suite)
-    with tempfile.TemporaryDirectory() as folder:
-        gifts = Path(folder, "gifts")
-        gifts.mkdir()
-        prepare(package, gifts)
-        with Machine(root, gifts, Path(folder, "console")) as machine:
-            machine.wait_until_booted()
-            print(machine.shell("systemctl --version | head -1").strip(), f"in {suite}", flush=True)
-            for step in STEPS:
-                with checks.step(step.__name__):
-                    step(machine, checks)
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    return 1 if checks.failed else 0
+    with booted(trees, suite, lambda gifts: prepare(package, gifts)) as machine:
+        checks.take(STEPS, machine)
+    return checks.result()
 
 
 def main(arguments: list[str]) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from boot import CARD, CONFIGURATION, NEEDED, Checks, restarted, scraped, suite_of_this_machine
-from machine import GIFTS, Machine, MachineError, tree, until
+from machine import GIFTS, Machine, MachineError, booted, until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 INSTALL = "/srv/bundle/install.sh"
@@ -97,23 +96,13 @@ def check_end(machine: Machine, checks: Checks, before: str) -> None:
 def run(bundle: Path, trees: Path, suite: str) -> int:
     """Boot, check, and say how it went; 1 when a check failed."""
     checks = Checks()
-    root = tree(trees, suite)
-    with tempfile.TemporaryDirectory() as folder:
-        gifts = Path(folder, "gifts")
-        gifts.mkdir()
-        prepare(bundle, gifts)
-        with Machine(root, gifts, Path(folder, "console")) as machine:
-            machine.wait_until_booted()
-            print(machine.shell("systemctl --version | head -1").strip(), f"in {suite}", flush=True)
-            machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
-            machine.shell(f"mkdir /srv/bundle && tar --strip-components=1 -C /srv/bundle -xzf {GIFTS}/bundle.tar.gz")
-            before = machine.shell(SEEN)
-            for step in (check_installation, check_upgrade):
-                with checks.step(step.__name__):
-                    step(machine, checks)
-            check_end(machine, checks, before)
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    return 1 if checks.failed else 0
+    with booted(trees, suite, lambda gifts: prepare(bundle, gifts)) as machine:
+        machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
+        machine.shell(f"mkdir /srv/bundle && tar --strip-components=1 -C /srv/bundle -xzf {GIFTS}/bundle.tar.gz")
+        before = machine.shell(SEEN)
+        checks.take((check_installation, check_upgrade), machine)
+        check_end(machine, checks, before)
+    return checks.result()
 
 
 def main(arguments: list[str]) -> int:

@@ -6,8 +6,10 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "curl")
@@ -107,6 +109,20 @@ class Machine:
     def show(self, name: str) -> str:
         """A property of the service."""
         return self.shell(f"systemctl show telemetry --property={name} --value").strip()
+
+
+@contextmanager
+def booted(folder: Path, suite: str, prepare: Callable[[Path], None]) -> Iterator[Machine]:
+    """A machine of that Debian, with what `prepare` puts into the folder of gifts; its systemd is named."""
+    root = tree(folder, suite)
+    with tempfile.TemporaryDirectory() as outside:
+        gifts = Path(outside, "gifts")
+        gifts.mkdir()
+        prepare(gifts)
+        with Machine(root, gifts, Path(outside, "console")) as machine:
+            machine.wait_until_booted()
+            print(machine.shell("systemctl --version | head -1").strip(), f"in {suite}", flush=True)
+            yield machine
 
 
 def until(condition: Callable[[], bool], seconds: float = 30) -> bool:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from attack_kit import attack
 from web_server_kit import Pki, connect, fetch, read_to_end, until
 
 HERE = Path(__file__).parent
 ATTACKERS = 3000
-PROCESSES = 4
 SECONDS_OF_ATTACK = 2.0
 USUAL_SOFT_LIMIT = 1024
 MOST_MIB = 70
@@ -65,22 +65,6 @@ def served(config_file: str = "", soft: int = USUAL_SOFT_LIMIT, hard: int = 0) -
             assert process.wait(10) == 0
         finally:
             process.kill()
-
-
-@contextlib.contextmanager
-def attack(port: int, mode: str, count: int) -> Iterator[None]:
-    """Hostile clients, spread over processes so that each is within its own limits."""
-    command = [sys.executable, str(HERE / "hostile_clients.py"), str(port), str(count // PROCESSES), mode]
-    with contextlib.ExitStack() as running:
-        crowd = [
-            running.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL))
-            for _ in range(PROCESSES)
-        ]
-        try:
-            yield
-        finally:
-            for process in crowd:
-                process.kill()
 
 
 class Scrapes:

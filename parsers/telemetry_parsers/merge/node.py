@@ -128,19 +128,11 @@ def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDe
     facts = dict(device.facts)
     if known.power_kind is not None:
         facts["power_kind"] = known.power_kind
-    return MergedDevice(
-        vendor=known.vendor,
+    return replace(
+        _lost_device(known),
         index=device.index if device.index is not None else known.index,
-        id=known.id,
-        device=known.device,
-        model=known.model,
-        uuid=known.uuid,
-        bus_id=known.bus_id,
-        serial=known.serial,
         driver=device.driver,
         up=device.up,
-        parent=known.parent,
-        partition=known.partition,
         simulated=device.simulated,
         facts=tuple(sorted(facts.items())),
         readings=tuple(values.values()) if device.up else (),
@@ -150,6 +142,7 @@ def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDe
 
 
 def _lost_device(known: Identity) -> MergedDevice:
+    """What is remembered of a device that nobody lists any more."""
     return MergedDevice(
         vendor=known.vendor,
         index=known.index,

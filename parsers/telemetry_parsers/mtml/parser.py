@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Problem, Reading, Report, Tier
+from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Reading, Report, Tier
 from telemetry_parsers.mtml import tables
-from telemetry_parsers.mtml.card import VENDOR, CardReadings, card, instance
-from telemetry_parsers.recorded import RecordedLibrary, answer_in, error_in, mapping, objects, text
+from telemetry_parsers.mtml.card import VENDOR, card, instance, take
+from telemetry_parsers.recorded.answers import answer_in
+from telemetry_parsers.recorded.plain import error_in, mapping, objects, text
+from telemetry_parsers.recorded.readings import Notes, Readings
 from telemetry_parsers.text.answers import told
 from telemetry_parsers.text.outputs import report_on
 
-SOURCE = "mtml"
-_LIBRARY = RecordedLibrary("MTML", SOURCE, devices="cards", most=1024)
+SOURCE = tables.MTML.source
 
 
 def parse(capture: Capture) -> Report:
@@ -20,7 +21,7 @@ def parse(capture: Capture) -> Report:
 
 
 def _one(output: Output) -> Report:
-    answer = answer_in(output, _LIBRARY)
+    answer = answer_in(output, tables.MTML)
     return answer if isinstance(answer, Report) else _Document(answer.node).read(answer.devices)
 
 
@@ -31,23 +32,22 @@ class _Document:
         self._node = node
         self._devices: list[Device] = []
         self._readings: list[Reading] = []
-        self._problems: list[Problem] = []
-        self._unknown: dict[str, None] = {}
+        self._notes = Notes()
 
     def read(self, cards: list[Plain]) -> Report:
         """The report on all cards."""
         for found in objects(cards):
             self._card(found)
         if len(objects(cards)) < len(cards):
-            self._problems.append(Problem("cards", "one of them is no object"))
-        if not self._devices and self._problems:
-            return Report("failed", "not_understood", problems=told(self._problems), facts=self._facts())
+            self._notes.problem("cards", "one of them is no object")
+        if not self._devices and self._notes.problems:
+            return Report("failed", "not_understood", problems=told(list(self._notes.problems)), facts=self._facts())
         return Report(
             outcome="ok" if self._devices else "no_devices",
             devices=tuple(self._devices),
             readings=tuple(self._readings),
-            problems=told(self._problems),
-            unknown_fields=tuple(self._unknown),
+            problems=told(list(self._notes.problems)),
+            unknown_fields=tuple(self._notes.unknown),
             facts=self._facts(),
             index_space=SOURCE,
             form="data",
@@ -59,22 +59,20 @@ class _Document:
         position = self._take(device, found, where)
         if not device.up:
             words = f"the card does not answer; it is looked for again (MTML error {error_in(found['lost'])})"
-            self._problems.append(Problem(where, words))
+            self._notes.problem(where, words)
         for part in objects(found.get("instances")):
             within = instance(part, device, position)
             if within is None:
-                self._problems.append(Problem(where, "an MPC instance without a number"))
+                self._notes.problem(where, "an MPC instance without a number")
             else:
                 self._take(within, part, f"{where} MPC {within.partition}")
 
     def _take(self, device: Device, found: dict[str, Plain], where: str) -> int:
         position = len(self._devices)
         self._devices.append(device)
-        readings = CardReadings(position, where)
-        readings.take(mapping(found.get("calls")))
+        readings = Readings(tables.MTML, position, where, self._notes)
+        take(mapping(found.get("calls")), readings)
         self._readings += readings.told()
-        self._problems += readings.problems
-        self._unknown.update(readings.unknown)
         return position
 
     def _facts(self) -> tuple[tuple[str, str], ...]:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers.model import Absent
+from telemetry_parsers.recorded.answers import RecordedLibrary
+from telemetry_parsers.recorded.readings import Row
 
 _MHZ = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Where a number goes; `part` is the member of an object or the place in a list."""
-
-    metric: str
-    label: str = ""
-    times: int = 1
-    over: int = 1
-    part: str | int | None = None
 
 
 def _clocks(call: str, metric: str) -> dict[str, tuple[Row, ...]]:
@@ -67,8 +57,7 @@ GIVES = tuple(dict.fromkeys((*(row.metric for rows in CALLS.values() for row in 
 DEVICE_TYPES: Mapping[int, str] = MappingProxyType({1: "MPC Parent", 2: "MPC Instance"})
 GUEST = 2
 ANSWERS: Mapping[int, str] = MappingProxyType({0: "NO", 1: "YES"})
-# Errors of one call: what the card or its driver does not have, what we may not see, what was not to be had this time.
-REASONS: Mapping[int, Absent] = MappingProxyType(
+_REASONS: Mapping[int, Absent] = MappingProxyType(
     {
         -1: Absent.NOT_UNDERSTOOD,  # the reader's own: the library's text was none
         3: Absent.NOT_SUPPORTED,
@@ -80,3 +69,4 @@ REASONS: Mapping[int, Absent] = MappingProxyType(
         667: Absent.NOT_SUPPORTED,
     }
 )
+MTML = RecordedLibrary("MTML", "mtml", devices="cards", most=1024, reasons=_REASONS)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.model import Device, Plain
-from telemetry_parsers.recorded import error_in, mapping, part_of, text, whole
+from telemetry_parsers.recorded.plain import error_in, mapping, part_of, text, whole
 from telemetry_parsers.text.lines import bus_address
 
 VENDOR = "nvidia"

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from telemetry_parsers.model import Absent, Plain, Value
 from telemetry_parsers.nvml.tables import LINK_METRICS
-from telemetry_parsers.nvml.values import Readings, Row
-from telemetry_parsers.recorded import error_in, mapping, number
+from telemetry_parsers.recorded.plain import error_in, mapping, number
+from telemetry_parsers.recorded.readings import Readings, Row
 
 _MOST_LINKS = 128
 _NUMBERS = frozenset(map(str, range(_MOST_LINKS)))

@@ -20,10 +20,9 @@ from telemetry_parsers.model import (
     Tier,
 )
 from telemetry_parsers.nvml import devices, links, processes, readings, tables
-from telemetry_parsers.nvml.values import Notes, Readings
-from telemetry_parsers.recorded import (
-    RecordedLibrary,
-    answer_in,
+from telemetry_parsers.nvml.library import NVML
+from telemetry_parsers.recorded.answers import answer_in
+from telemetry_parsers.recorded.plain import (
     error_in,
     items,
     mapping,
@@ -32,12 +31,12 @@ from telemetry_parsers.recorded import (
     text,
     whole,
 )
+from telemetry_parsers.recorded.readings import Notes, Readings
 from telemetry_parsers.text.answers import told
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.text.outputs import report_on
 
-SOURCE = "nvml"
-_LIBRARY = RecordedLibrary("NVML", SOURCE, devices="GPUs", most=256)
+SOURCE = NVML.source
 _NO_PERMISSION = 4
 _LOST = {
     15: "the GPU is lost: it fell off the bus or its driver gave it up; it is looked for again",
@@ -51,7 +50,7 @@ def parse(capture: Capture) -> Report:
 
 
 def _one(output: Output) -> Report:
-    answer = answer_in(output, _LIBRARY)
+    answer = answer_in(output, NVML)
     if isinstance(answer, Report):
         return answer
     return _Document(answer.node).read(answer.devices, answer.data.get("events"))
@@ -94,7 +93,7 @@ class _Document:
     def _gpu(self, told_of: dict[str, Plain]) -> None:
         device = devices.gpu(told_of, self._node)
         position = self._place(device, None, None)
-        readings_of = Readings(position, f"GPU {device.bus_id or device.index}", self._notes)
+        readings_of = Readings(NVML, position, f"GPU {device.bus_id or device.index}", self._notes)
         if not device.up:
             self._lost(readings_of.where, told_of["lost"])
         readings.of_gpu(told_of, readings_of)
@@ -109,7 +108,9 @@ class _Document:
             return
         ids = whole(told_of.get("gpu_instance")), whole(told_of.get("compute_instance"))
         position = self._place(device, *ids)
-        readings_of = Readings(position, f"GPU {device.bus_id or device.index} MIG {device.partition}", self._notes)
+        readings_of = Readings(
+            NVML, position, f"GPU {device.bus_id or device.index} MIG {device.partition}", self._notes
+        )
         readings.of_instance(told_of, readings_of)
         self._common(told_of, readings_of)
 

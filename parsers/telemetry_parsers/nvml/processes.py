@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Plain, Process, Value
-from telemetry_parsers.nvml.values import NOT_SUPPORTED_CODE, Readings
-from telemetry_parsers.recorded import error_in, mapping, number, text, whole
+from telemetry_parsers.nvml.library import NOT_SUPPORTED_CODE
+from telemetry_parsers.recorded.plain import error_in, mapping, number, text, whole
+from telemetry_parsers.recorded.readings import Readings
 
 # Linux gives no larger ones.
 _LARGEST_PID = 1 << 22

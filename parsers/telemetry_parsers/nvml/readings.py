@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Plain, Value
 from telemetry_parsers.nvml import devices, tables
-from telemetry_parsers.nvml.values import Readings, Row
-from telemetry_parsers.recorded import error_in, mapping, number, part_of, text, whole
+from telemetry_parsers.recorded.plain import error_in, mapping, number, part_of, text, whole
+from telemetry_parsers.recorded.readings import Readings, Row
 
 # The energy counter of these counts the whole module, CPU and memory included (ml-energy/zeus #172).
 _MODULE_WIDE_ENERGY = ("GH200",)

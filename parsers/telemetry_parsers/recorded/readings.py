@@ -1,34 +1,15 @@
-"""What NVML's answers are worth: a number in base units, or the reason why there is none."""
+"""The readings of one device out of a library's answers: a number in base units, or the reason why there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Plain, Problem, Reading, Value
-from telemetry_parsers.recorded import error_in, number, part_of
+from telemetry_parsers.recorded.answers import RecordedLibrary
+from telemetry_parsers.recorded.plain import error_in, number, part_of
 from telemetry_parsers.text.lines import quote
 
-NOT_SUPPORTED_CODE = 3
-# NVML's error numbers for one call: what the card or its driver does not have, what we may not see, what was not to be
-# had this time. 2 is what some drivers say of a field or a link that does not exist, 25 and 26 of calls of other times.
-_REASONS: Mapping[int, Absent] = MappingProxyType(
-    {
-        -1: Absent.NOT_UNDERSTOOD,  # the reader's own: the library's text was none
-        2: Absent.NOT_SUPPORTED,
-        3: Absent.NOT_SUPPORTED,
-        4: Absent.NOT_PERMITTED,
-        6: Absent.NOT_REPORTED,
-        13: Absent.NOT_SUPPORTED,
-        17: Absent.NOT_PERMITTED,
-        21: Absent.NOT_REPORTED,
-        25: Absent.NOT_SUPPORTED,
-        26: Absent.NOT_SUPPORTED,
-        27: Absent.NOT_REPORTED,
-    }
-)
 _LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 
 
@@ -63,6 +44,7 @@ class Notes:
 class Readings:
     """The readings of one device; a number beats an absence, and the first number stays."""
 
+    library: RecordedLibrary
     device: int
     where: str
     notes: Notes
@@ -84,9 +66,9 @@ class Readings:
     def error(self, answer: Plain, source: str) -> Absent:
         """The reason that an error stands for; one that says nothing is told as a problem."""
         code = error_in(answer)
-        if code is not None and code in _REASONS:
-            return _REASONS[code]
-        self.notes.problem(self.where, f"{source}: NVML error {quote(str(code))}")
+        if code is not None and code in self.library.reasons:
+            return self.library.reasons[code]
+        self.notes.problem(self.where, f"{source}: {self.library.name} error {quote(str(code))}")
         return Absent.NOT_REPORTED
 
     def number(self, metric: str, label: str = "") -> float | None:

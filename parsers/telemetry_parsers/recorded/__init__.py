@@ -1,0 +1,1 @@
+"""What readers of vendors' libraries recorded, on its way to devices and readings."""
