@@ -14,9 +14,10 @@ from telemetry_parsers.mtml.tables import (
     LINK_STATES,
     QUIET,
 )
+from telemetry_parsers.recorded.devices import device_in, instance_in
 from telemetry_parsers.recorded.plain import mapping, text, whole
 from telemetry_parsers.recorded.readings import Readings
-from telemetry_parsers.text.lines import bus_address, quote
+from telemetry_parsers.text.lines import quote
 
 VENDOR = "moorethreads"
 
@@ -55,36 +56,12 @@ def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
 
 def card(told: dict[str, Plain], driver: Plain) -> Device:
     """The card that an object tells of."""
-    return Device(
-        vendor=VENDOR,
-        index=whole(told.get("index")),
-        model=text(told.get("name")),
-        uuid=text(told.get("uuid")),
-        bus_id=bus_address(text(told.get("bus_id")) or ""),
-        serial=text(told.get("serial")),
-        driver=text(driver),
-        up="lost" not in told,
-        facts=_facts(told),
-    )
+    return device_in(told, VENDOR, driver, _facts(told))
 
 
 def instance(told: dict[str, Plain], parent: Device, position: int) -> Device | None:
     """An MPC instance of the card at that position; None for one without a number."""
-    index = whole(told.get("index"))
-    if index is None:
-        return None
-    return Device(
-        vendor=VENDOR,
-        index=parent.index,
-        model=text(told.get("name")),
-        uuid=text(told.get("uuid")),
-        bus_id=bus_address(text(told.get("bus_id")) or "") or parent.bus_id,
-        partition=str(index),
-        parent=position,
-        driver=parent.driver,
-        up=parent.up,
-        facts=_facts(told),
-    )
+    return instance_in(told, parent, position, _facts(told))
 
 
 def _facts(told: dict[str, Plain]) -> tuple[tuple[str, str], ...]:

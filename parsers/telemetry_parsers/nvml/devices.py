@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.model import Device, Plain
+from telemetry_parsers.recorded.devices import device_in, instance_in
 from telemetry_parsers.recorded.plain import error_in, mapping, part_of, text, whole
-from telemetry_parsers.text.lines import bus_address
 
 VENDOR = "nvidia"
 _PROFILE_MARK = " MIG "
@@ -49,36 +49,12 @@ _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
 
 def gpu(told: dict[str, Plain], node: dict[str, Plain]) -> Device:
     """A GPU; one that does not answer any more is down."""
-    return Device(
-        vendor=VENDOR,
-        index=whole(told.get("index")),
-        model=text(told.get("name")),
-        uuid=text(told.get("uuid")),
-        bus_id=bus_address(text(told.get("bus_id")) or ""),
-        serial=text(told.get("serial")),
-        driver=text(node.get("driver")),
-        up="lost" not in told,
-        facts=tuple(sorted(dict(_gpu_facts(told, node)).items())),
-    )
+    return device_in(told, VENDOR, node.get("driver"), tuple(sorted(_gpu_facts(told, node))))
 
 
 def instance(told: dict[str, Plain], parent: Device, position: int) -> Device | None:
     """A MIG instance of the GPU at that position; None for one without a number."""
-    index = whole(told.get("index"))
-    if index is None:
-        return None
-    return Device(
-        vendor=VENDOR,
-        index=parent.index,
-        model=text(told.get("name")),
-        uuid=text(told.get("uuid")),
-        bus_id=parent.bus_id,
-        partition=str(index),
-        parent=position,
-        driver=parent.driver,
-        up=parent.up,
-        facts=tuple(sorted(dict(_instance_facts(told)).items())),
-    )
+    return instance_in(told, parent, position, tuple(sorted(_instance_facts(told))))
 
 
 def capability(told: dict[str, Plain]) -> tuple[int, int] | None:
