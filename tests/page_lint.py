@@ -12,7 +12,7 @@ WRONG_UNITS = re.compile(
 )
 ALLOWED_LABELS = frozenset(
     {"vendor", "device", "id", "model"}
-    | {"sensor", "engine", "domain", "reason", "level", "link", "location", "cause", "code", "state", "action"}
+    | {"sensor", "engine", "domain", "reason", "level", "link", "location", "cause", "kind", "code", "state", "action"}
     | {"source", "poll", "version", "python", "plugin"}
 )
 # Facts about a device have labels of their own: every one that a vendor tells, or those of a job's rank.

@@ -79,6 +79,7 @@ _CORE = (
 _POWER = (
     _device("power_average_watts", "watts", "Power averaged by the device over its own window.", 0, 20_000, card_level=True),
     _device("power_instant_watts", "watts", "Power at one moment.", 0, 20_000, card_level=True),
+    _device("power_module_watts", "watts", "Power of the module on which the device sits with a CPU, the CPU included; devices of one module tell the same.", 0, 20_000, card_level=True),
     _device("power_cap_default_watts", "watts", "Power limit that the device starts with.", 0, 20_000, card_level=True),
     _device("power_cap_min_watts", "watts", "Lowest power limit that can be set.", 0, 20_000, card_level=True),
     _device("power_cap_max_watts", "watts", "Highest power limit that can be set.", 0, 20_000, card_level=True),
@@ -121,6 +122,7 @@ _PCIE = (
     _device("pcie_link_generation_max", "", "Highest PCIe generation of the link.", 1, 10, card_level=True),
     _device("pcie_link_width_max", "", "Most PCIe lanes of the link.", 1, 64, card_level=True),
     _counter("pcie_replays_total", "", "PCIe packets sent again.", card_level=True),
+    _counter("pcie_errors_total", "", "Errors on the PCIe link by kind; an error may count as several kinds, so sums tell nothing.", "kind", card_level=True),
     _counter("pcie_receive_bytes_total", "bytes", "Bytes received over PCIe.", card_level=True),
     _counter("pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe.", card_level=True),
 )

@@ -32,6 +32,8 @@ TARGETS = [
 # Queries to which no simulated node has an answer, and why.
 NOBODY = {
     "accelerator_power_average_watts": "the simulated cards tell one kind of power",
+    "accelerator_power_module_watts": "no simulated card shares a module with a CPU",
+    "accelerator_pcie_errors_total": "the simulated links have no errors",
     "accelerator_temperature_critical_celsius": "no simulated card tells it",
     "accelerator_temperature_shutdown_celsius": "no simulated card tells it",
     "accelerator_link_crc_errors_total": "the simulated links have no errors",

@@ -156,6 +156,13 @@ def test_the_generation_of_the_link_is_known_by_its_speed(speed: object, expecte
     assert value(report_of(pcie={"speed": speed}), "pcie_link_generation") == expected
 
 
+def test_packets_that_were_refused_on_the_pcie_link_are_counted_by_side() -> None:
+    report = report_of(pcie={"nak_sent_count": 3, "nak_received_count": "N/A", "replay_count": 2})
+    assert value(report, "pcie_errors_total", "nak_sent") == 3.0
+    assert value(report, "pcie_errors_total", "nak_received") is Absent.NOT_REPORTED
+    assert value(report, "pcie_replays_total") == 2.0
+
+
 @pytest.mark.parametrize(
     ("printed", "expected"),
     [

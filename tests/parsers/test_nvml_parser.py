@@ -222,6 +222,10 @@ def test_ecc_by_place_and_the_total_only_where_no_place_is_told(
         ({"each": {"0": {"data_rx_kib": ERROR}}}, "link_receive_bytes_total", {"all": Absent.NOT_REPORTED}),
         ({"each": {"0": {"rx_bytes": ERROR}}}, "link_receive_bytes_total", {"all": Absent.NOT_SUPPORTED}),
         ({"each": {"0": {"recovery": ERROR, "recovery_events": 4}}}, "link_recovery_errors_total", {"0": 4.0}),
+        ({"each": {"0": {"receive_errors": 3}}}, "link_receive_errors_total", {"0": 3.0}),
+        ({"each": {"0": {"receive_errors": ERROR}}, "together": {"receive_errors": 4}},
+         "link_receive_errors_total", {"all": 4.0}),
+        ({"each": {"0": {}}, "together": {"transmit_discards": 5}}, "link_transmit_errors_total", {"all": 5.0}),
         ({"each": {}}, "link_up", {"all": Absent.NOT_SUPPORTED}),
         (ERROR, "link_crc_errors_total", {"all": Absent.NOT_SUPPORTED}),
         ("many", "link_up", {"all": Absent.NOT_UNDERSTOOD}),
@@ -256,6 +260,30 @@ def test_the_window_to_the_memory() -> None:
 def test_an_energy_counter_of_the_whole_module_is_not_the_cards(name: str, joules: Value) -> None:
     report = report_on({"name": name, "fields": {"total_energy_consumption": 5000}})
     assert value(report, "energy_joules_total") == joules
+
+
+@pytest.mark.parametrize(
+    ("fields", "watts"),
+    [
+        ({"power_average": 778_650, "power_module": 1_124_870}, 1124.87),
+        ({"power_average": 778_650, "power_module": 778_650}, Absent.NOT_SUPPORTED),  # the scope was not heeded
+        ({"power_average": 778_650, "power_module": ERROR}, Absent.NOT_SUPPORTED),
+        ({"power_average": ERROR, "power_module": 1_124_870}, 1124.87),
+    ],
+)
+def test_the_power_of_a_module_is_kept_apart_from_that_of_its_gpu(fields: dict[str, Any], watts: Value) -> None:
+    report = report_on({"fields": fields})
+    assert value(report, "power_module_watts") == watts
+    assert value(report, "power_watts") != 1124.87
+
+
+def test_errors_on_the_pcie_link_are_counted_by_kind() -> None:
+    fields = {"pcie_correctable": 7, "pcie_fatal": 0, "pcie_nak_sent": ERROR}
+    assert values(report_on({"fields": fields}), "pcie_errors_total") == {
+        "correctable": 7.0,
+        "fatal": 0.0,
+        "nak_sent": Absent.NOT_SUPPORTED,
+    }
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ ROWS_63 = [
     (241, 55, 48), (241, 55, 48), (240, 55, 48), (211, 51, 45), (211, 51, 45), (211, 51, 45), (211, 51, 45),
     (227, 51, 49), (227, 51, 49), (227, 51, 49), (227, 51, 49),
 ]  # fmt: skip  # kept in rows: one item on each line would be a page
+NO_NAKS = {"pcie_errors_total nak_sent": 0, "pcie_errors_total nak_received": 0}
 # By file: what each card gives, in order; "metric label" where the metric has one.
 NUMBERS: dict[str, list[Card]] = {
     "amdsmi-changelog-6.1.0-metric-p-json": [{"power_watts": 10, "throttled any": 0}],
@@ -109,8 +110,8 @@ NUMBERS: dict[str, list[Card]] = {
     "amdsmi-changelog-6.2-voltage-curve": [NOTHING],
     "amdsmi-changelog-6.3-list": [NOTHING, NOTHING],
     "amdsmi-changelog-6.3-metric-pcie": [
-        {"pcie_link_width": 16, "pcie_link_generation": 5, "pcie_replays_total": 0},
-        {"pcie_link_width": 16, "pcie_link_generation": 5, "pcie_replays_total": 0},
+        {"pcie_link_width": 16, "pcie_link_generation": 5, "pcie_replays_total": 0, **NO_NAKS},
+        {"pcie_link_width": 16, "pcie_link_generation": 5, "pcie_replays_total": 0, **NO_NAKS},
     ],
     "amdsmi-changelog-6.3-metric-throttle": [THROTTLE, THROTTLE],
     "amdsmi-changelog-6.3-metric-usage-xcp": [USAGE, USAGE],

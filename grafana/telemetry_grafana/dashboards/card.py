@@ -21,6 +21,11 @@ def _beside(panel: Panel) -> Panel:
     return replace(panel, width=12)
 
 
+def _third(panel: Panel) -> Panel:
+    """The panel in a third of the width, beside two others."""
+    return replace(panel, width=8)
+
+
 def _tall(panel: Panel) -> Panel:
     """The panel with room for the eighteen links of a card."""
     return replace(panel, height=11)
@@ -116,11 +121,12 @@ CARD = Page(
                 ),
                 lines(
                     "Power",
-                    "The main figure, and average and instantaneous power where the card tells them; dashed: the limit.",
+                    "The main figure, average, instantaneous and module power where the card tells them; dashed: the limit.",
                     "watt",
                     _one("accelerator_power_watts{$cards}", "{{device}} power"),
                     _one("accelerator_power_average_watts{$cards}", "{{device}} average"),
                     _one("accelerator_power_instant_watts{$cards}", "{{device}} instant"),
+                    _one("accelerator_power_module_watts{$cards}", "{{device}} with its CPU"),
                     limits=_one("accelerator_power_cap_watts{$cards}", "{{device}} limit"),
                 ),
                 lines(
@@ -216,23 +222,37 @@ CARD = Page(
         Section(
             "Links",
             (
-                lines(
-                    "PCIe traffic",
-                    "Bytes received and sent.",
-                    "Bps",
-                    _one(f"rate(accelerator_pcie_receive_bytes_total{{$cards}}{_RATE})", "{{device}} received"),
-                    _one(f"rate(accelerator_pcie_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} sent"),
-                    untold("accelerator_pcie_receive_bytes_total{$cards}"),
+                _third(
+                    lines(
+                        "PCIe traffic",
+                        "Bytes received and sent.",
+                        "Bps",
+                        _one(f"rate(accelerator_pcie_receive_bytes_total{{$cards}}{_RATE})", "{{device}} received"),
+                        _one(f"rate(accelerator_pcie_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} sent"),
+                        untold("accelerator_pcie_receive_bytes_total{$cards}"),
+                    )
                 ),
-                lines(
-                    "PCIe link",
-                    "Generation and lanes as they run, and at most.",
-                    "short",
-                    _one("accelerator_pcie_link_generation{$cards}", "{{device}} generation"),
-                    _one("accelerator_pcie_link_generation_max{$cards}", "{{device}} generation at most"),
-                    _one("accelerator_pcie_link_width{$cards}", "{{device}} lanes"),
-                    _one("accelerator_pcie_link_width_max{$cards}", "{{device}} lanes at most"),
-                    untold("accelerator_pcie_link_width{$cards}"),
+                _third(
+                    lines(
+                        "PCIe link",
+                        "Generation and lanes as they run, and at most.",
+                        "short",
+                        _one("accelerator_pcie_link_generation{$cards}", "{{device}} generation"),
+                        _one("accelerator_pcie_link_generation_max{$cards}", "{{device}} generation at most"),
+                        _one("accelerator_pcie_link_width{$cards}", "{{device}} lanes"),
+                        _one("accelerator_pcie_link_width_max{$cards}", "{{device}} lanes at most"),
+                        untold("accelerator_pcie_link_width{$cards}"),
+                    )
+                ),
+                _third(
+                    lines(
+                        "PCIe errors",
+                        "Packets sent again and errors a minute; an error may count as several kinds.",
+                        "cpm",
+                        _one(f"60 * rate(accelerator_pcie_replays_total{{$cards}}{_RATE})", "{{device}} sent again"),
+                        _one(f"60 * rate(accelerator_pcie_errors_total{{$cards}}{_RATE})", "{{device}} {{kind}}"),
+                        untold("accelerator_pcie_replays_total{$cards}"),
+                    )
                 ),
                 lines(
                     "Traffic between cards",
@@ -246,7 +266,7 @@ CARD = Page(
                 ),
                 lines(
                     "Link errors",
-                    "Errors a minute on the links, and PCIe packets sent again.",
+                    "Errors a minute on the links between cards.",
                     "cpm",
                     _one(
                         f"60 * rate(accelerator_link_crc_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} checksum"
@@ -267,8 +287,7 @@ CARD = Page(
                         f"60 * rate(accelerator_link_transmit_errors_total{{$cards}}{_RATE})",
                         "{{device}} {{link}} sent wrong",
                     ),
-                    _one(f"60 * rate(accelerator_pcie_replays_total{{$cards}}{_RATE})", "{{device}} PCIe replay"),
-                    untold("accelerator_link_crc_errors_total{$cards}", "accelerator_pcie_replays_total{$cards}"),
+                    untold("accelerator_link_crc_errors_total{$cards}"),
                 ),
                 _tall(
                     states(

@@ -233,6 +233,8 @@ FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
         ("pcie", "current_speed"): (Field("pcie_link_generation", _pcie_speed),),
         ("bus", "max_pcie_speed"): (Field("pcie_link_generation_max", _pcie_speed, spare=True),),
         ("pcie", "replay_count"): (Field("pcie_replays_total", _count),),
+        ("pcie", "nak_sent_count"): (Field("pcie_errors_total", _count, "nak_sent"),),
+        ("pcie", "nak_received_count"): (Field("pcie_errors_total", _count, "nak_received"),),
         ("bus", "max_pcie_width"): (Field("pcie_link_width_max", _count),),
         ("bus", "max_pcie_lanes"): (Field("pcie_link_width_max", _count),),
         ("bus", "pcie_interface_version"): (Field("pcie_link_generation_max", generation),),
@@ -312,8 +314,7 @@ _QUIET_PATHS = frozenset(
         *(
             ("pcie", key)
             for key in (
-                "bandwidth", "l0_to_recovery_count", "replay_roll_over_count",
-                "nak_sent_count", "nak_received_count", "current_bandwidth_sent", "current_bandwidth_received",
+                "bandwidth", "l0_to_recovery_count", "replay_roll_over_count", "current_bandwidth_sent", "current_bandwidth_received",
                 "max_packet_size", "lc_perf_other_end_recovery", "lc_perf_other_end_recovery_count",
             )
         ),

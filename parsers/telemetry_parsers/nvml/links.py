@@ -23,6 +23,8 @@ _COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(
         "link_crc_errors_total": (("crc", 1),),
         "link_replay_errors_total": (("replay", 1),),
         "link_recovery_errors_total": (("recovery", 1), ("recovery_events", 1)),
+        "link_receive_errors_total": (("receive_errors", 1),),
+        "link_transmit_errors_total": (("transmit_discards", 1),),
     }
 )
 _KNOWN = frozenset({"state", *(name for names in _COUNTERS.values() for name, _ in names)})

@@ -102,10 +102,18 @@ def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readi
             readings.add("temperature_celsius", Absent.NOT_SUPPORTED, "memory")  # a card without that sensor
         elif name == _ENERGY and _is_module_wide(told):
             readings.add("energy_joules_total", Absent.NOT_SUPPORTED)
+        elif name == tables.MODULE_POWER and _is_no_more(answer, fields.get("power_average")):
+            readings.add("power_module_watts", Absent.NOT_SUPPORTED)  # a driver that does not know of modules
         elif name in tables.FIELDS:
             _row(tables.FIELDS[name], answer, told, readings, name)
         elif name not in tables.ECC_FIELDS:
             readings.notes.unknown_name(name)
+
+
+def _is_no_more(answer: Plain, than: Plain) -> bool:
+    """Whether a number is at most another: what a module draws is more than what its GPU draws."""
+    one, other = number(answer), number(than)
+    return not isinstance(one, Absent) and not isinstance(other, Absent) and one <= other
 
 
 def _is_module_wide(told: dict[str, Plain]) -> bool:

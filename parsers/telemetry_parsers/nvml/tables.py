@@ -12,6 +12,7 @@ _NS = 10**9
 _DOMAINS = ("graphics", "sm", "memory", "video")
 _ENGINES = {"Encoder": "encoder", "Decoder": "decoder", "Jpg": "jpeg", "Ofa": "optical_flow"}
 _ECC_LOCATIONS = {2: "dram", 7: "sram"}
+_PCIE_ERRORS = ("correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent")
 
 
 def _ratio(metric: str, label: str = "", part: str | int | None = None) -> Row:
@@ -58,6 +59,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
         "Attributes_v2": (Row("compute_units", part="multiprocessorCount"),),
     }
 )
+MODULE_POWER = "power_module"
 # Nanoseconds since the driver was loaded.
 THROTTLED: Mapping[str, str] = MappingProxyType(
     {
@@ -75,6 +77,7 @@ FIELDS: Mapping[str, Row] = MappingProxyType(
     {
         "power_average": _watts("power_average_watts"),
         "power_instant": _watts("power_instant_watts"),
+        MODULE_POWER: _watts("power_module_watts"),
         "power_current_limit": _watts("power_cap_watts"),
         "power_default_limit": _watts("power_cap_default_watts"),
         "power_min_limit": _watts("power_cap_min_watts"),
@@ -90,6 +93,7 @@ FIELDS: Mapping[str, Row] = MappingProxyType(
         "remapped_pending": Row("row_remap_pending"),
         "remapped_failure": Row("row_remap_failed"),
         "pcie_replay_counter": Row("pcie_replays_total"),
+        **{f"pcie_{kind}": Row("pcie_errors_total", kind) for kind in _PCIE_ERRORS},
         "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
         "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
     }
@@ -170,6 +174,7 @@ NOT_OF_INTEGRATED = frozenset(
         "pcie_link_width",
         "pcie_link_width_max",
         "pcie_replays_total",
+        "pcie_errors_total",
     }
 )
 # Answers that say who or how a device is, and are no readings.
@@ -187,6 +192,8 @@ LINK_METRICS = (
     "link_crc_errors_total",
     "link_replay_errors_total",
     "link_recovery_errors_total",
+    "link_receive_errors_total",
+    "link_transmit_errors_total",
 )
 _SPECIAL = ("power_watts", "performance_state", "throttled", "recovery_action", "fan_ratio", "processes")
 GIVES = tuple(

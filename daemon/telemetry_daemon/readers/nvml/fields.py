@@ -40,9 +40,12 @@ def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
     return tuple(Field(name, number, counts=True) for name, number in rows)
 
 
+# The scope of power fields that is the GPU with its CPU (Grace).
+_MODULE = 1
 POWER = (Field("power_average", 185), Field("power_instant", 186))
 _FAST = (
     *POWER,
+    Field("power_module", 185, scope=_MODULE),
     Field("memory_temp", 82),
     Field("total_energy_consumption", 83),
     Field("perf_policy_power", 74),
@@ -84,9 +87,17 @@ _SLOW = (
     Field("pcie_count_tx_bytes", 197, wraps=True),
     Field("pcie_count_rx_bytes", 198, wraps=True),
     Field("gpu_recovery_action", 230),
+    *_errors(
+        ("pcie_correctable", 173),
+        ("pcie_nak_received", 174),
+        ("pcie_nak_sent", 177),
+        ("pcie_non_fatal", 179),
+        ("pcie_fatal", 180),
+        ("pcie_unsupported_request", 181),
+    ),
 )
 LINK_COUNT = Field("nvlink_link_count", 91)
-# Of each link. 138 and 139 count KiB whatever their names say; 202 and 204 are NVLink 5's and count bytes.
+# Of each link. 138 and 139 count KiB whatever their names say; those from 202 on are NVLink 5's, and 202 and 204 count bytes.
 LINK = (
     ("state", 165),
     ("data_tx_kib", 138),
@@ -97,9 +108,12 @@ LINK = (
     ("recovery", 162),
     ("crc", 163),
     ("recovery_events", 215),
+    ("receive_errors", 208),
+    ("transmit_discards", 212),
 )
+TRAFFIC = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
 # Of all links together, for drivers that do not tell them apart.
-LINKS_TOGETHER = ("data_tx_kib", "data_rx_kib", "tx_bytes", "rx_bytes")
+LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_discards")
 # Since which driver the counters of the thermal and power brake reasons have which numbers: they moved from 251 to 269
 # between 580.65 and 580.82, and before 575 the numbers from 251 on belonged to power smoothing. Those of the installed
 # wheel say nothing of the installed driver.

@@ -32,7 +32,7 @@ class Links:
         if not isinstance(count, int):
             return count
         each = self._each(count)
-        traffic = [link[name] for link in each.values() for name in fields.LINKS_TOGETHER]
+        traffic = [link[name] for link in each.values() for name in fields.TRAFFIC]
         apart = any(map(is_answered, traffic)) or not each
         return {"each": each, "together": {} if apart else self._together()}
 
