@@ -71,29 +71,36 @@ def told(error: Exception) -> str:
 class RankWatch:
     """Looks at the file again and again, and reads it when it is another than before."""
 
-    def __init__(self, settings: RankSettings, put: Callable[[NodeRanks], None]) -> None:
+    def __init__(
+        self,
+        settings: RankSettings,
+        put: Callable[[NodeRanks], None],
+        names: Callable[[], frozenset[str]] = names_of_node,
+    ) -> None:
         self._settings = settings
         self._put = put
+        self._names = names
         self._changes = ChangeLog()
-        self._seen: tuple[RankSettings, tuple[int, int, int, int] | None] | None = None
+        self._seen: tuple[RankSettings, tuple[int, int, int, int] | None, frozenset[str]] | None = None
 
     def configure(self, settings: RankSettings) -> None:
         """Go on with other settings, from the next look on."""
         self._settings = settings
 
     def look(self) -> None:
-        """Read the table if it or the settings changed; a bad table means no ranks, never those of before."""
+        """Read the table if it, the settings or this node's names changed; a bad table means no ranks, never old ones."""
         settings = self._settings
-        seen = (settings, _mark(settings.table))
+        names = self._names() if settings.table else frozenset[str]()
+        seen = (settings, _mark(settings.table), names)
         if seen == self._seen:
             return
         self._seen = seen
-        self._put(self._read(settings) if settings.table else NodeRanks())
+        self._put(self._read(settings, names) if settings.table else NodeRanks())
 
-    def _read(self, settings: RankSettings) -> NodeRanks:
+    def _read(self, settings: RankSettings, names: frozenset[str]) -> NodeRanks:
         facts = {"path": settings.table}
         try:
-            found = read(settings, names_of_node)
+            found = read(settings, lambda: names)
         except FileNotFoundError:
             if self._changes.changed("rank table", "missing"):
                 log.info("there is no rank table yet", extra=facts)
@@ -108,14 +115,14 @@ class RankWatch:
 
 
 def _mark(path: str) -> tuple[int, int, int, int] | None:
-    """What is another when the file is; None when there is none."""
+    """What is another when the file is, or who may read it; None when there is none."""
     if not path:
         return None
     try:
         found = Path(path).stat()
     except OSError:  # whoever opens the file tells why it cannot be read
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
 
 
 def _text(path: Path) -> str:

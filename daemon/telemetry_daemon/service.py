@@ -10,6 +10,7 @@ import platform
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from telemetry_daemon import control, device_nodes, exits, log, systemd
@@ -219,8 +220,7 @@ class Service:
         self._settings = replace(settings, **{name: getattr(before, name) for name in fixed})
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):
-                self._poller.remove(name)
-                self._poller.add(self._node.source(name, self._settings))
+                self._poller.renew(name, partial(self._node.source, name, self._settings))
         self._own.tell_expected(dict(settings.expected_devices))
         self._ranks.configure(settings.ranks)
 
@@ -244,30 +244,35 @@ class Service:
             self._memory.keep(self._store.identities())
 
     def _forget(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
-        forgotten = self._store.forget(str(request.get("id", "")))
-        lost = [device.id for device in self._store.snapshot().devices if device.up is False]
-        return {"forgotten": forgotten, "lost": lost}
+        device_id = str(request.get("id", ""))
+        forgotten = self._store.forget(device_id)
+        if forgotten:
+            self._remember()
+        elif any(device.id == device_id for device in self._store.snapshot().devices):
+            return {
+                "error": f"'{device_id}' is not a lost device: it is still listed; only one that no source lists can be forgotten"
+            }
+        return {"forgotten": forgotten, "lost": list(self._store.lost())}
 
     def _release(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
         name, seconds = str(request.get("source", "")), request.get("seconds")
-        if name not in self._poller.sources():
+        if name not in self._node.names():
             return {"error": self._no_source(name)}
-        held_by = self._poller.release(
-            self._node.source(name, self._settings), math.inf if seconds is None else float(seconds)
-        )
+        until = math.inf if seconds is None else float(seconds)
+        held_by = self._poller.release(name, lambda: self._node.source(name, self._settings), until)
         logger.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
         return {"left_behind": list(held_by)}
 
     def _resume(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
         name = str(request.get("source", ""))
-        if name not in self._poller.sources():
+        if name not in self._node.names():
             return {"error": self._no_source(name)}
         was_released = self._poller.resume(name)
         logger.info("resumed by the operator", extra={"source": name})
         return {"resumed": was_released}
 
     def _no_source(self, name: str) -> str:
-        return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._poller.sources()))}"
+        return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._node.names()))}"
 
     def _snapshot(self, _request: Mapping[str, Plain]) -> Mapping[str, Plain]:
         return json.document(self._store.snapshot(), self._metrics)

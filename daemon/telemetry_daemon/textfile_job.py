@@ -73,8 +73,11 @@ def write_whole(path: Path, content: bytes) -> None:
     """Put the content in place at once, readable by all. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(content)
-        temporary.chmod(_MODE)
+        # The folder may be another user's: what lies there is not written into, nor is a link followed.
+        temporary.unlink(missing_ok=True)
+        with open(temporary, "xb") as file:  # noqa: PTH123  (a Path opens alike, but write_bytes follows links)
+            file.write(content)
+            os.fchmod(file.fileno(), _MODE)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -186,3 +186,7 @@ def test_a_lost_card_and_forget(tmp_path, tools):
         assert f"accelerator_up{lost}" not in again.page()
         status, _, error = run("forget", "0000:1b:00.0", "--config", str(again.config_path))
         assert (status, "not a lost device" in error) == (64, True)
+        remembered = (tmp_path / "state" / "devices.json").read_text()
+        assert "0000:1b:00.0" not in remembered, "not even if the daemon is killed now"
+        status, _, error = run("forget", "0000:1a:00.0", "--config", str(again.config_path))
+        assert (status, "it is still listed" in error) == (64, True)

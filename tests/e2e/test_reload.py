@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from clock_kit import SteppedClock
@@ -103,3 +105,27 @@ def test_a_clock_step_misses_no_poll(tmp_path, step_seconds):
         assert 3 <= polls <= 7
         assert daemon.logged("the wall clock was set") == 1
     clock.close()
+
+
+def test_the_end_does_not_wait_for_a_reload_that_hangs(tmp_path):
+    """The configuration may lie on a disk that hangs: the service manager kills what has not ended after ten seconds."""
+    with Daemon(tmp_path, HOST) as daemon:
+        daemon.until_state("host", "ok")
+        daemon.signal(signal.SIGHUP)
+        checking: list[psutil.Process] = []
+
+        def is_held_up() -> bool:
+            children = psutil.Process(daemon.pid).children()
+            checking.extend(child for child in children if "config.check" in " ".join(child.cmdline()))
+            for child in checking:
+                child.suspend()
+            return bool(checking)
+
+        daemon.until(is_held_up)
+        try:
+            status, seconds = daemon.stop()
+            assert (status, seconds < 5.0) == (0, True)
+        finally:
+            for child in checking:
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()

@@ -101,3 +101,33 @@ def test_device_is_the_rank_by_bus_address_where_no_source_has_an_index():
     """Without any tool's index the devices are numbered by bus address."""
     merged = Node().see(told("sysfs", [(card(None, bus_id=BUS1), {}), (card(None, bus_id=BUS0), {})]))
     assert [(d.device, d.bus_id) for d in merged.devices] == [("0", BUS0), ("1", BUS1)]
+
+
+@pytest.mark.parametrize(("first", "second"), [("33:00.0", BUS0), (BUS0, "33:00.0")])
+def test_an_address_without_its_domain_is_the_same_devices(first, second):
+    """The source that prints domains may come later, or fail while one without them goes on."""
+    node = Node()
+    before = node.see(told("tool", [(card(0, bus_id=first), {})]))
+    after = node.see(told("tool", [(card(0, bus_id=second), {})], taken=1.0))
+    assert (ids(after), after.events) == (ids(before), ())
+    assert after.devices[0].bus_id == BUS0 or first == BUS0
+
+
+def test_an_address_without_its_domain_that_two_devices_have_is_neithers():
+    node = Node()
+    both = [card(0, bus_id="0000:33:00.0"), card(1, bus_id="0001:33:00.0")]
+    node.see(told("sysfs", [(device, {}) for device in both]))
+    merged = node.see(told("tool", [(card(0, bus_id="33:00.0"), {})]))
+    assert "33:00.0" in ids(merged)
+
+
+def test_a_partition_is_the_same_whether_or_not_its_address_counts_partitions():
+    """Of two sources that tell a partition's address, one fails: it is still the same partition."""
+    files = [card(0, bus_id=BUS0), card(None, bus_id=BUS0, partition="1", parent=0)]
+    tool = [card(0, bus_id=BUS0), card(1, bus_id="0000:33:00.1", partition="1", parent=0)]
+    reports = [told("sysfs", [(d, {}) for d in files], form="data"), told("tool", [(d, {}) for d in tool])]
+    for last in reports:
+        node = Node()
+        before = node.see(*reports)
+        after = node.see(last)
+        assert (ids(after), after.events) == (ids(before), ())

@@ -180,3 +180,19 @@ def test_positions_tell_where_each_reported_device_went():
     """Each (source, poll) maps its positions to ids, so that events find their device."""
     merged = Node().see(told("a", [(card(0, bus_id=BUS0), {})]), told("b", [(card(4, bus_id=BUS0), {})]))
     assert merged.positions == {("a", "readings"): (BUS0,), ("b", "readings"): (BUS0,)}
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({"umc": 2.0, "gfx": 0.0}, {"umc": 2.0, "gfx": 0.0}),
+        ({"umc": Absent.NOT_PERMITTED}, {"umc": Absent.NOT_PERMITTED, "all": 2.0}),
+        ({}, {"all": 2.0}),
+    ],
+    ids=["by place", "places that are not told", "as a whole"],
+)
+def test_errors_are_told_by_place_or_as_a_whole_and_never_both(parts, expected):
+    metric = "ecc_uncorrected_total"
+    as_a_whole = one("tool", {metric: {"all": 2.0}})
+    merged = Node().see(as_a_whole, one("sysfs", {metric: parts}, form="data"))
+    assert values(only(merged)) == {f"{metric}.{place}": value for place, value in expected.items()}

@@ -121,3 +121,53 @@ def test_a_card_that_shows_nothing_is_down():
     """A listed card whose tool says that it does not answer is up 0, without readings."""
     merged = Node().see(told("tool", [(card(0, bus_id=BUS0, up=False), {"power_watts": 5.0})]))
     assert [(device.up, device.readings) for device in merged.devices] == [(False, ())]
+
+
+def numbered(**more):
+    """The list of a poll that tells numbers only, as `amd-smi metric` does."""
+    return told("tool", [(card(0), {"fan_ratio": 0.1}), (card(1), {"fan_ratio": 0.2})], poll="metric", **more)
+
+
+def restarted_after(*reports):
+    node = Node()
+    node.see(*reports)
+    return Node(MergeState(identities=node.state.identities))
+
+
+def test_nothing_is_lost_before_its_vendors_first_inventory_is_over():
+    """After a start the first answer may be one of several that list the device."""
+    node = restarted_after(both())
+    assert (ups(node.see(first_only(), pending=["nvidia"])), node.merged.events) == ({BUS0: True}, ())
+    assert ups(node.see(first_only())) == {BUS0: True, BUS1: False}
+
+
+def test_a_list_of_numbers_loses_no_device_that_is_known_by_its_address():
+    """After a start it is not known which number is whose, so the list says of none of them that it is gone."""
+    node = restarted_after(both())
+    assert (ups(node.see(numbered(), pending=["nvidia"])), node.merged.events) == ({}, ())
+    merged = node.see(numbered())
+    assert [device.id for device in merged.devices if device.up is False] == []
+    assert [event.what for event in merged.events] == ["appeared", "appeared"]
+
+
+def test_a_device_that_was_called_by_its_number_is_not_lost_when_its_address_is_told():
+    """A slow inventory comes after the devices had to be shown by their numbers: they are the known ones then."""
+    node = restarted_after(both())
+    node.see(numbered())
+    merged = node.see(numbered(), both(taken=1.0), now=1.0)
+    assert ups(merged) == {BUS0: True, BUS1: True}
+    assert {(event.id, event.what) for event in merged.events} == {("nvidia:0", "removed"), ("nvidia:1", "removed")}
+
+
+def test_a_device_with_two_names_is_lost_once():
+    node = restarted_after(both())
+    node.see(numbered())
+    merged = node.see(first_only(taken=1.0), now=1.0)
+    assert {device.id: device.up for device in merged.devices} == {BUS0: True, BUS1: False}
+
+
+def test_a_device_that_has_no_other_name_than_its_number_is_lost_by_it():
+    node = Node()
+    node.see(numbered())
+    merged = node.see(first_only(taken=1.0), now=1.0)
+    assert {device.id: device.up for device in merged.devices} == {"nvidia:0": True, "nvidia:1": False}

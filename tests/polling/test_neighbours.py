@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,6 +38,9 @@ class Door:
         self.cards = BUSES
         self.failure: Failure | None = None
         self.asked = 0
+        self.naps = 0.0
+        self.may_close = threading.Event()
+        self.may_close.set()
         self.changed = threading.Condition()
 
     def source(self) -> Source:
@@ -50,6 +54,7 @@ class Door:
             self.changed.notify_all()
             outputs = (Output(text=" ".join(self.cards)),)
             taken = self.node.clock.monotonic()
+            self.node.slept, self.naps = self.node.slept + self.naps, 0.0
             return Capture(self.name, poll.name, poll.request, outputs, self.failure, monotonic_time=taken)
 
     def until_asked(self, times: int) -> bool:
@@ -57,7 +62,7 @@ class Door:
             return self.changed.wait_for(lambda: self.asked >= times, timeout=30.0)
 
     def close(self) -> None:
-        pass
+        assert self.may_close.wait(30.0)
 
     def left_behind(self) -> tuple[int, ...]:
         return ()
@@ -144,3 +149,48 @@ def test_all_are_asked_at_once_when_the_machine_wakes_up(nodes: list[Node]) -> N
     node.slept += 3600.0
     node.poller.spread_again()
     assert node.tool.until_asked(2)
+
+
+def test_what_was_read_while_the_machine_fell_asleep_is_read_again(nodes: list[Node]) -> None:
+    """A part of the answer may be from before, however long ago that was."""
+    node = Node(tool_interval=300.0)
+    nodes.append(node)
+    node.tool.naps = 3600.0
+    node.start()
+    assert node.tool.until_asked(2)
+    until(lambda: node.store.health_of(("acme-smi", "readings")) is not None)
+    assert node.tool.asked == 2
+
+
+def test_a_release_in_the_midst_of_a_reload_counts_when_that_is_done(nodes: list[Node]) -> None:
+    """The source is away while what it runs is ended; it goes on with the settings of the reload."""
+    node = Node(tool_interval=0.05)
+    nodes.append(node)
+    node.start()
+    node.tool.may_close.clear()
+    made: list[str] = []
+
+    def make(why: str) -> Source:
+        made.append(why)
+        return node.tool.source()
+
+    reload = threading.Thread(target=lambda: node.poller.renew("acme-smi", lambda: make("reload")))
+    reload.start()
+    until(lambda: "acme-smi" not in node.poller.sources())
+    release = threading.Thread(target=lambda: node.poller.release("acme-smi", lambda: make("release"), math.inf))
+    release.start()
+    node.tool.may_close.set()
+    reload.join(30.0)
+    release.join(30.0)
+    assert made == ["reload", "release"]
+    until(lambda: {status.source: status.state for status in node.store.snapshot().sources}["acme-smi"] == "released")
+    assert node.poller.resume("acme-smi")
+
+
+def test_a_plugin_may_be_called_like_a_chore_of_the_daemons(nodes: list[Node]) -> None:
+    node = Node(tool_interval=300.0)
+    nodes.append(node)
+    node.start()
+    done = threading.Event()
+    node.poller.every("acme-smi", 0.01, done.set)
+    assert done.wait(30.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -60,3 +61,18 @@ def test_the_gap_of_one_source_does_not_hold_up_another() -> None:
     shot.prime("host", 3600.0)
     shot.read(("fast",), PATIENCE_SECONDS)
     assert order == ["tool"]
+
+
+def test_a_source_that_gave_no_answer_was_asked_just_now() -> None:
+    """The age of an attempt that was given up is not that of the machine."""
+    go_on = threading.Event()
+    clock = Clock()
+    began = clock.monotonic()
+    try:
+        snapshot = OneShot("node", [source("tool", partial(go_on.wait, PATIENCE_SECONDS))], clock).read(("fast",), 0.2)
+    finally:
+        go_on.set()
+    (poll,) = snapshot.sources[0].polls
+    assert (poll.state, poll.reason) == ("failed", "timeout")
+    assert began <= poll.attempted_monotonic <= snapshot.monotonic_time
+    assert poll.seconds == 0.2

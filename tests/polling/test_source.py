@@ -36,9 +36,9 @@ def parse(capture: Capture) -> Report:
 class Bench:
     """A source of a fake tool, and what it captured."""
 
-    def __init__(self, folder, settings=SourceSettings(), pci=PciView(), *, wakes=False):  # noqa: B008  # frozen
+    def __init__(self, folder, settings=SourceSettings(), pci=PciView(), *, wakes=False, lists=True):  # noqa: B008  # frozen
         self.tools = ToolFolder(folder / "tools")
-        self.poll = Poll("readings", REQUEST, deadline=20.0, wakes=wakes)
+        self.poll = Poll("readings", REQUEST, deadline=20.0, wakes=wakes, lists_devices=lists)
         self.captured: list[Capture] = []
         reader = CommandReader("acme-smi", folder / "locks", environment=self.tools.environment)
         parser = SourceParser("acme-smi", "acme", ("power_watts",), (self.poll,), parse)
@@ -78,6 +78,14 @@ def test_no_command_line_works(tmp_path):
     assert bench.tools.calls("acme-smi") == ["--json", ""]
 
 
+def test_every_command_line_that_was_tried_has_cost_something(tmp_path):
+    bench = Bench(tmp_path)
+    bench.tools.prints("acme-smi", "bad option\n")
+    spent = bench.ask().capture.cpu_seconds
+    assert len(bench.captured) == 2
+    assert spent == sum(capture.cpu_seconds for capture in bench.captured) > bench.captured[-1].cpu_seconds
+
+
 def test_what_looked_like_a_refusal_and_was_none(tmp_path):
     """When the last line fails too, the tool was ill and not old: the next poll begins with the first line again."""
     bench = Bench(tmp_path)
@@ -96,6 +104,8 @@ def test_a_parser_that_raises(tmp_path, caplog):
     verdict = bench.ask().verdict
     assert (verdict.state, verdict.reason) == ("failed", "internal")
     assert caplog.records[0].exc_info is not None
+    bench.ask()
+    assert len(caplog.records) == 1, "a bug is told once, and not at each poll"
 
 
 @pytest.mark.parametrize(
@@ -126,6 +136,14 @@ def test_no_device_although_the_bus_has_some(tmp_path):
     bench.tools.prints("acme-smi", "none\n")
     verdict = bench.ask().verdict
     assert (verdict.state, verdict.reason) == ("failed", "driver_gone")
+
+
+def test_no_device_told_by_a_poll_that_lists_none_says_nothing_of_the_driver(tmp_path):
+    """A list of processes may be empty beside cards that work."""
+    bench = Bench(tmp_path, pci=PciView(4, 0), lists=False)
+    bench.tools.prints("acme-smi", "none\n")
+    verdict = bench.ask().verdict
+    assert (verdict.state, verdict.reason) == ("no_devices", None)
 
 
 @pytest.mark.parametrize(

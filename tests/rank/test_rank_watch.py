@@ -71,6 +71,30 @@ def test_a_bad_or_unfinished_table_takes_the_ranks_away(path, watch, put, bad):
     assert put[-1] == NodeRanks()
 
 
+def test_a_table_that_could_not_be_opened_is_read_when_it_can(tmp_path, put):
+    """That somebody may read it now changes neither its size nor the time of its last change."""
+    path = tmp_path / "hccl.json"
+    path.write_text(written(version_1()))
+    before = path.stat()
+    asked = []
+    watch = RankWatch(RankSettings(str(path), "10.0.0.1"), lambda ranks: asked.append(len(ranks.by_chip)))
+    watch.look()
+    path.chmod(0o600)
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    watch.look()
+    assert asked == [2, 2]
+
+
+def test_a_node_whose_address_comes_after_the_table_finds_itself_in_it(path, put):
+    """At boot the network may be up later than the daemon."""
+    names = [frozenset({"n1"}), frozenset({"n1"}), frozenset({"n1", "10.0.0.1"})]
+    watch = RankWatch(RankSettings(str(path)), put.append, names=lambda: names.pop(0))
+    path.write_text(written(version_1()))
+    for _ in range(3):
+        watch.look()
+    assert [len(ranks.by_chip) for ranks in put] == [0, 2]
+
+
 def test_a_folder_or_a_pipe_is_no_table(path, watch, put):
     os.mkfifo(path)
     watch.look()

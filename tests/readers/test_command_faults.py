@@ -182,6 +182,24 @@ def test_close_ends_a_running_tool_from_another_thread(
     assert len(tools.pids("smi")) == 1
 
 
+def test_close_ends_the_wait_for_a_tool_that_another_runs(make_reader: MakeReader, tools: ToolFolder) -> None:
+    """To be stopped while waiting is no fault of the tool's."""
+    tools.hangs("smi")
+    other, reader = make_reader(limits=None), make_reader()
+    captures: list[Capture] = []
+    first = threading.Thread(target=read, args=(other, tool("smi"), 600))
+    first.start()
+    assert eventually(lambda: len(tools.pids("smi")) == 1)
+    second = threading.Thread(target=lambda: captures.append(read(reader, tool("smi"), 600)))
+    second.start()
+    threading.Event().wait(0.2)
+    reader.close()
+    second.join(20)
+    other.close()
+    first.join(20)
+    assert captures[0].failure == Failure("disabled", None, "fake: the reader is closed")
+
+
 def test_a_poll_gives_up_waiting_for_another_of_its_source(make_reader: MakeReader, tools: ToolFolder) -> None:
     tools.hangs("smi")
     reader = make_reader()

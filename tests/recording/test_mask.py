@@ -42,6 +42,7 @@ def shape(text: str) -> str:
         ("  Uuid:                    GPU-18f68e602b8a790f               \n", "18f68e602b8a790f"),
         ("unique_id 1798419765837265167\n", "1798419765837265167"),
         ("| GPU-b3d94c07-1e58-4a92-8c6f-27f0a9d50400 | 3 |", "b3d94c07-1e58-4a92-8c6f-27f0a9d50400"),
+        ("fabric cluster 4e0d81c2b5f74a6a8e13d7c90ab21f55 is up\n", "4e0d81c2b5f74a6a8e13d7c90ab21f55"),
         ("\tVDie ID                        : 9C9D9 1B9 9A9C9D9 2CC9\n", "9C9D9 1B9 9A9C9D9 2CC9"),
         ("ipaddr:192.168.101.17\n", "192.168.101.17"),
         ("192.168.100.0  *  255.255.255.0   U  0 0 0 eth0\n", "192.168.100.0"),
@@ -78,6 +79,9 @@ def test_a_secret_is_replaced_by_something_of_its_shape(text: str, secret: str) 
         "2026-05-28 21:26:40 UTC, 12:34:56\n",
         "Temp: 41 ℃, Power: 93.0W, snapshot 7, GPU 8, node70\n",
         "nodes and hosts\n",
+        "00000000000000000000000000000000\n",
+        "mask 0x11111111111111111111111111111111\n",
+        "eAABAygA/////1234567890abcdef1234567890abcdef+AAA=\n",
     ],
 )
 def test_what_tells_of_nobody_stays(text: str) -> None:

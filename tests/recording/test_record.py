@@ -144,6 +144,7 @@ def test_data_that_json_cannot_hold_is_refused(tmp_path: Path) -> None:
     [
         (lambda path: path.mkdir(), "Is a directory"),
         (lambda path: path.write_text('{"half": '), "it ends within a line"),
+        (lambda path: path.write_text("127.0.0.1 localhost\n"), "it is no recording"),
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
     ],
 )

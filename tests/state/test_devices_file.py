@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import threading
 
 import pytest
 
@@ -54,3 +56,34 @@ def test_an_unusable_file_is_told_and_not_believed(tmp_path, caplog, content):
     path.write_bytes(content)
     assert devices_file.load(path) == ()
     assert [(record.levelno, record.path) for record in caplog.records] == [(logging.WARNING, str(path))]
+
+
+def test_what_root_wrote_stays_readable_for_the_services_user(tmp_path):
+    """`telemetry forget` is run by root, perhaps with a strict umask, while the service is stopped."""
+    service = (12345, 12346) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    path = devices_file.path_in(str(tmp_path / "state"))
+    path.parent.mkdir()
+    os.chown(path.parent, *service)
+    devices_file.save(path, [CARD])
+    status = path.stat()
+    assert (status.st_uid, status.st_gid) == service
+
+
+def test_two_threads_that_remember_at_once_leave_one_whole_file(tmp_path, caplog):
+    """The daemon's end and its housekeeping may come together."""
+    path = devices_file.path_in(str(tmp_path))
+    memory = devices_file.DeviceMemory(path)
+    cards = [tuple(Identity(f"GPU-{n}-{k}", "nvidia", "0", "X") for k in range(n)) for n in range(1, 60)]
+
+    def keep(mine):
+        for identities in mine:
+            memory.keep(identities)
+
+    threads = [threading.Thread(target=keep, args=(cards[start::4],)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [record.message for record in caplog.records] == []
+    assert devices_file.load(path) == memory.identities
+    assert [entry.name for entry in tmp_path.iterdir()] == ["devices.json"]

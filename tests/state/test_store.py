@@ -25,6 +25,7 @@ CARDS = Report(
 class Times:
     now: float = 100.0
     slept: float = 0.0
+    set_by: float = 1e9
 
 
 OK = Verdict("ok")
@@ -37,7 +38,11 @@ class Node:
         self.times = Times()
         self.store = Store(
             "node",
-            Clock(lambda: self.times.now, lambda: 1e9 + self.times.now, lambda: self.times.slept),
+            Clock(
+                lambda: self.times.now,
+                lambda: self.times.set_by + self.times.now + self.times.slept,
+                lambda: self.times.slept,
+            ),
             identities,
             Accumulator(),
         )
@@ -127,6 +132,18 @@ def test_some_failures_end_all_of_the_sources_reports(verdict, left):
     assert node.ups() == left
 
 
+@pytest.mark.parametrize(
+    ("verdict", "left"),
+    [(Verdict("failed", "no_permission"), [True, True]), (Verdict("failed", "driver_gone"), [])],
+)
+def test_what_only_adds_to_a_list_may_be_forbidden_alone(verdict, left):
+    """Who may not ask for processes may still read the rest; without its driver a tool reads nothing."""
+    node = Node()
+    node.put()
+    node.put(None, verdict, replace(INVENTORY, lists_devices=False))
+    assert node.ups() == left
+
+
 def test_a_tool_that_lists_nothing_takes_only_its_own_report_along_when_it_is_missing():
     """Some polls of a source ask another tool, or the same one under one of its names only."""
     node = Node()
@@ -164,8 +181,16 @@ def test_lost_and_forgotten():
     assert [(event.id, event.what) for event in events] == [("0000:53:00.0", "lost")]
     assert node.ups() == [True, False]
     assert not node.store.forget("0000:33:00.0")
+    assert node.store.lost() == ("0000:53:00.0",)
     assert node.store.forget("0000:53:00.0")
-    assert node.ups() == [True]
+    assert (node.ups(), node.store.lost()) == ([True], ())
+
+
+def test_a_device_that_is_listed_as_down_is_not_lost():
+    """There is nothing to forget as long as a source lists it."""
+    node = Node()
+    node.put(replace(CARDS, devices=(CARDS.devices[0], replace(CARDS.devices[1], up=False))))
+    assert (node.ups(), node.store.lost(), node.store.forget("0000:53:00.0")) == ([True, False], (), False)
 
 
 def test_lost_while_the_daemon_was_down():
@@ -175,6 +200,47 @@ def test_lost_while_the_daemon_was_down():
     assert node.ups() == []
     node.put()
     assert [(device.id, device.up) for device in node.store.snapshot().devices][-1] == ("0000:99:00.0", False)
+
+
+DAY = 24 * 3600.0
+
+
+@pytest.mark.parametrize("step", [30 * 365 * DAY, -10 * 365 * DAY], ids=["forward", "back"])
+def test_a_device_is_lost_for_a_week_however_the_clock_is_set(step):
+    """A node may start with a wrong clock: what was lost by that clock is not seven days ago when it is set."""
+    node = Node()
+    node.put()
+    only_first = replace(CARDS, devices=CARDS.devices[:1], readings=CARDS.readings[:1])
+    node.put(only_first)
+    node.times.set_by += step
+    node.times.now += 6 * DAY
+    node.put(only_first)
+    assert node.ups() == [True, False]
+    node.times.now += DAY
+    node.put(only_first)
+    assert node.ups() == [True]
+
+
+def test_what_was_lost_before_the_start_keeps_its_time_when_the_clock_is_set():
+    gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",), lost_since=3e9)
+    node = Node((gone,))
+    node.times.set_by += 2e9
+    node.put()
+    assert [known.lost_since for known in node.store.identities() if known.id == gone.id] == [3e9]
+
+
+def test_what_became_of_devices_while_nobody_polled_is_told_with_the_next_poll():
+    """The first inventory's time runs out between two polls: that the card is lost is noticed by a scrape."""
+    gone = Identity("0000:99:00.0", "nvidia", "2", "X", bus_id="0000:99:00.0", listed_by=("tool",))
+    node = Node((gone,))
+    node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
+    node.times.now += 10.0
+    assert node.put() == ()
+    node.times.now += 5.0
+    assert node.ups() == [True, True, False]
+    told = [(event.id, event.what) for event in node.put()]
+    assert sorted(told) == [("0000:33:00.0", "appeared"), ("0000:53:00.0", "appeared"), ("0000:99:00.0", "lost")]
+    assert node.put() == ()
 
 
 def test_events_are_counted_once_each():
@@ -213,6 +279,20 @@ def test_a_removed_source_leaves_nothing_behind():
     node.put()
     snapshot = node.store.snapshot()
     assert (snapshot.devices, snapshot.sources) == ((), ())
+
+
+def test_counts_go_on_where_they_were_when_a_source_is_made_anew():
+    """A reload is no new start: one failure before it and one after are two."""
+    node = Node()
+    node.put()
+    node.fail("timeout")
+    node.store.count_overrun(("tool", "readings"))
+    node.store.remove_source("tool")
+    node.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
+    assert node.store.snapshot().sources == ()
+    node.fail("timeout")
+    (poll,) = node.store.snapshot().sources[0].polls
+    assert (poll.failures, poll.overruns, poll.last_success) == ((("timeout", 2),), 1, 1e9)
 
 
 def test_two_sources_fail_apart():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -219,3 +221,31 @@ def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, 
     assert failure(reader.read(poll, Targets())).text == "naughty: the reader is closed"
     assert WorkerReader("naughty", worker).read(poll, Targets()).failure is None
     assert len(launcher.pids) == 2
+
+
+def test_a_read_that_waits_for_its_turn_while_its_reader_is_closed_starts_no_process(
+    worker: Worker, launcher: CountingLauncher
+) -> None:
+    """An operator's release lets go of the library, whatever moment a poll is in."""
+    reader, poll = WorkerReader("naughty", worker), Poll("all", Library("naughty", ("power",)))
+    assert reader.read(poll, Targets()).failure is None
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(worker.call, "parse", worker_kit.parse_payload("hang"), PATIENCE_SECONDS)
+        threading.Event().wait(0.1)
+        second = pool.submit(reader.read, poll, Targets())
+        threading.Event().wait(0.1)
+        reader.close()
+        assert first.exception(PATIENCE_SECONDS) is not None
+        assert failure(second.result(PATIENCE_SECONDS)).state == "disabled"
+    assert (worker.pid, len(launcher.pids)) == (None, 1)
+
+
+def test_a_read_that_is_cut_short_by_closing_is_no_failure_of_the_source(worker: Worker) -> None:
+    """Else each stop of the daemon and each release would warn of a killed library."""
+    reader = WorkerReader("naughty", worker)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(reader.read, Poll("all", Library("naughty", ("hang",))), Targets())
+        threading.Event().wait(0.3)
+        reader.close()
+        found = failure(waiting.result(PATIENCE_SECONDS))
+    assert (found.state, found.reason) == ("disabled", None)

@@ -21,7 +21,7 @@ from telemetry_daemon.polling.schedule import Need
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.threads import OneThread
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Failure, Poll, State
@@ -38,6 +38,8 @@ class Poller:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
+        # A source is taken away and put back, or released, by one at a time.
+        self._changing = threading.Lock()
         self._sources: dict[str, Source] = {}
         self._started: dict[tuple[str, str], float] = {}
         self._needs: dict[str, Need] = {}
@@ -98,13 +100,22 @@ class Poller:
         self._scheduler.remove_executor(name, shutdown=False)
         self._store.remove_source(name)
 
-    def release(self, source: Source, seconds: float) -> tuple[int, ...]:
-        """Let go of the tool or library of a source until resumed or the time is over, with `source` to go on with then.
+    def renew(self, name: str, make: Callable[[], Source]) -> None:
+        """Go on with a source made anew, for other settings, and with nothing of the one before."""
+        with self._changing:
+            self.remove(name)
+            self.add(make())
+
+    def release(self, name: str, make: Callable[[], Source], seconds: float) -> tuple[int, ...]:
+        """Let go of the tool or library of a source until resumed or the time is over, with one made anew for then.
 
         Returns the processes that did not end and may still hold the device.
         """
+        with self._changing:
+            return self._release(self.sources()[name], make(), seconds)
+
+    def _release(self, before: Source, source: Source, seconds: float) -> tuple[int, ...]:
         with self._lock:
-            before = self._sources[source.name]
             self._sources[source.name] = source
             self._releases.release(source.name, seconds)
         before.close()
@@ -115,8 +126,8 @@ class Poller:
 
     def resume(self, name: str) -> bool:
         """Poll a released source again, at once; False when it was not released."""
-        with self._lock:
-            source = self._sources[name]
+        with self._changing:
+            source = self.sources()[name]
             was_released = self._releases.resume(name)
         for poll in source.parser.polls if was_released else ():
             self._ask_now(name, poll)
@@ -124,9 +135,10 @@ class Poller:
 
     def every(self, name: str, seconds: float, chore: Callable[[], None]) -> None:
         """Do something that is no poll at this interval, on a thread of its own."""
-        self._scheduler.add_executor(OneThread(), alias=name)
+        alias = f"{name} (chore)"  # no source can have this name
+        self._scheduler.add_executor(OneThread(), alias=alias)
         self._scheduler.add_job(
-            chore, trigger=SteadyTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=name
+            chore, trigger=SteadyTrigger(seconds, 0.0, self._clock.monotonic), id=name, executor=alias
         )
 
     def is_alive(self) -> bool:
@@ -152,7 +164,8 @@ class Poller:
 
     def stop(self) -> None:
         """End everything that runs; returns within about a second."""
-        self._scheduler.shutdown(wait=False)
+        if self._scheduler.running:  # a signal may have come while it was being started
+            self._scheduler.shutdown(wait=False)
         threads = [threading.Thread(target=source.close, daemon=True) for source in self.sources().values()]
         for thread in threads:
             thread.start()
@@ -180,16 +193,24 @@ class Poller:
             return
         self._started[key] = now
         released = self._released(name)
-        answer = source.not_asked(poll, released) if released else source.ask(poll, self._store.targets(name))
-        self._take_in(source, poll, answer)
+        self._take_in(source, poll, source.not_asked(poll, released) if released else self._asked(source, poll))
+
+    def _asked(self, source: Source, poll: Poll) -> Answer:
+        """The answer to a poll, asked again if the machine slept meanwhile: a part of it may be from before."""
+        slept = self._clock.slept()
+        answer = source.ask(poll, self._store.targets(source.name))
+        if self._clock.slept() - slept < SHORTEST_SLEEP_SECONDS:
+            return answer
+        return source.ask(poll, self._store.targets(source.name))
 
     def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
         """Put an answer into the store, unless its source was removed or released while it was asked."""
-        if self.sources().get(source.name) is not source:
-            return
         need = self._needs.get(source.name, Need())
         interval = schedule.interval_now(poll, source.settings, answer.verdict.state, need)
-        events = self._store.put(source.name, poll, answer.capture, answer.report, answer.verdict, interval)
+        with self._lock:  # else it could be released or taken away between the look and the taking in
+            if self._sources.get(source.name) is not source:
+                return
+            events = self._store.put(source.name, poll, answer.capture, answer.report, answer.verdict, interval)
         self.finished_polls += 1
         self._log(source, poll, answer, events)
         if answer.verdict.state == "ok":

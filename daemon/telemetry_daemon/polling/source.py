@@ -7,10 +7,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from telemetry_daemon.log import ChangeLog
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.cross_check import unlisted
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.targets import told
 from telemetry_daemon.settings import SourceSettings
 from telemetry_daemon.state.health import Verdict, judge
 from telemetry_daemon.times import Clock
@@ -64,6 +66,7 @@ class Source:
         self._clock = clock
         self._on_capture = on_capture
         self._worker_cpu_seconds = worker_cpu_seconds
+        self._changes = ChangeLog()
 
     @property
     def name(self) -> str:
@@ -81,19 +84,22 @@ class Source:
             return self.not_asked(poll, Failure("suspended", None, text))
         reader = self._readers[poll.name]
         tries = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
+        spent = 0.0
         for _ in range(tries):
             capture = reader.read(poll, targets)
             before = self._worker_cpu_seconds()
             report = self._parse(capture)
             self._on_capture(capture, report)
-            capture = replace(capture, cpu_seconds=capture.cpu_seconds + self._worker_cpu_seconds() - before)
+            spent += capture.cpu_seconds + self._worker_cpu_seconds() - before
+            capture = replace(capture, cpu_seconds=spent)
             if report is None or not isinstance(reader, CommandReader):
                 break
             if report.outcome == "failed":
                 reader.reconsider(capture)
             if report.outcome != "wrong_request" or not reader.reject(capture):
                 break
-        return Answer(capture, self._cross_checked(poll, report, pci), judge(capture, report, pci.count))
+        verdict = judge(capture, report, pci.count if poll.lists_devices else 0)
+        return Answer(capture, self._cross_checked(poll, report, pci), verdict)
 
     def close(self) -> None:
         """End whatever runs."""
@@ -116,8 +122,9 @@ class Source:
             return None
         try:
             return self.parser.parse(capture)
-        except Exception:  # a parser's bug costs its own readings and nothing else
-            log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
+        except Exception as error:  # a parser's bug costs its own readings and nothing else
+            if self._changes.changed(capture.poll, told(error)):
+                log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
             return None
 
     def not_asked(self, poll: Poll, failure: Failure) -> Answer:

@@ -177,8 +177,7 @@ class CommandReader:
             self._turn.release()
 
     def _answer(self, request: Command, targets: Targets, attempt: _Attempt) -> None:
-        if self._closing.is_set():
-            raise _NoAnswerError(Failure("disabled", None, f"{self._source}: the reader is closed"))
+        self._may_go_on()
         self._settle_leftover(attempt)
         choice = self._choose(request)
         lines = _lines(request, choice, targets)
@@ -192,6 +191,10 @@ class CommandReader:
         if len(attempt.lost) == len(lines):
             attempt.outputs = [remains for _, remains in attempt.lost]
             raise _NoAnswerError(attempt.lost[0][0])
+
+    def _may_go_on(self) -> None:
+        if self._closing.is_set():
+            raise _NoAnswerError(Failure("disabled", None, f"{self._source}: the reader is closed"))
 
     def _settle_leftover(self, attempt: _Attempt) -> None:
         """Go on only once nothing of the run before lives; its CPU time belongs to the poll that sees its end."""
@@ -224,6 +227,7 @@ class CommandReader:
         try:
             return self._locks.take(self._lock_name(choice), attempt.until, self._closing)
         except ToolBusyError as busy:
+            self._may_go_on()
             raise _NoAnswerError(Failure("stuck", None, str(busy))) from busy
         except OSError as error:
             raise _NoAnswerError(failed("internal", f"{choice.tool.name}: no lock could be taken: {error}")) from error

@@ -130,13 +130,18 @@ class Worker:
         """How long the running process has lived, 0 when there is none."""
         return 0.0 if self._link is None else self._clock() - self._started
 
-    def call(self, operation: str, payload: Plain, deadline_seconds: float) -> Plain:
-        """The result of an operation, or one of the WorkerErrors."""
+    def call(
+        self, operation: str, payload: Plain, deadline_seconds: float, given_up: Callable[[], bool] = lambda: False
+    ) -> Plain:
+        """The result of an operation, or one of the WorkerErrors; nothing is begun that was given up by its turn."""
         until = time.monotonic() + deadline_seconds
         if not self._turn.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeoutError(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
         try:
             self._stopping.clear()
+            # Asked only now: whoever gives up from here on stops what is about to begin.
+            if given_up():
+                raise WorkerDiedError(f"{self.label}: the call was given up before its turn")
             return self._ask(self._running(), operation, payload, until)
         finally:
             self._turn.release()
@@ -322,20 +327,24 @@ class WorkerReader:
         target = self._worker.readers[poll.request.reader] if isinstance(poll.request, Library) else ""
         payload = {"request": request_to_plain(poll.request), "reader": target, "root": self._root}
         try:
-            outputs, failure = _read_result(self._worker.call("read", payload, poll.deadline))
+            outputs, failure = _read_result(self._worker.call("read", payload, poll.deadline, self._closed.is_set))
         except WorkerError as error:
-            return (), error.failure
+            return (), self._closed_failure() if self._closed.is_set() else error.failure
         except CodecError as error:
             return (), Failure("failed", "internal", f"{self._source}: what was read is no output: {error}")
         if failure is not None:
             self._renew(failure)
         return outputs, failure
 
+    def _closed_failure(self) -> Failure:
+        """To end or to be released is no fault of the source."""
+        return Failure("disabled", None, f"{self._source}: the reader is closed")
+
     def _refusal(self, poll: Poll) -> Failure | None:
         """Why no worker is asked, None when one is."""
         request = poll.request
         if self._closed.is_set():
-            return Failure("failed", "killed", f"{self._source}: the reader is closed")
+            return self._closed_failure()
         if isinstance(request, Library) and request.reader not in self._worker.readers:
             return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
         if isinstance(request, Library) and request.module and find_spec(request.module) is None:

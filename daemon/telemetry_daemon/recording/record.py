@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, final
 
-from telemetry_parsers.codec.captures import CodecError, capture_to_plain, encode_line
+from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_to_plain, encode_line
 from telemetry_parsers.model import Capture
 
 
@@ -84,6 +84,8 @@ class Recorder:
             raise RecordError(f"cannot record to {self._name}: it is closed") from error
 
 
+# A line begins with its schema.
+_HEAD_BYTES = 64
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -132,3 +134,5 @@ class _WholeLines:
         size = os.fstat(self._descriptor).st_size
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
             raise OSError(errno.EINVAL, "it ends within a line", str(path))
+        if size and CAPTURE_SCHEMA.encode() not in os.pread(self._descriptor, _HEAD_BYTES, 0):
+            raise OSError(errno.EINVAL, "it is no recording", str(path))

@@ -42,6 +42,8 @@ _UUID = re.compile(
     r"(?<![0-9a-zA-Z])(?:[A-Z]{2,4}-)?"
     r"(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?<=[A-Z]-)[0-9a-fA-F]{12,32})(?![0-9a-zA-Z])"
 )
+# The same without dashes, as the id of a fabric is told; but not a part of base64.
+_BARE_UUID = re.compile(r"(?<![0-9a-zA-Z+/=])[0-9a-fA-F]{32}(?![0-9a-zA-Z+/=])")
 _MAC = re.compile(r"(?<![0-9a-zA-Z:.-])[0-9a-fA-F]{2}(?:([:-])[0-9a-fA-F]{2})(?:\1[0-9a-fA-F]{2}){4}(?![0-9a-zA-Z:-])")
 _ADDRESS = re.compile(r"(?<![0-9a-zA-Z.:])(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9a-fA-F:]{3,39})(?![0-9a-zA-Z.:])")
 # A version of four numbers looks like an address.
@@ -112,7 +114,7 @@ def _whole_numbers(text: str) -> Iterator[Secret]:
 
 
 def _uuids(text: str) -> Iterator[Secret]:
-    for match in (*_UUID.finditer(text), *_MAC.finditer(text)):
+    for match in (*_UUID.finditer(text), *_BARE_UUID.finditer(text), *_MAC.finditer(text)):
         if is_telling(match[0], "id"):
             yield Secret(match.start(), match.end(), "id")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -16,6 +17,7 @@ from telemetry_parsers.model import Identity, Plain
 log = logging.getLogger(__name__)
 
 SCHEMA = "telemetry.devices/1"
+_PATIENCE_SECONDS = 1.0
 _KEYS = frozenset(field.name for field in fields(Identity))
 
 
@@ -49,22 +51,42 @@ def save(path: Path, identities: Iterable[Identity]) -> None:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
+            _give_to_owner_of(path.parent, file.fileno())
             os.fsync(file.fileno())  # else a power cut may leave an empty file under the name
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def _give_to_owner_of(folder: Path, descriptor: int) -> None:
+    """Where root wrote in the service user's folder, the daemon must be able to read it."""
+    owner = folder.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
 class DeviceMemory:
-    """The file, written only when there is something new to remember; a failure is logged once while it lasts."""
+    """The file, written only when there is something new to remember; a failure is logged once while it lasts.
+
+    Safe to use from any thread; one that would have to wait for a disk that hangs gives up.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._changes = ChangeLog()
+        self._turn = threading.Lock()
         self.identities = load(path)
 
     def keep(self, identities: tuple[Identity, ...]) -> None:
         """Remember these; what could not be written is tried again when asked to keep the same."""
+        if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
+            return
+        try:
+            self._keep(identities)
+        finally:
+            self._turn.release()
+
+    def _keep(self, identities: tuple[Identity, ...]) -> None:
         if identities == self.identities:
             return
         try:

@@ -10,8 +10,8 @@ from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
 
 SHORTEST_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
-# These say something of the source as a whole, so they end all of its reports and not only the poll's own.
-ENDS_SOURCE = frozenset({"driver_gone", "no_permission", "library_mismatch"})
+# These say something of the source as a whole, whichever of its polls they come from.
+_ENDS_SOURCE = frozenset({"driver_gone", "library_mismatch"})
 # What a source's state is when its polls disagree: the first of these that any of them is in.
 _WORST_FIRST: tuple[State, ...] = (
     "stuck",
@@ -53,6 +53,17 @@ def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> Verdict:
     if report.outcome == "wrong_request":
         return Verdict("failed", "not_understood", detail or "no known command line works with this version")
     return Verdict("failed", report.reason or "not_understood", detail)
+
+
+def ends_source(verdict: Verdict, poll: Poll) -> bool:
+    """Whether an attempt ends all reports of the source and not only the poll's own.
+
+    Without the tool that lists the devices, or the permission to ask it, there is nothing. What only adds to the list
+    may ask a tool of another name, or for what few may read.
+    """
+    if poll.lists_devices and (verdict.state == "missing" or verdict.reason == "no_permission"):
+        return True
+    return verdict.reason in _ENDS_SOURCE
 
 
 def expiry(started: float, interval: float, seconds: float) -> float:

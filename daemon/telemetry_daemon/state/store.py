@@ -34,6 +34,7 @@ from telemetry_parsers.model import (
 FIRST_INVENTORY_SECONDS = 15.0
 # Two clocks are never read at the very same moment.
 SHORTEST_SLEEP_SECONDS = 1.0
+SHORTEST_STEP_SECONDS = 1.0
 Key = tuple[str, str]
 
 
@@ -57,6 +58,8 @@ class _Known:
     state: MergeState
     reports: dict[Key, Offered] = field(default_factory=dict)
     healths: dict[Key, Health] = field(default_factory=dict)
+    # What counts go on from when a source is taken away and made anew.
+    removed: dict[Key, Health] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, SourceFacts] = field(default_factory=dict)
     awaited: dict[Key, str] = field(default_factory=dict)
@@ -64,7 +67,11 @@ class _Known:
     own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
     ranks: NodeRanks = field(default_factory=NodeRanks)
+    untold: tuple[DeviceEvent, ...] = ()
     slept: float = 0.0
+    started_wall: float = 0.0
+    # By how much the time of day is ahead of the time since the machine's start.
+    wall_ahead: float = 0.0
 
 
 class Store:
@@ -83,7 +90,8 @@ class Store:
         self._hostname = hostname
         self._clock = clock
         self._lock = threading.RLock()
-        self._known = _Known(MergeState(identities=identities), slept=clock.slept())
+        self._known = _Known(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
+        self._known.wall_ahead = self._wall_ahead()
         self._accumulator = accumulator
         self._merged: Merged | None = None
         self._snapshot: Snapshot | None = None
@@ -99,7 +107,7 @@ class Store:
         with self._lock:
             known = self._known
             for key in [key for key in known.healths if key[0] == source]:
-                known.healths.pop(key)
+                known.removed[key] = known.healths.pop(key)
                 known.reports.pop(key, None)
                 known.awaited.pop(key, None)
             known.sources.pop(source, None)
@@ -126,18 +134,21 @@ class Store:
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, verdict: Verdict, interval: float
     ) -> tuple[DeviceEvent, ...]:
-        """Take in one attempt; returns what became of devices by it. A source that was removed is not heard any more."""
+        """Take in one attempt; returns what became of devices since the one before.
+
+        A source that was removed is not heard any more.
+        """
         key = (source, poll.name)
         with self._lock:
             self._notice_sleep()
             known = self._known
             if source not in known.sources:
                 return ()
-            known.healths[key] = health.attempt(source, poll, capture, verdict, interval, known.healths.get(key))
+            previous = known.healths.get(key) or known.removed.get(key)
+            known.healths[key] = health.attempt(source, poll, capture, verdict, interval, previous)
             known.cpu_seconds[source] = known.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             known.awaited.pop(key, None)
-            # Without the tool that lists the devices there is nothing; one that only adds to it may have another name.
-            if (verdict.state == "missing" and poll.lists_devices) or verdict.reason in health.ENDS_SOURCE:
+            if health.ends_source(verdict, poll):
                 for other in [other for other in known.reports if other[0] == source]:
                     del known.reports[other]
             known.reports.pop(key, None)
@@ -147,7 +158,8 @@ class Store:
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
                 self._count_events(self._accumulator, merged, key, report, capture)
-            return merged.events
+            events, known.untold = known.untold, ()
+            return events
 
     def count_overrun(self, key: Key) -> None:
         """Note that a poll was due while it was still running."""
@@ -202,6 +214,10 @@ class Store:
         with self._lock:
             return self._known.state.identities
 
+    def lost(self) -> tuple[str, ...]:
+        """The ids of the devices that can be forgotten: those that no list has any more."""
+        return tuple(identity.id for identity in self.identities() if identity.lost_since is not None)
+
     def forget(self, device_id: str) -> bool:
         """Forget a lost device; False when no lost device has that id."""
         with self._lock:
@@ -243,6 +259,26 @@ class Store:
         known.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in known.healths.items()}
         self._merged = self._snapshot = None
 
+    def _wall_ahead(self) -> float:
+        return self._clock.wall() - self._clock.monotonic() - self._clock.slept()
+
+    def _notice_step(self) -> None:
+        """After the time of day was set, what was lost by it in this process keeps its age, and not its time."""
+        known, ahead = self._known, self._wall_ahead()
+        step = ahead - known.wall_ahead
+        if abs(step) < SHORTEST_STEP_SECONDS:
+            return
+        known.wall_ahead = ahead
+        old_wall = self._clock.wall() - step
+        identities = tuple(
+            replace(one, lost_since=one.lost_since + step)
+            if one.lost_since is not None and known.started_wall <= one.lost_since <= old_wall
+            else one
+            for one in known.state.identities
+        )
+        known.started_wall += step
+        known.state = replace(known.state, identities=identities)
+
     def _pending_vendors(self, now: float) -> frozenset[str]:
         if now >= self._known.awaited_until:
             return frozenset()
@@ -257,6 +293,7 @@ class Store:
 
     def _merge(self, now: float) -> Merged:
         known = self._known
+        self._notice_step()
         merged = merge(
             known.reports.values(),
             known.state,
@@ -266,6 +303,7 @@ class Store:
         )
         gone = {identity.id for identity in known.state.identities} - {i.id for i in merged.state.identities}
         known.state = merged.state
+        known.untold += merged.events
         self._merged, self._snapshot = merged, None
         if self._accumulator is not None:
             for device_id in gone:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from telemetry_parsers.model import Device
+from telemetry_parsers.model import Device, Identity
 
 _PLACEHOLDER_CHARACTERS = frozenset("0xfn/a- ")
 
@@ -41,6 +41,26 @@ def combine(first: Device, second: Device) -> Device:
         simulated=first.simulated or second.simulated,
         facts=facts,
     )
+
+
+def is_told(device: Device | Identity) -> bool:
+    """Whether more is known of it than a number: an address, or a uuid that is one."""
+    return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
+
+
+def slot_of(bus_id: str, partition: str | None) -> str:
+    """The address, of a partition without the function: sysfs gives its card's there, AMD's tools count partitions in it."""
+    return bus_id if partition is None else bus_id.rpartition(".")[0]
+
+
+def without_domain(slot: str) -> str:
+    """The part of an address that every tool prints: some leave out the PCI domain."""
+    return ":".join(slot.split(":")[-2:])
+
+
+def same_slot(first: str, second: str) -> bool:
+    """Whether two addresses can be one, of which either may lack the PCI domain."""
+    return first == second or first.endswith(":" + second) or second.endswith(":" + first)
 
 
 def repeats_an_index(devices: Sequence[Device]) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_parsers.merge.devices import canonical_uuid
+from telemetry_parsers.merge.devices import canonical_uuid, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.seats import seat_of
 from telemetry_parsers.model import Device, Identity
@@ -27,14 +27,21 @@ class _Known:
         self.identities = {identity.id: identity for identity in identities}
         self.claimed: set[str] = set()
         self.by_uuid: dict[tuple[str, str | None, str | None], list[Identity]] = {}
-        self.by_bus: dict[tuple[str, str | None, str | None], list[Identity]] = {}
+        self.by_bus: dict[tuple[str, str, str | None], list[Identity]] = {}
         for identity in self.identities.values():
             if uuid := canonical_uuid(identity.uuid):
                 self.by_uuid.setdefault((identity.vendor, uuid, identity.partition), []).append(identity)
             if identity.bus_id:
-                self.by_bus.setdefault((identity.vendor, identity.bus_id, identity.partition), []).append(identity)
+                self.by_bus.setdefault(_bus_key(identity.vendor, identity.bus_id, identity.partition), []).append(
+                    identity
+                )
         self.index_count = Counter(
             (group.vendor, group.device.index) for group in groups if group.device.partition is None
+        )
+        self.bus_count = Counter(
+            _bus_key(group.vendor, group.device.bus_id, group.device.partition)
+            for group in groups
+            if group.device.bus_id
         )
         self.uuid_count = Counter((group.vendor, canonical_uuid(group.device.uuid)) for group in groups)
 
@@ -61,17 +68,35 @@ class _Known:
         found: list[Identity] = []
         if uuid := self.unique_uuid(group):
             found += self.by_uuid.get((group.vendor, uuid, device.partition), ())
-        found += self.by_bus.get((group.vendor, device.bus_id, device.partition), ())
+        found += self._at_address(group)
         for name in (_by_seat(group), _by_index(group)):
             by_index = self.identities.get(name)
             if by_index is not None and by_index.bus_id is None and by_index.partition == device.partition:
                 found.append(by_index)
         return found
 
+    def _at_address(self, group: Group) -> list[Identity]:
+        """The identities at the group's address; one of which either leaves out the domain, if no two could be meant."""
+        bus_id, partition = group.device.bus_id, group.device.partition
+        if not bus_id:
+            return []
+        key, slot = _bus_key(group.vendor, bus_id, partition), slot_of(bus_id, partition)
+        alike = {one.id: slot_of(one.bus_id or "", partition) for one in self.by_bus.get(key, ())}
+        found = [known for known, its_slot in alike.items() if its_slot == slot]
+        if not found and self.bus_count[key] == 1:
+            found = [known for known, its_slot in alike.items() if same_slot(its_slot, slot)]
+            found = found if len(found) == 1 else []
+        return [self.identities[known] for known in found]
+
     def _is_another(self, identity: Identity, group: Group) -> bool:
         """Whether the slot now holds another card: both have a uuid, and it differs."""
         old, new = canonical_uuid(identity.uuid), canonical_uuid(group.device.uuid)
         return old is not None and new is not None and old != new
+
+
+def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str, str | None]:
+    """What two spellings of one address have in common."""
+    return vendor, without_domain(slot_of(bus_id, partition)), partition
 
 
 def _new_id(group: Group, parent: Identity | None, known: _Known) -> str | None:
@@ -121,11 +146,16 @@ def _refresh(identity: Identity, device: Device, parent: Identity | None) -> Ide
         identity,
         index=device.index if device.index is not None else identity.index,
         uuid=identity.uuid or device.uuid,
-        bus_id=device.bus_id or identity.bus_id,
+        bus_id=_fuller(device.bus_id, identity.bus_id),
         serial=identity.serial or device.serial,
         parent=parent.id if parent else identity.parent,
         power_kind=identity.power_kind or facts.get("power_kind"),
     )
+
+
+def _fuller(told: str | None, known: str | None) -> str | None:
+    """The address as told now, unless it is the known one without its domain."""
+    return known if not told or (known or "").endswith(":" + told) else told
 
 
 def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Group | None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from telemetry_parsers.merge.devices import canonical_uuid, combine
+from telemetry_parsers.merge.devices import canonical_uuid, combine, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.sightings import Sighting
 from telemetry_parsers.model import Device, Problem
 
@@ -67,7 +67,9 @@ class _Joiner:
             by_bus = [
                 group
                 for group in self._open(sighting, self._bus_key(device.bus_id, device))
-                if _same_bus(_slot_of(group.device.bus_id or "", device), _slot_of(device.bus_id, device))
+                if same_slot(
+                    slot_of(group.device.bus_id or "", device.partition), slot_of(device.bus_id, device.partition)
+                )
             ]
             if by_bus:
                 return by_bus
@@ -91,7 +93,7 @@ class _Joiner:
         """Vendor, bus:device.function without the domain, and partition."""
         if not bus_id:
             return None
-        return ("bus", device.vendor, ":".join(_slot_of(bus_id, device).split(":")[-2:]), device.partition)
+        return ("bus", device.vendor, without_domain(slot_of(bus_id, device.partition)), device.partition)
 
     def _uuid_key(self, sighting: Sighting) -> tuple[str | None, ...] | None:
         """Vendor, uuid and partition; None unless the source has the uuid only once."""
@@ -100,16 +102,6 @@ class _Joiner:
         if uuid is None or self._uuid_count[(sighting.source, device.vendor, uuid)] > 1:
             return None
         return ("uuid", device.vendor, uuid, device.partition)
-
-
-def _slot_of(bus_id: str, device: Device) -> str:
-    """The address, of a partition without the function: sysfs gives its card's there, AMD's tools count partitions in it."""
-    return bus_id if device.partition is None else bus_id.rpartition(".")[0]
-
-
-def _same_bus(first: str, second: str) -> bool:
-    """Whether two addresses can be one; a tool that prints no PCI domain gives `bb:dd.f` only."""
-    return first == second or first.endswith(":" + second) or second.endswith(":" + first)
 
 
 def _name(device: Device) -> str:

@@ -55,8 +55,13 @@ def merge(
     recalled = numbering.recall(sightings(fresh), fresh, state.learnt)
     joined = joining.join(recalled.sightings)
     named, nameless = identity.name(joined.groups, state.identities, pending_vendors)
-    listing_sources = {report.source for report in fresh if report.lists_devices}.difference(recalled.strangers)
-    there = presence.update(state.identities, named, listing_sources, wall)
+    # Before the first inventory is over, another source of the vendor may still list what this one lacks.
+    listing = {report.source for report in fresh if report.lists_devices and report.vendor not in pending_vendors}
+    listing_sources, numbering_sources = (
+        listing.difference(recalled.strangers),
+        numbering.numbers_only(recalled.sightings),
+    )
+    there = presence.update(state.identities, named, listing_sources, numbering_sources, wall)
     counters = dict(state.counters)
     live, underivable = _live_devices(named, by_report, counters, pending_vendors)
     remembered = {known.id for known in there.identities}

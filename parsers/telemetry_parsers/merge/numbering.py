@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_parsers.merge.devices import canonical_uuid, combine
+from telemetry_parsers.merge.devices import combine, is_told
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.sightings import Sighting
 from telemetry_parsers.model import Device, Problem, SourceReport
@@ -57,6 +57,12 @@ def recall(found: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Lea
     return Recalled(tuple(told), tuple(strangers), learnt)
 
 
+def numbers_only(found: Iterable[Sighting]) -> frozenset[str]:
+    """The sources whose lists tell of no device more than its number."""
+    listed = [sighting for sighting in found if not sighting.attached]
+    return frozenset(one.source for one in listed) - {one.source for one in listed if is_told(one.device)}
+
+
 def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
     """What each number stands for, of the lists in which all devices have an address or a uuid."""
     pairs: dict[_Space, dict[int, Device]] = {}
@@ -67,7 +73,7 @@ def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
             index = sighting.device.index
             if sighting.attached or index is None or sighting.device.partition is not None:
                 continue
-            if not _is_told(known) or pairs.setdefault(_space(sighting), {}).setdefault(index, known) is not known:
+            if not is_told(known) or pairs.setdefault(_space(sighting), {}).setdefault(index, known) is not known:
                 unclear.add(_space(sighting))
     return {space: known for space, known in pairs.items() if space not in unclear}
 
@@ -102,8 +108,4 @@ def _space(sighting: Sighting) -> _Space:
 
 
 def _needs_help(sighting: Sighting) -> bool:
-    return sighting.device.partition is None and not _is_told(sighting.device)
-
-
-def _is_told(device: Device) -> bool:
-    return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
+    return sighting.device.partition is None and not is_told(sighting.device)

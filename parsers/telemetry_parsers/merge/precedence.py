@@ -23,6 +23,7 @@ _NUMBER = -1
 # Presence and identity are decided by merge itself, never by a reading.
 _DECIDED_ELSEWHERE = frozenset({"info", "up"})
 _POWER = "power_watts"
+_ALL = "all"
 _NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 
 ReadingKey = tuple[str, str]
@@ -98,7 +99,20 @@ def choose(
             if key[0] == _POWER and _is_other_power(report, position, named):
                 continue
             best[key] = offer
-    return {key: reading for key, (_, _, reading, _) in best.items()}
+    chosen = {key: reading for key, (_, _, reading, _) in best.items()}
+    _drop_totals(chosen)
+    return chosen
+
+
+def _drop_totals(chosen: dict[ReadingKey, MergedReading]) -> None:
+    """What one source tells as a whole is in what another tells by its parts: a sum would count it twice."""
+    for metric in [metric for metric, label in chosen if label == _ALL]:
+        if any(_is_part(key, metric) and not isinstance(item.value, Absent) for key, item in chosen.items()):
+            del chosen[(metric, _ALL)]
+
+
+def _is_part(key: ReadingKey, metric: str) -> bool:
+    return key[0] == metric and key[1] != _ALL
 
 
 def _is_its_source(
