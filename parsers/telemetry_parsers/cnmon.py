@@ -1,22 +1,22 @@
-"""Cambricon's cnmon: the table of cards, as headings and what stands below them."""
+"""Cambricon's cnmon: the table of cards, as headings and what stands below them, and the list of `cnmon info`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
+from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, Column, column
-from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.boxed.targets import fact, identity, metric
-from telemetry_parsers.boxed.tool import Shape, Tool
+from telemetry_parsers.boxed.tool import Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
 from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.text.lines import Line
 
 TOOL = "cnmon"
 VENDOR = "cambricon"
@@ -57,17 +57,39 @@ _BOX = Box(
 )
 
 
-def _read(lines: Sequence[Line], page: Page) -> bool:
-    if not is_table(lines, _BOX):
-        return False
-    read_table(lines, _BOX, page)
-    return True
-
+_GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
+# The keys that public programs read; what else a card tells there becomes unknown fields.
+_LIST = CardList(
+    card=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
+    card_gives=(identity("index"),),
+    keys=MappingProxyType(
+        {
+            ("*", "product name"): (identity("model"),),
+            ("*", "driver"): (identity("driver"),),
+            ("*", "firmware"): (fact("firmware"),),
+            ("*", "uuid"): (identity("uuid"),),
+            ("*", "sn"): (identity("serial"),),
+            ("physical memory usage", "total"): (metric("memory_total_bytes", unit="MiB"),),
+            ("physical memory usage", "used"): (metric("memory_used_bytes", unit="MiB"),),
+            ("physical memory usage", "free"): (metric("memory_free_bytes", unit="MiB"),),
+            ("utilization", "mlu average"): (metric("utilization_ratio", unit="%"),),
+            ("temperature", "board"): (metric("temperature_celsius", "board", unit="C"),),
+            ("temperature", "chip"): (metric("temperature_celsius", "core", unit="C"),),
+            ("power", "usage"): (metric("power_watts", unit="W"),),
+            ("power", "cap"): (metric("power_cap_watts", unit="W"),),
+            ("*", "current speed"): (metric("pcie_link_generation", words=_GENERATIONS),),
+            ("*", "current width"): (metric("pcie_link_width"),),
+        }
+    ),
+    quiet=frozenset({("*", "device id"), ("*", "vendor id")}),
+    quiet_sections=frozenset({"pci", "virtual memory usage"}),
+    address=tuple(("pci", key) for key in ("domain id", "bus num", "device", "function")),
+)
 
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(Shape(_read),),
+    shapes=(shape(is_list, read_list, _LIST), shape(is_table, read_table, _BOX)),
     silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(
         ErrorText("no such device", "no_devices", None, "check that lspci shows the cards"),
@@ -88,7 +110,7 @@ PARSER = SourceParser(
     vendor=VENDOR,
     gives=(
         "utilization_ratio", "memory_used_bytes", "memory_total_bytes", "power_watts", "power_cap_watts",
-        "temperature_celsius", "fan_ratio", "processes",
+        "temperature_celsius", "fan_ratio", "processes", "memory_free_bytes", "pcie_link_generation", "pcie_link_width",
     ),
     polls=(
         Poll(

@@ -1,4 +1,4 @@
-"""Iluvatar's ixsmi: the table of dies, as headings and what stands below them, and the rows of `--query-gpu`."""
+"""Iluvatar's ixsmi: the table of dies, as headings and what stands below them, the rows of `--query-gpu`, the XML of `-q -x`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import Column, column
+from telemetry_parsers.boxed.lists import CardList, is_list, read_list
+from telemetry_parsers.boxed.markup import markup
 from telemetry_parsers.boxed.query import Query, is_query, read_query
 from telemetry_parsers.boxed.table import Box, is_table, read_table
-from telemetry_parsers.boxed.targets import fact, identity, metric
+from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric
 from telemetry_parsers.boxed.tool import Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
@@ -95,10 +97,73 @@ _QUERY = Query(
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
+def _one(key: str, label: str = "") -> tuple[Target, ...]:
+    return (metric(key, label),)
+
+
+# A die's own power; a board's stands with each of its dies here, too.
+_LOG = CardList(
+    card=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
+    card_gives=(identity("bus_id"),),
+    keys=MappingProxyType(
+        {
+            ("gpu", "product_name"): (identity("model"),),
+            ("gpu", "serial"): (identity("serial"),),
+            ("gpu", "uuid"): (identity("uuid"),),
+            ("gpu", "minor_number"): (identity("index"),),
+            ("gpu", "vbios_version"): (fact("firmware"),),
+            ("gpu", "fan_speed"): _one("fan_ratio"),
+            ("gpu", "compute_mode"): (fact("compute_mode"),),
+            ("gpu", "performance_state"): _one("performance_state"),
+            ("gpu", "processes"): (metric("processes", words={"none": 0.0}),),
+            **{
+                (section, name): _one(f"memory_{name}_bytes")
+                for section in ("memory_usage", "fb_memory_usage")
+                for name in ("total", "used", "free")
+            },
+            ("utilization", "gpu_util"): _one("utilization_ratio"),
+            ("utilization", "encoder_util"): _one("engine_utilization_ratio", "encoder"),
+            ("utilization", "decoder_util"): _one("engine_utilization_ratio", "decoder"),
+            ("ecc_mode", "current_ecc"): (metric("ecc_enabled", words=ON_OFF),),
+            ("temperature", "gpu_temp"): _one("temperature_celsius", "core"),
+            ("temperature", "memory_temp"): _one("temperature_celsius", "memory"),
+            ("power_readings", "gpu_power_draw"): _one("power_watts"),
+            ("power_readings", "current_gpu_power_limit"): (_CAP,),
+            ("clocks", "sm_clock"): _one("clock_hertz", "sm"),
+            ("clocks", "mem_clock"): _one("clock_hertz", "memory"),
+            ("pcie_gen", "current_link_gen"): _one("pcie_link_generation"),
+            ("pcie_gen", "max_link_gen"): _one("pcie_link_generation_max"),
+            ("link_widths", "current_link_width"): _one("pcie_link_width"),
+            ("link_widths", "max_link_width"): _one("pcie_link_width_max"),
+        }
+    ),
+    # Of `ecc_errors` no document says since when they are counted.
+    quiet=frozenset(
+        {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
+    ),
+    quiet_sections=frozenset({"ixsmi_log", "pci", "pci_gpu_link_info", "ecc_errors", "processes"}),
+    head=MappingProxyType({"driver_version": "driver"}),
+    count="attached_gpus",
+)  # fmt: skip  # kept in rows: one item on each line would be a page
+
+# `-L`, a line for each die; nvidia-smi prints the like.
+_NAMES = CardList(
+    card=re.compile(
+        r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"
+    ),
+    card_gives=(identity("index"), identity("model"), identity("uuid")),
+    keys=MappingProxyType({}),
+)
+
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(shape(is_table, read_table, _BOX), shape(is_query, read_query, _QUERY)),
+    shapes=(
+        markup(_LOG),
+        shape(is_table, read_table, _BOX),
+        shape(is_query, read_query, _QUERY),
+        shape(is_list, read_list, _NAMES),
+    ),
     silent="no output: check that the driver is loaded and that LD_LIBRARY_PATH has /usr/local/corex/lib64",
     errors=(
         ErrorText("libixml", "failed", "library_mismatch", "set LD_LIBRARY_PATH to /usr/local/corex/lib64"),
@@ -121,7 +186,7 @@ PARSER = SourceParser(
         "utilization_ratio", "memory_used_bytes", "memory_total_bytes", "power_watts", "power_cap_watts",
         "temperature_celsius", "fan_ratio", "clock_hertz", "performance_state", "processes", "memory_free_bytes",
         "power_cap_default_watts", "clock_max_hertz", "pcie_link_generation", "pcie_link_generation_max",
-        "pcie_link_width", "pcie_link_width_max",
+        "pcie_link_width", "pcie_link_width_max", "engine_utilization_ratio", "ecc_enabled",
     ),
     polls=(
         Poll(

@@ -109,3 +109,10 @@ def test_it_asks_each_chip_that_others_list_and_measures_nothing_itself() -> Non
     assert all(isinstance(poll.request, Command) and poll.request.per == "device" for poll in PARSER.polls)
     assert all("{device}" in line and "-g" in line for line in lines)
     assert not {"-bandwidth", "-ping", "-optical", "-s"} & {word for line in lines for word in line}
+
+
+def test_a_command_that_failed_among_others_that_did_not_is_told() -> None:
+    text = "# hccn_tool -i 0 -link -g\nlink status: UP\n# hccn_tool -i 7 -link -g\nCmd execute failed!\n"
+    report = report_on(text)
+    assert [device.index for device in report.devices] == [0]
+    assert [problem.text.split("!")[0] for problem in report.problems] == ["Cmd execute failed"]

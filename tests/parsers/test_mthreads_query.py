@@ -151,3 +151,62 @@ def test_the_plain_power_limit_is_the_cap_where_no_current_one_is_printed(
     report = report_on(json.dumps(document))
     assert [item.value for item in report.readings if item.metric == "power_cap_watts"] == [expected]
     assert report.unknown_fields == ()
+
+
+def answer_about(index: int, section: str, key: str, text: str) -> str:
+    """A document of one card and one section, as `-q -d SECTION -i INDEX --json` prints it."""
+    card = {"Index": str(index), section: {key: text}}
+    return json.dumps({"Driver Version": "3.3.5", "Attached GPUs": "1", "GPU": [card]}, indent=4) + "\n"
+
+
+def test_of_several_documents_in_one_text_each_is_read() -> None:
+    command = "root@node7:~# mthreads-gmi -q -d POWER,MEMORY -i {} --json\n"
+    first, second = (
+        answer_about(0, "Power Readings", "Power Draw ", "96.5W"),
+        answer_about(1, "Utilization", "Gpu", "12%"),
+    )
+    report = report_on(command.format(0) + first + command.format(1) + second)
+    assert [device.index for device in report.devices] == [0, 1]
+    found = {(item.device, item.metric): item.value for item in report.readings if item.metric != "fan_ratio"}
+    assert found == {(0, "power_watts"): 96.5, (1, "utilization_ratio"): 0.12}
+    assert report.problems == ()
+
+
+def test_two_answers_about_different_sections_of_one_card_are_one_card() -> None:
+    power, memory = (
+        answer_about(0, "Power Readings", "Power Draw ", "96.5W"),
+        answer_about(0, "FB Memory Usage", "Used", "4MiB"),
+    )
+    report = report_on(power + memory)
+    assert [device.index for device in report.devices] == [0]
+    found = {item.metric: item.value for item in report.readings if item.metric != "fan_ratio"}
+    assert found == {"power_watts": 96.5, "memory_used_bytes": 4.0 * 2**20}
+    assert report.problems == ()
+
+
+def test_an_answer_about_a_section_belongs_to_the_card_that_a_whole_answer_described() -> None:
+    whole = report_on(JSON)
+    report = report_on(answer_about(0, "Thermal Slowdown Stats", "Count", "0") + JSON)
+    assert report.devices == whole.devices
+    assert numbers(report) == numbers(whole)
+
+
+def test_cards_of_which_nothing_tells_which_they_are_lend_each_other_no_number() -> None:
+    cards = [{"Power Readings": {"Power Draw": "96.5W"}}, {"Utilization": {"Gpu": "12%"}}]
+    report = report_on(json.dumps({"Driver Version": "3.3.5", "Attached GPUs": "2", "GPU": cards}))
+    assert {item.metric for item in report.readings} - {"fan_ratio"} == {"power_watts"}
+    assert any("second time" in problem.text for problem in report.problems)
+
+
+def test_of_two_numbers_for_one_reading_of_a_card_the_first_is_kept_and_told() -> None:
+    first, second = (answer_about(0, "Power Readings", "Power Draw ", f"{watts}W") for watts in ("96.5", "97.5"))
+    report = report_on(first + second)
+    assert [item.value for item in report.readings if item.metric == "power_watts"] == [96.5]
+    assert ["second time" in problem.text for problem in report.problems] == [True]
+
+
+def test_a_document_that_is_cut_off_costs_those_before_it_nothing() -> None:
+    text = answer_about(0, "Power Readings", "Power Draw ", "96.5W")
+    report = report_on(text + answer_about(1, "Utilization", "Gpu", "12%")[:60])
+    assert [item.value for item in report.readings if item.metric == "power_watts"] == [96.5]
+    assert any("cut off" in problem.text for problem in report.problems)

@@ -335,3 +335,23 @@ def test_error_texts_are_told_by_their_words_and_give_no_number(text: str, outco
     report = report_on(text)
     assert (report.outcome, report.reason, report.readings) == (outcome, reason, ())
     assert report.problems
+
+
+@pytest.mark.parametrize(
+    ("answer", "problems"),
+    [
+        ("Invalid card id.", ["Invalid card id"]),
+        ("dcmi module initialize failed. ret is -8005", ["ret is -8005"]),
+        ("This device does not support querying usages.", []),
+        ("Error parameter of -t", []),
+        ("\tError Count : 0", []),
+    ],
+)
+def test_a_command_that_failed_among_others_that_did_not_is_told(answer: str, problems: list[str]) -> None:
+    text = (
+        f"# npu-smi info -t power -i 0 -c 0\n\tNPU Real-time Power(W) : 97.5\n# npu-smi info -t usages -i 3\n{answer}\n"
+    )
+    report = report_on(text)
+    assert seats(report) == [("0", "0")]
+    assert len(report.problems) == len(problems)
+    assert all(words in problem.text for words, problem in zip(problems, report.problems, strict=True))

@@ -135,6 +135,13 @@ def test_noise_around_csv_changes_no_reading(text: str) -> None:
     assert (report_on(text).devices, report_on(text).readings) == (report_on(CSV).devices, report_on(CSV).readings)
 
 
+@pytest.mark.parametrize("heading", ["name, value", "name,value"])
+def test_csv_that_tells_of_the_node_only_is_a_pair_in_each_row(heading: str) -> None:
+    report = report_on(f'{heading}\n"Driver version", "6.14.14"\n"PID4242", "python3, 1, 1048576, 0, 12"\n\n')
+    assert (report.outcome, report.devices, report.facts) == ("ok", (), (("driver_version", "6.14.14"),))
+    assert report.problems == ()
+
+
 def test_a_row_of_another_length_is_not_read_but_its_card_is_there() -> None:
     report = report_on("device,GPU use (%),Card Vendor\ncard0,5,AMD,ATI\ncard1,7,AMD/ATI\n")
     assert [readings(report, device) for device in (0, 1)] == [{}, {"utilization_ratio": 0.07}]

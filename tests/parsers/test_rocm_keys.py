@@ -88,6 +88,8 @@ CLOCKS = [
     ("pcie_link_width (Lanes)", "16", {"pcie_link_width": 16.0}),
     ("PCIe Replay Count", "147", {"pcie_replays_total": 147.0}),
     ("pcie_replay_count_acc (Count)", "6", {"pcie_replays_total": 6.0}),
+    ("pcie_nak_sent_count_acc (Count)", "4", {"pcie_errors_total.nak_sent": 4.0}),
+    ("pcie_nak_rcvd_count_acc (Count)", "N/A", {"pcie_errors_total.nak_received": "not_reported"}),
     ("throttle_status", "0", {"throttled.any": 0.0}),
     ("indep_throttle_status", "4096", {"throttled.any": 1.0}),
     ("Performance Level", "auto", {"performance_level.auto": 1.0}),

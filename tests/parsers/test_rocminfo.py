@@ -157,6 +157,7 @@ def test_a_complaint_on_standard_error_beside_a_whole_list_is_a_problem() -> Non
         ("hsa_init Failed, possibly no supported GPU devices\n", "failed", "driver_gone"),
         ("bash: /opt/rocm/bin/rocminfo: No such file or directory\n", "failed", "exit_status"),
         ("bash: rocminfo: command not found\n", "failed", "exit_status"),
+        ("\x1b[31mROCk module is NOT live, possibly no GPU devices\x1b[0m\n", "failed", "driver_gone"),
         ("ROCk module is loaded\n", "failed", "not_understood"),
         ("gfx000\ngfx90a\ngfx90a\n", "wrong_request", None),
         ("  Marketing Name:          AMD Instinct MI210\n", "wrong_request", None),

@@ -53,7 +53,7 @@ USAGE = {
 MI300A = {
     "pcie_link_width_max": 16, "pcie_link_generation_max": 5, "power_cap_max_watts": 550, "power_cap_min_watts": 0,
     "power_cap_watts": 550, "temperature_slowdown_celsius junction": 100, "temperature_slowdown_celsius memory": 105,
-    "temperature_shutdown_celsius junction": 110, "temperature_shutdown_celsius memory": 115,
+    "temperature_shutdown_celsius junction": 110, "temperature_shutdown_celsius memory": 115, "ecc_enabled": 0,
     "memory_total_bytes": 64289 * MIB,
 }  # fmt: skip  # kept in rows: one item on each line would be a page
 THROTTLE = {f"throttled {reason}": 0.0 for reason in ("prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal")}
@@ -133,7 +133,7 @@ NUMBERS: dict[str, list[Card]] = {
             "power_cap_min_watts": 0, "power_cap_watts": 300, "temperature_slowdown_celsius edge": 99,
             "temperature_slowdown_celsius junction": 100, "temperature_slowdown_celsius memory": 94,
             "temperature_shutdown_celsius edge": 99, "temperature_shutdown_celsius junction": 105,
-            "temperature_shutdown_celsius memory": 99, "memory_total_bytes": 65520 * MIB,
+            "temperature_shutdown_celsius memory": 99, "memory_total_bytes": 65520 * MIB, "ecc_enabled": 1,
             "clock_max_hertz graphics": 1700 * MHZ, "clock_max_hertz memory": 1600 * MHZ,
             "clock_max_hertz fabric": 400 * MHZ, "clock_max_hertz soc": 1333 * MHZ, "clock_max_hertz video": 1000 * MHZ,
         }

@@ -20,6 +20,16 @@ def test_lines_lose_what_copying_adds() -> None:
     assert [line.text for line in lines("\ufeffGPU\u00a00\n\ufeff\n")] == ["GPU 0", "\ufeff"]
 
 
+@pytest.mark.parametrize("prompt", ["[sudo] password for joe: ", "[sudo] joe 的密码：", "[sudo] password for joe:"])
+def test_lines_lose_what_sudo_asks_before_the_first_of_them(prompt: str) -> None:
+    assert [line.text for line in lines(f"{prompt}GPU: 0\n    POWER: 9 W\n")] == ["GPU: 0", "    POWER: 9 W"]
+    assert [line.text for line in lines(f"{prompt}\nSorry, try again.\n{prompt}GPU: 0\n")] == [
+        "",
+        "Sorry, try again.",
+        "GPU: 0",
+    ]
+
+
 def test_last_line_without_an_end_is_told_apart() -> None:
     assert [line.ended for line in lines("one\ntwo")] == [True, False]
 

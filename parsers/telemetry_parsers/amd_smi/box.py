@@ -63,6 +63,8 @@ _HEADERS = MappingProxyType(
 _HEADER = re.compile(r"(AMD-SMI|amdgpu [Vv]ersion|ROCm [Vv]ersion):?[ \t]{1,30}(\S{1,60})")
 # A version of the driver with as many letters may be cut off.
 _CUT_DRIVER = 8
+# … and later versions say so.
+_CUT_OFF = "..."
 _RULE = re.compile(r"[-+=| ]{3,200}\Z")
 _NONE = "no running processes"
 _CUT = "the overview is cut off here; further cards may be missing"
@@ -163,6 +165,8 @@ class _Scan:
 
     def _header(self, text: str) -> None:
         for name, value in _HEADER.findall(text):
+            if value.endswith(_CUT_OFF):
+                continue
             fact = _HEADERS[name.lower()]
             if fact != "driver_version":
                 self.outcome.facts[fact] = value

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
 from telemetry_parsers.amd_smi import links, processes
 from telemetry_parsers.amd_smi.blocks import Block, Entry, Outcome, Path, pattern
-from telemetry_parsers.amd_smi.keys import ECC_COUNTS, FACTS, FIELDS, THROTTLED, VIOLATION_END, Field, is_quiet
+from telemetry_parsers.amd_smi.keys import (
+    ECC_COUNTS,
+    FACTS,
+    FIELDS,
+    HBM_STACKS,
+    THROTTLED,
+    VIOLATION_END,
+    Field,
+    hbm_stack,
+    is_quiet,
+)
 from telemetry_parsers.amd_smi.words import INDEX_SPACE, MOST_DEVICES, OTHER_KINDS, TOOL, VENDOR, known, level
 from telemetry_parsers.metrics import PERFORMANCE_LEVELS, reading, states
 from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
@@ -21,6 +31,8 @@ _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _NO_SERIALS = frozenset({"0", "0x0"})
+# -1, also as the unsigned number that the library returns: the machine has no NUMA nodes.
+_NO_NUMA_NODES = frozenset({"-1", "4294967295"})
 
 
 def report_of(outcome: Outcome) -> Report:
@@ -64,16 +76,16 @@ class _Page:
         """One block for each card and partition: what several outputs say of one, together; of two runs the second."""
         self.problems += self.outcome.problems
         found: list[Block] = []
-        by_index: dict[int | None, list[tuple[str, Block]]] = {}
+        by_index: dict[int | None, dict[str, Block]] = {}
         again = False
         for block in self.outcome.blocks:
             if block.kind != "gpu":
                 continue
-            rows = by_index.setdefault(block.index, [])
+            rows = by_index.setdefault(block.index, {})
             earlier = _same(rows, _partition_text(block))
             if earlier is None:
                 found.append(replace(block, entries=list(block.entries)))
-                rows.append((_partition_text(block), found[-1]))
+                rows[_partition_text(block)] = found[-1]
                 continue
             told_twice = {_slot(entry) for entry in earlier.entries} & {_slot(entry) for entry in block.entries}
             again = again or any(pattern(path) in FIELDS for path, _ in told_twice)
@@ -96,11 +108,12 @@ class _Page:
         self.processes += found.processes
 
 
-def _same(rows: Sequence[tuple[str, Block]], partition: str) -> Block | None:
+def _same(rows: Mapping[str, Block], partition: str) -> Block | None:
     """Of the blocks of one index that which speaks of the same partition; an output need not say of which it speaks."""
-    exact = [block for name, block in rows if name == partition]
-    loose = [block for name, block in rows if not (name and partition)]
-    return exact[0] if exact else loose[0] if len(rows) == 1 and loose else None
+    if partition in rows or len(rows) != 1:
+        return rows.get(partition)
+    name, block = next(iter(rows.items()))
+    return None if name and partition else block
 
 
 def _slot(entry: Entry) -> tuple[Path, int]:
@@ -117,10 +130,11 @@ class _Values:
         self._problems = problems
         self._found: dict[tuple[str, str], tuple[Reading, bool]] = {}
         self._level: str | None = None
+        self._stacks = 0
 
     def take(self, entry: Entry, unknown: dict[str, None]) -> None:
         path = pattern(entry.path)
-        fields = FIELDS.get(path) or _of_a_family(entry.path)
+        fields = FIELDS.get(path) or _of_a_family(entry.path) or self._stack(entry)
         for wanted in fields:
             self._add(wanted, entry, path)
         if path == ("perf_level",):
@@ -150,6 +164,13 @@ class _Values:
         self._found[key] = (
             (item, wanted.spare) if known_one is None else _better(known_one, (item, wanted.spare), wanted)
         )
+
+    def _stack(self, entry: Entry) -> tuple[Field, ...]:
+        """The field of the next memory stack; none of a stack whose temperature is not told."""
+        if entry.path != HBM_STACKS:
+            return ()
+        self._stacks += 1
+        return (hbm_stack(self._stacks - 1),) if known(entry.text) is not None else ()
 
     def _take_level(self, entry: Entry) -> None:
         self._level = level(entry.text)
@@ -214,7 +235,7 @@ def _first(block: Block, *paths: Path) -> str | None:
 
 
 def _partition_text(block: Block) -> str:
-    return _first(block, ("partition_id",), ("partition", "partition_id")) or ""
+    return _first(block, ("partition_id",), ("partition", "partition_id"), ("xcp",)) or ""
 
 
 def _device(block: Block) -> Device:
@@ -247,7 +268,7 @@ def _driver(text: str | None) -> str | None:
 def _facts(block: Block) -> Iterable[tuple[str, str]]:
     for name, paths in FACTS:
         text = _first(block, *paths)
-        if text is not None:
+        if text is not None and not (name == "numa_node" and text in _NO_NUMA_NODES):
             yield name, text
     kind = _power_kind(block)
     if kind is not None:

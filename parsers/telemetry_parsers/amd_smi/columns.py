@@ -23,7 +23,33 @@ _AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = MappingProxyType(
         "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
     }
 )
+# What CSV calls otherwise than the other forms, or what stands in no section of a reading there.
+_NAMED: Mapping[str, Path] = MappingProxyType(
+    {
+        "gpu_bdf": ("bdf",),
+        "gpu_uuid": ("uuid",),
+        "xcp": ("partition_id",),
+        "process_info": ("process_info",),
+        "target_graphics_version": ("asic", "target_graphics_version"),
+        "asic_serial": ("asic", "asic_serial"),
+        "device_id": ("asic", "device_id"),
+        "product_serial": ("board", "product_serial"),
+        "part_number": ("ifwi", "part_number"),
+        "accelerator_partition": ("partition", "accelerator_partition"),
+        "memory_partition": ("partition", "memory_partition"),
+        "link_status": ("link_status",),
+    }
+)
+_PAGES = frozenset({"retired", "pending", "un_res"})
+_PAGE_ADDRESS = "'page_address':"
 _CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")
+_XCP = re.compile(r"([a-z0-9_]{2,60})_(xcp_[0-9]{1,3})\Z")
+# What is quiet in the other forms by its section, which CSV has lost.
+_QUIET = re.compile(
+    r"[a-z0-9_]{1,60}_(?:accumulated|violation_activity)|accumulation_counter|point_[0-9]_(?:frequency|voltage)|vddboard|uclk_aid"
+    r"|socclks_mid|link_metrics_(?:bit_rate|max_bandwidth|link_type)|pcie_levels_[0-9]{1,2}|os_kernel_version|eeprom_version"
+    r"|bad_page_threshold(?:_exceeded)?|[a-z_]{4,12}_schema|ecc_block_state_[a-z0-9_]{2,12}|memory_partition_caps"
+)
 _BLOCK_COUNT = re.compile(r"([a-z0-9_]{2,12})_((?:un)?correctable_count|deferred_count)\Z")
 _SHORTENED = "..."
 
@@ -80,7 +106,7 @@ class _Scan:
         except csv.Error:  # no row: the caller tells of the line
             return False
         row = dict(zip(self._names, cells, strict=False))
-        index = units.whole(row.get("gpu", ""))
+        index = units.whole(row.get("gpu", "").removeprefix("GPU"))
         if not line.ended or len(cells) != len(self._names) or index is None:
             return False
         self._group += 1
@@ -89,34 +115,66 @@ class _Scan:
             path = self._paths.get(name)
             if path:
                 where = f"{line.where} {name}"
-                block.entries += [Entry(path, item, self._group, where) for item in list_items(cell)]
+                block.entries += [Entry(*told, self._group, where) for told in _told(path, cell)]
         self.outcome.blocks.append(block)
         return True
 
 
+def _told(path: Path, cell: str) -> list[tuple[Path, str]]:
+    """What a cell says: each item of a list; of a list of pages, which Python printed, that there is another page."""
+    if path == _NAMED["process_info"] and units.placeholder(cell) is not None:
+        return []  # the row of a process has its own columns
+    if path[0] in _PAGES and _PAGE_ADDRESS in cell:
+        return [((*path, "page_address"), "")] * cell.count(_PAGE_ADDRESS)
+    return [(path, item) for item in list_items(cell)]
+
+
 def _paths(names: Sequence[str]) -> dict[str, Path]:
     if "pid" in names:
-        return {name: PROCESS_KEYS.get(name, ()) for name in names}
+        return {name: PROCESS_KEYS.get(name) or _NAMED.get(name, ()) for name in names if name != "gpu"}
     return {name: _path(name, names) for name in names if name not in _NOT_VALUES}
 
 
 def _path(name: str, names: Sequence[str]) -> Path:
     """The path that ends in this name; empty where there is none, or more than one."""
-    if name == "perf_level":
+    if name == "perf_level" or name in _PAGES:
         return (name,)
+    if name in _NAMED:
+        return _NAMED[name]
     if name in _AMBIGUOUS:
         neighbours, first, second = _AMBIGUOUS[name]
         return first if neighbours.intersection(names) else second
     if name.startswith("ppt1_"):
         return ("limit", "ppt1")
     found: set[Path] = {path for path in FIELDS if name in (path[-1], "_".join(path[-2:]))}
-    if (name,) in found or is_quiet((name,)) or name in QUIET_NAMES:
-        return (name,) if (name,) in found or is_quiet((name,)) else ("csv", name)
+    if (name,) in found or is_quiet((name,)):
+        return (name,)
+    if name in QUIET_NAMES or (not found and _QUIET.fullmatch(name)):
+        return ("csv", name)
+    return _family(name) or (found.pop() if len(found) == 1 else ())
+
+
+def _family(name: str) -> Path:
+    """The path of a key that holds a name: of a partition, of what keeps a card from its clock, of a clock, of a block."""
+    of_a_partition = _XCP.match(name)
+    if of_a_partition is not None:
+        path = _of_a_partition(of_a_partition[1])
+        return (*path, of_a_partition[2]) if path else ()
     if name.endswith(VIOLATION_END):
         return ("throttle", name)
     clock, count = _CLOCK.match(name), _BLOCK_COUNT.match(name)
-    if clock and any(path[:2] == pattern(("clock", clock[1])) for path in FIELDS):
+    section = pattern(("clock", clock[1])) if clock else ()
+    if clock and (is_quiet(section) or any(path[:2] == section for path in FIELDS)):
         return ("clock", clock[1], clock[2])
     if count and count[1] not in ("total", "cache") and count[2] in (*ECC_COUNTS, "deferred_count"):
         return ("ecc_blocks", count[1], count[2])
-    return found.pop() if len(found) == 1 else ()
+    return ()
+
+
+def _of_a_partition(name: str) -> Path:
+    """The path above the number of a partition of a card: of what keeps it from its clock, and of what it does."""
+    if name.endswith(VIOLATION_END):
+        return ("throttle", name)
+    if _QUIET.fullmatch(name):
+        return ("csv", name)
+    return ("usage", name) if is_quiet(("usage", name)) else ()

@@ -19,11 +19,15 @@ _DEEPEST = 10
 # A text with more beginnings that lead nowhere is no JSON.
 _MOST_FAILURES = 16
 _OPENING = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
+# `--file` appends the next list without a new line.
+_NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
+_MOST_APPENDED = 1000
 _COMMA = re.compile(r"\s{0,1000},\s{0,1000}")
 _LIST_START = re.compile(r"\[\s{0,1000}(?=\{)")
 # Unlike `[sudo] password` and `[1,0]<stdout>:`.
 _JSON_START = re.compile(r"[\[{]\s{0,1000}[\"\[{]")
 _GPU_KEYS = ("gpu", "gpu_id")
+_LINK_STATES = "link_status"
 _VERSIONS = (
     ("version", "tool_version"),
     ("amdsmi_library_version", "library_version"),
@@ -90,15 +94,18 @@ def error_of(text: str) -> str | None:
 
 
 def _documents(text: str) -> Iterator[_Document]:
-    """The documents that begin at the beginning of a line."""
-    place, failures = 0, 0
+    """The documents that begin at the beginning of a line, or where another one ends."""
+    place, failures, appended, end = 0, 0, 0, -1
     while failures < _MOST_FAILURES:
-        opening = _OPENING.search(text, place)
+        opening = _NEXT.match(text, place) if place == end and appended < _MOST_APPENDED else None
+        appended += opening is not None
+        opening = opening or _OPENING.search(text, place)
         if opening is None:
             return
         start = opening.end()
         try:
             value, place = _DECODER.raw_decode(text, start)
+            end = place
             yield _Document(value, start, place, whole=True)
         except (ValueError, RecursionError):
             failures += 1
@@ -130,15 +137,15 @@ def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:
 def _take(outcome: Outcome, value: Plain) -> bool:
     """Add what a document says; False when it is none of amd-smi's."""
     if isinstance(value, list):
-        taken = [_take_item(outcome, item) for item in value]
+        taken = [_take_item(outcome, item) or _take_overview(outcome, item) for item in value]
         return any(taken) or not taken
     if not isinstance(value, dict):
         return False
     if _take_item(outcome, value) or _take_overview(outcome, value):
         return True
     lists = [(name, items) for name, items in value.items() if isinstance(items, list) and _device_list(name, items)]
-    for _, items in lists:
-        for item in items:
+    for name, items in lists:
+        for item in _items(name, items):
             _take_item(outcome, item)
     others = [name for name in value if name not in dict(lists) and plain_key(name) not in _NOT_DEVICES]
     if lists:
@@ -146,28 +153,71 @@ def _take(outcome: Outcome, value: Plain) -> bool:
     return bool(lists)
 
 
-def _take_overview(outcome: Outcome, value: dict[str, Plain]) -> bool:
+def _items(name: str, items: list[Plain]) -> list[Plain]:
+    """The items of a list in an envelope; `xgmi_metric` holds a list of them, `link_status` tells its links by place."""
+    flat = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
+    return [_with_neighbours(item, flat) for item in flat] if name == _LINK_STATES else flat
+
+
+def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
+    """A device of `link_status` with its links as `topology` tells them: the states stand in the order of the devices."""
+    states = item.get(_LINK_STATES) if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
+        return item
+    links: list[Plain] = [
+        {"gpu": device.get("gpu"), "link_type": "XGMI", _LINK_STATES: state}
+        for device, state in zip(devices, states, strict=True)
+        if isinstance(device, dict)
+    ]
+    return {**{key: value for key, value in item.items() if key != _LINK_STATES}, "links": links}
+
+
+def _take_overview(outcome: Outcome, value: Plain) -> bool:
     """Add what `amd-smi --json` says, the overview of all cards and the processes on them; False for anything else."""
+    if not isinstance(value, dict):
+        return False
     cards, users, said = (value.get(name) for name in ("gpu_info_list", "processes", "version_info"))
     if not isinstance(cards, list):
         return False
+    versions = said if isinstance(said, dict) else {}
+    start = len(outcome.blocks)
     for item in cards:
-        _take_item(outcome, item)
+        _take_item(outcome, _as_elsewhere(item, versions))
     for number, item in enumerate(users if isinstance(users, list) else [], 1):
         _take_item(outcome, item, ("process_info",), number)
-    busy = {block.index for block in outcome.blocks if any(entry.path[0] == "process_info" for entry in block.entries)}
-    for block in outcome.blocks if isinstance(users, list) else []:
+    blocks = outcome.blocks[start:]
+    busy = {block.index for block in blocks if any(entry.path[0] == "process_info" for entry in block.entries)}
+    for block in blocks if isinstance(users, list) else []:
         if block.index not in busy:
             block.entries.append(Entry(("process_info",), "[]", 0, block.where))
-    version = said.get("amd-smi") if isinstance(said, dict) else None
-    outcome.facts.update({"tool_version": version} if isinstance(version, str) else {})
+    rocm = versions.get("rocm version")
+    told = (
+        ("tool_version", versions.get("amd-smi")),
+        ("rocm_version", rocm[-1] if isinstance(rocm, list) and rocm else rocm),
+    )
+    outcome.facts.update({name: version for name, version in told if isinstance(version, str)})
     return True
+
+
+def _as_elsewhere(item: Plain, versions: dict[str, Plain]) -> Plain:
+    """A card of the overview with its partition mode and its driver where the other forms have them."""
+    if not isinstance(item, dict):
+        return item
+    mode, driver = item.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
+    accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
+    is_told = bool(slash) and units.placeholder(str(mode)) is None
+    partition: dict[str, Plain] = {"accelerator_partition": accelerator, "memory_partition": memory}
+    return {
+        **item,
+        **({"partition": partition} if is_told else {}),
+        **({"driver": driver} if isinstance(driver, dict) else {}),
+    }
 
 
 def _device_list(name: str, items: list[Plain]) -> bool:
     if plain_key(name) in _NOT_DEVICES:
         return False
-    return name in ("gpu_data", "cpu_data") or any(_kind(item) is not None for item in items)
+    return name in ("gpu_data", "cpu_data") or any(_kind(item) is not None for item in _items(name, items))
 
 
 def _kind(item: Plain) -> tuple[str, Plain] | None:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.amd_smi.blocks import Path
-from telemetry_parsers.amd_smi.words import active, generation, throttled
+from telemetry_parsers.amd_smi.words import active, enabled, generation, throttled
 from telemetry_parsers.model import Absent, Value
 
 
@@ -221,6 +221,8 @@ def _limits() -> dict[Path, tuple[Field, ...]]:
 FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
     {
         **{("usage", key): (field,) for key, field in _USAGE.items()},
+        # Of cards without partitions, since 7.14: one figure.
+        ("usage", "vcn_busy"): (Field("engine_utilization_ratio", _ratio, "vcn", spare=True),),
         ("usage", "vcn_busy", "xcp_#"): (Field("engine_utilization_ratio", _ratio, "vcn", many=True, spare=True),),
         ("usage", "jpeg_busy", "xcp_#"): (Field("engine_utilization_ratio", _ratio, "jpeg", many=True, spare=True),),
         **{("power", key): fields for key, fields in _POWER.items()},
@@ -247,6 +249,8 @@ FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
         ("mem_usage", "free_vram"): (Field("memory_free_bytes", _mebibytes),),
         ("vram", "size"): (Field("memory_total_bytes", _mebibytes),),
         ("asic", "num_compute_units"): (Field("compute_units", _count),),
+        # Whether the errors of the memory controller are watched for, as rocm-smi and the driver's file tell it.
+        ("ras", "ecc_block_state", "umc"): (Field("ecc_enabled", enabled),),
         **{(key,): (field,) for key, field in _MONITOR.items()},
         **{path: (field,) for path, field in _OVERVIEW.items()},
     }
@@ -255,6 +259,15 @@ FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
 ECC_COUNTS: Mapping[str, str] = MappingProxyType(
     {"correctable_count": "ecc_corrected_total", "uncorrectable_count": "ecc_uncorrected_total"}
 )
+# A list of the temperatures of all stacks, which are numbered in its order.
+HBM_STACKS: Path = ("temperature", "hbm_stacks")
+
+
+def hbm_stack(number: int) -> Field:
+    """The temperature of this memory stack."""
+    return Field("temperature_celsius", _celsius, f"hbm{number}")
+
+
 # `PPT_VIOLATION_STATUS` is a state; the accumulated counts of it are in ticks of no told length.
 VIOLATION_END = "_violation_status"
 THROTTLED = active
@@ -263,11 +276,11 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("asic_serial", (("asic", "asic_serial"),)),
     ("chip_id", (("asic", "device_id"),)),
     ("oam_id", (("asic", "oam_id"), ("oam_id",))),
-    ("firmware", (("vbios", "part_number"), ("vbios", "version"))),
+    ("firmware", (("vbios", "part_number"), ("ifwi", "part_number"), ("vbios", "version"), ("ifwi", "version"))),
     ("numa_node", (("numa", "node"),)),
     ("kfd_node", (("node_id",),)),
     ("compute_partition", (("partition", "compute_partition"), ("partition", "accelerator_partition"), ("accelerator_type",))),
-    ("memory_partition", (("partition", "memory_partition"), ("memory_partition", "current"), ("memory",))),
+    ("memory_partition", (("partition", "memory_partition"), ("memory_partition", "current"), ("memory",), ("current_memory_partition",))),
     ("memory_type", (("vram", "type"),)),
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 # What is told of a process, by its name in CSV.
@@ -300,7 +313,8 @@ _QUIET_SECTIONS = frozenset(
         "accelerator_type", "accelerator_profile_index", "accelerator_partition", "policy", "fb_usage", "profile",
         "mem_carveout", "gtt_usage",
         "gtt_used", "gtt_free", "gtt_total", "gtt_percent", "gpu_board", "base_board", "power_profile", "hsa_id",
-        "oam_id", "physical_acc_id", "market_name", "partition_mode", "power_usage",
+        "oam_id", "physical_acc_id", "market_name", "partition_mode", "power_usage", "memory_partition_caps",
+        "current_memory_partition",
     }
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 _QUIET_PATHS = frozenset(

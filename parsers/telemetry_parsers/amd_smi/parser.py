@@ -23,7 +23,10 @@ _VERSION_NAMES = {
 }
 _BOX = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]{1,4}([0-9]\S{0,40})[ \t]")
 _PYTHON = re.compile(r"\(Pdb\)|\{'[a-z_]{1,40}': ")
-_MATRIX = ("LINK METRIC TABLE", "ACCESS TABLE", "WEIGHT TABLE", "XGMI LINK STATUS", "CURRENT_PARTITION")
+_MATRIX = re.compile(
+    r"\s{0,8}(?:[A-Z -]{2,20} TABLE|(?:XGMI LINK|GPU LINK PORT) STATUS|(?:CURRENT|MEMORY)_PARTITION"
+    r"|ACCELERATOR_PARTITION_(?:PROFILES|RESOURCES)):?\s{0,8}\Z"
+)
 _JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
 _ECHO_OPTIONS = re.compile(r"[A-Za-z0-9,:._{}/=-]{1,60}\Z")
 
@@ -114,7 +117,7 @@ def _refused(found: Sequence[Line]) -> Report | None:
             )
         elif _PYTHON.search(line.text):
             text = "this is Python's print of the data, not JSON"
-        elif any(mark in line.text for mark in _MATRIX):
+        elif _MATRIX.match(line.text):
             text = "these are the tables of amd-smi topology, xgmi or partition; run them with --json"
         if text is not None:
             facts = (("tool_version", title[1]),) if title else ()

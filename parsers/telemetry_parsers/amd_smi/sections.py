@@ -48,7 +48,7 @@ def _is_section(line: Line) -> bool:
 
 
 def _indent(line: Line) -> int:
-    text = line.text.expandtabs(4)
+    text = line.text.expandtabs()
     return len(text) - len(text.lstrip())
 
 

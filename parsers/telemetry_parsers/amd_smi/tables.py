@@ -77,6 +77,7 @@ class _Scan:
         self._headings: list[str] = []
         self._group = 0
         self._rows: dict[tuple[int, str], Block] = {}
+        self._cards: dict[int, Block] = {}
 
     def take(self, line: Line) -> None:
         text = line.text.strip()
@@ -117,7 +118,7 @@ class _Scan:
             self._rows[slot].entries[:] = block.entries
         else:
             self._rows[slot] = block
-            self.outcome.blocks.append(block)
+            self._add(block, index)
         return True
 
     def _process(self, line: Line) -> bool:
@@ -127,9 +128,11 @@ class _Scan:
         index = units.whole(words[self._headings.index("GPU")]) if len(words) > before else None
         if index is None:
             return False
-        if _NO_PROCESS in line.text.lower():
-            return True
         behind = self._headings[before + 1 :]
+        cells = words[self._headings.index("GPU") + 1 :]
+        if _NO_PROCESS in line.text.lower() or (cells and all(units.placeholder(cell) for cell in cells)):
+            self._block(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
+            return True
         for start in range(max(before + 1, len(words) - 2 * len(behind)), len(words)):
             cells = cells_of(words[start:]) if units.whole(words[start]) is not None else []
             if len(cells) == len(behind):
@@ -137,12 +140,20 @@ class _Scan:
                 return True
         return False
 
+    def _block(self, index: int) -> Block:
+        """The block of the card of this number, a new one where its row has not come yet."""
+        if index not in self._cards:
+            self._add(Block("gpu", index, f"GPU {index}"), index)
+        return self._cards[index]
+
+    def _add(self, block: Block, index: int) -> None:
+        """Add a block; of those of one number the first stands for the card."""
+        self.outcome.blocks.append(block)
+        self._cards.setdefault(index, block)
+
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
         self._group += 1
-        block = next((found for found in self.outcome.blocks if found.index == index), None)
-        if block is None:
-            block = Block("gpu", index, f"GPU {index}")
-            self.outcome.blocks.append(block)
+        block = self._block(index)
         # No line ends the process table: whether these are all is not known.
         block.open_at = ("process_info",)
         block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))

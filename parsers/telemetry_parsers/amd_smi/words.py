@@ -56,9 +56,9 @@ _STATES: Mapping[str, float] = MappingProxyType(
     {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 )
 _THROTTLED: Mapping[str, float] = MappingProxyType({"throttled": 1.0, "unthrottled": 0.0})
-_LINKS: Mapping[str, float] = MappingProxyType(
-    {"enabled": 1.0, "disabled": 0.0, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0}
-)
+_ENABLED: Mapping[str, float] = MappingProxyType({"enabled": 1.0, "disabled": 0.0})
+_LINKS: Mapping[str, float] = MappingProxyType({**_ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0})
+_DISABLED_LINK = "X"
 _GENERATION = re.compile(r"(?:PCIe )?Gen ?([0-9]{1,2})\Z", re.IGNORECASE)
 _LEVEL_PREFIX = "amdsmi_dev_perf_level_"
 LEVELS: Mapping[str, str] = MappingProxyType(
@@ -95,9 +95,22 @@ def throttled(text: str) -> Value:
     return _word(text, _THROTTLED)
 
 
+def enabled(text: str) -> Value:
+    """1 for ENABLED, 0 for DISABLED."""
+    return _word(text, _ENABLED)
+
+
 def link_up(text: str) -> Value:
-    """1 for a link that is enabled or up; one that was disabled on purpose (`X`) is no link."""
-    return Absent.NOT_SUPPORTED if text.strip().upper() == "X" else _word(text, _LINKS)
+    """1 for a link that is enabled or up; one that was disabled on purpose (`X`) is no link.
+
+    Of several between the same two devices, as in `U/D`, 1 when none is down.
+    """
+    absent = units.placeholder(text)
+    if absent is not None:
+        return absent
+    states = [_word(state, _LINKS) for state in text.strip().split("/") if state.upper() != _DISABLED_LINK]
+    ups = [state for state in states if not isinstance(state, Absent)]
+    return Absent.NOT_UNDERSTOOD if len(ups) < len(states) else min(ups, default=Absent.NOT_SUPPORTED)
 
 
 def generation(text: str) -> Value:

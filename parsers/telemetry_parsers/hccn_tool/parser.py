@@ -12,7 +12,7 @@ from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Command, Output, Poll, Report
 from telemetry_parsers.text.echoes import Run, arguments_of, runs
 from telemetry_parsers.text.lines import Line, foreign_tool, lines
-from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
+from telemetry_parsers.text.outputs import blank, explained, failure_of, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
 _SILENT = "no output: a chip whose port has no such setting answers with nothing"
@@ -29,19 +29,30 @@ def _one(output: Output) -> Report:
         return refusal
     stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     tool = foreign_tool(output.text + output.stderr, TOOL)
-    answers = [] if tool else list(_answers(stdout, output)) or list(_answers(without_prefix(stdout), output))
-    if not answers:
+    reports = [] if tool else _reports(stdout, output) or _reports(without_prefix(stdout), output)
+    if not reports:
         return _nothing(output, [*stdout, *stderr])
-    report = combine_reports([answer.report() for answer in answers])
-    return with_complaints(report, output)
+    return with_complaints(combine_reports(reports), output)
 
 
-def _answers(found: Sequence[Line], output: Output) -> Iterator[Answer]:
-    asked = Run(arguments_of(output.name, TOOL) or (), ())
-    for run in runs(found, TOOL):
-        named = run if run.arguments else asked
-        device = units.whole(named.value_of("-i") or output.target)
-        yield from read(run.lines, device, Port(_digits(named.value_of("-u")), _digits(named.value_of("-p"))))
+def _reports(found: Sequence[Line], output: Output) -> list[Report]:
+    """A report on each answer, and on each command that failed beside one that did not."""
+    found_runs = [(run, [answer.report() for answer in _answers(run, output)]) for run in runs(found, TOOL)]
+    if not any(reports for _, reports in found_runs):
+        return []
+    return [report for run, reports in found_runs for report in reports or _failures(run)]
+
+
+def _failures(run: Run) -> Iterator[Report]:
+    problems = failure_of(run.lines, ERRORS) if run.arguments else ()
+    if problems:
+        yield Report("ok", problems=tuple(problems))
+
+
+def _answers(run: Run, output: Output) -> Iterator[Answer]:
+    named = run if run.arguments else Run(arguments_of(output.name, TOOL) or (), ())
+    device = units.whole(named.value_of("-i") or output.target)
+    yield from read(run.lines, device, Port(_digits(named.value_of("-u")), _digits(named.value_of("-p"))))
 
 
 def _digits(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
@@ -31,6 +31,8 @@ _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[
 _MARKS = ('"Attached GPUs"', '"MTBios Version"')
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _DEEPEST = 8
+_COUNT = "attached gpus"
+_HEAD = ("driver version", _COUNT)
 
 
 @dataclass(slots=True)
@@ -48,8 +50,9 @@ class _Card:
 
 @dataclass(slots=True)
 class _Query:
-    """What one answer says before it is read: its head, its cards, and what is out of place."""
+    """What the answers in a text say before they are read: their heads, their cards, and what is out of place."""
 
+    answers: int = 1
     head: dict[str, str] = field(default_factory=dict)
     cards: list[_Card] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
@@ -87,40 +90,61 @@ def _take_line(query: _Query, section: str, line: Line) -> None:
     key = _plain(name)
     if key.startswith(("error", "failed", "warning")):
         query.problems.append(Problem(line.where, quote(line.text)))
-    elif not query.cards:
+    elif not query.cards or key in _HEAD:
+        query.answers += key == _COUNT and key in query.head
         query.head[key] = value.strip()
     else:
         query.cards[-1].values.append((("" if key in CARD_KEYS else section, key), value.strip()))
 
 
 def read_json(text: str) -> Answer | None:
-    """The report on the answer of `-q --json`, None when the text holds no JSON of that shape."""
-    start = next(_openings(text), None)
-    if start is None:
-        return None
-    try:
-        found, end = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError) as error:
-        if not any(mark in text for mark in _MARKS):
-            return None
-        return Answer(failed("not_understood", "JSON", f"JSON that is cut off or broken: {quote(str(error))}"))
+    """The report on the answers of `-q --json`, one behind the other; None when the text holds no JSON of that shape."""
+    query = _Query(answers=0)
+    end = 0
+    for start in _openings(text):
+        if start < end:
+            continue  # inside the document that was read
+        try:
+            found, after = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:
+            problem = Problem("JSON", f"JSON that is cut off or broken: {quote(str(error))}")
+            if not query.answers:
+                return (
+                    Answer(failed("not_understood", problem.where, problem.text))
+                    if any(mark in text for mark in _MARKS)
+                    else None
+                )
+            query.problems.append(problem)
+            end = len(text)
+            break
+        if not _take_document(query, found):
+            break
+        _take_around(query, text[end:start], "before" if query.answers == 1 else "after")
+        end = after
+    _take_around(query, text[end:], "after")
+    return _answer(query, "json") if query.answers else None
+
+
+def _take_document(query: _Query, found: Plain) -> bool:
+    """Take the cards of a document in, if it is an answer."""
     cards = found.get("GPU") if isinstance(found, dict) else None
     if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
-        return None
+        return False
     head = {_plain(name): value for name, value in found.items() if isinstance(value, str)}
-    if "driver version" not in head and "attached gpus" not in head:
-        return None
-    query = _Query(head)
+    if not any(key in head for key in _HEAD):
+        return False
+    query.answers += 1
+    query.head.update(head)
     for position, card in enumerate(cards):
         query.cards.append(_Card(f"GPU {position}"))
         _flatten(query, card, "", _DEEPEST)
-    around = [(text[:start], "before"), (text[end:], "after")]
-    query.problems.extend(
-        Problem("text", f"text {side} the JSON: {quote(extra)}")
-        for extra, side in around
-        if extra.strip() and not is_echo(extra)
-    )
-    return _answer(query, "json")
+    return True
+
+
+def _take_around(query: _Query, extra: str, side: str) -> None:
+    """Text beside the JSON is out of place, unless it is the command that a terminal echoed."""
+    if any(line.strip() and not is_echo(line) for line in extra.split("\n")):
+        query.problems.append(Problem("text", f"text {side} the JSON: {quote(extra)}"))
 
 
 def _openings(text: str) -> Iterator[int]:
@@ -147,21 +171,15 @@ def _flatten(query: _Query, values: dict[str, Plain], section: str, depth: int) 
 
 
 def _answer(query: _Query, form: Form) -> Answer:
-    if len(query.cards) > MOST_DEVICES:
-        text = f"{len(query.cards)} devices in one answer, as {TOOL} never prints"
+    cards = _together(query)
+    if len(cards) > MOST_DEVICES:
+        text = f"{len(cards)} devices in one answer, as {TOOL} never prints"
         return Answer(failed("not_understood", "text", text))
-    devices: dict[Device, None] = {}
-    readings: list[Reading] = []
     driver = known(query.head.get("driver version"))
-    for card in query.cards:
-        device = _device(card, driver)
-        if device in devices:
-            query.problems.append(Problem(card.where, "the card is listed a second time; the first is kept"))
-            continue
-        readings.extend(_readings(len(devices), card, query))
-        devices[device] = None
-    attached = units.whole(query.head.get("attached gpus", ""))
-    complete = attached in (None, len(devices))
+    devices = [_device(card, driver) for card in cards]
+    readings = [item for position, card in enumerate(cards) for item in _readings(position, card, query)]
+    attached = units.whole(query.head.get(_COUNT, ""))
+    complete = attached in (None, len(devices)) or (query.answers > 1 and attached < len(devices))
     if not complete:
         text = f"{TOOL} counts {attached} GPUs and lists {len(devices)}"
         query.problems.append(Problem("Attached GPUs", text))
@@ -175,6 +193,30 @@ def _answer(query: _Query, form: Form) -> Answer:
         form=form,
     )
     return Answer(report, complete)
+
+
+def _together(query: _Query) -> list[_Card]:
+    """Each card once, with what later answers add to it; of two texts for one key the first counts."""
+    cards: dict[Device, _Card] = {}
+    by_index: dict[int | None, Device] = {}
+    for card in query.cards:
+        identity = replace(_device(card, None), facts=())
+        other = by_index.setdefault(identity.index, identity)
+        bare = Device(VENDOR, identity.index)  # `-d POWER` tells no more of which card it is
+        is_same = identity.index is not None and bare in (identity, other)
+        first = cards.setdefault(other if is_same else identity, card)
+        if first is not card:
+            _add(query, first, card, is_known=identity != Device(VENDOR))
+    return list(cards.values())
+
+
+def _add(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
+    """Add what the first answer about a card lacks; one of which nothing tells which card it is may be another."""
+    keys = {key for key, _ in first.values}
+    if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
+        query.problems.append(Problem(card.where, "the card is listed a second time; the first is kept"))
+    if is_known:
+        first.values.extend((key, text) for key, text in card.values if key not in keys)
 
 
 def _device(card: _Card, driver: str | None) -> Device:

@@ -84,7 +84,12 @@ def is_echo(text: str) -> bool:
     """Whether a line is the command itself, as a terminal shows it before the output: `root@node:~# mthreads-gmi -q`."""
     words = text.split()
     tool = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == TOOL), None)
-    return tool is not None and all(word.startswith("-") for word in words[tool + 1 :])
+    arguments = words[tool + 1 :] if tool is not None else ["?"]
+    # A word that is no flag is a flag's own: `-d MEMORY`.
+    return all(
+        word.startswith("-") or before.startswith("-")
+        for before, word in zip(["", *arguments], arguments, strict=False)
+    )
 
 
 def _word(text: str, meanings: Mapping[str, float]) -> Value:

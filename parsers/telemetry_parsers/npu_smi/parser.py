@@ -18,7 +18,7 @@ from telemetry_parsers.npu_smi.words import ERRORS, SILENT, TOOL, VENDOR
 from telemetry_parsers.text.answers import torn
 from telemetry_parsers.text.echoes import Run, arguments_of, runs, without_commands
 from telemetry_parsers.text.lines import Line, lines
-from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
+from telemetry_parsers.text.outputs import blank, explained, failure_of, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
 _VERSION = re.compile(
@@ -77,7 +77,17 @@ def _one(output: Output) -> Report:
 
 
 def _answers(found: Sequence[Line], asked: Sequence[str], target: str) -> list[_Answer]:
-    return [answer for run in runs(found, TOOL) for answer in _answers_of(run, asked, target)]
+    read = [(run, list(_answers_of(run, asked, target))) for run in runs(found, TOOL)]
+    if not any(answers for _, answers in read):
+        return []
+    return [answer for run, answers in read for answer in answers or _failures(run)]
+
+
+def _failures(run: Run) -> Iterator[_Answer]:
+    """What a command failed with, where others beside it gave answers."""
+    problems = failure_of(run.lines, ERRORS) if run.arguments else ()
+    if problems:
+        yield _Answer(Report("ok", problems=tuple(problems)))
 
 
 def _answers_of(run: Run, asked: Sequence[str], target: str) -> Iterator[_Answer]:

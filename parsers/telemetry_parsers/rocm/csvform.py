@@ -14,6 +14,9 @@ from telemetry_parsers.text.lines import Line
 # A byte order mark and blanks are what editors and web pages put before it. Some versions of hy-smi begin with the time.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
+# Of a text that tells of the node only, `--showdriverversion --csv`: a pair in each row, in quotes.
+_PAIRS_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
+_PAIR = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
 # The columns that say when, and of which card.
 _NO_KEYS = frozenset({"time", "timestamp", "device"})
 
@@ -30,7 +33,7 @@ class _Found:
 def read_csv(lines: Sequence[Line]) -> Listing | None:
     """The listing of the CSV in these lines, None when no line is its heading."""
     heading: list[str] = []
-    found = _Found()
+    found = _Found(system=_pairs(lines))
     for line in lines:
         row = _ROW.match(line.text) if heading else None
         if _HEADING.match(line.text):
@@ -41,10 +44,18 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
             entries.extend(_entries(line, heading, found.problems))
         if not line.ended and heading:
             found.problems.append(Problem(line.where, "the text ends inside this row; further cards may be missing"))
-    if not heading:
+    if not heading and not found.system:
         return None
     cards = tuple(Card(index, tuple(entries)) for index, entries in found.cards.items())
     return Listing(cards, tuple(found.system), tuple(found.problems), complete=lines[-1].ended)
+
+
+def _pairs(lines: Sequence[Line]) -> list[Entry]:
+    """What the rows below `name, value` say of the node; nothing where that heading is missing."""
+    if not any(_PAIRS_HEADING.match(line.text) for line in lines):
+        return []
+    rows = ((line, _PAIR.match(line.text)) for line in lines if line.ended)
+    return [Entry(row[1], row[2].strip(), line.where) for line, row in rows if row is not None]
 
 
 def _entries(line: Line, heading: Sequence[str], problems: list[Problem]) -> list[Entry]:

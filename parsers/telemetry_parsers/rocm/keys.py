@@ -282,6 +282,8 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
         "throttle_status": (Field("throttled", _any_bit, "any"),),
         "indep_throttle_status": (Field("throttled", _any_bit, "any"),),
         "pcie_replay_count_acc": (Field("pcie_replays_total", _count),),
+        "pcie_nak_sent_count_acc": (Field("pcie_errors_total", _count, "nak_sent"),),
+        "pcie_nak_rcvd_count_acc": (Field("pcie_errors_total", _count, "nak_received"),),
         "pcie_link_width": (Field("pcie_link_width", _lanes),),
         "pcie_link_speed": (Field("pcie_link_generation", _speed_in_tenths),),
     }

@@ -16,6 +16,7 @@ GIVES = (
     "retired_pages",
     "retired_pages_pending",
     "throttled",
+    "pcie_errors_total",
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 # Without it the library locks each card in /dev/shm against all other processes. A run that has to be killed leaves its

@@ -43,6 +43,7 @@ _ERRORS = (
         "container give it /dev/kfd"
     ),
     ErrorText("module is not loaded", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu)"),
+    ErrorText("module is not live", "failed", "driver_gone", "the module amdgpu has not come up: see dmesg"),
     ErrorText(
         "/sys/class/kfd", "failed", "driver_gone", "load the module amdgpu (Hygon: hycu); save the output of rocminfo"
     ),

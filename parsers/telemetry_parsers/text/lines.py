@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 # All counts are bounded, so that no input makes these backtrack.
 _COLOUR = re.compile(r"\x1b\[[0-9;:?]{0,40}[ -/]{0,4}[@-~]")
+# What sudo asks stands before the first line, since the password's end is not echoed: `[sudo] password for joe: GPU: 0`.
+_PROMPT = re.compile(r"^\[sudo\] [^:：\n]{1,80}[:：] {0,4}", re.MULTILINE)
 _BUS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])\Z")
 _QUOTE_LENGTH = 160
 # No tool prints as many lines for one node; a text that has more is not worth the time of the rest.
@@ -64,9 +66,10 @@ class Line:
 def plain(text: str) -> str:
     """The text without the colours that some tools print even when nobody watches, and without what copying adds.
 
-    That is a byte order mark before it, and the blanks of web pages that keep a line from breaking.
+    That is a byte order mark before it, what sudo asks, and the blanks of web pages that keep a line from breaking.
     """
-    return _COLOUR.sub("", text).removeprefix("\ufeff").replace("\u00a0", " ")
+    text = _COLOUR.sub("", text).removeprefix("\ufeff").replace("\u00a0", " ")
+    return _PROMPT.sub("", text) if "[sudo]" in text else text
 
 
 def lines(text: str, stream: str = "") -> list[Line]:

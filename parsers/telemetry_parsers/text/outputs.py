@@ -51,6 +51,14 @@ def explained(output: Output, found: Sequence[Line], tool: str, errors: Sequence
     return error_report(found, output.status, errors)
 
 
+def failure_of(found: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
+    """What one of several answers in a text failed with, by words that mean it; nothing where a product cannot tell it."""
+    report = error_report(found, None, errors)
+    # Not understood is what only begins like an error, such as the key `Error Count`.
+    is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
+    return report.problems if report is not None and is_known else ()
+
+
 def unknown(output: Output, found: Sequence[Line], tool: str) -> Report:
     """The report on a text with nothing known in it, which it quotes."""
     first = next(line for line in found if line.text.strip())

@@ -91,6 +91,53 @@ LIST = CardList(
     count="attached xpus",
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 
+# The same in the XML of `-q -x`, whose outermost section is the card's.
+LOG = CardList(
+    card=re.compile(r"xpu ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"),
+    card_gives=(identity("bus_id"),),
+    keys=MappingProxyType(
+        {
+            ("xpu", "product_name"): (identity("model"),),
+            ("xpu", "serial"): (identity("serial"),),
+            ("xpu", "uuid"): (identity("uuid"),),
+            ("xpu", "minor_number"): (identity("index"),),
+            ("xpu", "product_architecture"): (fact("architecture"),),
+            ("xpu", "xpu_part_number"): (fact("part_number"),),
+            ("xpu", "processes"): (metric("processes", words={"none": 0.0}),),
+            ("firmware_version", "all_version"): (fact("firmware"),),
+            ("pcie_gen", "max_link_gen"): _one("pcie_link_generation_max"),
+            ("pcie_gen", "current_link_gen"): _one("pcie_link_generation"),
+            ("link_widths", "max_link_width"): _one("pcie_link_width_max"),
+            ("link_widths", "current_link_width"): _one("pcie_link_width"),
+            **{("fb_memory_usage", name): _one(f"memory_{name}_bytes") for name in ("total", "reserved", "used", "free")},
+            ("utilization", "xpu_util"): _one("utilization_ratio"),
+            ("ecc_mode", "current_ecc"): (metric("ecc_enabled", words=ON_OFF),),
+            ("volatile", "dram_correctable"): _one("ecc_corrected_total", "dram"),
+            ("volatile", "dram_uncorrectable"): _one("ecc_uncorrected_total", "dram"),
+            ("temperature", "xpu_temp"): _one("temperature_celsius", "core"),
+            ("temperature", "memory_temp"): _one("temperature_celsius", "memory"),
+            ("power_readings", "enforced_power_limit"): _one("power_cap_watts"),
+            ("power_readings", "power_draw"): _one("power_watts"),
+            ("clocks", "cluster_clock"): _one("clock_hertz", "cluster"),
+            ("clocks", "cdnn_clock"): _one("clock_hertz", "cdnn"),
+        }
+    ),
+    quiet=frozenset(
+        {
+            *(("xpu", key) for key in ("product_brand", "oam_id", "accounted_processes")), ("ecc_mode", "pending_ecc"),
+            ("power_readings", "power_state"),
+        }
+    ),
+    quiet_sections=frozenset(
+        {
+            "xpu_smi_log", "firmware_version", "pci", "pci_xpu_link_info", "l3_usage", "ecc_errors", "aggregate",
+            "supported_xpu_target_temp", "processes", "accounted_processes",
+        }
+    ),
+    head=MappingProxyType({"driver_version": "driver"}),
+    count="attached_xpus",
+)  # fmt: skip  # kept in rows: one item on each line would be a page
+
 # The places of `-m`. The six clocks (9 to 14) have no names there, the temperature of the memory (6) is 0 on a P800.
 PLACES: Mapping[int, Target] = MappingProxyType(
     {

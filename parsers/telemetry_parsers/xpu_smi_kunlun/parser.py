@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from telemetry_parsers.boxed.lists import is_list, read_list
+from telemetry_parsers.boxed.markup import markup
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.table import is_table, read_table
 from telemetry_parsers.boxed.tool import Shape, Tool, shape
@@ -13,7 +14,7 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.xpu_smi_kunlun.keys import BOX, LIST, TOOL, VENDOR
+from telemetry_parsers.xpu_smi_kunlun.keys import BOX, LIST, LOG, TOOL, VENDOR
 from telemetry_parsers.xpu_smi_kunlun.places import is_places, read_places
 
 _COMMANDS = ("xpu-smi", "xpu_smi")
@@ -29,7 +30,7 @@ def _read_places(lines: Sequence[Line], page: Page) -> bool:
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(shape(is_list, read_list, LIST), shape(is_table, read_table, BOX), Shape(_read_places)),
+    shapes=(markup(LOG), shape(is_list, read_list, LIST), shape(is_table, read_table, BOX), Shape(_read_places)),
     silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
     errors=(
         ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),
