@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -52,9 +53,22 @@ CRITICAL = 'accelerator_temperature_critical_celsius{{D},sensor="core"}'
 PEER = 'accelerator_temperature_celsius{{T},vendor="{vendor}",device="1",id="peer",model="m",sensor="core"}'
 
 
+def _of_card(metric: str, device: str, values: str) -> dict[str, str]:
+    return {f'{metric}{{{{T}},vendor="{{vendor}}",device="{device}",id="id{device}",model="m"}}': values}
+
+
+def _cards(number: int) -> dict[str, str]:
+    return {name: values for n in range(number) for name, values in _of_card("accelerator_up", str(n), ALWAYS).items()}
+
+
 def _busy(device: str, seconds_a_minute: float) -> dict[str, str]:
-    series = f'accelerator_busy_seconds_total{{{{T}},vendor="{{vendor}}",device="{device}",id="id{device}",model="m"}}'
-    return {series: f"0+{seconds_a_minute}x120"}
+    return _of_card("accelerator_busy_seconds_total", device, f"0+{seconds_a_minute}x120")
+
+
+def _draws(watts: float, series: str) -> dict[str, str]:
+    """The integral of that power, of the card of another series."""
+    metric = "accelerator_energy_estimated_joules_total"
+    return {re.sub(r"^\w+", metric, series).replace(',sensor="core"', ""): f"0+{60 * watts}x120"}
 
 
 MONITOR = (
@@ -96,6 +110,10 @@ MONITOR = (
                 'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "60x120",
                 **SUSPENDED,
             },
+            "polled every hour, as it was told to": {
+                'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "60x120",
+                'telemetry_source_poll_up{{T},source="s",poll="p"}': ALWAYS,
+            },
         },
         ("nvidia",),
     ),
@@ -112,6 +130,15 @@ MONITOR = (
         },
     ),
     _case("TelemetryPollSlow", 'telemetry_source_duration_seconds{{T},source="s",poll="p"}', 5.1, 5),
+    Case("TelemetryPollSlow", {'telemetry_source_duration_seconds{{T},source="s",poll="p"}': "5.1x120", **_cards(16)}),
+    # One call of npu-smi tells of one card.
+    _case(
+        "TelemetryPollSlow",
+        'telemetry_source_duration_seconds{{T},source="npu-smi",poll="common"}',
+        16.1,
+        16,
+        _cards(16),
+    ),
     _case("TelemetryNotUnderstood", 'telemetry_source_problems{{T},source="s"}', 1, 0),
     _case("TelemetryPluginNotLoaded", 'telemetry_plugin_load_failures{{T},plugin="p"}', 1, 0),
     _case("TelemetryConfigurationRejected", "telemetry_config_last_reload_successful{{T}}", 0, 1),
@@ -263,15 +290,40 @@ RUNNING = (
     _case("AcceleratorTemperatureCritical", HBM, 95, 94.9, board={BOARD: "99x120"}),
     _case("AcceleratorTemperatureCritical", CORE, 110, 109, {CRITICAL: "110x120"}),
     _case("AcceleratorHotterThanPeers", CORE, 81, 79.9, {PEER: "50x120"}),
-    _case(
-        "AcceleratorFanStopped",
-        "accelerator_fan_ratio{{D}}",
-        0,
-        0.1,
-        {CORE: "70.1x120"},
-        cool={"accelerator_fan_ratio{{D}}": "0x120", CORE: "70x120"},
+    Case(
+        "AcceleratorHotterThanPeers",
+        {CORE: "81x120", PEER: "50x120", **_draws(350, CORE), **_draws(300, PEER)},
+        {
+            # Partitioned cards tell no utilization.
+            "draws more power": {CORE: "81x120", PEER: "50x120", **_draws(600, CORE), **_draws(100, PEER)},
+        },
     ),
-    _case("AcceleratorThermalThrottling", 'accelerator_throttled{{D},reason="hw_thermal"}', 1, 0),
+    Case(
+        "AcceleratorFanStopped",
+        {"accelerator_fan_ratio{{D}}": "0.4x20 0x100", CORE: "70.1x120"},
+        {
+            "turns slowly": {"accelerator_fan_ratio{{D}}": "0.4x20 0.1x100", CORE: "70.1x120"},
+            "cool": {"accelerator_fan_ratio{{D}}": "0.4x20 0x100", CORE: "70x120"},
+            # Some tools print 0 for cards that have no fan.
+            "a model without fans": {
+                "accelerator_fan_ratio{{D}}": "0x120",
+                CORE: "75x120",
+                **_of_card("accelerator_fan_ratio", "1", "0x120"),
+            },
+        },
+    ),
+    Case(
+        "AcceleratorFanStopped",
+        {
+            "accelerator_fan_ratio{{D}}": "0x120",
+            CORE: "75x120",
+            **_of_card("accelerator_fan_ratio", "1", "0.5x120"),
+        },
+    ),
+    *(
+        _case("AcceleratorThermalThrottling", f'accelerator_throttled{{{{D}},reason="{reason}"}}', 1, 0)
+        for reason in ("hw_thermal", "socket_thermal", "chip_over_temperature", "prochot")
+    ),
     Case(
         "AcceleratorThermalThrottling",
         {'accelerator_throttled{{D},reason="sw_thermal"}': "0x40 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0 1 1 0x60"},
@@ -282,6 +334,7 @@ RUNNING = (
         },
     ),
     _case("AcceleratorPowerBrake", 'accelerator_throttled{{D},reason="hw_power_brake"}', 1, 0),
+    _case("AcceleratorPowerBrake", 'accelerator_throttled{{D},reason="power_brake"}', 1, 0),
     Case(
         "AcceleratorIdleWithMemoryHeld",
         {"accelerator_busy_seconds_total{{D}}": "0+1.1x120", "accelerator_memory_used_ratio{{D}}": "0.51x120"},

@@ -158,6 +158,10 @@ class Node:
         self._each(list(self.series), lambda values: gone(first(values)))
         return self.answering(then(1, f"0x{END}"))
 
+    def unscraped(self) -> Node:
+        """Nobody scrapes the node any more, or whoever does cannot tell it, from the turn on."""
+        return self._each(list(self.series), lambda values: gone(first(values)))
+
     def restarted(self) -> Node:
         """The daemon starts anew: two scrapes without anything, and its own counters from 0."""
         self._each(list(self.series), lambda values: restarted(first(values)))

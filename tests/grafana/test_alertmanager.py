@@ -91,6 +91,13 @@ def test_one_trouble_is_told_once(manager: Alertmanager) -> None:
     assert "TelemetryAbsent" in {labels["alertname"] for labels in manager.told()}
 
 
+def test_a_cluster_that_is_absent_hides_no_other_clusters_nodes(manager: Alertmanager) -> None:
+    absent = alert("TelemetryAbsent", {"cluster": "d"})
+    manager.send([absent, alert("TelemetryDown"), alert("TelemetryDown", OTHER_CLUSTER)])
+    told = {(labels["alertname"], labels["cluster"]) for labels in manager.told()}
+    assert told == {("TelemetryAbsent", "d"), ("TelemetryDown", "c")}
+
+
 def test_every_alert_of_ours_is_meant() -> None:
     """The patterns of the configuration find all of them by their names."""
     assert [name for name in OURS if not name.startswith(("Accelerator", "Telemetry"))] == []

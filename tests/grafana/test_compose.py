@@ -44,6 +44,14 @@ def test_grafana_finds_its_source_and_its_dashboards() -> None:
     assert mounts("grafana")[DASHBOARDS["providers"][0]["options"]["path"]] == ROOT / "grafana" / "dashboards"
 
 
+def test_the_alerts_are_evaluated_once() -> None:
+    """By Prometheus, and not a second time by Grafana."""
+    assert ROOT / "deploy" / "prometheus" / "rules" in mounts("prometheus").values()
+    brought = [path for folder in mounts("grafana").values() for path in folder.rglob("*")]
+    assert brought
+    assert [path for path in brought if "alerting" in path.parts] == []
+
+
 def test_every_service_listens_on_loopback_only() -> None:
     ports = [port for item in SERVICES.values() for port in item.get("ports", ())]
     assert ports

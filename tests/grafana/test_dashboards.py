@@ -143,6 +143,18 @@ def test_a_table_shows_named_columns_only(item: tuple[str, Any]) -> None:
     assert len(item[1]["targets"]) > 1 or values in ([], ["Value", "Value #A"])
 
 
+@pytest.mark.parametrize("item", PANELS, ids=name)
+def test_no_card_is_said_to_tell_nothing_beside_what_it_tells(item: tuple[str, Any]) -> None:
+    """An entry "n/a" is for the cards that tell none of what a panel shows; the dashed limits are not what it shows."""
+    targets = {target["refId"]: target["expr"] for target in item[1]["targets"]}
+    for override in item[1]["fieldConfig"]["overrides"]:
+        targets.pop(override["matcher"]["options"], None)
+    silent = [query for query in targets.values() if query.startswith("0 / 0 * count")]
+    shown = {metric for query in targets.values() for metric in re.findall(r"accelerator_\w+(?={)", query)}
+    told = {metric for query in silent for metric in re.findall(r"accelerator_\w+(?={)", query)}
+    assert silent == [] or shown == told
+
+
 @pytest.mark.parametrize("item", TARGETS, ids=name)
 def test_no_nought_is_made_up(item: tuple[str, Any, Any]) -> None:
     """Nothing collected must not look like nothing wrong."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import entry_points
 
 import pytest
 import yaml
@@ -11,7 +12,9 @@ from captures_kit import ROOT
 from telemetry_grafana.rules import grafana, prometheus, words
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.handbook import handbook
+from telemetry_grafana.rules.monitor import FOR_EVERY_CARD
 from telemetry_grafana.rules.recording import GROUPS
+from telemetry_parsers.model import Command
 
 ONCE_A_MINUTE = {rule.name for group in GROUPS if group.every for rule in group.rules}
 RULES = [rule for group in yaml.safe_load(grafana.rules())["groups"] for rule in group["rules"]]
@@ -84,3 +87,15 @@ def test_clusters_that_share_a_store_stay_apart(expression: str) -> None:
     """Two of them may have nodes of the same name."""
     lists = re.findall(r"\b(?:by|on) \(([^)]*)\)", expression)
     assert [labels for labels in lists if "cluster" not in labels.split(", ")] == []
+
+
+def test_what_is_asked_for_every_card_has_the_time_for_it() -> None:
+    """TelemetryPollSlow knows each poll that runs its tool once for every card, and no other."""
+    parsers = [entry.load() for entry in entry_points(group="telemetry.parsers")]
+    asked = {
+        (parser.name, poll.name)
+        for parser in parsers
+        for poll in parser.polls
+        if isinstance(poll.request, Command) and poll.request.per is not None
+    }
+    assert asked == {(name, poll) for name, polls in FOR_EVERY_CARD.items() for poll in polls.split("|")}

@@ -194,6 +194,16 @@ def lost_with_its_partitions() -> Node:
     return node.lost(3)
 
 
+def rebooted_with_a_lost_card() -> Node:
+    """Five minutes without the node, long after its card was lost with all partitions."""
+    node = lost_with_its_partitions().answering(f"1x44 0x4 1x{END}")
+    for name in node.found("accelerator_up", "id3"):
+        node.series[name] = f"0x44 stale _x3 0x{END}"
+    for name in node.found("accelerator_info", "id3"):
+        node.series[name] = f"1x44 stale _x3 1x{END}"
+    return node
+
+
 QUIET: Mapping[str, int] = {}
 SCENES: Mapping[str, Scene] = {
     "all is well": Scene((Node(),), QUIET, ALWAYS),
@@ -229,6 +239,12 @@ SCENES: Mapping[str, Scene] = {
     "one of two nodes dies": Scene((Node().dead(), Node("node2:19400")), {"TelemetryDown": 1}),
     "a node never answered": Scene((Node(), never_seen()), {"TelemetryDown": 1}),
     "a node of another cluster dies": Scene((clustered("a").dead(), clustered("b")), {"TelemetryDown": 1}),
+    "the agent of one of two clusters dies": Scene(
+        (clustered("a").unscraped(), clustered("b")), {"TelemetryAbsent": 1}, (50, 62)
+    ),
+    "all nodes of a pool are taken away": Scene(
+        (Node("node2:19400", {"cluster": "a", "job": "pool"}).unscraped(), clustered("a")), QUIET, ALWAYS
+    ),
     "a node comes and goes": Scene((Node().answering(FLAPPING),), {"TelemetryDown": 1}),
     "the driver hangs": Scene((Node().failing("stuck"),), {"TelemetrySourceStuck": 1}),
     "the driver is gone": Scene(
@@ -239,6 +255,9 @@ SCENES: Mapping[str, Scene] = {
     "a poll never succeeds": Scene((poll_that_never_succeeds(),), {"TelemetryReadingsStale": 1}),
     "a card is lost": Scene((Node().lost(3),), {"AcceleratorLost": 1}),
     "a card is lost with its partitions": Scene((lost_with_its_partitions(),), {"AcceleratorLost": 1}),
+    "a node is rebooted whose card was lost with its partitions": Scene(
+        (rebooted_with_a_lost_card(),), {"AcceleratorLost": 1, "TelemetryDown": 1}, (48,)
+    ),
     "a card is lost, in one of two clusters": Scene((clustered("a").lost(3), clustered("b")), {"AcceleratorLost": 1}),
     "a card is lost, and the daemon restarted": Scene(
         (Node().lost(3).restarted().tells(f"0x{TURN - 1} stale _ 0x{END}", "accelerator_up", "id3"),),

@@ -13,8 +13,9 @@ export async function answersFor(board, plan) {
 }
 
 async function answer(panel, target, choices, plan) {
-  const step = stepSeconds(panel, plan);
-  const values = { ...choices, __rate_interval: rateInterval(step, plan.scrapeSeconds), __range: `${plan.range.to - plan.range.from}s` };
+  const least = Math.max(plan.scrapeSeconds, 60 * (parseInt(target.interval, 10) || 0));
+  const step = stepSeconds(panel, plan, least);
+  const values = { ...choices, __rate_interval: rateInterval(step, least), __range: `${plan.range.to - plan.range.from}s` };
   const expr = filledIn(target.expr, values);
   const question = target.instant
     ? ['query', { query: expr, time: plan.range.to }]
@@ -36,15 +37,15 @@ function filledIn(expression, values) {
   return expression.replace(/\$(\w+)/g, (whole, name) => values[name] ?? whole);
 }
 
-function stepSeconds(panel, plan) {
+function stepSeconds(panel, plan, least) {
   const width = Math.round((plan.width / 24) * panel.gridPos.w);
   const points = panel.maxDataPoints ?? width;
   const wanted = (plan.range.to - plan.range.from) / points;
-  return Math.max(plan.scrapeSeconds, Math.ceil(wanted / 60) * 60);
+  return Math.max(least, Math.ceil(wanted / 60) * 60);
 }
 
-function rateInterval(step, scrape) {
-  return `${Math.max(step + scrape, 4 * scrape)}s`;
+function rateInterval(step, least) {
+  return `${Math.max(step + least, 4 * least)}s`;
 }
 
 function aligned(time, step) {

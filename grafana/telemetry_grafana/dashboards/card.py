@@ -10,6 +10,8 @@ from telemetry_grafana.dashboards.query import Query, column, now, query, untold
 from telemetry_grafana.dashboards.tables import HOT, STATE, STATES, Column, card_table
 
 _RATE = "[$__rate_interval]"
+# Most sources tell traffic once a minute, and errors once in five: rates are taken over four times that, at least.
+_TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 
 
 def _one(text: str, legend: str) -> Query:
@@ -161,6 +163,8 @@ CARD = Page(
                     _one("accelerator_memory_bandwidth_ratio{$cards}", "{{device}} memory bandwidth"),
                     untold(
                         "accelerator_sm_active_ratio{$cards}",
+                        "accelerator_sm_occupancy_ratio{$cards}",
+                        "accelerator_tensor_active_ratio{$cards}",
                         "accelerator_memory_activity_ratio{$cards}",
                         "accelerator_memory_bandwidth_ratio{$cards}",
                     ),
@@ -225,11 +229,15 @@ CARD = Page(
                 _third(
                     lines(
                         "PCIe traffic",
-                        "Bytes received and sent.",
+                        "Bytes received and sent, averaged over eight minutes: most cards are asked once a minute.",
                         "Bps",
                         _one(f"rate(accelerator_pcie_receive_bytes_total{{$cards}}{_RATE})", "{{device}} received"),
                         _one(f"rate(accelerator_pcie_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} sent"),
-                        untold("accelerator_pcie_receive_bytes_total{$cards}"),
+                        untold(
+                            "accelerator_pcie_receive_bytes_total{$cards}",
+                            "accelerator_pcie_transmit_bytes_total{$cards}",
+                        ),
+                        least_step=_TRAFFIC_STEP,
                     )
                 ),
                 _third(
@@ -241,32 +249,41 @@ CARD = Page(
                         _one("accelerator_pcie_link_generation_max{$cards}", "{{device}} generation at most"),
                         _one("accelerator_pcie_link_width{$cards}", "{{device}} lanes"),
                         _one("accelerator_pcie_link_width_max{$cards}", "{{device}} lanes at most"),
-                        untold("accelerator_pcie_link_width{$cards}"),
+                        untold(
+                            "accelerator_pcie_link_generation{$cards}",
+                            "accelerator_pcie_link_generation_max{$cards}",
+                            "accelerator_pcie_link_width{$cards}",
+                            "accelerator_pcie_link_width_max{$cards}",
+                        ),
                     )
                 ),
                 _third(
                     lines(
                         "PCIe errors",
-                        "Packets sent again and errors a minute; an error may count as several kinds.",
+                        "Packets sent again and errors a minute, averaged over twenty; an error may count as several kinds.",
                         "cpm",
                         _one(f"60 * rate(accelerator_pcie_replays_total{{$cards}}{_RATE})", "{{device}} sent again"),
                         _one(f"60 * rate(accelerator_pcie_errors_total{{$cards}}{_RATE})", "{{device}} {{kind}}"),
-                        untold("accelerator_pcie_replays_total{$cards}"),
+                        untold("accelerator_pcie_replays_total{$cards}", "accelerator_pcie_errors_total{$cards}"),
+                        least_step=_ERRORS_STEP,
                     )
                 ),
                 lines(
                     "Traffic between cards",
-                    "NVLink, XGMI, MTLink, HCCS.",
+                    "NVLink, XGMI, MTLink, HCCS, averaged over eight minutes: most cards are asked once a minute.",
                     "Bps",
                     _one(
                         f"rate(accelerator_link_receive_bytes_total{{$cards}}{_RATE})", "{{device}} {{link}} received"
                     ),
                     _one(f"rate(accelerator_link_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} {{link}} sent"),
-                    untold("accelerator_link_receive_bytes_total{$cards}"),
+                    untold(
+                        "accelerator_link_receive_bytes_total{$cards}", "accelerator_link_transmit_bytes_total{$cards}"
+                    ),
+                    least_step=_TRAFFIC_STEP,
                 ),
                 lines(
                     "Link errors",
-                    "Errors a minute on the links between cards.",
+                    "Errors a minute on the links between cards, averaged over twenty minutes.",
                     "cpm",
                     _one(
                         f"60 * rate(accelerator_link_crc_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} checksum"
@@ -287,7 +304,14 @@ CARD = Page(
                         f"60 * rate(accelerator_link_transmit_errors_total{{$cards}}{_RATE})",
                         "{{device}} {{link}} sent wrong",
                     ),
-                    untold("accelerator_link_crc_errors_total{$cards}"),
+                    untold(
+                        "accelerator_link_crc_errors_total{$cards}",
+                        "accelerator_link_replay_errors_total{$cards}",
+                        "accelerator_link_recovery_errors_total{$cards}",
+                        "accelerator_link_receive_errors_total{$cards}",
+                        "accelerator_link_transmit_errors_total{$cards}",
+                    ),
+                    least_step=_ERRORS_STEP,
                 ),
                 _tall(
                     states(
@@ -309,7 +333,7 @@ CARD = Page(
                     "short",
                     _one("accelerator_ecc_corrected_total{$cards}", "{{device}} {{location}} corrected"),
                     _one("accelerator_ecc_uncorrected_total{$cards}", "{{device}} {{location}} uncorrected"),
-                    untold("accelerator_ecc_uncorrected_total{$cards}"),
+                    untold("accelerator_ecc_corrected_total{$cards}", "accelerator_ecc_uncorrected_total{$cards}"),
                 ),
                 lines(
                     "Memory out of use",
@@ -346,7 +370,12 @@ CARD = Page(
                     _one("accelerator_row_remap_failed{$cards}", "{{device}} row remap failed"),
                     _one("accelerator_retired_pages_pending{$cards}", "{{device}} page retirement pending"),
                     _one('accelerator_recovery_action{$cards,action!="none"}', "{{device}} driver asks to {{action}}"),
-                    untold("accelerator_row_remap_pending{$cards}", "accelerator_recovery_action{$cards}"),
+                    untold(
+                        "accelerator_row_remap_pending{$cards}",
+                        "accelerator_row_remap_failed{$cards}",
+                        "accelerator_retired_pages_pending{$cards}",
+                        "accelerator_recovery_action{$cards}",
+                    ),
                 ),
             ),
         ),

@@ -95,7 +95,7 @@ def failing_sources() -> Panel:
     """Sources whose cards nobody watches."""
     return number(
         "Sources failing",
-        "Tools and libraries that are there and do not give what they should: their cards are not watched.",
+        "Tools and libraries that are there and do not give what they should: what they alone tell is not watched.",
         "short",
         now("sum(telemetry_source_up{$nodes} == bool 0)"),
         BAD,

@@ -80,13 +80,13 @@ FLEET = Page(
                 ),
                 lines(
                     "Utilization by model",
-                    "True averages over five minutes, from the seconds that each daemon integrates.",
+                    "True averages over five minutes, from the seconds that each daemon integrates; of all nodes, whichever are chosen.",
                     "percentunit",
                     query("model:accelerator_utilization_ratio:avg{$models}", "{{vendor}} {{model}}"),
                 ),
                 lines(
                     "Memory by model",
-                    "Device memory in use as a share of all.",
+                    "Device memory in use as a share of all; of all nodes, whichever are chosen.",
                     "percentunit",
                     query("model:accelerator_memory_used_ratio:avg{$models}", "{{vendor}} {{model}}"),
                 ),
@@ -100,7 +100,7 @@ FLEET = Page(
                 ),
                 stacked(
                     "Power by model",
-                    "Power drawn by the cards of each model.",
+                    "Power drawn by the cards of each model; of all nodes, whichever are chosen.",
                     "watt",
                     query("model:accelerator_power_watts:sum{$models}", "{{vendor}} {{model}}"),
                 ),

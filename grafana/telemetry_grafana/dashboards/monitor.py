@@ -10,9 +10,15 @@ from telemetry_grafana.dashboards.tables import Column, card_table
 from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
+_NOT_THERE = "missing|no_devices|not_mine|disabled"
 # The position of the state that a source is in.
 _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))' for position, state in enumerate(STATES)
+)
+# From 0 for what was never well, to 1, and then to 2 for what was not there: every node lacks most of the tools.
+_WELL_OR_NOT_THERE = " + ".join(
+    f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
+    for states in (f"ok|{_NOT_THERE}", _NOT_THERE)
 )
 _KNOWN = (
     "max by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors} or telemetry_pci_devices{$vendors})"
@@ -78,11 +84,11 @@ MONITOR = Page(
             (
                 states(
                     "State of each source",
-                    f"What each tool or library is in: the {_MOST_ROWS} that were longest not ok in the time shown.",
+                    f"What each tool or library is in: the {_MOST_ROWS} that were longest not ok in the time shown, before those that are well and those that are not there.",
                     {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
                     query(
                         f"max without (state) ({_STATE}) and on (cluster, job, instance, source)"
-                        f' bottomk({_MOST_ROWS}, avg_over_time(telemetry_source_state{{$nodes,state="ok"}}[$__range] @ end()))',
+                        f" bottomk({_MOST_ROWS}, {_WELL_OR_NOT_THERE})",
                         "{{instance}} {{source}}",
                     ),
                 ),

@@ -88,9 +88,19 @@ class Panel:
 
 
 def lines(
-    title: str, description: str, unit: str, *queries: Query, limits: Query | None = None, axis: Axis | None = None
+    title: str,
+    description: str,
+    unit: str,
+    *queries: Query,
+    limits: Query | None = None,
+    axis: Axis | None = None,
+    least_step: str = "",
 ) -> Panel:
-    """Series over time; `limits` are dashed and stay out of the legend."""
+    """Series over time; `limits` are dashed and stay out of the legend.
+
+    `least_step` is for rates of what is polled more rarely than scraped: Grafana takes them over four of these steps. Over
+    less they would be nothing in one moment and far too much in the next.
+    """
     panel = (
         timeseries.Panel()
         .span_nulls(False)
@@ -104,7 +114,7 @@ def lines(
     if limits is not None:
         panel = panel.override_by_query(reference(len(queries)), _as_limit())
         queries = (*queries, limits)
-    return Panel(filled(panel, title, description, unit, queries), 12, 8)
+    return Panel(filled(panel, title, description, unit, queries, least_step), 12, 8)
 
 
 def _along(panel: Builder, axis: Axis) -> Builder:
@@ -199,11 +209,14 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
     return Panel(filled(panel, title, description, "short", queries), 24, 8)
 
 
-def filled(panel: Builder, title: str, description: str, unit: str, queries: Sequence[Query]) -> Builder:
+def filled(
+    panel: Builder, title: str, description: str, unit: str, queries: Sequence[Query], least_step: str = ""
+) -> Builder:
     """The panel with all that every panel has."""
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(NOTHING)
     for position, query in enumerate(queries):
-        panel = panel.with_target(_target(query, reference(position)))
+        target = _target(query, reference(position))
+        panel = panel.with_target(target.interval(least_step) if least_step else target)
     return panel
 
 

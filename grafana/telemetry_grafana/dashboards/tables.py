@@ -23,6 +23,7 @@ from telemetry_grafana.dashboards.panels import (
     worded,
 )
 from telemetry_grafana.dashboards.query import Query, column
+from telemetry_grafana.rules.running import HEAT_REASONS, POWER_BRAKE_REASONS
 
 CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
@@ -34,12 +35,17 @@ HOT: Steps = ((None, GREEN), (80, YELLOW), (95, RED))
 # Degrees that are left.
 NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # What should not hold a card down; the power limit alone is normal at full load.
-THROTTLING = 'reason=~".*thermal.*|.*power_brake.*"'
+THROTTLING = f'reason=~"{HEAT_REASONS}|{POWER_BRAKE_REASONS}"'
+# A partition that is gone while its card is there was taken away: nobody should watch it.
+_TAKEN_AWAY = (
+    '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'
+    ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
+)
 # -1 is a card that was there within the hour and of which nobody says anything now.
 STATES: Words = {"1": ("up", GREEN), "0": ("lost", RED), "-1": ("not watched", YELLOW)}
 STATE = (
     f"max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
-    " unless on (cluster, job, instance, id) accelerator_up)"
+    f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_TAKEN_AWAY})"
 )
 _FIGURE_PIXELS = 115
 _LABEL_PIXELS = {"vendor": 130, "device": 80, "numa_node": 100, "driver": 130, "power_kind": 130, "partition": 100}

@@ -21,7 +21,9 @@ One trouble is meant to be one alert. A node that is down gives `TelemetryDown` 
 back by `deploy/alertmanager/alertmanager.yml`, which groups what fires on many nodes at once, and lets critical alerts hide
 the warnings on the same card or node. Each alert carries what to look at first and what to do (`check`, `action`).
 
-Broken hardware is remembered: an alert on a memory error goes on for hours after its card is lost with all its series.
+Broken hardware is remembered: an alert on a memory error goes on for hours after its card is lost with all its series. The
+daemon forgets a lost card after seven days, and `AcceleratorLost` ends with that whether or not the card is back; on a node with
+`expect.devices`, `AcceleratorsFewerThanExpected` goes on.
 A card that was released (`telemetry release`), sleeps, or was partitioned anew fires nothing.
 """
 

@@ -14,6 +14,17 @@ _LAST_SUCCESS = (
     "(telemetry_source_last_success_timestamp_seconds or 0 * telemetry_source_poll_up"
     " + on (cluster, job, instance) group_left () max by (cluster, job, instance) (process_start_time_seconds))"
 )
+_DURATION = "telemetry_source_duration_seconds"
+# Polls that run a tool once for every card, a third of a second each: sixteen healthy cards take longer than a tool may.
+FOR_EVERY_CARD = {
+    "hccn-tool": "link|flaps|statistics|speed|net-health",
+    "npu-smi": "usages|common|memory|board|ecc|health|pcie-errors",
+    "xpu-smi": "details|limits",
+}
+_OF_EVERY_CARD = " or ".join(
+    f'{_DURATION}{{source="{name}",poll=~"{polls}"}}' for name, polls in FOR_EVERY_CARD.items()
+)
+_A_SECOND_EACH = f"({_OF_EVERY_CARD}) <= on (cluster, job, instance) group_left () count by (cluster, job, instance) (accelerator_up)"
 
 
 MONITOR = AlertGroup(
@@ -36,12 +47,16 @@ MONITOR = AlertGroup(
         Alert(
             name="TelemetryAbsent",
             severity="critical",
-            condition="absent(telemetry_build_info)",
+            # Where a cluster's agent ends, what it scraped ends with it, `up` included.
+            condition=(
+                "absent(telemetry_build_info)"
+                " or group by (cluster) (last_over_time(telemetry_build_info[1d])) unless on (cluster) (up or telemetry_build_info)"
+            ),
             hold="10m",
-            summary="no node at all reports accelerators",
-            meaning="Prometheus has no target of ours: none is configured, discovery finds none, or all are down.",
-            check="Prometheus' page /targets, and the scrape configuration.",
-            remedy="Mend the scrape configuration or the service discovery.",
+            summary="no node at all of the cluster reports accelerators",
+            meaning="Prometheus has no target of ours: none is configured, discovery finds none, or all are down. With the label `cluster`: there were nodes of it within a day, and now there is no target at all, so its agent is down or cut off.",
+            check="Prometheus' page /targets, and the scrape configuration; of a cluster with an agent, the agent's.",
+            remedy="Mend the scrape configuration, the service discovery or the agent.",
         ),
         Alert(
             name="TelemetrySourceFailing",
@@ -51,7 +66,7 @@ MONITOR = AlertGroup(
                 f" {_STUCK}"
             ),
             hold="10m",
-            summary="{source} on {instance} fails, so its devices are not watched",
+            summary="{source} on {instance} fails: what it alone tells is not watched",
             meaning="A tool or library was there and does not give what it should, always or most of the time: a timeout, a driver error, missing rights, output that is not understood.",
             check="`telemetry doctor` on the node names the reason and the remedy; `telemetry_source_failures_total` counts by reason.",
             remedy="By reason: `driver_gone`: load the driver or reboot; `no_permission`: groups video and render; `library_mismatch`: the driver was upgraded, reboot or reload it; `timeout`: see TelemetrySourceStuck.",
@@ -72,6 +87,8 @@ MONITOR = AlertGroup(
             condition=(
                 f"time() - {_LAST_SUCCESS} > $stale_seconds"
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
+                # One that is asked every hour, as it was configured, is well all the time.
+                " unless on (cluster, job, instance, source, poll) (telemetry_source_poll_up == 1)"
             ),
             hold="5m",
             summary="{source}/{poll} on {instance} has had no success for {value:humanizeDuration}",
@@ -98,12 +115,12 @@ MONITOR = AlertGroup(
             name="TelemetryPollSlow",
             severity="warning",
             condition=(
-                "telemetry_source_duration_seconds > $slow_seconds"
+                f"{_DURATION} > $slow_seconds unless {_A_SECOND_EACH}"
                 " unless on (cluster, job, instance, source, poll) (telemetry_source_poll_up == 0)"
             ),
             hold="10m",
             summary="{source}/{poll} on {instance} takes {value:humanizeDuration}",
-            meaning="The tool or the driver answers, but slowly. This often precedes a wedged driver.",
+            meaning="The tool or the driver answers, but slowly: more than five seconds; where a poll asks for one card after the other, more than a second for each. This often precedes a wedged driver.",
             check="Whether it came suddenly (the dashboard Monitor health); the load of the host.",
             remedy="Poll a slow tool less often (`sources.NAME.interval`); where it came suddenly, treat the node as suspect.",
         ),

@@ -8,6 +8,8 @@ from telemetry_grafana.rules.alert import Alert, AlertGroup
 # Nor while a driver hangs, which has an alert of its own.
 _NOBODY_COUNTS = 'unless on (cluster, job, instance) (telemetry_source_state{state=~"released|suspended|stuck"} == 1)'
 _WHOLE = 'unless on (cluster, job, instance, id) accelerator_info{parent!=""}'
+# As far back as the alert looks: while the node does not answer, the partitions of a lost card must not turn into cards.
+_WHOLE_LATELY = 'unless on (cluster, job, instance, id) last_over_time(accelerator_info{parent!=""}[5m])'
 # Whole cards that telemetry knows, lost ones included: those have an alert of their own.
 _KNOWN = f"count by (cluster, job, instance, vendor) (accelerator_up {_WHOLE})"
 
@@ -26,7 +28,7 @@ PRESENCE = AlertGroup(
             name="AcceleratorLost",
             severity="critical",
             # A restart of the daemon is no news of the card, and a card's partitions are lost with it.
-            condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE}",
+            condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE_LATELY}",
             hold="3m",
             summary="{vendor} {device} ({model}) on {instance} is lost",
             meaning="A source that listed the card works and does not list it any more: it fell off the bus, its driver gave it up, or it was taken out. A partition that goes while its card stays is no loss.",

@@ -84,6 +84,12 @@ def _share(used: str, limit: str, of: str = "") -> str:
 
 
 _WHOLE = ' unless on (cluster, job, instance, id) accelerator_info{{parent!=""}}'
+_WORK_OF_DEVICES = "accelerator:utilization_ratio:rate5m"
+# A partition counts where its card tells nothing of its own; else a card of eight partitions would count nine times.
+_ONCE = (
+    ' unless on (cluster, job, instance, id) (accelerator_info{{{{parent!=""}}}} and on (cluster, job, instance, parent)'
+    ' label_replace({0}, "parent", "$1", "id", "(.*)"))'
+)
 # What is summed up: its name, how, and what that means.
 _SUMMED: Mapping[str, tuple[str, str]] = {
     "accelerator_power_watts:sum": (
@@ -99,8 +105,8 @@ _SUMMED: Mapping[str, tuple[str, str]] = {
         "Device memory in use as a share of all; a card's partitions share its memory and are left out.",
     ),
     "accelerator_utilization_ratio:avg": (
-        "avg by ({over}) (accelerator:utilization_ratio:rate5m)",
-        "Average utilization over five minutes.",
+        f"avg by ({{over}}) ({_WORK_OF_DEVICES}{_ONCE.format(_WORK_OF_DEVICES)})",
+        "Average utilization over five minutes; a partition counts where its card tells none.",
     ),
 }
 _POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMMED

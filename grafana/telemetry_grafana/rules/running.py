@@ -9,7 +9,13 @@ _MARGIN = "accelerator:temperature_margin_celsius"
 _DEGREES = "accelerator_temperature_celsius"
 _OWN_CRITICAL = "(accelerator_temperature_critical_celsius or accelerator_temperature_shutdown_celsius)"
 _WORK = "accelerator:utilization_ratio:rate5m"
+_POWER = "accelerator:power_watts:rate5m"
 _PEERS = "cluster, job, instance, vendor, model"
+
+
+# As vendors name them: `sw_thermal` (NVIDIA), `socket_thermal` and `prochot`, a hot processor (AMD), `chip_over_temperature` (MetaX).
+HEAT_REASONS = ".*thermal.*|.*over_temperature|prochot"
+POWER_BRAKE_REASONS = ".*power_brake.*"
 
 
 def _against(function: str, series: str) -> str:
@@ -17,6 +23,7 @@ def _against(function: str, series: str) -> str:
     return f"({series} - on ({_PEERS}) group_left () {function.format(peers=_PEERS, series=series)})"
 
 
+_HELD_BY_HEAT = f'accelerator_throttled{{reason=~"{HEAT_REASONS}"}}'
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
 _LESS_WORK = f"-1 * {_against('quantile by ({peers}) (0.5, {series})', _WORK)}"
 
@@ -58,20 +65,26 @@ RUNNING = AlertGroup(
             severity="warning",
             condition=(
                 f"{_against(_ABOVE_MEAN, _T)} > $outlier_celsius unless {_against(_ABOVE_MEAN, _WORK)} > $busier_ratio"
+                # Not every card tells its work: a partitioned one does not.
+                f" unless {_POWER} / on ({_PEERS}) group_left () avg by ({_PEERS}) ({_POWER}) > $busier_power"
             ),
             hold="15m",
             summary="{vendor} {device} on {instance} is {value:humanize} K above the mean of its node",
-            meaning="One card is much hotter than the others of its model in the node, and does not work more than they do.",
+            meaning="One card is much hotter than the others of its model in the node, and neither works nor draws more than they do.",
             check="Its cooler, its paste, its place.",
             remedy="Clean or reseat the cooler.",
         ),
         Alert(
             name="AcceleratorFanStopped",
             severity="warning",
-            condition=f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_T} > $fan_stopped_celsius)",
+            # Some tools print 0 for a card without a fan. A model has fans where one of them has turned.
+            condition=(
+                f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_T} > $fan_stopped_celsius)"
+                " and on (cluster, job, vendor, model) (max_over_time(accelerator_fan_ratio[6h]) > 0)"
+            ),
             hold="5m",
             summary="the fan of {vendor} {device} on {instance} stands still while the card is hot",
-            meaning="The fan is broken, or held at zero by a setting.",
+            meaning="The fan is broken, or held at zero by a setting. Cards of whose model no fan has turned for six hours count as having none.",
             check="The fan by eye; the fan setting.",
             remedy="Replace the fan; give its control back to the card.",
         ),
@@ -79,8 +92,7 @@ RUNNING = AlertGroup(
             name="AcceleratorThermalThrottling",
             severity="warning",
             condition=(
-                'max without (reason) (accelerator_throttled{reason=~".*thermal.*"} == 1'
-                ' or avg_over_time(accelerator_throttled{reason=~".*thermal.*"}[10m]) >= $throttled_share)'
+                f"max without (reason) ({_HELD_BY_HEAT} == 1 or avg_over_time({_HELD_BY_HEAT}[10m]) >= $throttled_share)"
             ),
             hold="5m",
             summary="{vendor} {device} on {instance} slows down because of heat",
@@ -91,7 +103,7 @@ RUNNING = AlertGroup(
         Alert(
             name="AcceleratorPowerBrake",
             severity="warning",
-            condition='accelerator_throttled{reason=~".*power_brake.*"} == 1',
+            condition=f'accelerator_throttled{{reason=~"{POWER_BRAKE_REASONS}"}} == 1',
             hold="5m",
             summary="{vendor} {device} on {instance} is held down by the power brake",
             meaning="The power supply or the board asks the card to slow down: a supply has failed or is overloaded.",

@@ -44,6 +44,7 @@ THRESHOLDS: Mapping[str, Threshold] = MappingProxyType(
         "busier_ratio": Threshold(
             "0.1", "utilization above that mean which explains a higher temperature", "own figure"
         ),
+        "busier_power": Threshold("1.2", "power as a multiple of their mean which explains it, too", "own figure"),
         "fan_stopped_celsius": Threshold("70", "degrees at which a fan should turn", "own figure"),
         "throttled_share": Threshold("0.6", "share of ten minutes in which heat holds the clocks down", "gpud"),
         "link_changes": Threshold("6", "changes of a link within an hour: three times down and up", "gpud"),
