@@ -63,6 +63,7 @@ _EXITS: Mapping[str, str] = MappingProxyType(
         "OUTPUT": "The output could not be written.",
         "RESTART": "For `serve` under systemd: asks to be restarted, because devices appeared after its start.",
         "CONFIGURATION": "The configuration cannot be used. Nothing was started.",
+        "BY_SIGNAL": "And the number of the signal that ended the command, such as 130 after Ctrl-C.",
     }
 )
 
@@ -70,7 +71,8 @@ _SIGNALS: Mapping[str, str] = MappingProxyType(
     {
         "SIGHUP": "`serve` reads its configuration again, without losing a scrape. If it is bad, the running one stays in force, the "
         "error is logged, and telemetry_config_last_reload_successful becomes 0.",
-        "SIGTERM, SIGINT": "`serve` stops its tools, saves its state, and ends within ten seconds.",
+        "SIGTERM, SIGINT": "`serve` stops its tools, saves its state, and ends within ten seconds. Other commands end their tools, "
+        "too.",
     }
 )
 

@@ -7,13 +7,14 @@ import difflib
 import errno
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
 from telemetry_daemon import exits, streams
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.exits import CommandError, ToldToEndError
 from telemetry_exporters.text import clean
 
 # A command's module is imported only when it runs: `telemetry version` must not pay for the daemon.
@@ -108,8 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output went away, as `| head` does; nothing more can be said to it.
         _discard_output()
         return exits.OK
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as end:
+        return exits.BY_SIGNAL + (end.number if isinstance(end, ToldToEndError) else signal.SIGINT)
     except OSError as error:
         if error.errno not in _OUTPUT_ERRORS:
             return _bug(error)

@@ -9,6 +9,8 @@ USAGE = 64
 BUG = 70
 UNAVAILABLE = 69
 OUTPUT = 74
+# And the signal's number: what a shell says of a command that one ended.
+BY_SIGNAL = 128
 # The service manager shall start us anew: a driver was loaded after our start.
 RESTART = 75
 CONFIGURATION = 78
@@ -21,3 +23,11 @@ class CommandError(Exception):
         super().__init__("\n".join(lines))
         self.lines = lines
         self.status = status
+
+
+class ToldToEndError(KeyboardInterrupt):
+    """A signal told the command to end, as Ctrl-C does."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.state.store import SourceFacts, Store
-from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Capture, Command, Failure, Poll, Snapshot, Tier
+from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
+from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 
 # The share of the time left that a reader may use: what comes of it must be taken in before the end.
 _READER_SHARE = 0.8
@@ -51,7 +52,8 @@ class OneShot:
         """One snapshot of all sources; what is not there in time has failed by timeout."""
         store = Store(self._hostname, self._clock)
         wanted = [tier for tier in _TIER_ORDER if tier in set(tiers)]
-        until = self._clock.monotonic() + timeout_seconds
+        began = self._clock.monotonic()
+        until = began + timeout_seconds
         threads: list[tuple[threading.Thread, Source, list[Poll]]] = []
         for source in sorted(self._sources, key=lambda source: not _lists_devices(source)):
             parser = source.parser
@@ -67,9 +69,10 @@ class OneShot:
             thread.start()
             threads.append((thread, source, polls))
         for thread, source, polls in threads:
-            thread.join(max(0.0, until - self._clock.monotonic()))
+            while thread.is_alive() and (left := until - self._clock.monotonic()) > 0:
+                thread.join(min(left, LONGEST_WAIT_SECONDS))
             if thread.is_alive():
-                self._give_up(store, source, polls, timeout_seconds)
+                self._give_up(store, source, polls, began, timeout_seconds)
         return store.snapshot()
 
     def prime(self, name: str, gap_seconds: float) -> None:
@@ -103,10 +106,10 @@ class OneShot:
             if self._clock.monotonic() < until:
                 store.put(source.name, poll, answer.capture, answer.report, answer.verdict, _LIFE_SECONDS)
 
-    def _give_up(self, store: Store, source: Source, polls: Sequence[Poll], seconds: float) -> None:
+    def _give_up(self, store: Store, source: Source, polls: Sequence[Poll], began: float, seconds: float) -> None:
         failure = Failure("failed", "timeout", f"no answer within {seconds:g} s")
         for poll in polls:
             if store.health_of((source.name, poll.name)) is None:
-                capture = Capture(source.name, poll.name, poll.request, failure=failure, wall_time=self._clock.wall())
+                capture = replace(source.not_asked(poll, failure).capture, seconds=seconds, monotonic_time=began)
                 verdict = Verdict(failure.state, failure.reason, failure.text)
                 store.put(source.name, poll, capture, None, verdict, _LIFE_SECONDS)

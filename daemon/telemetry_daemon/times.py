@@ -6,6 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+# How long the main thread may wait at a time and still hear of signals. Their handlers run on it alone, and a wait
+# for a lock is not interrupted where the kernel gave the signal to a thread that was just starting a process.
+LONGEST_WAIT_SECONDS = 0.2
+
 
 def seconds_slept() -> float:
     """How long the machine has been suspended since it was started."""

@@ -77,7 +77,9 @@ def joules(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration in the two largest of its parts."""
+    """A duration in the two largest of its parts; a short one in milliseconds."""
+    if 0 < value < 0.1:
+        return f"{digits(value * 1000)} ms"
     if value < _MINUTE:
         return f"{digits(value)} s"
     if value < _HOUR:

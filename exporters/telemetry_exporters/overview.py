@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -76,13 +77,14 @@ _REMEDIES: Mapping[Reason, str] = MappingProxyType(
         "internal": "a fault of ours: please report it with `telemetry record`",
     }
 )
-_STUCK_REMEDY = "the tool hangs in the driver: see `dmesg`; reset the device or reboot"
+_STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
 _LOST_REMEDY = "see `dmesg`, reset the device or reboot; `telemetry forget {id}` if it was taken out"
 _CONDITIONS: Mapping[str, Condition] = MappingProxyType(
     {
         "warning": Condition("warning", Severity.WARNING),
         "alarm": Condition("alarm", Severity.BAD),
         "critical": Condition("critical", Severity.BAD),
+        "unknown": Condition("health unknown", Severity.QUIET),
     }
 )
 _SOURCE_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
@@ -183,9 +185,8 @@ def troubles(snapshot: Snapshot) -> Iterator[Trouble]:
     for device in snapshot.devices:
         if device.up is False:
             name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
-            yield Trouble(
-                f"{name} ({device.id})", "lost: its driver no longer lists it", _LOST_REMEDY.format(id=device.id)
-            )
+            remedy = _LOST_REMEDY.format(id=shlex.quote(device.id))  # an Ascend id has blanks
+            yield Trouble(f"{name} ({device.id})", "lost: its driver no longer lists it", remedy)
     for source in snapshot.sources:
         if source.state in ("failed", "stuck"):
             yield Trouble(source.source, _why(source), _remedy(source))

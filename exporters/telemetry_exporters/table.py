@@ -175,7 +175,7 @@ def _legend(given: tuple[Row, ...], colour: Colour) -> list[str]:
             if row.device.up is not False and not isinstance(value, float):
                 why = "no source gives it" if value is None else value.value.replace("_", " ")
                 found.setdefault((name, why), []).append(row.device)
-    lines = [f"  {name}: {why} ({_device_list(devices)})" for (name, why), devices in found.items()]
+    lines = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in found.items()]
     return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
 
 
@@ -188,7 +188,8 @@ def _gaps(row: Row) -> Iterator[tuple[str, Value | None]]:
     yield "utilization", row.utilization
 
 
-def _device_list(devices: list[MergedDevice]) -> str:
+def device_list(devices: Iterable[MergedDevice]) -> str:
+    """The devices by vendor and `device` label, the first few of each vendor."""
     by_vendor: dict[str, list[str]] = {}
     for device in devices:
         by_vendor.setdefault(device.vendor, []).append(device.device)

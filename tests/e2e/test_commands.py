@@ -214,7 +214,9 @@ def test_snapshot_statuses(config, tools):
     document = json.loads(out)
     assert (status, [device["model"] for device in document["devices"]]) == (0, ["MTT S80"])
     assert 0.0 <= document["host"]["readings"]["telemetry_host_cpu_utilization_ratio"] <= 1.0
-    assert run(*arguments, "--vendor", "nvidia", environment=environment)[0] == 3
+    status, out, told = run(*arguments, "--vendor", "nvidia", "--device", "1", environment=environment)
+    assert (status, json.loads(out)["devices"]) == (3, [])
+    assert told == "telemetry: no device matches --vendor nvidia --device 1; there are moorethreads 0\n"
     tools.prints("mthreads-gmi", "Error: failed to initialize mtml: driver not loaded\n")
     assert run(*arguments, environment=environment)[0] == 2
     tools.hangs("mthreads-gmi")

@@ -52,6 +52,9 @@ def test_a_release_for_a_time_ends_by_itself(tmp_path: Path, tools: ToolFolder) 
         assert run("release", "mthreads-gmi", "--for", "2s", "--config", str(running.config_path))[0] == 0
         running.until_state("mthreads-gmi", "released")
         running.until_state("mthreads-gmi", "ok")
+        assert (
+            "for 20 d 0 h;" in run("release", "mthreads-gmi", "--for", "20d", "--config", str(running.config_path))[1]
+        )
 
 
 def test_a_release_outlives_a_reload(tmp_path: Path, tools: ToolFolder) -> None:

@@ -103,6 +103,7 @@ def test_half_of_a_pair_is_shown(readings, wanted):
         (kit.device(0, kit.reading("suspended", 0.0)), "ok"),
         (kit.device(0, kit.reading("health", 1.0, "alarm"), kit.reading("health", 0.0, "ok")), "alarm"),
         (kit.device(0, kit.reading("health", 1.0, "ok")), "ok"),
+        (kit.device(0, kit.reading("health", 0.0, "ok"), kit.reading("health", 1.0, "unknown")), "health unknown"),
         (kit.device(0, kit.reading("recovery_action", 1.0, "drain_and_reset")), "needs drain and reset"),
         (kit.device(0, kit.reading("recovery_action", 1.0, "none")), "ok"),
     ],
@@ -116,6 +117,20 @@ def test_a_source_in_trouble_is_named_with_its_remedy_and_others_are_not(state):
     text = "\n".join(lines_of(kit.snapshot(kit.full_device(), sources=(kit.source("hy-smi", state),))))
     assert ("✗ hy-smi" in text) == (state in ("failed", "stuck"))
     assert text.count("→") == text.count("✗")
+
+
+@pytest.mark.parametrize(
+    ("device_id", "argument"), [("GPU-1f2e", "GPU-1f2e"), ("4ED7F9F2 DA8741D8", "'4ED7F9F2 DA8741D8'")]
+)
+def test_what_is_to_be_typed_for_a_lost_device_can_be_typed_as_it_stands(device_id, argument):
+    text = "\n".join(lines_of(kit.snapshot(kit.device(0, id=device_id, up=False))))
+    assert f"`telemetry forget {argument}` if" in text
+
+
+def test_of_a_tool_that_hangs_the_process_is_to_be_ended_before_the_node():
+    """It may merely have been left behind by whoever started it; only what cannot be killed hangs in the driver."""
+    text = "\n".join(lines_of(kit.snapshot(sources=(kit.source("hy-smi", "stuck"),))))
+    assert text.index("end its process") < text.index("state D") < text.index("reboot")
 
 
 @pytest.mark.parametrize("width", [72, 80, 100, 120])

@@ -219,7 +219,7 @@ def test_metrics_may_be_elsewhere():
     node = Node(telemetry_path="/accelerators")
     assert node.get("/metrics").status == 404
     assert node.get("/accelerators").status == 200
-    assert b'href="/accelerators"' in body_of(node.get("/"))
+    assert b'href="./accelerators"' in body_of(node.get("/"))
 
 
 def test_caches_on_the_way_are_told_what_an_answer_depends_on():

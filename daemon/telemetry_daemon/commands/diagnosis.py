@@ -18,7 +18,10 @@ _REMEDIES = {
     "disabled": "to use it, set sources.{source}.mode",
     "suspended": "nothing: suspended cards are left alone (unless sources.{source}.wake_suspended is set)",
     "not_mine": "nothing: the tool of that name is another vendor's",
-    "stuck": "look for a process in state D (ps -eo pid,stat,cmd); reset the device, or reboot the node",
+    "stuck": (
+        "end its process (ps -eo pid,stat,cmd shows it); one in state D cannot be ended: reset the device, or reboot "
+        "the node"
+    ),
     "no_devices": "nothing, if the node has no such card",
     "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
     "no_permission": (

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from telemetry_daemon import exits, log
-from telemetry_daemon.commands import diagnosis, options
+from telemetry_daemon.commands import diagnosis, endings, options
 from telemetry_daemon.commands.diagnosis import Patient
 from telemetry_daemon.commands.lookup import unknown
 from telemetry_daemon.node import RealNode
@@ -58,6 +58,7 @@ class _Kept:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is known of each source; 2 when one of them failed."""
+    endings.end_tools_first()
     log.setup("error", "text")
     settings = options.settings(arguments)
     kept = _Kept()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from telemetry_daemon import control, exits
 from telemetry_daemon.commands import options
@@ -46,6 +47,6 @@ def _forget_in_file(device_id: str, directory: str) -> None:
 
 
 def _unknown(device_id: str, lost: object) -> str:
-    names = ", ".join(map(str, lost)) if isinstance(lost, list) else ""
+    names = ", ".join(shlex.quote(str(each)) for each in lost) if isinstance(lost, list) else ""
     known = f"the lost devices are {names}" if names else "no device is lost"
     return f"'{device_id}' is not a lost device; {known}"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from telemetry_daemon import exits, log
-from telemetry_daemon.commands import durations, options
+from telemetry_daemon.commands import durations, endings, options
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
@@ -20,7 +20,7 @@ from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.record import Recorder, RecordError
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import Clock
+from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_parsers.model import Capture, Report
 
 _Masked = Callable[[Capture, Report | None], Capture]
@@ -47,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Poll as the daemon does and write each capture as a line."""
+    endings.end_tools_first()
     log.setup("error", "text")
     settings = options.settings(arguments)
     with load(settings.plugin_paths) as loaded:
@@ -75,9 +76,13 @@ def _record(loaded: Loaded, settings: Settings, recorder: Recorder, masked: _Mas
 
     clock = Clock()
     poller = Poller(Store("", clock), clock)
-    poller.start(RealNode(loaded, clock, keep).sources(settings))
-    ended.wait(seconds)
-    poller.stop()
+    try:
+        poller.start(RealNode(loaded, clock, keep).sources(settings))
+        until = clock.monotonic() + seconds
+        while not ended.is_set() and (left := until - clock.monotonic()) > 0:
+            ended.wait(min(left, LONGEST_WAIT_SECONDS))
+    finally:
+        poller.stop()
     if failure:
         raise CommandError(str(failure[0]), status=exits.UNAVAILABLE)
 

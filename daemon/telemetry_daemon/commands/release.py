@@ -7,6 +7,7 @@ import argparse
 from telemetry_daemon import exits
 from telemetry_daemon.commands import durations, options
 from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_exporters import human
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,6 @@ def run(arguments: argparse.Namespace) -> int:
     if left_behind:
         print(f"released {arguments.source}, but process {left_behind} does not end and may still hold the device")
         return exits.PROBLEMS
-    until = "" if arguments.seconds is None else f" for {arguments.seconds:g} s"
+    until = "" if arguments.seconds is None else f" for {human.seconds(arguments.seconds)}"
     print(f"released {arguments.source}{until}; 'telemetry resume {arguments.source}' undoes it")
     return exits.OK

@@ -64,12 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     start = Start(settings, reload_settings, remembers_devices=isinstance(node, RealNode))
     try:
-        status = asyncio.run(Service(start, node, clock).run())
+        return asyncio.run(_serve(Service(start, node, clock)))
     except ListenError as error:
         # At boot the node's address may not be up yet, and a port may be the last daemon's still: worth another try.
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     except WebError as error:
         raise CommandError(str(error), status=exits.CONFIGURATION) from None
+
+
+async def _serve(service: Service) -> int:
+    """Serve, and end the process from within the loop: to close the loop is to wait for every thread that it started."""
+    status = await service.run()
     leave(status)
     return status
 

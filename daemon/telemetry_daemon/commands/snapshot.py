@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from telemetry_daemon import exits, log
-from telemetry_daemon.commands import durations, forms, options
+from telemetry_daemon.commands import durations, endings, forms, options
 from telemetry_daemon.commands.lookup import find_parser, unknown
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute
@@ -23,7 +23,8 @@ from telemetry_daemon.remote import NoSuchPartError, report_of
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.times import Clock
-from telemetry_exporters.table import Detail
+from telemetry_exporters.table import Detail, device_list
+from telemetry_exporters.text import clean
 from telemetry_parsers.model import VENDORS, MergedDevice, Metric, Snapshot, Tier
 
 # The CPU's load is counted between two readings.
@@ -65,6 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one document; 2 when a source failed, 3 when there is nothing."""
+    endings.end_tools_first()
     log.setup("error", "text")
     settings = options.settings(arguments)
     with load(settings.plugin_paths) as loaded:
@@ -88,10 +90,13 @@ def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric
     detail = Detail.EVERYTHING if arguments.all else Detail.BRIEF
     shot.prime("host", _HOST_GAP_SECONDS)
     while True:
-        snapshot = _filtered(ranked(shot.read(tiers, arguments.timeout), settings.ranks), arguments)
+        whole = ranked(shot.read(tiers, arguments.timeout), settings.ranks)
+        snapshot = _filtered(whole, arguments)
         clear = _CLEAR_SCREEN if arguments.watch and forms.understands_escapes() else ""
         sys.stdout.write(clear + forms.render(snapshot, arguments.format, metrics, detail))
         sys.stdout.flush()
+        if whole.devices and not snapshot.devices:
+            sys.stderr.write(f"telemetry: {clean(_unmatched(arguments, whole.devices))}\n")
         if arguments.watch is None:
             return _status(snapshot)
         time.sleep(arguments.watch)
@@ -123,6 +128,13 @@ def _filtered(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
         return (arguments.vendor in (None, device.vendor)) and (arguments.device is None or arguments.device in names)
 
     return replace(snapshot, devices=tuple(filter(wanted, snapshot.devices)))
+
+
+def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
+    """Why nothing is shown although there are devices."""
+    given = (("--vendor", arguments.vendor), ("--device", arguments.device))
+    asked = " ".join(f"{flag} {value}" for flag, value in given if value is not None)
+    return f"no device matches {asked}; there are {device_list(devices)}"
 
 
 def _status(snapshot: Snapshot) -> int:

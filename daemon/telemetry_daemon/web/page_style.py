@@ -47,7 +47,7 @@ th, td { padding: .55rem .9rem; border-bottom: 1px solid var(--line); text-align
 tbody tr:last-child > * { border-bottom: 0; }
 thead th { font-size: .8rem; font-weight: 600; color: var(--dim); white-space: nowrap; }
 tbody th { font-weight: 600; white-space: nowrap; }
-tbody th small { display: block; font-weight: 400; color: var(--dim); }
+tbody th small { display: block; font-weight: 400; color: var(--dim); white-space: normal; overflow-wrap: anywhere; }
 td.number { white-space: nowrap; }
 td.wide { overflow-wrap: anywhere; }
 .bar { display: block; width: 100%; min-width: 5.5rem; height: 4px; margin-top: .25rem; border-radius: 2px;
@@ -65,12 +65,12 @@ footer { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin-top: 2rem; 
 a { color: var(--accent); text-decoration: none; }
 a:hover { text-decoration: underline; }
 code { font: .9em ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
-@media (max-width: 46rem) {
+@media (max-width: 62rem) {
   body { padding: 1rem; }
   table, tbody { display: block; border: 0; background: none; }
   thead { display: none; }
-  tbody tr { display: grid; grid-template-columns: 1fr 1fr; gap: .5rem 1rem; margin-bottom: .75rem; padding: .8rem 1rem;
-    border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
+  tbody tr { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .5rem 1rem; margin-bottom: .75rem;
+    padding: .8rem 1rem; border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
   th, td { padding: 0; border: 0; }
   td.wide, td.full { grid-column: 1 / -1; }
   td.number { white-space: normal; }

@@ -114,7 +114,7 @@ def _with_code(text: str) -> str:
 
 def _devices(given: tuple[Row, ...]) -> str:
     if not given:
-        return '<h2>Devices</h2>\n<p class="empty">No accelerator was found on this node.</p>\n'
+        return '<h2>Devices</h2>\n<p class="empty">No source lists a device.</p>\n'
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
     return f"<h2>Devices</h2>\n{_table(headings, map(_device, given))}"
 
@@ -224,6 +224,7 @@ def _problem_lines(source: SourceStatus) -> Iterator[str]:
 
 def _footer(links: Links) -> str:
     named = (("metrics", links.metrics), ("JSON", links.snapshot), ("health", links.health), ("ready", links.readiness))
-    anchors = "\n".join(f'<a href="{escaped(path)}">{name}</a>' for name, path in named)
+    # Relative, so that they lead there also where a proxy shows the page below a path of its own.
+    anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in named)
     version = escaped(__version__)
     return f"<footer>\n{anchors}\n<span>device telemetry {version} · this page reloads every {REFRESH_SECONDS} s</span>\n</footer>\n"

@@ -1,0 +1,45 @@
+"""A command that is told to end takes the tools that it runs with it: a tool left behind blocks its source for all."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from command_kit import eventually
+from daemon_kit import COMMAND, clean_environment
+from fake_tools import ToolFolder
+
+
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        pytest.param("snapshot", signal.SIGTERM, id="timeout 20 telemetry snapshot"),
+        pytest.param("snapshot", signal.SIGHUP, id="the terminal of a snapshot is closed"),
+        pytest.param("doctor", signal.SIGTERM, id="timeout 20 telemetry doctor"),
+        pytest.param("record", signal.SIGINT, id="Ctrl-C ends a recording"),
+    ],
+)
+def test_no_tool_outlives_a_command_that_a_signal_ends(command: str, number: int, tmp_path: Path) -> None:
+    tools = ToolFolder(tmp_path / "tools")
+    tools.hangs("mthreads-gmi")
+    config = tmp_path / "telemetry.toml"
+    config.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
+    running = subprocess.Popen(
+        ["env", "--default-signal", *COMMAND, command, "--config", str(config)],  # pytest may run without some signals
+        env=clean_environment(tools.environment),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert eventually(lambda: bool(tools.pids("mthreads-gmi")))
+        running.send_signal(number)
+        _, told = running.communicate(timeout=20)
+        assert (running.returncode, told) == (128 + number, b"")
+        assert not any(Path(f"/proc/{pid}").exists() for pid in tools.pids("mthreads-gmi"))
+    finally:
+        running.kill()
+        running.communicate()
+        tools.end("mthreads-gmi")
