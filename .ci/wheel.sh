@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds sdist and wheel, installs the wheel in an environment of its own, and tests what was installed there:
-# a checkout always works, whatever the wheel lacks.
+# a checkout always works, whatever the wheel lacks. What has passed is put into dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checkout=$PWD
@@ -29,3 +29,6 @@ cd "$checkout"
 # The empty pythonpath keeps the checkout's packages out; the tests' own helper modules stay.
 TELEMETRY_TEST_INSTALLED=$place/venv "$place/venv/bin/python" -I -m pytest -q -o "pythonpath=tests" -p no:cacheprovider \
     tests/packaging tests/config tests/parsers tests/exporters tests/e2e/test_commands.py "$@"
+mkdir -p dist
+cp "$place"/dist/* dist/
+(cd "$place/dist" && printf 'dist/%s\n' *)

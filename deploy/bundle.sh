@@ -20,13 +20,14 @@ mkdir -p "$bundle/wheels" build
 echo "building the wheel of version $version"
 "$python" -m build --wheel --no-isolation --outdir "$bundle/wheels" . >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 
-# pip takes the condition of a requirement to be about the Python that it runs on, so they are asked here for each one.
+# pip takes the condition of a requirement to be about the Python that it runs on, so they are asked here for each one;
+# with the bindings that no vendor's driver brings.
 for_python() {
     "$python" -c '
 import sys
 from packaging.requirements import Requirement
 for wanted in map(Requirement, sys.stdin.read().splitlines()):
-    if wanted.marker is None or wanted.marker.evaluate({"python_version": sys.argv[1], "extra": ""}):
+    if wanted.marker is None or wanted.marker.evaluate({"python_version": sys.argv[1], "extra": "moorethreads"}):
         print(f"{wanted.name}{wanted.specifier}")' "$1"
 }
 
@@ -42,7 +43,7 @@ done
 
 cp deploy/install.sh deploy/telemetry.toml LICENSE "$bundle/"
 cp -r deploy/systemd "$bundle/"
-(cd "$bundle" && find wheels systemd install.sh -type f -print0 | sort -z | xargs -0 sha256sum >SHA256SUMS)
+(cd "$bundle" && find wheels systemd install.sh telemetry.toml -type f -print0 | sort -z | xargs -0 sha256sum >SHA256SUMS)
 tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-1580601600}" \
     --directory "$scratch" "$name" | gzip --no-name >"build/$name.tar.gz"
 count=$(find "$bundle/wheels" -name '*.whl' | wc -l)

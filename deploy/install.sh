@@ -26,6 +26,8 @@ app=/opt/device-telemetry
 telemetry=$app/venv/bin/telemetry
 unit=/etc/systemd/system/telemetry.service
 configuration=/etc/telemetry/telemetry.toml
+# The bindings that no vendor's driver brings: one installation for every node.
+bindings='[moorethreads]'
 # What the program brings for other programs, and where those look for it.
 links=(
     "bin/telemetry /usr/local/bin/telemetry"
@@ -56,6 +58,8 @@ told() { if [ -z "$dry_run" ]; then say "$@"; fi; }
 
 # Whether there is such a file, or a link to whatever.
 there() { [ -e "$root$1" ] || [ -L "$root$1" ]; }
+# The program, also below DESTDIR, where the Python that its first line names is not in its place yet.
+program() { "$root$app/venv/bin/python" "$root$telemetry" "$@"; }
 systemd_runs() { [ -z "$root" ] && [ -d /run/systemd/system ]; }
 
 read_arguments() {
@@ -116,7 +120,11 @@ suits() {
 choose_python() {
     local each
     for each in ${python:-python3 /usr/bin/python3 python3.13 python3.12 python3.11 python3.10}; do
-        if suits "$each"; then python=$(command -v "$each"); return; fi
+        if suits "$each"; then
+            python=$(command -v "$each")
+            python=$(cd -- "$(dirname -- "$python")" && pwd)/${python##*/}
+            return
+        fi
     done
     if [ -d "$here/wheels" ] && [ -z "$from" ]; then
         fail "this is $(uname -m), and there is no Python that this bundle has wheels for: $(cd "$here/wheels" &&
@@ -132,7 +140,7 @@ gather_wheels() {
     if [ -z "$from" ] && [ -d "$wheels" ]; then return; fi
     wheels=$scratch/wheels
     local what=(device-telemetry)
-    if [ -n "$from" ]; then what=("$from"); else what=(--constraint "$here/../constraints.txt" "$here/.."); fi
+    if [ -n "$from" ]; then what=("$from"); else what=(--constraint "$here/../constraints.txt" "$here/..$bindings"); fi
     say "fetching ${what[-1]} and what it needs"
     "$python" -m venv "$scratch/pip"
     "$scratch/pip/bin/python" -m pip --disable-pip-version-check wheel --quiet --wheel-dir "$wheels" pip "${what[@]}"
@@ -140,13 +148,13 @@ gather_wheels() {
 
 # One folder for each version, so that an upgrade is one link put elsewhere and a failed one changes nothing.
 install_program() {
-    local found=("$wheels"/device_telemetry-*.whl) identity version release
+    local found=("$wheels"/device_telemetry-*.whl) requirement=device-telemetry identity version release
     version=$(basename "${found[0]}" | cut -d - -f 2)
     identity=$( (cd "$wheels" && sha256sum -- *.whl; "$python" -V; say "$python") | sha256sum | cut -c 1-10)
     release=$app/$version-$identity
     if [ "$(readlink -- "$root$app/venv" || true)" = "$version-$identity" ] &&
-        "$root$telemetry" version >/dev/null 2>&1; then
-        say "as it should be: $("$root$telemetry" version)"
+        program version >/dev/null 2>&1; then
+        say "as it should be: $(program version)"
         return
     fi
     if [ -n "$dry_run" ]; then run install version "$version" into "$root$release" with "$python"; return; fi
@@ -156,16 +164,22 @@ install_program() {
     mkdir -p "$root$app"
     "$python" -m venv --without-pip "$unfinished"
     found=("$wheels"/pip-*.whl)
+    # A wheel of one's own may have been asked for without them.
+    if compgen -G "$wheels/mthreads_ml_py-*.whl" >/dev/null; then requirement=device-telemetry$bindings; fi
     "$unfinished/bin/python" "${found[0]}/pip" --isolated --disable-pip-version-check install --quiet --no-index \
-        --find-links "$wheels" "device-telemetry==$version" || fail "pip could not install the wheels; nothing was changed"
+        --find-links "$wheels" "$requirement==$version" || fail "pip could not install the wheels; nothing was changed"
+    # Scripts name their Python by its whole path, which will not begin with DESTDIR any more when they run.
+    find "$unfinished/bin" -type f -exec sed -i "1,2s|$root$app/|$app/|" {} +
+    # Under SELinux a service starts from what is labelled as a program, and new files are labelled as their folder is.
+    if [ -z "$root" ] && command -v restorecon >/dev/null; then restorecon -R "$unfinished"; fi
     if [ -e "$root$configuration" ]; then
-        "$unfinished/bin/telemetry" config check --config "$root$configuration" >/dev/null ||
+        "$unfinished/bin/python" "$unfinished/bin/telemetry" config check --config "$root$configuration" >/dev/null ||
             fail "version $version does not take $root$configuration; nothing was changed"
     fi
     ln -sfn "$version-$identity" "$root$app/venv.new"
     mv -T "$root$app/venv.new" "$root$app/venv"
     unfinished=
-    say "installed: $("$root$telemetry" version)"
+    say "installed: $(program version)"
 }
 
 # put SOURCE TARGET: a file is there and holds the same.
@@ -193,7 +207,8 @@ install_configuration() {
 # The unit names users and groups that must be there; a group of an Ascend driver is joined where there is one.
 install_accounts() {
     if [ -n "$root" ]; then skip "user and groups, because of DESTDIR"; return; fi
-    if ! id telemetry >/dev/null 2>&1 || ! getent group video render >/dev/null; then
+    # Where another account of that name was there before, the group may be missing all the same.
+    if ! id telemetry >/dev/null 2>&1 || ! getent group telemetry video render >/dev/null; then
         command -v systemd-sysusers >/dev/null || { skip "user and groups: there is no systemd-sysusers"; return; }
         run systemd-sysusers "$here/systemd/sysusers.d/telemetry.conf"
     fi
@@ -210,12 +225,16 @@ install_unit() {
 
 # --- the service ------------------------------------------------------------------------------------------------------
 
+# Whether the service shall run here; one that is disabled may have been started all the same.
+wanted() { systemctl is-enabled --quiet telemetry || systemctl is-active --quiet telemetry; }
+
 start() {
     if [ -n "$root" ]; then skip "starting the service, because of DESTDIR"; return; fi
+    # Also in an image that is only being made: the service starts where the image does.
+    if [ -n "$first" ] && command -v systemctl >/dev/null; then run systemctl enable --quiet telemetry; fi
     if ! systemd_runs; then skip "starting the service: systemd does not run here"; return; fi
     if [ -n "$changed" ]; then run systemctl daemon-reload; fi
-    if [ -n "$first" ]; then run systemctl enable --quiet telemetry; fi
-    if [ -z "$dry_run" ] && ! systemctl is-enabled --quiet telemetry; then
+    if [ -z "$dry_run" ] && ! wanted; then
         skip "starting the service: it is disabled here; to have it: systemctl enable --now telemetry"
         return
     fi
@@ -231,58 +250,63 @@ start() {
 
 verify() {
     if [ -n "$dry_run" ]; then return; fi
-    "$root$telemetry" config check --config "$root$configuration" >/dev/null ||
+    program config check --config "$root$configuration" >/dev/null ||
         fail "$root$configuration cannot be used"
-    if ! systemd_runs || ! systemctl is-enabled --quiet telemetry; then
-        skip "a scrape: no service runs; try: $root$telemetry snapshot"
+    if [ -n "$root" ]; then skip "a scrape, because of DESTDIR"; return; fi
+    if ! systemd_runs || ! wanted; then
+        skip "a scrape: no service runs; try: $telemetry snapshot"
         return
     fi
-    local status served
+    local status served path
     status=$(systemctl show --property StatusText --value telemetry)
+    path=$(program config show --config "$configuration" | sed -n 's/^telemetry_path = "\(.*\)"$/\1/p')
     served=${status#serving on }
     case $status in
         "serving on unix:"*) skip "a scrape: it is $status" ;;
-        "serving on "*) scrape "${served%%,*}" || fail "no scrape is answered; see: journalctl -u telemetry" ;;
+        "serving on "*) scrape "${served%%,*}" "$path" || fail "no scrape is answered; see: journalctl -u telemetry" ;;
         *) fail "the service says: $status; see: journalctl -u telemetry" ;;
     esac
 }
 
-# scrape ADDRESS: asks as Prometheus does, once every source was asked, and says what came.
+# scrape ADDRESS PATH: asks as Prometheus does, once every source was asked, and says what came.
 scrape() {
-    "$root$app/venv/bin/python" -I - "$1" <<'END'
+    "$root$app/venv/bin/python" -I - "$@" <<'END'
 import re, ssl, sys, time, urllib.error, urllib.request
 
 where = re.sub(r"^(0\.0\.0\.0|\[::\])?:(?=\d+$)", "127.0.0.1:", sys.argv[1])
+WANTS = {200: "", 401: " and wants a password", 495: " and wants a client's certificate"}
 own = ssl.create_default_context()
 own.check_hostname, own.verify_mode = False, ssl.CERT_NONE  # the node asks itself
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=own))
 
 
 def get(url):
-    """The status and the text; 0 and the error where there is no answer."""
+    """The status and the text; 495 where a TLS alert asks for a certificate, 0 where there is no answer."""
     try:
         return 200, opener.open(url, timeout=5).read().decode()
     except urllib.error.HTTPError as error:
         return error.code, str(error)
     except OSError as error:
-        return 0, str(error)
+        alert = re.search("CERTIFICATE_REQUIRED|ALERT_HANDSHAKE_FAILURE", str(error))  # TLS 1.3; TLS 1.2
+        return (495 if alert else 0), str(error)
 
 
-base = next((f"{scheme}://{where}" for scheme in ("http", "https") if get(f"{scheme}://{where}/healthz")[0]), None)
+# TLS first: who speaks it answers plain HTTP, too, if only with a complaint.
+base = next((f"{scheme}://{where}" for scheme in ("https", "http") if get(f"{scheme}://{where}/healthz")[0]), None)
 if base is None:
     sys.exit(f"{where}: {get(f'http://{where}/healthz')[1]}; {get(f'https://{where}/healthz')[1]}")
 for _ in range(20):
     if get(f"{base}/readyz")[0] != 503:
         break
     time.sleep(1)
-status, page = get(f"{base}/metrics")
-print(f"it answers at {base}/metrics" + {200: "", 401: " and wants a password"}.get(status, f": {page}"))
+status, page = get(base + sys.argv[2])
+print(f"it answers at {base}{sys.argv[2]}" + WANTS.get(status, f": {page}"))
 devices = re.findall(r'^telemetry_devices{model="(.*?)",vendor="(.*?)"} ([\d.]+)$', page, re.MULTILINE)
 for model, vendor, count in devices:
     print(f"found: {float(count):g} x {vendor} {model}")
 if status == 200 and not devices:
     print("found no accelerator; `telemetry doctor` tells where it looked")
-sys.exit(status not in (200, 401))
+sys.exit(status not in WANTS)
 END
 }
 
@@ -324,6 +348,8 @@ uninstall() {
     gone "$unit"
     gone /etc/systemd/system/multi-user.target.wants/telemetry.service
     if systemd_runs && [ -n "$changed" ]; then run systemctl daemon-reload; fi
+    # A service that failed would be told of for as long as the node runs.
+    if systemd_runs && systemctl is-failed --quiet telemetry; then run systemctl reset-failed telemetry; fi
     for pair in "${links[@]}"; do gone "${pair#* }"; done
     gone "$app"
     if [ -n "$dry_run" ]; then return; fi
@@ -339,7 +365,8 @@ purge() {
     for each in /etc/systemd/system/telemetry.service.d /etc/telemetry /var/lib/telemetry /run/telemetry; do
         gone "$each"
     done
-    if [ -z "$root" ] && id telemetry >/dev/null 2>&1; then
+    # An account of that name with another home was there before, and is not ours to remove.
+    if [ -z "$root" ] && [ "$(getent passwd telemetry | cut -d : -f 6)" = /var/lib/telemetry ]; then
         run userdel telemetry || fail "the user telemetry could not be removed; see: ps -u telemetry"
         told "removed: the user telemetry; the groups video and render stay, they are the drivers'"
     fi

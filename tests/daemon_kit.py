@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 _ADDRESS = re.compile(r'msg="serving" .*?address=(\S+)')
 _PATIENCE_SECONDS = 30.0
@@ -75,8 +78,12 @@ class Daemon:
 
     def __exit__(self, *_: object) -> None:
         if self.process is not None and self.process.poll() is None:
+            children = psutil.Process(self.pid).children(recursive=True)
             self.process.kill()
             self.process.wait()
+            for child in children:  # what it cannot end itself any more, such as a tool that hangs
+                with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
+                    child.kill()
         if self.process is not None and self.process.stderr is not None:
             self.process.stderr.close()
 

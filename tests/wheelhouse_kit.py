@@ -28,6 +28,7 @@ def main():
     else:
         sys.exit(64)
 """
+_EXTRA = "Provides-Extra: moorethreads\nRequires-Dist: mthreads-ml-py; extra == 'moorethreads'\n"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def bundle(folder: Path, version: str, refused: str = "nothing-is-refused") -> B
     pip = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
     shutil.copy(pip, wheels / pip.name)
     _program_wheel(wheels, version, _PROGRAM.format(version=version, refused=refused))
+    _bindings_wheel(wheels)
     made = Bundle(folder)
     made.sum_up()
     return made
@@ -73,11 +75,26 @@ def _program_wheel(folder: Path, version: str, program: str) -> None:
     files = {
         "telemetry_program.py": program,
         f"{data}/data/share/man/man1/telemetry.1": ".TH X 1\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: device-telemetry\nVersion: {version}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: device-telemetry\nVersion: {version}\n{_EXTRA}",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n",
         f"{info}/entry_points.txt": "[console_scripts]\ntelemetry = telemetry_program:main\n",
     }
-    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
-    with zipfile.ZipFile(folder / f"device_telemetry-{version}-{tag}.whl", "w") as wheel:
-        for name, text in files.items():
+    _wheel(folder / f"device_telemetry-{version}-{tag}.whl", info, files)
+
+
+def _bindings_wheel(folder: Path) -> None:
+    """A wheel of the bindings that the program can do without."""
+    info = "mthreads_ml_py-3.0.dist-info"
+    files = {
+        "pymtml.py": "",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: mthreads-ml-py\nVersion: 3.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    _wheel(folder / "mthreads_ml_py-3.0-py3-none-any.whl", info, files)
+
+
+def _wheel(path: Path, info: str, files: dict[str, str]) -> None:
+    record = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in {**files, f"{info}/RECORD": record}.items():
             wheel.writestr(name, text)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from captures_kit import ROOT
 from telemetry_daemon.version import __version__
 
 BUNDLE = ROOT / "build" / f"device-telemetry-{__version__}-offline-{platform.machine()}.tar.gz"
-PROGRAM = "opt/device-telemetry/venv/bin/telemetry"
+VENV = "opt/device-telemetry/venv"
 PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13", "/usr/bin/python3")
 # A network without any interface that is up; only root may make one.
 NO_NETWORK = ("unshare", "--net") if os.geteuid() == 0 else ()
@@ -54,7 +54,12 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def demo_scrape(program: Path, folder: Path) -> str:
+def staged(node: Path) -> tuple[Path, ...]:
+    """The program in a folder that is not the root yet; its first line names the Python of there."""
+    return node / VENV / "bin/python", node / VENV / "bin/telemetry"
+
+
+def demo_scrape(program: Sequence[Path], folder: Path) -> str:
     """A page of a simulated node."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -64,7 +69,7 @@ def demo_scrape(program: Path, folder: Path) -> str:
         "TELEMETRY_WEB_LISTEN_ADDRESS": f"127.0.0.1:{port}",
     }
     daemon = subprocess.Popen(
-        [program, "serve", "--demo", "2xnvidia,1xascend"], env=environment, stderr=subprocess.DEVNULL
+        [*program, "serve", "--demo", "2xnvidia,1xascend"], env=environment, stderr=subprocess.DEVNULL
     )
     try:
         line = ["curl", "--silent", "--fail", "--retry", "60", "--retry-delay", "1", "--retry-all-errors"]
@@ -83,7 +88,7 @@ def test_the_bundle_installs_without_a_network(unpacked: Path, tmp_path: Path, p
     destination = {"DESTDIR": node, "PIP_NO_INDEX": "", "PIP_FIND_LINKS": ""}
     assert f"installed: telemetry {__version__} " in run(*install, environment=destination)
     assert run(*install, environment=destination).endswith("nothing was changed\n")
-    page = demo_scrape(node / PROGRAM, tmp_path)
+    page = demo_scrape(staged(node), tmp_path)
     assert page.count("\naccelerator_power_watts{") == 3
     run(*install, "--purge", environment=destination)
     assert [path for path in node.rglob("*") if not path.is_dir()] == []
@@ -95,7 +100,7 @@ def test_a_checkout_installs_twice_the_same(tmp_path: Path) -> None:
     install = (ROOT / "deploy" / "install.sh", "--python", sys.executable)
     assert f"installed: telemetry {__version__} " in run(*install, environment={"DESTDIR": node})
     assert run(*install, environment={"DESTDIR": node}).endswith("nothing was changed\n")
-    assert run(node / PROGRAM, "config", "check", "--config", node / "etc/telemetry/telemetry.toml")
+    assert run(*staged(node), "config", "check", "--config", node / "etc/telemetry/telemetry.toml")
 
 
 def test_pipx_takes_the_wheel(unpacked: Path, tmp_path: Path) -> None:
@@ -109,6 +114,6 @@ def test_pipx_takes_the_wheel(unpacked: Path, tmp_path: Path) -> None:
     assert run(program, "version").startswith(f"telemetry {__version__} ")
     assert [path.name for path in places["PIPX_BIN_DIR"].iterdir()] == ["telemetry"]
     assert (places["PIPX_MAN_DIR"] / "man1/telemetry.1").read_text() == (ROOT / "deploy/man/telemetry.1").read_text()
-    assert "\naccelerator_up{" in demo_scrape(program, tmp_path)
+    assert "\naccelerator_up{" in demo_scrape([program], tmp_path)
     run(pipx, "uninstall", "device-telemetry", environment=places)
     assert not program.exists()

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from captures_kit import ROOT
+from daemon_kit import Daemon
+from web_server_kit import cheap_hash, make_pki
 from wheelhouse_kit import Bundle, bundle
 
 # What is there on every node, and is still there after a purge.
@@ -61,16 +63,23 @@ def test_there_and_back(tmp_path: Path, node: Path) -> None:
     assert re.findall("^skipped: (.*)", said, re.MULTILINE) == [
         "user and groups, because of DESTDIR",
         "starting the service, because of DESTDIR",
-        f"a scrape: no service runs; try: {node}/{PROGRAM} snapshot",
+        "a scrape, because of DESTDIR",
     ]
     assert (node / CONFIGURATION).read_text() == (ROOT / "deploy" / "telemetry.toml").read_text()
     assert f"ExecStart=/{PROGRAM} serve\n" in (node / "etc/systemd/system/telemetry.service").read_text()
     assert (node / "usr/local/bin/telemetry").readlink() == Path(f"/{PROGRAM}")
+    # It is to run where the folder has become the root.
+    assert str(node) not in (node / PROGRAM).read_text()
     page = (node / "usr/local/share/man/man1/telemetry.1").readlink()
     assert (node / page.relative_to("/")).is_file()
+    # The bindings that no driver brings come with it.
+    assert list((node / "opt/device-telemetry/venv/lib").rglob("pymtml.py"))
 
     first = tree(node)
-    assert installed(node, made).endswith("nothing was changed\n")
+    # The Python may be named as it is seen from here.
+    again = made.run(node, "--python", f"./{Path(sys.executable).name}", cwd=Path(sys.executable).parent)
+    assert (again.returncode, again.stderr) == (0, ""), again.stdout
+    assert again.stdout.endswith("nothing was changed\n")
     assert tree(node) == first
 
     (node / "var/lib/telemetry").mkdir()
@@ -157,6 +166,61 @@ def test_what_cannot_be_is_refused_before_anything_is_done(
     assert done.returncode == 1
     assert complaint in done.stderr.splitlines()[-1]
     assert tree(node) == before
+
+
+TLS = "tls_server_config:\n  cert_file: server-1.crt\n  key_file: server-1.key\n"
+PASSWORDS = f"basic_auth_users:\n  prometheus: {cheap_hash('secret')}\n"
+CERTIFICATES = "  client_ca_file: authority.crt\n  client_auth_type: RequireAndVerifyClientCert\n"
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the keys that web configuration files name."""
+    folder = tmp_path_factory.mktemp("web")
+    make_pki(folder)
+    return folder
+
+
+@pytest.mark.needs("openssl")
+@pytest.mark.parametrize(
+    ("web_config", "path", "said"),
+    [
+        ("", "/page", ["it answers at http://{}/page", "found: 1 x amd "]),
+        (TLS, "/metrics", ["it answers at https://{}/metrics", "found: 1 x amd "]),
+        (TLS + PASSWORDS, "/metrics", ["it answers at https://{}/metrics and wants a password"]),
+        (TLS + CERTIFICATES, "/metrics", ["it answers at https://{}/metrics and wants a client's certificate"]),
+        (
+            TLS + CERTIFICATES + "  max_version: TLS12\n",
+            "/metrics",
+            ["it answers at https://{}/metrics and wants a client's certificate"],
+        ),
+    ],
+)
+def test_the_scrape_after_an_installation(
+    tmp_path: Path, web: Path, web_config: str, path: str, said: list[str]
+) -> None:
+    """However the page is guarded, the installation tells that it is served."""
+    (web / "web.yml").write_text(web_config)
+    arguments = ["--demo", "1xamd", "--web.telemetry-path", path, "--web.config.file", str(web / "web.yml")]
+    with Daemon(tmp_path, arguments=tuple(arguments if web_config else arguments[:-2])) as daemon:
+        done = scrape(daemon.address, path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        for line, start in zip(done.stdout.splitlines(), said, strict=True):
+            assert line.startswith(start.format(daemon.address))
+
+
+def test_a_scrape_that_is_not_answered_fails(tmp_path: Path) -> None:
+    with Daemon(tmp_path, arguments=("--demo", "1xamd")) as daemon:
+        assert scrape(daemon.address, "/no-such-page").returncode == 1
+    assert scrape(daemon.address, "/metrics").returncode == 1
+
+
+def scrape(address: str, path: str) -> subprocess.CompletedProcess[str]:
+    """What the script's own scrape says of a daemon."""
+    program = re.search(r"<<'END'\n(import .*?)\nEND\n", (ROOT / "deploy/install.sh").read_text(), re.DOTALL)
+    assert program is not None
+    line = [sys.executable, "-I", "-", address, path]
+    return subprocess.run(line, input=program[1], capture_output=True, text=True, timeout=60)
 
 
 def test_a_wrong_argument_and_a_wrong_user(tmp_path: Path) -> None:

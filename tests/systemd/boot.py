@@ -136,6 +136,11 @@ def restarted(machine: Machine, pid: str) -> bool:
     return machine.show("ActiveState") == "active" and machine.show("MainPID") not in ("0", pid)
 
 
+def status(machine: Machine) -> str:
+    """What dpkg says of the package: `ii` for installed."""
+    return machine.shell("dpkg-query --show --showformat='${db:Status-Abbrev}' device-telemetry").strip()
+
+
 def check_installation(machine: Machine, checks: Checks) -> None:
     """From nothing to a scrape."""
     machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
@@ -148,10 +153,18 @@ def check_installation(machine: Machine, checks: Checks) -> None:
         assert refused.returncode != 0
         assert "install.sh --uninstall" in refused.stderr, refused.stderr
         machine.shell("rm /usr/local/bin/telemetry")
+    with checks.check("what was there before stays: a mask on the unit, another account of that name"):
+        machine.shell("useradd --home-dir /srv/other telemetry; systemctl mask telemetry")
+        machine.shell(f"dpkg --install {GIFTS}/package.deb")
+        assert status(machine) == "ii"
+        assert machine.run("systemctl", "is-enabled", "telemetry").stdout.strip() == "masked"
+        machine.shell("dpkg --purge device-telemetry")
+        assert machine.shell("getent passwd telemetry | cut -d : -f 6").strip() == "/srv/other"
+        machine.shell("systemctl unmask telemetry; userdel telemetry")
     with checks.check("the package installs without a network"):
         assert machine.shell("ls /sys/class/net").split() == ["lo"]
         machine.shell(f"dpkg --install {GIFTS}/package.deb")
-        assert machine.shell("dpkg-query --show --showformat='${db:Status-Abbrev}' device-telemetry").strip() == "ii"
+        assert status(machine) == "ii"
     with checks.check("the service is enabled, active and has notified"):
         assert machine.shell("systemctl is-enabled telemetry").strip() == "enabled"
         assert machine.show("ActiveState") == "active"
@@ -262,6 +275,10 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
         assert machine.fails("systemctl is-enabled telemetry")
         assert machine.show("ActiveState") == "inactive"
         machine.shell("systemctl enable --now telemetry")
+    with checks.check("a removal that is broken off leaves the service running"):
+        scripts = "/var/lib/dpkg/info/device-telemetry"
+        machine.shell(f"{scripts}.prerm remove; {scripts}.postinst abort-remove")
+        assert machine.show("ActiveState") == "active"
 
 
 def check_end(machine: Machine, checks: Checks) -> None:
@@ -273,6 +290,11 @@ def check_end(machine: Machine, checks: Checks) -> None:
         assert not scraped(machine, "")
         assert OWN_LINE in machine.shell(f"cat {CONFIGURATION}")
         assert machine.fails("ls /opt/device-telemetry")
+    with checks.check("the package installs over a configuration that fails, and says so"):
+        machine.shell(f"echo 'no_such_key = 1' >> {CONFIGURATION}")
+        said = machine.run("dpkg", "--force-confold", "--install", f"{GIFTS}/package.deb")
+        assert "telemetry.service did not start" in said.stderr, said.stderr
+        assert (status(machine), machine.show("ActiveState")) == ("ii", "failed")
     with checks.check("purge leaves nothing: no user, no file, no trace in systemd"):
         machine.shell("dpkg --purge device-telemetry")
         assert machine.fails("getent passwd telemetry")

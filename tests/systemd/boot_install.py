@@ -24,14 +24,35 @@ def prepare(bundle: Path, folder: Path) -> None:
     (folder / "ixsmi").chmod(0o755)
 
 
+def check_image(machine: Machine, checks: Checks) -> None:
+    """Into an image that is only being made, so that no systemd runs, and that has an account of that name."""
+    machine.shell("useradd --home-dir /srv/other --gid users telemetry")
+    hidden = "unshare --mount sh -c 'mount -t tmpfs none /run/systemd; exec {}'"
+    with checks.check("in an image the service is enabled, and will find its group"):
+        said = machine.shell(hidden.format(INSTALL))
+        assert "skipped: starting the service: systemd does not run here" in said, said
+        assert machine.shell("systemctl is-enabled telemetry").strip() == "enabled"
+        machine.shell("getent group telemetry")
+    with checks.check("--purge leaves an account that was there before"):
+        machine.shell(hidden.format(f"{INSTALL} --purge"))
+        assert machine.shell("getent passwd telemetry | cut -d : -f 6").strip() == "/srv/other"
+    machine.shell("userdel telemetry; groupdel telemetry")
+
+
 def check_installation(machine: Machine, checks: Checks) -> None:
     """From nothing to a scrape, and the second run."""
+    labeller = "/usr/local/sbin/restorecon"
+    machine.shell(f"printf '#!/bin/sh\\necho \"$@\" > /srv/labelled' > {labeller}; chmod 755 {labeller}")
     with checks.check("the bundle installs without a network, and says what it found"):
         assert machine.shell("ls /sys/class/net").split() == ["lo"]
         said = machine.shell(INSTALL)
         assert "it answers at http://127.0.0.1:19400/metrics" in said, said
         assert "found: 2 x iluvatar Iluvatar BI-V150" in said, said
         assert "skipped:" not in said, said
+    with checks.check("where there is SELinux, what was installed gets its labels"):
+        program = machine.shell("readlink --canonicalize /opt/device-telemetry/venv").strip()
+        assert machine.shell("cat /srv/labelled").strip() == f"-R {program}"
+    machine.shell(f"rm {labeller}")
     with checks.check("the service is active, enabled, notified, and runs as its own user"):
         assert machine.show("ActiveState") == "active"
         assert machine.shell("systemctl is-enabled telemetry").strip() == "enabled"
@@ -64,6 +85,14 @@ def check_upgrade(machine: Machine, checks: Checks) -> None:
         assert "it is disabled here" in machine.shell(INSTALL)
         assert machine.fails("systemctl is-enabled telemetry")
         assert machine.show("ActiveState") == "inactive"
+    with checks.check("one that was started all the same is started anew, since the program below it goes"):
+        machine.shell("systemctl start telemetry")
+        pid = machine.show("MainPID")
+        machine.shell("cd /srv/bundle && rm wheels/zz_extra* && sha256sum wheels/*.whl > SHA256SUMS")
+        said = machine.shell(INSTALL)
+        assert "found: 2 x iluvatar" in said, said
+        assert restarted(machine, pid)
+        assert machine.fails("systemctl is-enabled telemetry")
         machine.shell("systemctl enable --now telemetry")
     with checks.check("a service that cannot start makes the script fail and say why"):
         machine.shell("mkdir -p /etc/systemd/system/telemetry.service.d")
@@ -85,8 +114,12 @@ def check_end(machine: Machine, checks: Checks, before: str) -> None:
         assert until(lambda: not scraped(machine, ""))
         assert machine.fails("systemctl cat telemetry")
         machine.shell(f"test -s {CONFIGURATION}; id telemetry")
-    with checks.check("--purge leaves the machine as it was"):
+    with checks.check("--purge leaves the machine as it was, also of a service that failed"):
+        machine.shell(INSTALL)
+        machine.shell(f"echo 'no_such_key = 1' >> {CONFIGURATION}")
+        assert machine.fails("systemctl restart telemetry")
         machine.shell(f"{INSTALL} --purge")
+        assert machine.shell("systemctl list-units --all --no-legend '*telemetry*'").strip() == ""
         assert machine.fails("id telemetry")
         assert machine.fails("ls /run/telemetry")
         after = machine.shell(SEEN)
@@ -100,7 +133,7 @@ def run(bundle: Path, trees: Path, suite: str) -> int:
         machine.shell(f"ln -s {GIFTS}/ixsmi /usr/local/bin/ixsmi")
         machine.shell(f"mkdir /srv/bundle && tar --strip-components=1 -C /srv/bundle -xzf {GIFTS}/bundle.tar.gz")
         before = machine.shell(SEEN)
-        checks.take((check_installation, check_upgrade), machine)
+        checks.take((check_image, check_installation, check_upgrade), machine)
         check_end(machine, checks, before)
     return checks.result()
 

@@ -10,7 +10,7 @@ import pytest
 
 from captures_kit import ROOT
 from daemon_kit import COMMAND, Daemon
-from helm_kit import IMAGE, POOLS, VALUE_SETS, VALUES, all_vendors, render
+from helm_kit import IMAGE, POOLS, VALUE_SETS, VALUES, all_vendors, complaint, render
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.settings import Settings
@@ -53,8 +53,10 @@ def test_a_pool_without_sources_polls_all(tmp_path: Path) -> None:
     ("config", "wanted"),
     [
         ({}, {"web": {"listen_address": (":19400",)}}),
-        ({"web": {"listen_address": ["[::1]:19400"]}}, {"web": {"listen_address": ("[::1]:19400",)}}),
-        ({"web": {"listen_address": None}}, {"web": {"listen_address": ("127.0.0.1:19400",)}}),
+        (
+            {"web": {"listen_address": [":19400", "unix:/run/telemetry/web.sock"]}},
+            {"web": {"listen_address": (":19400", "unix:/run/telemetry/web.sock")}},
+        ),
         ({"expect": {"devices": {"nvidia": 8, "ascend": 0}}}, {"expected_devices": (("ascend", 0), ("nvidia", 8))}),
         ({"rank_table": '/a "b"/<c>&\\d/é'}, {"ranks": {"table": '/a "b"/<c>&\\d/é'}}),
         ({"privacy": {"map_addresses": False}}, {"ranks": {"map_addresses": False}}),
@@ -71,6 +73,15 @@ def test_what_is_said_in_yaml_arrives(config: dict[str, Any], wanted: dict[str, 
             assert (sorted(got) if isinstance(got, tuple) else got) == (
                 list(value) if isinstance(value, tuple) else value
             )
+
+
+@pytest.mark.parametrize("address", [[":9400"], ["[::1]:19400"], None])
+@pytest.mark.parametrize("of_a_pool", [True, False])
+def test_the_pods_listen_where_they_are_asked(address: list[str] | None, of_a_pool: bool) -> None:
+    """Else the kubelet would end every pod again and again."""
+    config = {"config": {"web": {"listen_address": address}}}
+    said = complaint({**IMAGE, **({"pools": {"nvidia": config}} if of_a_pool else config)})
+    assert 'config.web.listen_address: probes and Prometheus ask at port; keep ":19400" in the list' in said
 
 
 def test_a_pool_says_more_and_overrides(tmp_path: Path) -> None:

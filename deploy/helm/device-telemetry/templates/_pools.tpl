@@ -34,6 +34,10 @@
 {{- end }}
 {{- end }}
 {{- $table := mergeOverwrite (dict "web" $web "sources" $sources) (deepCopy .root.Values.config) (deepCopy .pool.config) }}
+{{- $address := printf ":%v" .root.Values.port }}
+{{- if not (has $address (default list $table.web.listen_address)) }}
+{{- fail (printf "config.web.listen_address: probes and Prometheus ask at port; keep %q in the list, or leave the setting out" $address) }}
+{{- end }}
 {{- include "telemetry.toml" (dict "path" list "table" $table) }}
 {{- end }}
 
