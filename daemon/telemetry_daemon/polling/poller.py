@@ -258,7 +258,9 @@ class Poller:
             log.log(level, "source changed state", extra={**facts, "reason": verdict.reason, "detail": verdict.detail})
         for event in events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
-            log.log(level, "device %s", event.what, extra={"source": source.name, "id": event.id})
+            log.log(
+                level, "device %s", event.what, extra={"vendor": event.vendor, "device": event.device, "id": event.id}
+            )
         problems = answer.report.problems if answer.report and verdict.state == "ok" else ()
         for problem in problems:
             # Not by its numbers: a line that nobody understands may hold a reading that is another at each poll.

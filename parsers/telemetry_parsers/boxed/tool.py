@@ -21,10 +21,11 @@ _Words = TypeVar("_Words")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One shape of a tool's output."""
+    """One shape of a tool's output; `may_be_empty` is one that does not list the devices, such as their processes."""
 
     read: Reader
     form: Form = "text"
+    may_be_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,13 @@ def _one(output: Output, tool: Tool) -> Report:
         found = _read(_bare(stdout), tool) or found
     if found is None:
         return _nothing(output, [*stdout, *stderr], tool)
-    page, form = found
-    report = page.report(tool.name, form)
+    page, shape = found
+    report = page.report(tool.name, shape.form)
     if report.outcome == "failed":
         return report
     if not report.devices:
-        return _without_devices(report, [*stdout, *stderr], output, tool)
+        empty = _without_devices(report, [*stdout, *stderr], output, tool)
+        return Report(facts=report.facts) if shape.may_be_empty and empty.outcome == "no_devices" else empty
     if output.status and page.cut:
         return torn(report, output.status)
     return with_complaints(report, output)
@@ -86,12 +88,12 @@ def _bare(stdout: Sequence[Line]) -> Sequence[Line]:
     return bare if bare != list(stdout) else ()
 
 
-def _read(found: Sequence[Line], tool: Tool) -> tuple[Page, Form] | None:
-    """The page of the first shape that the lines have."""
+def _read(found: Sequence[Line], tool: Tool) -> tuple[Page, Shape] | None:
+    """The page of the first shape that the lines have, and that shape."""
     for shape in tool.shapes if found else ():
         page = Page(tool.vendor)
         if shape.read(found, page):
-            return page, shape.form
+            return page, shape
     return None
 
 

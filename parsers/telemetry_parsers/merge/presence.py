@@ -18,6 +18,13 @@ class DeviceEvent:
 
     id: str
     what: str
+    vendor: str
+    device: str
+
+    @classmethod
+    def of(cls, identity: Identity, what: str) -> DeviceEvent:
+        """What became of the device with that identity."""
+        return cls(identity.id, what, identity.vendor, identity.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +87,16 @@ def update(
     look = _Look(listing_sources, numbering_sources, seen, wall)
     addressed = {(one.vendor, one.index) for one in {**before, **seen}.values() if is_told(one)}
     after = dict(seen)
-    events = [DeviceEvent(new, "appeared") for new in seen if new not in before]
+    events = [DeviceEvent.of(new, "appeared") for known_id, new in seen.items() if known_id not in before]
     for known_id, identity in before.items():
         was_lost = identity.lost_since is not None
         if known_id in seen:
-            events += [DeviceEvent(known_id, "returned")] if was_lost else []
+            events += [DeviceEvent.of(seen[known_id], "returned")] if was_lost else []
             continue
         now = _missing(identity, look, addressed)
         if now is not None:
             after[known_id] = now
         if not was_lost and (now is None or now.lost_since is not None):
-            events.append(DeviceEvent(known_id, "removed" if now is None else "lost"))
+            events.append(DeviceEvent.of(identity, "removed" if now is None else "lost"))
     lost = tuple(identity for identity in after.values() if identity.lost_since is not None)
     return Presence(tuple(after.values()), lost, tuple(events))

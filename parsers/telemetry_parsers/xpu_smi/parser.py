@@ -34,9 +34,15 @@ def _read_grid(lines: Sequence[Line], page: Page) -> bool:
     return True
 
 
+def _read_ps(lines: Sequence[Line], page: Page) -> bool:
+    if not rows.is_ps(lines):
+        return False
+    rows.read_ps(lines, page)
+    return True
+
+
 def _read_rows(lines: Sequence[Line], page: Page) -> bool:
     for is_shape, read in (
-        (rows.is_ps, rows.read_ps),
         (rows.is_matrix, rows.read_matrix),
         (rows.is_csv, rows.read_csv),
     ):
@@ -58,6 +64,7 @@ _TOOL = Tool(
         Shape(_read_table),
         Shape(_read_grid),
         shape(is_query, read_query, QUERY),
+        Shape(_read_ps, may_be_empty=True),
         Shape(_read_rows),
     ),
     silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
