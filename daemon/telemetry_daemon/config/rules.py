@@ -68,6 +68,8 @@ def route(text: str) -> str:
     """The path under which the metrics are served, one that is not taken by another page."""
     if _ROUTE.match(text) is None:
         raise ValueError(f"must start with / and consist of letters, digits, . _ ~ - and /, not {shown(text)}")
+    if {".", ".."} & set(text.split("/")):
+        raise ValueError(f"must have no part . or .., which clients take out before they ask, not {shown(text)}")
     if text in RESERVED_ROUTES or text.startswith("/api/"):
         raise ValueError(f"{text} is taken by another page; choose a path such as /metrics")
     return text

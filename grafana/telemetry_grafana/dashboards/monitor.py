@@ -44,7 +44,7 @@ MONITOR = Page(
                 failing_sources(),
                 number(
                     "Sources stuck",
-                    "Tools or libraries that hang in the driver and cannot be killed.",
+                    "Tools or libraries that hang in the driver and cannot be killed, or that another process keeps for itself.",
                     "short",
                     now('sum(telemetry_source_state{$nodes,state="stuck"})'),
                     BAD,
