@@ -133,11 +133,19 @@ def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDe
     facts = dict(device.facts)
     if known.power_kind is not None:
         facts["power_kind"] = known.power_kind
-    return replace(
-        _lost_device(known),
+    return MergedDevice(  # not a changed copy of the lost one: this is made at every poll of every device
+        vendor=known.vendor,
         index=device.index if device.index is not None else known.index,
+        id=known.id,
+        device=known.device,
+        model=known.model,
+        uuid=known.uuid,
+        bus_id=known.bus_id,
+        serial=known.serial,
         driver=device.driver,
         up=device.up,
+        parent=known.parent,
+        partition=known.partition,
         simulated=device.simulated,
         facts=tuple(sorted(facts.items())),
         readings=tuple(values.values()) if device.up else (),

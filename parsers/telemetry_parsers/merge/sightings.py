@@ -129,8 +129,11 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
         if place is not None:
             parts.append((other.report, place))
             parent = other.parent(place) if device.parent is None else device.parent
-            device = combine(replace(device, parent=parent), other.report.report.devices[place])
-    device = replace(device, up=listed.up)  # what an older poll saw says nothing of a card that was lost since
+            device = combine(device, other.report.report.devices[place])
+            # Copies are made only of what changes: this runs at every poll, for every device.
+            device = device if device.parent == parent else replace(device, parent=parent)
+    if device.up != listed.up:
+        device = replace(device, up=listed.up)  # what an older poll saw says nothing of a card that was lost since
     rank = (FORM_RANK[report.report.form], report.source)
     return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
 
