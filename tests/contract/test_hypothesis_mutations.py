@@ -72,7 +72,7 @@ def damaged_captures(draw: st.DrawFn, name: str) -> Capture:
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_damage_never_breaks_the_contract(name: str) -> None:
     @settings(
-        max_examples=2000,
+        max_examples=1000,
         deadline=None,
         derandomize=True,
         database=None,

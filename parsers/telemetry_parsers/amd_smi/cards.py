@@ -29,6 +29,8 @@ from telemetry_parsers.text.lines import bus_address, quote
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 # The whole of /proc/version without blanks is what an in-tree driver has for a version; its first word is the kernel's.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
+# Where an entry stands in its block.
+_Slot = tuple[Path, int]
 _CHIP = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 _NO_SERIALS = frozenset({"0", "0x0"})
 # -1, also as the unsigned number that the library returns: the machine has no NUMA nodes.
@@ -75,26 +77,22 @@ class _Page:
     def cards(self) -> list[Block]:
         """One block for each card and partition: what several outputs say of one, together; of two runs the second."""
         self.problems += self.outcome.problems
-        found: list[Block] = []
-        by_index: dict[int | None, dict[str, Block]] = {}
+        found: list[_Told] = []
+        by_index: dict[int | None, dict[str, _Told]] = {}
         again = False
         for block in self.outcome.blocks:
             if block.kind != "gpu":
                 continue
             rows = by_index.setdefault(block.index, {})
-            earlier = _same(rows, _partition_text(block))
-            if earlier is None:
-                found.append(replace(block, entries=list(block.entries)))
-                rows[_partition_text(block)] = found[-1]
-                continue
-            told_twice = {_slot(entry) for entry in earlier.entries} & {_slot(entry) for entry in block.entries}
+            card = _same(rows, _partition_text(block))
+            if card is None:
+                card = rows[_partition_text(block)] = _Told(block)
+                found.append(card)
+            told_twice = card.add(block)
             again = again or any(pattern(path) in FIELDS for path, _ in told_twice)
-            earlier.entries[:] = [entry for entry in earlier.entries if _slot(entry) not in told_twice]
-            earlier.entries += block.entries
-            earlier.open_at = block.open_at
         if again:
             self.problems.append(Problem("text", f"several runs of {TOOL} in one text; the last one is read"))
-        return found
+        return [card.block() for card in found]
 
     def read(self, position: int, block: Block) -> None:
         """All readings of a device, and its processes."""
@@ -108,7 +106,33 @@ class _Page:
         self.processes += found.processes
 
 
-def _same(rows: Mapping[str, Block], partition: str) -> Block | None:
+class _Told:
+    """What the blocks of one card or partition say together; of two in the same place the later one."""
+
+    def __init__(self, first: Block) -> None:
+        self._first = first
+        self._entries: list[tuple[int, _Slot, Entry]] = []
+        self._latest: dict[_Slot, int] = {}
+        self._blocks = 0
+        self._open_at: Path | None = None
+
+    def add(self, block: Block) -> set[_Slot]:
+        """The places that were told of before, and are now told anew."""
+        self._blocks += 1
+        slots = [_slot(entry) for entry in block.entries]
+        told_twice = self._latest.keys() & slots
+        self._entries += [(self._blocks, slot, entry) for slot, entry in zip(slots, block.entries, strict=True)]
+        self._latest |= dict.fromkeys(slots, self._blocks)
+        self._open_at = block.open_at
+        return told_twice
+
+    def block(self) -> Block:
+        """One block in place of all."""
+        entries = [entry for number, slot, entry in self._entries if number == self._latest[slot]]
+        return replace(self._first, entries=entries, open_at=self._open_at)
+
+
+def _same(rows: Mapping[str, _Told], partition: str) -> _Told | None:
     """Of the blocks of one index that which speaks of the same partition; an output need not say of which it speaks."""
     if partition in rows or len(rows) != 1:
         return rows.get(partition)
@@ -116,7 +140,7 @@ def _same(rows: Mapping[str, Block], partition: str) -> Block | None:
     return None if name and partition else block
 
 
-def _slot(entry: Entry) -> tuple[Path, int]:
+def _slot(entry: Entry) -> _Slot:
     """Entries of lists stand side by side; a second one in the same place is of another run."""
     return entry.path, 0 if entry.path[0] != "process_info" else entry.group
 

@@ -7,6 +7,7 @@ import binascii
 import re
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from telemetry_parsers.model import Capture, Plain
@@ -48,9 +49,13 @@ def tokens_of(capture: Capture) -> frozenset[str]:
     """All numbers that a capture spells, in one spelling each."""
     found: set[str] = set()
     for output in capture.outputs:
-        for text in (output.text, plain(output.text), output.stderr):
-            found.update(_spelling(float(token)) for token in _TOKEN.findall(text))
-        found.update(_spelling(number) for number in _numbers_in(output.data))
+        for text in {output.text, plain(output.text), output.stderr}:
+            found.update(_tokens_in(text))
+        for piece in _pieces(output.data):
+            if isinstance(piece, str):
+                found.update(_tokens_of_value(piece))
+            elif isinstance(piece, int | float) and abs(piece) < 1e300:
+                found.add(_spelling(abs(piece)))
     return frozenset(found)
 
 
@@ -74,7 +79,17 @@ def _spelling(number: float) -> str:
     return format(number, ".12g")
 
 
-def _numbers_in(data: Plain) -> Iterator[float]:
+def _tokens_in(text: str) -> frozenset[str]:
+    return frozenset(_spelling(float(token)) for token in set(_TOKEN.findall(text)))
+
+
+@lru_cache(maxsize=8192)  # the damaged forms of a capture share all values but one
+def _tokens_of_value(value: str) -> frozenset[str]:
+    return _tokens_in(value) | {_spelling(number) for number in _numbers_of_bytes(value)}
+
+
+def _pieces(data: Plain) -> Iterator[Plain]:
+    """What data holds that is neither dict nor list."""
     waiting: list[Any] = [data]
     while waiting:
         item = waiting.pop()
@@ -82,11 +97,8 @@ def _numbers_in(data: Plain) -> Iterator[float]:
             waiting.extend(item.values())
         elif isinstance(item, list | tuple):
             waiting.extend(item)
-        elif isinstance(item, str):
-            yield from (float(token) for token in _TOKEN.findall(item))
-            yield from _numbers_of_bytes(item)
-        elif isinstance(item, int | float) and abs(item) < 1e300:
-            yield float(abs(item))
+        else:
+            yield item
 
 
 def _numbers_of_bytes(text: str) -> Iterator[float]:
