@@ -152,6 +152,7 @@ install_program() {
     version=$(basename "${found[0]}" | cut -d - -f 2)
     identity=$( (cd "$wheels" && sha256sum -- *.whl; "$python" -V; say "$python") | sha256sum | cut -c 1-10)
     release=$app/$version-$identity
+    # Before the first installation there is no link.
     if [ "$(readlink -- "$root$app/venv" || true)" = "$version-$identity" ] &&
         program version >/dev/null 2>&1; then
         say "as it should be: $(program version)"
@@ -313,6 +314,7 @@ END
 # Those of the versions before, which the daemon that ran until now may have needed.
 remove_old_versions() {
     local current each
+    # In a dry run of the first installation there is no link yet.
     current=$(readlink -- "$root$app/venv" || true)
     for each in "$root$app"/*-*; do
         if [ -d "$each" ] && [ "${each##*/}" != "$current" ]; then run rm -rf "$each"; fi

@@ -108,7 +108,7 @@ def _parser(name: str, parser: Parser) -> Target:
             output = replace(output, text=text)
         else:
             # As from a worker. Data as deep as Python's stack would break the checks themselves, which copy it.
-            with suppress(CodecError):
+            with suppress(CodecError):  # what is no JSON stays a text
                 output = replace(output, data=decode_line(plain_text if _depth(plain_text) < 200 else "null"))
         return replace(capture, outputs=(*capture.outputs[:position], output, *capture.outputs[position + 1 :]))
 

@@ -46,7 +46,7 @@ for line in sys.stdin:
 """
 
 
-class Refusal(Exception):  # noqa: N818  (an answer of the library, not an error of the test)
+class Refusal(Exception):  # noqa: N818  # an answer of the library, not an error of the test
     """An NVML error; `code` is its number."""
 
     def __init__(self, code: int) -> None:

@@ -76,7 +76,7 @@ class NodeWatch:
         """The nodes for which a new start is worth trying; remembered, so that each is told only once a boot."""
         if self._monotonic() - self._born < SHORTEST_LIFE_SECONDS:
             return ()
-        found = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  (the patterns are absolute)
+        found = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
         # EACCES is a matter of groups, which a new start does not change; the allow-list says EPERM.
         denied = {_key(path): path for path in found if self._refusal(path) == errno.EPERM}
         known = self._remembered()
@@ -104,6 +104,6 @@ class NodeWatch:
 def _key(path: str) -> str:
     """The node and its number: a driver that is loaded anew may have got another one."""
     try:
-        return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  (as the rest of this module, on texts)
+        return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  # as the rest of this module, on texts
     except OSError:
         return path

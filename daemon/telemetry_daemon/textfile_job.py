@@ -75,7 +75,7 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         # The folder may be another user's: what lies there is not written into, nor is a link followed.
         temporary.unlink(missing_ok=True)
-        with open(temporary, "xb") as file:  # noqa: PTH123  (a Path opens alike, but write_bytes follows links)
+        with open(temporary, "xb") as file:  # noqa: PTH123  # a Path opens alike, but write_bytes follows links
             file.write(content)
             os.fchmod(file.fileno(), _MODE)
         temporary.replace(path)

@@ -9,7 +9,7 @@ from typing import Protocol
 from telemetry_parsers.model import Plain, Reason, State
 
 
-class ReaderRefusal(Exception):  # noqa: N818  (a refusal is an answer, not an error of the reader)
+class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an error of the reader
     """Why the library gives nothing at all, as a source's state and reason.
 
     `ReaderRefusal("missing", None, "libacme.so is not installed")`, or state `failed` with the reason

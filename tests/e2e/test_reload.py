@@ -127,5 +127,5 @@ def test_the_end_does_not_wait_for_a_reload_that_hangs(tmp_path):
             assert (status, seconds < 5.0) == (0, True)
         finally:
             for child in checking:
-                with suppress(psutil.NoSuchProcess):
+                with suppress(psutil.NoSuchProcess):  # it has ended by itself
                     child.kill()

@@ -37,7 +37,7 @@ def root(tmp_path: Path) -> Path:
     ],
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_a_pattern_matches_what_glob_finds(root: Path, pattern: str) -> None:
-    found = {str(Path(path).relative_to(root)) for path in glob.glob(f"{root}{pattern}")}  # noqa: PTH207  (what is compared with)
+    found = {str(Path(path).relative_to(root)) for path in glob.glob(f"{root}{pattern}")}  # noqa: PTH207  # what is compared with
     assert set(Folders(str(root)).matches(pattern)) == found
 
 

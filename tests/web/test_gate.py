@@ -185,7 +185,7 @@ def refused(running: RunningServer, context: ssl.SSLContext | None) -> bool:
 
 
 def hung_up(client: object) -> bool:
-    with contextlib.suppress(ConnectionResetError):
+    with contextlib.suppress(ConnectionResetError):  # a reset is hanging up, too
         return client.recv(65536) == b""  # type: ignore[attr-defined]  # plain and TLS sockets alike
     return True
 

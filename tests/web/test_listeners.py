@@ -179,7 +179,7 @@ def test_changing_from_loopback_to_all_interfaces_and_back_loses_no_scrape() -> 
             for listen in (wide, narrow):
                 before = scraper.good
                 running.call(running.server.reconfigure(listen, ""))
-                until(lambda: scraper.good >= before + 3, "scrapes after the change")  # noqa: B023 - called at once
+                until(lambda: scraper.good >= before + 3, "scrapes after the change")  # noqa: B023  # called at once
         scraper.stop()
     assert scraper.failures == []
     assert scraper.good >= 60

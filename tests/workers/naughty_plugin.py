@@ -145,7 +145,7 @@ RESULTS: Mapping[str, Callable[[], Any]] = {
     "modules": lambda: _told(*sorted(sys.modules)),
     "descriptors": lambda: _told(*map(str, _descriptors())),
     "environment": lambda: _told(*sorted(os.environ)),
-    "working-directory": lambda: _told(os.getcwd()),  # noqa: PTH109  (workers do without pathlib, and a test looks)
+    "working-directory": lambda: _told(os.getcwd()),  # noqa: PTH109  # workers do without pathlib, and a test looks
     "flags": lambda: _told(str(sys.flags)),
     "number": lambda: _told(str(_counted())),
 }

@@ -106,7 +106,7 @@ def _load_built_in(candidate: Candidate, readers: Mapping[str, str], worker_fact
     try:
         parser = load_target(candidate.target)
         broken = shape_violations(parser) or violations(described_parser_from_plain(parser_to_plain(parser)))
-    except Exception as error:  # noqa: BLE001  (one source that cannot be imported must not keep the others from starting)
+    except Exception as error:  # noqa: BLE001  # one source that cannot be imported must not keep the others from starting
         return _Attempt(candidate, None, f"cannot be loaded: {told(error)}")
     if broken:
         return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(broken)}")

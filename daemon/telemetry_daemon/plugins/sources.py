@@ -118,7 +118,7 @@ def _installed(distributions: Iterable[Distribution], failures: list[PluginFailu
             entries = [entry for entry in distribution.entry_points if entry.group in (PARSERS_GROUP, READERS_GROUP)]
             name = _normal(distribution.metadata["Name"]) if entries else ""
             version = distribution.version if entries else ""
-        except Exception as error:  # noqa: BLE001  (the metadata of somebody else's package may be broken in any way)
+        except Exception as error:  # noqa: BLE001  # the metadata of somebody else's package may be broken in any way
             place = str(getattr(distribution, "_path", "unknown"))
             text = f"its metadata cannot be read ({type(error).__name__}: {error}): reinstall or remove it"
             failures.append(PluginFailure(Path(place).name, place, text))

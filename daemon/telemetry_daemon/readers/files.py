@@ -45,7 +45,7 @@ def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
 def is_there(request: Files, root: str) -> bool:
     """Whether any folder in which a pattern begins exists; a look that no driver can hold up."""
     patterns = (*request.globs, *request.links, *request.binary)
-    return any(os.path.exists(_beginning(root.rstrip("/"), pattern)) for pattern in patterns)  # noqa: PTH110  (paths are texts here)
+    return any(os.path.exists(_beginning(root.rstrip("/"), pattern)) for pattern in patterns)  # noqa: PTH110  # paths are texts here
 
 
 def _beginning(root: str, pattern: str) -> str:
@@ -83,7 +83,7 @@ def _text(name: str, path: str) -> Output:
 
 
 def _target(name: str, path: str) -> Output:
-    return Output(name, text=os.readlink(path), status=0)  # noqa: PTH115  (paths are texts here)
+    return Output(name, text=os.readlink(path), status=0)  # noqa: PTH115  # paths are texts here
 
 
 def _bytes(name: str, path: str) -> Output:
@@ -92,7 +92,7 @@ def _bytes(name: str, path: str) -> Output:
 
 def _content(path: str) -> bytes:
     """The whole of a plain file; a device or a pipe is not even opened, half a file is none."""
-    mode = os.stat(path).st_mode  # noqa: PTH116  (paths are texts here)
+    mode = os.stat(path).st_mode  # noqa: PTH116  # paths are texts here
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode):

@@ -41,7 +41,7 @@ class Folders:
         """The names in a folder; none of one that is not there or may not be listed."""
         if folder not in self._names:
             try:
-                self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  (paths are texts here)
+                self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are texts here
             except OSError:
                 self._names[folder] = frozenset()
         return self._names[folder]

@@ -29,7 +29,7 @@ def told(error: BaseException) -> str:
     """An exception in one line: its type, its words, and where it was raised."""
     try:
         words = str(error)
-    except Exception:  # noqa: BLE001  (an exception of somebody else's whose text cannot be made)
+    except Exception:  # noqa: BLE001  # an exception of somebody else's whose text cannot be made
         words = ""
     line = " ".join(f"{type(error).__name__}: {words}".split())[:_LONGEST_TEXT]
     trace = error.__traceback__
@@ -47,11 +47,11 @@ def _module_from_file(path: str) -> ModuleType:
     if name not in sys.modules:
         module = ModuleType(name)
         module.__file__ = path
-        with open(path, "rb") as file:  # noqa: PTH123  (importing pathlib costs every worker 0.4 MiB)
+        with open(path, "rb") as file:  # noqa: PTH123  # importing pathlib costs every worker 0.4 MiB
             code = compile(file.read(), path, "exec", dont_inherit=True)
         sys.modules[name] = module
         try:
-            exec(code, module.__dict__)  # noqa: S102  (running the operator's plugin is what a worker is for)
+            exec(code, module.__dict__)  # noqa: S102  # running the operator's plugin is what a worker is for
         except BaseException:
             del sys.modules[name]
             raise

@@ -74,7 +74,7 @@ def _or_in(folders: tuple[str, ...]) -> str:
 
 def _matching(folder: str) -> list[str]:
     """The folders that a pattern such as `/opt/dtk*/bin` stands for, the newest version first."""
-    return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  (a Path of `/opt/dtk*` is no folder)
+    return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  # a Path of `/opt/dtk*` is no folder
 
 
 def _tool(name: str, path: Path) -> Tool | None:

@@ -292,7 +292,7 @@ class WorkerReader:
         self._missing: Failure | None = None
         self._look_again = 0.0
 
-    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  (a library knows its devices)
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
         """What the library or the files said, or the failure that kept them from saying it."""
         wall_time, monotonic_time = time.time(), time.monotonic()
         cpu_seconds = self._worker.cpu_seconds

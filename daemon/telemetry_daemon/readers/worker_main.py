@@ -110,7 +110,7 @@ class Workbench:
         reader = self._readers.pop(target)
         try:
             reader.close()
-        except Exception as error:  # noqa: BLE001  (somebody else's code; what it held goes with this process)
+        except Exception as error:  # noqa: BLE001  # somebody else's code; what it held goes with this process
             sys.stderr.write(f"closing {target}: {told(error)}\n")
 
 
@@ -130,7 +130,7 @@ def serve(requests: int, answers: int) -> None:
 def main(arguments: Sequence[str]) -> None:
     """Serve the pipe whose descriptor is the last argument; what comes before only names the worker in `ps`."""
     requests = int(arguments[-1])
-    os.set_inheritable(requests, False)  # noqa: FBT003  (the standard library's signature)
+    os.set_inheritable(requests, False)  # noqa: FBT003  # the standard library's signature
     _default_signals()
     # Prints of a library must not become answers: the real standard output is put away, 1 becomes standard error.
     answers = os.dup(1)
@@ -154,7 +154,7 @@ def _answer(workbench: Workbench, request: Plain) -> bytes:
     try:
         result = workbench.perform(request["operation"], request["payload"])
         line = _line(request, None, result)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (the isolation border: whatever a plugin raises is an answer)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # the isolation border: whatever a plugin raises is an answer
         line = _line(request, {"reason": "internal", "text": told(error)}, None)
     if len(line) > ANSWER_LIMIT_BYTES:
         text = f"an answer of {len(line)} bytes, the limit is {ANSWER_LIMIT_BYTES}"

@@ -99,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._within(self._house.deadlines.head, self._head_overdue)
         self._house.crowd.admit(self)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
         """The buffer shared by all connections."""
         return self._house.read_buffer
 
@@ -131,7 +131,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._standing is not Standing.ANSWERING:
             self._go_on_reading()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """Forget everything."""
         self._standing = Standing.LEAVING
         self._house.crowd.leave(self)

@@ -30,7 +30,7 @@ class Refusal:
     final: bool
 
 
-class ClientLeft(Exception):  # noqa: N818 - no error, the ordinary end of a connection
+class ClientLeft(Exception):  # noqa: N818  # no error, the ordinary end of a connection
     """The client has said all that it will say."""
 
 

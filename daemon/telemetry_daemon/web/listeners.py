@@ -104,7 +104,7 @@ def _takes(place: object, local_address: object) -> bool:
     if not (isinstance(place, tuple) and isinstance(local_address, tuple)):
         return place == local_address
     host = str(local_address[0]).removeprefix("::ffff:")
-    all_of_its_kind = "0.0.0.0" if "." in host else "::"  # noqa: S104 - compared, not bound
+    all_of_its_kind = "0.0.0.0" if "." in host else "::"  # noqa: S104  # compared, not bound
     return place[1] == local_address[1] and place[0] in {host, all_of_its_kind, "::"}
 
 
@@ -180,7 +180,7 @@ def _bind_all_interfaces(port: int, beside: list[Listener]) -> socket.socket:
     except OSError as error:
         if error.errno not in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}:
             raise
-        return _bind(socket.AF_INET, ("0.0.0.0", port), beside)  # noqa: S104 - the operator asked for all interfaces
+        return _bind(socket.AF_INET, ("0.0.0.0", port), beside)  # noqa: S104  # the operator asked for all interfaces
 
 
 def _bind(family: int, place: tuple[object, ...], beside: list[Listener]) -> socket.socket:

@@ -69,7 +69,7 @@ class Site:
     def _not_found(self) -> Response:
         return Response(404, (f"Not found. Try one of {', '.join(self._routes)}.\n".encode(),), _TEXT, (_NO_SNIFFING,))
 
-    def _readiness(self, request: Request) -> Response:  # noqa: ARG002 - a route takes the request
+    def _readiness(self, request: Request) -> Response:  # noqa: ARG002  # a route takes the request
         ready, words = self._ready()
         return Response(200 if ready else 503, (f"{words}\n".encode(),), _TEXT, (_FRESH,))
 
@@ -121,5 +121,5 @@ class Site:
         return Response(200, (self.rendered.body(name, make),), content_type, headers)
 
 
-def _healthy(request: Request) -> Response:  # noqa: ARG001 - a route takes the request
+def _healthy(request: Request) -> Response:  # noqa: ARG001  # a route takes the request
     return Response(200, (b"ok\n",), _TEXT, (_FRESH,))

@@ -34,7 +34,7 @@ class Watch:
 
 def _stamp(file: str) -> _Stamp:
     try:
-        status = os.stat(file)  # noqa: PTH116 - a Path per look would be made for nothing
+        status = os.stat(file)  # noqa: PTH116  # a Path per look would be made for nothing
     except OSError as error:
         return (error.errno or -1,)
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

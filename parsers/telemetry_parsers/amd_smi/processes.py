@@ -65,7 +65,7 @@ def _last(groups: Mapping[int, dict[Path, str]]) -> dict[Path, str]:
     return groups[len(groups) - 1]
 
 
-def _gap(block: Block, section: str, said: str | None, unread: bool) -> Absent | None:  # noqa: FBT001 - a fact, no mode
+def _gap(block: Block, section: str, said: str | None, unread: bool) -> Absent | None:  # noqa: FBT001  # a fact, no mode
     """Why the number of a list's items is not known; None when it is."""
     if said is not None:
         return None if said in NONE else Absent.NOT_REPORTED

@@ -81,7 +81,7 @@ class _Raised:
 def _parse(parser: Parser, capture: Capture) -> Report | _Raised:
     try:
         return parser.parse(capture)
-    except Exception as error:  # noqa: BLE001 - a foreign parser may raise anything, and that it does is the finding
+    except Exception as error:  # noqa: BLE001  # a foreign parser may raise anything, and that it does is the finding
         return _Raised(f"raises {type(error).__name__}: {str(error)[:200]}")
 
 

@@ -73,7 +73,7 @@ class Nvml:
     def raw(self, name: str, *arguments: Any) -> int:
         """The return code of the library's own function, for what pynvml asks in two calls and we in one."""
         try:
-            return int(self._module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001  (in every wheel; gpustat leans on it, too)
+            return int(self._module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001  # in every wheel; gpustat leans on it, too
         except self._module.NVMLError as error:
             return int(error.value)
 
