@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from captures_kit import Case, own_case, own_cases, parse_file, registered_parsers, text_capture
+from captures_kit import Case, own_cases, registered_parsers, text_capture
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.text.lines import MOST_LINES
+from text_kit import text_of
 
 PARSERS = registered_parsers()
 KIB = 1024
@@ -21,11 +22,7 @@ MOST_GROWTH = 8.0
 SHORTEST_SECONDS = 0.05
 
 
-def own_text(name: str) -> str:
-    return parse_file(own_case("mthreads-gmi", name).path.read_text()).text
-
-
-TABLE = own_text("table-new-busy")
+TABLE = text_of("mthreads-gmi", "table-new-busy")
 HEAD = TABLE[: TABLE.index("0    MTT")]
 PROCESSES = TABLE[TABLE.index("Processes:") : TABLE.index("0    88120")]
 CARD = "GPU0 00000000:01:00.0\n"
@@ -107,5 +104,5 @@ def test_a_large_text_is_read_in_time(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("case", [case for case in own_cases() if case.path.suffix == ".txt"], ids=lambda case: case.id)
 def test_many_runs_in_one_text_are_read_in_time(case: Case) -> None:
-    text = parse_file(case.path.read_text()).text or "\n"
+    text = text_of(case.tool, case.name) or "\n"
     assert_read_in_time(PARSERS[case.tool], lambda size: repeated(text, size))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case, parse_file, registered_parsers, text_capture
-from telemetry_parsers.model import Absent, Output, Report
+from captures_kit import own_case, parse_file, text_capture
+from text_kit import numbers, report_on, text_of
 
-PARSERS = registered_parsers()
 TABLES = (
     ("cnmon", "table-5.10-busy"),
     ("mx-smi", "table-2.2.9-busy"),
@@ -20,22 +19,6 @@ TABLES = (
     ("xpu-smi", "table-2.0"),
     ("xpu-smi", "table-2.0-wrapped"),
 )
-
-
-def text_of(source: str, case: str) -> str:
-    return parse_file(own_case(source, case).path.read_text()).text
-
-
-def report_on(source: str, text: str, status: int | None = None) -> Report:
-    return PARSERS[source].parse(text_capture(PARSERS[source], Output(text=text, status=status)))
-
-
-def numbers(report: Report) -> dict[tuple[int | None, str, str], float]:
-    return {
-        (report.devices[item.device].index, item.metric, item.label): item.value
-        for item in report.readings
-        if item.device is not None and not isinstance(item.value, Absent)
-    }
 
 
 @pytest.mark.parametrize(("source", "case"), TABLES)
@@ -243,7 +226,6 @@ def test_a_megabyte_of_rows_is_read_in_bounded_steps():
 
 
 def test_a_line_without_a_key_is_an_unknown_field_with_a_name() -> None:
-    from captures_kit import own_case, parse_file, text_capture
     from telemetry_parsers.xpu_smi_kunlun import PARSER
 
     text = parse_file(own_case("xpu-smi-kunlun", "query").path.read_text()).text

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case, parse_file, registered_parsers, text_capture
-from telemetry_parsers.model import Absent, Output, Report
+from text_kit import numbers, report_on, text_of
 
-PARSERS = registered_parsers()
 LOGS = (("ixsmi", "markup"), ("xpu-smi-kunlun", "markup"), ("cnmon", "info"))
-
-
-def text_of(source: str, case: str) -> str:
-    return parse_file(own_case(source, case).path.read_text()).text
-
-
-def report_on(source: str, text: str) -> Report:
-    return PARSERS[source].parse(text_capture(PARSERS[source], Output(text=text)))
-
-
-def numbers(report: Report) -> dict[tuple[int | None, str, str], float]:
-    return {
-        (report.devices[item.device].index, item.metric, item.label): item.value
-        for item in report.readings
-        if item.device is not None and not isinstance(item.value, Absent)
-    }
 
 
 @pytest.mark.parametrize(("source", "case"), LOGS)

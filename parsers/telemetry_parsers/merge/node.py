@@ -57,11 +57,8 @@ def merge(
     named, nameless = identity.name(joined.groups, state.identities, pending_vendors)
     # Before the first inventory is over, another source of the vendor may still list what this one lacks.
     listing = {report.source for report in fresh if report.lists_devices and report.vendor not in pending_vendors}
-    listing_sources, numbering_sources = (
-        listing.difference(recalled.strangers),
-        numbering.numbers_only(recalled.sightings),
-    )
-    there = presence.update(state.identities, named, listing_sources, numbering_sources, wall)
+    numbering_sources = numbering.numbers_only(recalled.sightings)
+    there = presence.update(state.identities, named, listing.difference(recalled.strangers), numbering_sources, wall)
     counters = dict(state.counters)
     live, underivable = _live_devices(named, by_report, counters, pending_vendors)
     remembered = {known.id for known in there.identities}
@@ -133,19 +130,11 @@ def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDe
     facts = dict(device.facts)
     if known.power_kind is not None:
         facts["power_kind"] = known.power_kind
-    return MergedDevice(  # not a changed copy of the lost one: this is made at every poll of every device
-        vendor=known.vendor,
+    return replace(
+        _lost_device(known),
         index=device.index if device.index is not None else known.index,
-        id=known.id,
-        device=known.device,
-        model=known.model,
-        uuid=known.uuid,
-        bus_id=known.bus_id,
-        serial=known.serial,
         driver=device.driver,
         up=device.up,
-        parent=known.parent,
-        partition=known.partition,
         simulated=device.simulated,
         facts=tuple(sorted(facts.items())),
         readings=tuple(values.values()) if device.up else (),
