@@ -11,7 +11,7 @@ from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.boxed.table import Box, is_table, read_table
-from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, health, identity, metric
+from telemetry_parsers.boxed.targets import ON_OFF, fact, health, identity, metric, only
 from telemetry_parsers.boxed.tool import Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
@@ -67,10 +67,6 @@ _MONITOR = Monitor(
 )
 
 
-def _one(key: str, label: str = "") -> tuple[Target, ...]:
-    return (metric(key, label),)
-
-
 _LIST = CardList(
     card=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
     card_gives=(identity("index"),),
@@ -82,25 +78,25 @@ _LIST = CardList(
             ("device info", "dev sn"): (identity("serial"),),
             ("device info", "dev pn"): (fact("part_number"),),
             ("device info", "health"): (health({"true": "ok", "false": "alarm"}),),
-            ("*", "max link speed"): _one("pcie_link_generation_max"),
-            ("*", "max link width"): _one("pcie_link_width_max"),
-            ("*", "cur link speed"): _one("pcie_link_generation"),
-            ("*", "cur link width"): _one("pcie_link_width"),
-            ("clock info", "mem clk"): _one("clock_hertz", "memory"),
-            ("power info", "power capa"): _one("power_cap_watts"),
-            ("power info", "cur power"): _one("power_watts"),
+            ("*", "max link speed"): only("pcie_link_generation_max"),
+            ("*", "max link width"): only("pcie_link_width_max"),
+            ("*", "cur link speed"): only("pcie_link_generation"),
+            ("*", "cur link width"): only("pcie_link_width"),
+            ("clock info", "mem clk"): only("clock_hertz", "memory"),
+            ("power info", "power capa"): only("power_cap_watts"),
+            ("power info", "cur power"): only("power_watts"),
             ("device mem info", "total size"): (_TOTAL,),
             ("device mem info", "mem size"): (_TOTAL,),
-            ("device mem info", "reserved size"): _one("memory_reserved_bytes"),
-            ("device mem info", "used size"): _one("memory_used_bytes"),
-            ("device mem info", "mem usage"): _one("memory_used_bytes"),
-            ("device mem info", "free size"): _one("memory_free_bytes"),
+            ("device mem info", "reserved size"): only("memory_reserved_bytes"),
+            ("device mem info", "used size"): only("memory_used_bytes"),
+            ("device mem info", "mem usage"): only("memory_used_bytes"),
+            ("device mem info", "free size"): only("memory_free_bytes"),
             ("device mem info", "mem ecc"): (_ECC,),
-            ("temperature info", "gcu temp"): _one("temperature_celsius", "core"),
-            ("device usage info", "gcu usage"): _one("utilization_ratio"),
+            ("temperature info", "gcu temp"): only("temperature_celsius", "core"),
+            ("device usage info", "gcu usage"): only("utilization_ratio"),
             ("ecc mode", "current"): (_ECC,),
-            ("vpu info", "encoder usage"): _one("engine_utilization_ratio", "encoder"),
-            ("vpu info", "decoder usage"): _one("engine_utilization_ratio", "decoder"),
+            ("vpu info", "encoder usage"): only("engine_utilization_ratio", "encoder"),
+            ("vpu info", "decoder usage"): only("engine_utilization_ratio", "decoder"),
         }
     ),
     quiet=frozenset(

@@ -12,7 +12,7 @@ from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.markup import markup
 from telemetry_parsers.boxed.query import Query, is_query, read_query
 from telemetry_parsers.boxed.table import Box, is_table, read_table
-from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric
+from telemetry_parsers.boxed.targets import ON_OFF, fact, identity, metric, only
 from telemetry_parsers.boxed.tool import Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
@@ -97,10 +97,6 @@ _QUERY = Query(
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
-def _one(key: str, label: str = "") -> tuple[Target, ...]:
-    return (metric(key, label),)
-
-
 # A die's own power; a board's stands with each of its dies here, too.
 _LOG = CardList(
     card=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
@@ -112,29 +108,29 @@ _LOG = CardList(
             ("gpu", "uuid"): (identity("uuid"),),
             ("gpu", "minor_number"): (identity("index"),),
             ("gpu", "vbios_version"): (fact("firmware"),),
-            ("gpu", "fan_speed"): _one("fan_ratio"),
+            ("gpu", "fan_speed"): only("fan_ratio"),
             ("gpu", "compute_mode"): (fact("compute_mode"),),
-            ("gpu", "performance_state"): _one("performance_state"),
+            ("gpu", "performance_state"): only("performance_state"),
             ("gpu", "processes"): (metric("processes", words={"none": 0.0}),),
             **{
-                (section, name): _one(f"memory_{name}_bytes")
+                (section, name): only(f"memory_{name}_bytes")
                 for section in ("memory_usage", "fb_memory_usage")
                 for name in ("total", "used", "free")
             },
-            ("utilization", "gpu_util"): _one("utilization_ratio"),
-            ("utilization", "encoder_util"): _one("engine_utilization_ratio", "encoder"),
-            ("utilization", "decoder_util"): _one("engine_utilization_ratio", "decoder"),
+            ("utilization", "gpu_util"): only("utilization_ratio"),
+            ("utilization", "encoder_util"): only("engine_utilization_ratio", "encoder"),
+            ("utilization", "decoder_util"): only("engine_utilization_ratio", "decoder"),
             ("ecc_mode", "current_ecc"): (metric("ecc_enabled", words=ON_OFF),),
-            ("temperature", "gpu_temp"): _one("temperature_celsius", "core"),
-            ("temperature", "memory_temp"): _one("temperature_celsius", "memory"),
-            ("power_readings", "gpu_power_draw"): _one("power_watts"),
+            ("temperature", "gpu_temp"): only("temperature_celsius", "core"),
+            ("temperature", "memory_temp"): only("temperature_celsius", "memory"),
+            ("power_readings", "gpu_power_draw"): only("power_watts"),
             ("power_readings", "current_gpu_power_limit"): (_CAP,),
-            ("clocks", "sm_clock"): _one("clock_hertz", "sm"),
-            ("clocks", "mem_clock"): _one("clock_hertz", "memory"),
-            ("pcie_gen", "current_link_gen"): _one("pcie_link_generation"),
-            ("pcie_gen", "max_link_gen"): _one("pcie_link_generation_max"),
-            ("link_widths", "current_link_width"): _one("pcie_link_width"),
-            ("link_widths", "max_link_width"): _one("pcie_link_width_max"),
+            ("clocks", "sm_clock"): only("clock_hertz", "sm"),
+            ("clocks", "mem_clock"): only("clock_hertz", "memory"),
+            ("pcie_gen", "current_link_gen"): only("pcie_link_generation"),
+            ("pcie_gen", "max_link_gen"): only("pcie_link_generation_max"),
+            ("link_widths", "current_link_width"): only("pcie_link_width"),
+            ("link_widths", "max_link_width"): only("pcie_link_width_max"),
         }
     ),
     # Of `ecc_errors` no document says since when they are counted.

@@ -64,6 +64,11 @@ def metric(key: str, label: str = "", unit: str | None = None, words: Mapping[st
     return Target("metric", key, label, unit, MappingProxyType(dict(words or {})))
 
 
+def only(key: str, label: str = "") -> tuple[Target]:
+    """A reading of that metric and nothing else, as tables of keys want it."""
+    return (metric(key, label),)
+
+
 def state(key: str, words: Mapping[str, Value]) -> Target:
     """A reading of that metric where the text is one of these words, nothing where it is not."""
     return Target("metric", key, words=MappingProxyType(dict(words)), only_words=True)

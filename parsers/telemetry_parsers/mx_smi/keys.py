@@ -12,7 +12,7 @@ from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList
 from telemetry_parsers.boxed.monitor import Monitor
 from telemetry_parsers.boxed.table import Box
-from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric
+from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric, only
 
 TOOL = "mx-smi"
 OTHER_NAME = "ht-smi"
@@ -75,10 +75,6 @@ def _generation(key: str) -> tuple[Target, ...]:
     return (metric(key, words=speeds),)
 
 
-def _one(key: str, label: str = "") -> tuple[Target, ...]:
-    return (metric(key, label),)
-
-
 def _throttled(*reasons: str) -> dict[tuple[str, str], tuple[Target, ...]]:
     words = {"active": 1.0, "not active": 0.0}
     section = "xcore clocks throttle reason"
@@ -91,36 +87,36 @@ LIST = CardList(
     card_gives=(identity("index"), identity("model"), identity("bus_id")),
     keys=MappingProxyType(
         {
-            ("chip temperature", "hotspot"): _one("temperature_celsius", "hotspot"),
-            ("chip temperature", "soc"): _one("temperature_celsius", "soc"),
-            ("board temperature", "air-inlet"): _one("temperature_celsius", "board"),
-            ("ecc errors", "sram correctable"): _one("ecc_corrected_total", "sram"),
-            ("ecc errors", "sram uncorrectable"): _one("ecc_uncorrected_total", "sram"),
-            ("ecc errors", "dram correctable"): _one("ecc_corrected_total", "dram"),
-            ("ecc errors", "dram uncorrectable"): _one("ecc_uncorrected_total", "dram"),
-            ("retired pages", "single bit ecc"): _one("retired_pages", "single_bit_ecc"),
-            ("retired pages", "double bit ecc"): _one("retired_pages", "double_bit_ecc"),
+            ("chip temperature", "hotspot"): only("temperature_celsius", "hotspot"),
+            ("chip temperature", "soc"): only("temperature_celsius", "soc"),
+            ("board temperature", "air-inlet"): only("temperature_celsius", "board"),
+            ("ecc errors", "sram correctable"): only("ecc_corrected_total", "sram"),
+            ("ecc errors", "sram uncorrectable"): only("ecc_uncorrected_total", "sram"),
+            ("ecc errors", "dram correctable"): only("ecc_corrected_total", "dram"),
+            ("ecc errors", "dram uncorrectable"): only("ecc_uncorrected_total", "dram"),
+            ("retired pages", "single bit ecc"): only("retired_pages", "single_bit_ecc"),
+            ("retired pages", "double bit ecc"): only("retired_pages", "double_bit_ecc"),
             ("ecc state", "state"): (metric("ecc_enabled", words=ON_OFF),),
-            ("memory", "vram total"): _one("memory_total_bytes"),
-            ("memory", "vram used"): _one("memory_used_bytes"),
+            ("memory", "vram total"): only("memory_total_bytes"),
+            ("memory", "vram used"): only("memory_used_bytes"),
             ("utilization", "gpu"): (_UTILIZATION,),
             ("utilization", "vpue"): (_ENCODER,),
             ("utilization", "vpud"): (_DECODER,),
             ("board power", "total"): (_POWER,),
             ("board power", "limit"): (_CAP,),
-            ("clock", "xcore"): _one("clock_hertz", "graphics"),
-            ("clock", "mc"): _one("clock_hertz", "memory"),
-            ("clock", "vpue"): _one("clock_hertz", "vpue"),
-            ("clock", "vpud"): _one("clock_hertz", "vpud"),
-            ("xcore", "xcore_clk"): _one("clock_hertz", "graphics"),
-            ("mc0", "mc0_dficlk"): _one("clock_hertz", "memory"),
-            ("soc", "soc_clk"): _one("clock_hertz", "soc"),
-            ("vpue", "vpu_encclk"): _one("clock_hertz", "vpue"),
-            ("vpud", "vpu_decclk0"): _one("clock_hertz", "vpud"),
+            ("clock", "xcore"): only("clock_hertz", "graphics"),
+            ("clock", "mc"): only("clock_hertz", "memory"),
+            ("clock", "vpue"): only("clock_hertz", "vpue"),
+            ("clock", "vpud"): only("clock_hertz", "vpud"),
+            ("xcore", "xcore_clk"): only("clock_hertz", "graphics"),
+            ("mc0", "mc0_dficlk"): only("clock_hertz", "memory"),
+            ("soc", "soc_clk"): only("clock_hertz", "soc"),
+            ("vpue", "vpu_encclk"): only("clock_hertz", "vpue"),
+            ("vpud", "vpu_decclk0"): only("clock_hertz", "vpud"),
             ("pcie info", "current speed"): _generation("pcie_link_generation"),
             ("pcie info", "max speed"): _generation("pcie_link_generation_max"),
-            ("pcie info", "current width"): _one("pcie_link_width"),
-            ("pcie info", "max width"): _one("pcie_link_width_max"),
+            ("pcie info", "current width"): only("pcie_link_width"),
+            ("pcie info", "max width"): only("pcie_link_width_max"),
             ("serial number", "board serial"): (identity("serial"),),
             ("hardware info", "board serial number"): (identity("serial"),),
             ("hardware info", "board part number"): (fact("part_number"),),

@@ -10,7 +10,7 @@ from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList
 from telemetry_parsers.boxed.table import Box
-from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric
+from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric, only
 from telemetry_parsers.model import Absent
 
 TOOL = "xpu-smi-kunlun"
@@ -48,10 +48,6 @@ BOX = Box(
 )
 
 
-def _one(key: str, label: str = "") -> tuple[Target, ...]:
-    return (metric(key, label),)
-
-
 LIST = CardList(
     card=re.compile(r"XPU ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z"),
     card_gives=(identity("bus_id"),),
@@ -64,24 +60,24 @@ LIST = CardList(
             ("", "product architecture"): (fact("architecture"),),
             ("", "xpu part number"): (fact("part_number"),),
             ("firmware version", "all version"): (fact("firmware"),),
-            ("pcie generation", "max"): _one("pcie_link_generation_max"),
-            ("pcie generation", "current"): _one("pcie_link_generation"),
-            ("link width", "max"): _one("pcie_link_width_max"),
-            ("link width", "current"): _one("pcie_link_width"),
-            ("memory usage", "total"): _one("memory_total_bytes"),
-            ("memory usage", "reserved"): _one("memory_reserved_bytes"),
-            ("memory usage", "used"): _one("memory_used_bytes"),
-            ("memory usage", "free"): _one("memory_free_bytes"),
-            ("utilization", "xpu"): _one("utilization_ratio"),
+            ("pcie generation", "max"): only("pcie_link_generation_max"),
+            ("pcie generation", "current"): only("pcie_link_generation"),
+            ("link width", "max"): only("pcie_link_width_max"),
+            ("link width", "current"): only("pcie_link_width"),
+            ("memory usage", "total"): only("memory_total_bytes"),
+            ("memory usage", "reserved"): only("memory_reserved_bytes"),
+            ("memory usage", "used"): only("memory_used_bytes"),
+            ("memory usage", "free"): only("memory_free_bytes"),
+            ("utilization", "xpu"): only("utilization_ratio"),
             ("ecc mode", "current"): (metric("ecc_enabled", words=ON_OFF),),
-            ("volatile", "dram correctable"): _one("ecc_corrected_total", "dram"),
-            ("volatile", "dram uncorrectable"): _one("ecc_uncorrected_total", "dram"),
-            ("temperature", "xpu current temp"): _one("temperature_celsius", "core"),
-            ("temperature", "memory current temp"): _one("temperature_celsius", "memory"),
-            ("power readings", "enforced power limit"): _one("power_cap_watts"),
-            ("power readings", "power draw"): _one("power_watts"),
-            ("clocks", "cluster"): _one("clock_hertz", "cluster"),
-            ("clocks", "cdnn"): _one("clock_hertz", "cdnn"),
+            ("volatile", "dram correctable"): only("ecc_corrected_total", "dram"),
+            ("volatile", "dram uncorrectable"): only("ecc_uncorrected_total", "dram"),
+            ("temperature", "xpu current temp"): only("temperature_celsius", "core"),
+            ("temperature", "memory current temp"): only("temperature_celsius", "memory"),
+            ("power readings", "enforced power limit"): only("power_cap_watts"),
+            ("power readings", "power draw"): only("power_watts"),
+            ("clocks", "cluster"): only("clock_hertz", "cluster"),
+            ("clocks", "cdnn"): only("clock_hertz", "cdnn"),
             ("*", "processes"): (metric("processes", words={"none": 0.0}),),
         }
     ),
@@ -105,21 +101,21 @@ LOG = CardList(
             ("xpu", "xpu_part_number"): (fact("part_number"),),
             ("xpu", "processes"): (metric("processes", words={"none": 0.0}),),
             ("firmware_version", "all_version"): (fact("firmware"),),
-            ("pcie_gen", "max_link_gen"): _one("pcie_link_generation_max"),
-            ("pcie_gen", "current_link_gen"): _one("pcie_link_generation"),
-            ("link_widths", "max_link_width"): _one("pcie_link_width_max"),
-            ("link_widths", "current_link_width"): _one("pcie_link_width"),
-            **{("fb_memory_usage", name): _one(f"memory_{name}_bytes") for name in ("total", "reserved", "used", "free")},
-            ("utilization", "xpu_util"): _one("utilization_ratio"),
+            ("pcie_gen", "max_link_gen"): only("pcie_link_generation_max"),
+            ("pcie_gen", "current_link_gen"): only("pcie_link_generation"),
+            ("link_widths", "max_link_width"): only("pcie_link_width_max"),
+            ("link_widths", "current_link_width"): only("pcie_link_width"),
+            **{("fb_memory_usage", name): only(f"memory_{name}_bytes") for name in ("total", "reserved", "used", "free")},
+            ("utilization", "xpu_util"): only("utilization_ratio"),
             ("ecc_mode", "current_ecc"): (metric("ecc_enabled", words=ON_OFF),),
-            ("volatile", "dram_correctable"): _one("ecc_corrected_total", "dram"),
-            ("volatile", "dram_uncorrectable"): _one("ecc_uncorrected_total", "dram"),
-            ("temperature", "xpu_temp"): _one("temperature_celsius", "core"),
-            ("temperature", "memory_temp"): _one("temperature_celsius", "memory"),
-            ("power_readings", "enforced_power_limit"): _one("power_cap_watts"),
-            ("power_readings", "power_draw"): _one("power_watts"),
-            ("clocks", "cluster_clock"): _one("clock_hertz", "cluster"),
-            ("clocks", "cdnn_clock"): _one("clock_hertz", "cdnn"),
+            ("volatile", "dram_correctable"): only("ecc_corrected_total", "dram"),
+            ("volatile", "dram_uncorrectable"): only("ecc_uncorrected_total", "dram"),
+            ("temperature", "xpu_temp"): only("temperature_celsius", "core"),
+            ("temperature", "memory_temp"): only("temperature_celsius", "memory"),
+            ("power_readings", "enforced_power_limit"): only("power_cap_watts"),
+            ("power_readings", "power_draw"): only("power_watts"),
+            ("clocks", "cluster_clock"): only("clock_hertz", "cluster"),
+            ("clocks", "cdnn_clock"): only("clock_hertz", "cdnn"),
         }
     ),
     quiet=frozenset(
