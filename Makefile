@@ -75,8 +75,12 @@ test-faults: $(VENV)/.installed-dev ## Run the whole fault and load suite, the l
 	@.ci/needs.sh
 	$(BIN)/python -m pytest --durations=5 $(wildcard tests/faults/test_*.py tests/faults/long_*.py) $(ARGS)
 
-fuzz: $(VENV)/.installed-dev ## Fuzz parsers, files and the web side (FUZZ_SECONDS=60 FUZZ_SEED= FUZZ_ONLY=)
+fuzz: losses $(VENV)/.installed-dev ## Fuzz parsers, files and the web side (FUZZ_SECONDS=60 FUZZ_SEED= FUZZ_ONLY=)
 	@$(BIN)/python tests/fuzz_run.py
+
+.PHONY: losses
+losses: $(VENV)/.installed-dev ## Lose each line, cell and end of each capture: no number may change its meaning (LOSSES_ONLY=rocm-smi)
+	@$(BIN)/python tests/losses_run.py
 
 audit: $(VENV)/.installed-dev ## Check dependencies, write build/sbom.json, ask for known vulnerabilities (ARGS=--offline)
 	@.ci/audit.sh $(ARGS)

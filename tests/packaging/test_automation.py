@@ -161,6 +161,7 @@ def test_make_alone_lists_every_target() -> None:
         "dashboards-preview",
         "test-faults",
         "fuzz",
+        "losses",
         "audit",
         "docs",
         "clean",

@@ -1,0 +1,52 @@
+"""Loses every line, cell and tail of every capture, and says what became wrong or went without a word: `make losses`.
+
+LOSSES_ONLY takes one parser, LOSSES_SHOWN is how many findings are shown of each (5).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+
+from contract.test_contract import SHARED_FOLDERS
+from losses_kit import Finding, Sample, findings, losses, own_samples, real_samples
+from telemetry_parsers.contract import Parser
+
+
+def main() -> int:
+    """One line a parser: losses, wrong numbers, silent losses; 1 when there is any of the last two."""
+    only, shown = os.environ.get("LOSSES_ONLY", ""), int(os.environ.get("LOSSES_SHOWN", "5"))
+    samples = [*own_samples(only or "*"), *real_samples(SHARED_FOLDERS, only)]
+    bad = 0
+    for name in sorted({parser.name for parser, _ in samples}):
+        tried, found = _all([item for item in samples if item[0].name == name])
+        kinds = Counter(finding.kind for _, finding in found)
+        bad += len(found)
+        print(f"{name:<16} {tried:>8} losses {kinds['wrong']:>6} wrong {kinds['silent']:>6} silent", flush=True)
+        _show(found, shown)
+    return 1 if bad else 0
+
+
+def _all(samples: list[tuple[Parser, Sample]]) -> tuple[int, list[tuple[str, Finding]]]:
+    tried = 0
+    found: list[tuple[str, Finding]] = []
+    for parser, sample in samples:
+        whole = parser.parse(sample.capture)
+        for loss in losses(sample.text):
+            tried += 1
+            found.extend((sample.name, finding) for finding in findings(parser, sample, loss, whole)[:1])
+    return tried, found
+
+
+def _show(found: list[tuple[str, Finding]], most: int) -> None:
+    """The first findings of each capture and kind: the others say the same."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for name, finding in found:
+        seen[name, finding.kind, finding.loss.kind] += 1
+        if seen[name, finding.kind, finding.loss.kind] <= most:
+            print(f"  {name}: {finding.loss.kind} {finding.loss.where}: {finding.kind}: {finding.what}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
