@@ -5,14 +5,30 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-BASE_UNITS = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds")
+BASE_UNITS = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds", "volts")
 WRONG_UNITS = re.compile(
     r"_(percent|percentage|pct|mhz|khz|ghz|c|degrees|fahrenheit|mb|mib|gb|gib|kb|kib|megabytes|kilobytes|mw|kw|kwh|wh"
     r"|mj|ms|us|ns|milliseconds|microseconds|minutes|hours|milliwatts|volts?_mv)(_|$)"
 )
 ALLOWED_LABELS = frozenset(
     {"vendor", "device", "id", "model"}
-    | {"sensor", "engine", "domain", "reason", "level", "link", "location", "cause", "kind", "code", "state", "action"}
+    | {
+        "sensor",
+        "engine",
+        "domain",
+        "reason",
+        "level",
+        "link",
+        "location",
+        "cause",
+        "kind",
+        "code",
+        "state",
+        "action",
+        "rail",
+        "pipe",
+        "limit",
+    }
     | {"source", "poll", "version", "python", "plugin"}
 )
 # Facts about a device have labels of their own: every one that a vendor tells, or those of a job's rank.

@@ -123,7 +123,7 @@ def radeon(status: str = "suspended") -> dict[str, str | bytes]:
     return {
         "vendor": "0x1002", "device": "0x73bf", "power/runtime_status": status, "gpu_busy_percent": "0",
         "pp_dpm_sclk": "S: 19Mhz *\n0: 500Mhz\n1: 2500Mhz",
-        **sensors(temp1_input="33000", temp1_label="edge", fan1_input="660", fan1_max="3300"),
+        **sensors(temp1_input="33000", temp1_label="edge", fan1_input="660", fan1_max="3300", in0_input="731", in0_label="vddgfx"),
     }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
@@ -160,3 +160,12 @@ def blob(format_revision: int, content_revision: int, size: int, places: Mapping
     for offset, (code, number) in places.items():
         struct.pack_into(f"<{code}", content, offset, number)
     return bytes(content)
+
+
+def values(report: Report, device: int = 0) -> dict[str, object]:
+    """The readings of a device by metric and label, its performance level left out."""
+    return {
+        f"{item.metric} {item.label}".strip(): item.value
+        for item in report.readings
+        if item.device == device and item.metric != "performance_level"
+    }

@@ -60,6 +60,11 @@ def watts(value: float) -> str:
     return f"{value:.0f} W" if value >= 9.95 else f"{digits(value)} W"
 
 
+def volts(value: float) -> str:
+    """A voltage as the tools print it, to the millivolt."""
+    return f"{round(value, 3):g} V"
+
+
 def celsius(value: float) -> str:
     """A temperature, with a decimal only where the tool gave one."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0") + " °C"
@@ -98,6 +103,7 @@ _BY_UNIT: Mapping[str, Callable[[float], str]] = MappingProxyType(
     {
         "celsius": celsius,
         "watts": watts,
+        "volts": volts,
         "joules": joules,
         "bytes": byte_size,
         "ratio": percent,

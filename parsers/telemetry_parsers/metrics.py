@@ -9,6 +9,7 @@ from types import MappingProxyType
 from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Reading, Value
 
 SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
+RAILS = ("graphics", "core", "soc", "memory", "board")
 DOMAINS = ("graphics", "sm", "memory", "video", "soc", "fabric")
 ENGINES = (
     "encoder",
@@ -86,6 +87,7 @@ _POWER = (
     _counter("energy_joules_total", "joules", "Energy drawn by the card's own counter.", card_level=True),
     _counter("energy_estimated_joules_total", "joules", "Energy since the daemon started, integrated by it from the power readings.", card_level=True),
     _counter("busy_seconds_total", "seconds", "Seconds of full utilization since the daemon started, integrated by it; its rate is a true average."),
+    _device("voltage_volts", "volts", "Voltage of a supply rail.", 0, 100, "rail", RAILS),
 )
 _TEMPERATURE = (
     _device("temperature_slowdown_celsius", "celsius", "Temperature at which the device slows down.", 1, 250, "sensor", SENSORS),
@@ -93,6 +95,7 @@ _TEMPERATURE = (
     _device("temperature_critical_celsius", "celsius", "Temperature that the vendor calls critical.", 1, 250, "sensor", SENSORS),
     _device("temperature_margin_celsius", "celsius", "Degrees left before the device slows down.", -200, 200),
     _device("fan_ratio", "ratio", "Fan speed as a share of its maximum (0-1); some fans may run above 1.", 0, 2, card_level=True),
+    _device("fan_rpm", "", "Revolutions a minute of the fastest fan.", 0, 60_000, card_level=True),
 )
 _MEMORY = (
     _device("memory_free_bytes", "bytes", "Device memory not in use.", 0, _PETABYTE),

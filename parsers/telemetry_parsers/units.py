@@ -19,6 +19,8 @@ def _units(**names: tuple[int, int]) -> dict[str, tuple[int, int]]:
 RATIO: Units = MappingProxyType({"%": (1, 100)})
 CELSIUS: Units = MappingProxyType({"C": (1, 1), "c": (1, 1), "°C": (1, 1), "℃": (1, 1), "mC": (1, 1000)})
 WATTS: Units = MappingProxyType(_units(W=(1, 1), w=(1, 1), mW=(1, 1000), uW=(1, 1_000_000), kW=(1000, 1)))
+VOLTS: Units = MappingProxyType({"V": (1, 1), "mV": (1, 1000)})
+RPM: Units = MappingProxyType({"RPM": (1, 1), "rpm": (1, 1), "": (1, 1)})
 JOULES: Units = MappingProxyType(_units(J=(1, 1), mJ=(1, 1000), uJ=(1, 1_000_000), kJ=(1000, 1)))
 HERTZ: Units = MappingProxyType(
     _units(

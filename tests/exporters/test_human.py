@@ -15,6 +15,7 @@ GIB = 1024.0**3
 @pytest.mark.parametrize(
     ("metric", "value", "wanted"),
     [
+        ("voltage_volts", 0.7314, "0.731 V"),
         ("temperature_celsius", 41.0, "41 °C"),
         ("temperature_celsius", 41.5, "41.5 °C"),
         ("temperature_celsius", -0.01, "0 °C"),

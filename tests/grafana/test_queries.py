@@ -33,6 +33,8 @@ TARGETS = [
 NOBODY = {
     "accelerator_power_average_watts": "the simulated cards tell one kind of power",
     "accelerator_power_module_watts": "no simulated card shares a module with a CPU",
+    "accelerator_fan_rpm": "no simulated card tells it",
+    "accelerator_voltage_volts": "no simulated card tells it",
     "accelerator_pcie_errors_total": "the simulated links have no errors",
     "accelerator_temperature_critical_celsius": "no simulated card tells it",
     "accelerator_temperature_shutdown_celsius": "no simulated card tells it",

@@ -24,8 +24,9 @@ from sysfs_kit import (
     radeon,
     second_die,
     sensors,
+    values,
 )
-from telemetry_parsers.model import Absent, Output, Report
+from telemetry_parsers.model import Absent, Output
 
 BUS = "0000:c1:00.0"
 
@@ -33,14 +34,6 @@ BUS = "0000:c1:00.0"
 @pytest.fixture
 def sysfs(tmp_path: Path) -> Sysfs:
     return Sysfs(tmp_path)
-
-
-def values(report: Report, device: int = 0) -> dict[str, object]:
-    return {
-        f"{item.metric} {item.label}".strip(): item.value
-        for item in report.readings
-        if item.device == device and item.metric != "performance_level"
-    }
 
 
 def test_an_instinct_card_tells_all_core_readings(sysfs: Sysfs) -> None:
@@ -218,58 +211,6 @@ def test_a_processors_graphics_have_the_memory_that_was_carved_out(sysfs: Sysfs)
     assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.0, 39.4)
     assert found["clock_hertz graphics"] == 600e6
     assert dict(report.devices[0].facts)["power_kind"] == "instant"
-
-
-@pytest.mark.parametrize(
-    ("files", "ratio"),
-    [
-        ({"fan1_input": "660", "fan1_max": "3300", "pwm1": "128", "pwm1_max": "255"}, 0.2),
-        ({"pwm1": "51", "pwm1_max": "255"}, 0.2),
-        ({"fan1_input": "0", "fan1_max": "3300"}, 0.0),
-        ({"fan1_input": "660", "fan1_max": "0"}, None),
-        ({"fan1_input": "", "fan1_max": "3300"}, None),
-        ({"fan1_input": "660"}, None),
-    ],
-)
-def test_a_fan_is_told_as_a_share_of_its_maximum(sysfs: Sysfs, files: dict[str, str], ratio: float | None) -> None:
-    sysfs.card(BUS, {"vendor": "0x1002", "gpu_busy_percent": "0", **sensors(**files)})
-    assert values(sysfs.report()).get("fan_ratio") == ratio
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "found"),
-    [
-        ("ras/features", "feature mask: 0x1", {"ecc_enabled": 1.0}),
-        ("ras/features", "feature mask: 0x7ffe\numc: DISABLED", {"ecc_enabled": 0.0}),
-        ("ras/features", "no mask", {"ecc_enabled": Absent.NOT_UNDERSTOOD}),
-        (
-            "ras/umc_err_count",
-            "ue: 2\nce: 0\nde: 7",
-            {"ecc_uncorrected_total umc": 2.0, "ecc_corrected_total umc": 0.0},
-        ),
-        (
-            "ras/gpu_vram_bad_pages",
-            "0x00000001 : 0x00001000 : R\n0x00000002 : 0x00001000 : P\n0x00000003 : 0x00001000 : R",
-            {"retired_pages all": 2.0, "retired_pages_pending": 1.0},
-        ),
-        (
-            "ras/gpu_vram_bad_pages",
-            "0x0000abcd : 0x00001000 : R",
-            {"retired_pages all": 1.0, "retired_pages_pending": 0.0},
-        ),
-        ("ras/gpu_vram_bad_pages", "", {}),
-        ("ras/gpu_vram_bad_pages", "0x00000001 : 0x0000", {}),
-        ("current_link_speed", "Unknown", {"pcie_link_generation": Absent.NOT_REPORTED}),
-        ("current_link_speed", "Unknown speed", {"pcie_link_generation": Absent.NOT_REPORTED}),
-        ("current_link_speed", "64.0 GT/s PCIe", {"pcie_link_generation": 6.0}),
-        ("max_link_speed", "2.5 GT/s", {"pcie_link_generation_max": 1.0}),
-        ("current_link_width", "0", {"pcie_link_width": Absent.NOT_REPORTED}),
-        ("max_link_width", "255", {"pcie_link_width_max": Absent.NOT_REPORTED}),
-    ],
-)
-def test_slow_files(sysfs: Sysfs, name: str, text: str, found: dict[str, object]) -> None:
-    sysfs.card(BUS, {"vendor": "0x1002", name: text})
-    assert values(sysfs.report(1)) == found
 
 
 def test_hygons_cards_are_hygons(sysfs: Sysfs) -> None:

@@ -11,7 +11,7 @@ from telemetry_parsers import metrics
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import Absent
 
-UNIT_SUFFIXES = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds")
+UNIT_SUFFIXES = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds", "volts")
 
 
 @pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)

@@ -139,6 +139,20 @@ CARD = Page(
                     _one(f"rate(accelerator_energy_estimated_joules_total{{$cards}}{_RATE})", "{{device}} integrated"),
                 ),
                 lines(
+                    "Fans",
+                    "Revolutions a minute of the fastest fan.",
+                    "rotrpm",
+                    _one("accelerator_fan_rpm{$cards}", "{{device}}"),
+                    untold("accelerator_fan_rpm{$cards}"),
+                ),
+                lines(
+                    "Voltages",
+                    "Every supply rail.",
+                    "volt",
+                    _one("accelerator_voltage_volts{$cards}", "{{device}} {{rail}}"),
+                    untold("accelerator_voltage_volts{$cards}"),
+                ),
+                lines(
                     "Utilization",
                     "As the vendor counts it, and its true average.",
                     "percentunit",

@@ -15,6 +15,7 @@ from telemetry_parsers.model import Absent, Device, Value
 from telemetry_parsers.rocm.keys import level_word
 
 _MOST_SENSORS = 16
+_MOST_RAILS = 8
 _RAS = "ras/"
 _RAS_END = "_err_count"
 _RAS_METRICS: Mapping[str, str] = MappingProxyType({"ue": "ecc_uncorrected_total", "ce": "ecc_corrected_total"})
@@ -57,6 +58,7 @@ def _read_card(position: int, card: CardFiles, found: Found) -> None:
             found.keep(position, wanted.metric, _power(position, value, found) if wanted.is_power else value)
     _sensors(position, card, found)
     _clocks(position, card, found)
+    _voltages(position, card, found)
     _fan(position, card, found)
     _faults(position, card, found)
     _level(position, card, found)
@@ -127,6 +129,13 @@ def _clocks(position: int, card: CardFiles, found: Found) -> None:
     for name, domain in values.HWMON_CLOCKS.items():
         if name in card.files:
             found.keep(position, "clock_hertz", values.value_of(card.files[name], values.HERTZ), domain)
+
+
+def _voltages(position: int, card: CardFiles, found: Found) -> None:
+    for number in range(_MOST_RAILS):
+        source, rail = card.files.get(f"in{number}_input"), values.RAILS.get(card.text(f"in{number}_label"))
+        if source is not None and rail is not None:
+            found.keep(position, "voltage_volts", values.value_of(source, values.MILLIVOLTS), rail)
 
 
 def _fan(position: int, card: CardFiles, found: Found) -> None:

@@ -17,8 +17,8 @@ _FAST = (
     "hwmon/hwmon*/temp*_label", "hwmon/hwmon*/temp*_crit", "hwmon/hwmon*/temp*_emergency",
     "hwmon/hwmon*/power1_average", "hwmon/hwmon*/power1_input", "hwmon/hwmon*/power1_cap",
     "hwmon/hwmon*/power1_cap_default", "hwmon/hwmon*/power1_cap_max", "hwmon/hwmon*/power1_cap_min",
-    "hwmon/hwmon*/freq*_input", "hwmon/hwmon*/fan1_input", "hwmon/hwmon*/fan1_max", "hwmon/hwmon*/pwm1",
-    "hwmon/hwmon*/pwm1_max",
+    "hwmon/hwmon*/freq*_input", "hwmon/hwmon*/in*_input", "hwmon/hwmon*/in*_label", "hwmon/hwmon*/fan1_input",
+    "hwmon/hwmon*/fan1_max", "hwmon/hwmon*/pwm1", "hwmon/hwmon*/pwm1_max",
 )  # fmt: skip  # words fill the lines: one on each would be a page
 _SLOW = (
     "vendor", "ras/*_err_count", "ras/features", "ras/gpu_vram_bad_pages", "pcie_replay_count", "current_link_speed",

@@ -121,6 +121,7 @@ _BYTES = _in(units.BYTES, "B")
 _MICROWATTS = _in(units.WATTS, "uW")
 MILLICELSIUS = _in(units.CELSIUS, "mC")
 HERTZ = _in(units.HERTZ, "Hz")
+MILLIVOLTS = _in(units.VOLTS, "mV")
 
 # The limits stand before the powers, which are judged by them.
 FIELDS: Mapping[str, Field] = MappingProxyType(
@@ -138,6 +139,7 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         # Hygon's driver without hwmon: a report from an 8-card host says mW, its value is plainly in W.
         "chip_power_average": Field("power_average_watts", _in(units.WATTS, "W"), is_power=True),
         "ras/features": Field("ecc_enabled", ecc_enabled),
+        "fan1_input": Field("fan_rpm", units.number),
         "pcie_replay_count": Field("pcie_replays_total", units.number),
         "current_link_speed": Field("pcie_link_generation", generation),
         "max_link_speed": Field("pcie_link_generation_max", generation),
@@ -156,6 +158,8 @@ CLOCKS: Mapping[str, str] = MappingProxyType(
 )
 # The kernel documents the first two clocks of hwmon as sclk and mclk; they speak where no level has the star.
 HWMON_CLOCKS: Mapping[str, str] = MappingProxyType({"freq1_input": "graphics", "freq2_input": "memory"})
+# The labels of hwmon's voltages, as the kernel documents them; the north bridge of an APU is what others call its SoC.
+RAILS: Mapping[str, str] = MappingProxyType({"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"})
 SENSORS: Mapping[str, str] = MappingProxyType({"mem": "memory"})
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
