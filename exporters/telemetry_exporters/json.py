@@ -59,6 +59,7 @@ def _source(source: SourceStatus, now: float) -> _Document:
         "reason": source.reason,
         "version": source.version or None,
         "problems": [{"where": problem.where, "text": problem.text} for problem in source.problems],
+        "unknown_fields": list(source.unknown_fields),
         "polls": [_poll(poll, now) for poll in source.polls],
     }
 

@@ -58,7 +58,6 @@ def test_the_schema_wants_every_key_it_knows(schema, section):
     "spoil",
     [
         lambda document: document.pop("hostname"),
-        lambda document: document.update(more=1),
         lambda document: document.update(time="2026-01-01 00:00:00"),
         lambda document: document["devices"][0].pop("serial"),
         lambda document: document["devices"][0].update(up="yes"),
@@ -73,6 +72,14 @@ def test_the_schema_refuses_what_is_not_the_document(validator, spoil):
     spoil(good)
     with pytest.raises(jsonschema.ValidationError):
         validator.validate(good)
+
+
+def test_the_schema_allows_keys_that_a_later_version_adds(validator):
+    later = document(kit.snapshot(kit.full_device(), sources=(kit.source(),)))
+    source, device = later["sources"][0], later["devices"][0]
+    for part in (later, later["host"], source, *source["polls"], *source["problems"], device, *device["processes"]):
+        part["of_a_later_version"] = {"more": 1}
+    validator.validate(later)
 
 
 def test_a_document_in_full():
@@ -98,7 +105,7 @@ def test_a_document_in_full():
     snapshot = kit.snapshot(
         device,
         sources=(
-            kit.source("hy-smi", version="1.6.0", problems=(Problem("line 3", "Foo"),)),
+            kit.source("hy-smi", version="1.6.0", problems=(Problem("line 3", "Foo"),), unknown_fields=("Bar",)),
             kit.source("rocm-smi", "failed", reason="timeout"),
             kit.source("nvml", "missing", polls=(kit.poll(state="missing", attempted=0.0),)),
         ),
@@ -116,6 +123,7 @@ def test_a_document_in_full():
                 "reason": None,
                 "version": "1.6.0",
                 "problems": [{"where": "line 3", "text": "Foo"}],
+                "unknown_fields": ["Bar"],
                 "polls": [{"poll": "readings", "state": "ok", "reason": None, "seconds": 0.25, "age_seconds": 2.0}],
             },
             {
@@ -124,6 +132,7 @@ def test_a_document_in_full():
                 "reason": "timeout",
                 "version": None,
                 "problems": [],
+                "unknown_fields": [],
                 "polls": [
                     {"poll": "readings", "state": "failed", "reason": "timeout", "seconds": 0.25, "age_seconds": 2.0}
                 ],
@@ -134,6 +143,7 @@ def test_a_document_in_full():
                 "reason": None,
                 "version": None,
                 "problems": [],
+                "unknown_fields": [],
                 "polls": [
                     {"poll": "readings", "state": "missing", "reason": None, "seconds": None, "age_seconds": None}
                 ],

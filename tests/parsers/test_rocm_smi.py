@@ -81,11 +81,12 @@ def test_data_ranks_before_printed_text(case: str, form: str) -> None:
     assert report_on(parse_file(own_case("rocm-smi", case).path.read_text()).text).form == form
 
 
-@pytest.mark.parametrize("status", [0, 2, 1, 255])
-def test_the_exit_status_says_nothing_where_the_document_is_whole(status: int) -> None:
+@pytest.mark.parametrize(("status", "problems"), [(0, 0), (2, 0), (9, 0), (1, 1), (3, 1), (255, 1)])
+def test_a_whole_document_is_read_whatever_the_exit_status(status: int, problems: int) -> None:
+    """Up to 5.5 the status is that of the query that failed last: what is only not supported is quiet."""
     report = report_on(json_of(CARD), status=status)
     assert readings(report) == {"temperature_celsius.edge": 41.0, "utilization_ratio": 0.05}
-    assert report.problems == ()
+    assert len(report.problems) == problems
 
 
 ERRORS = [

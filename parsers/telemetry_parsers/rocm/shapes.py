@@ -54,7 +54,7 @@ class Tool:
 
 def parse(capture: Capture, tool: Tool) -> Report:
     """What the tool said: devices and readings, or the reason why there are none."""
-    return report_on(capture, lambda output: _one(output, tool), tool.silent)
+    return report_on(capture, lambda output: _one(output, tool), tool.silent, words.QUIET_STATUSES)
 
 
 def _one(output: Output, tool: Tool) -> Report:

@@ -154,3 +154,8 @@ def absent_of(message: str) -> tuple[str, str] | None:
 def is_echo(text: str) -> bool:
     """Whether a line is the command, as a terminal shows it before its output."""
     return _ECHO.match(text) is not None
+
+
+# Of the library's statuses: not supported, not yet implemented. Up to 5.5 the tool ends with that of the query that failed
+# last, although its answer is whole (ROCm 5.2.3).
+QUIET_STATUSES = frozenset({2, 9})

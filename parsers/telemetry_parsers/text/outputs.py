@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
 from telemetry_parsers.merge.outputs import combine_reports
@@ -11,12 +11,25 @@ from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_
 from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
 
 
-def report_on(capture: Capture, read: Callable[[Output], Report], silent: str) -> Report:
-    """One report on all outputs of a capture, or on why there are none; `silent` is what no output at all means."""
+def report_on(
+    capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
+) -> Report:
+    """One report on all outputs of a capture, or on why there are none; `silent` is what no output at all means.
+
+    Exit statuses with which a version of the tool ends although all is well are no problem.
+    """
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
-    return combine_reports([read(output) for output in capture.outputs] or [failed("not_understood", "text", silent)])
+    reports = [_with_status(read(output), output, quiet_statuses) for output in capture.outputs]
+    return combine_reports(reports or [failed("not_understood", "text", silent)])
+
+
+def _with_status(report: Report, output: Output, quiet_statuses: Container[int]) -> Report:
+    if report.outcome != "ok" or not output.status or output.status in quiet_statuses:
+        return report
+    problem = Problem("exit status", f"exit status {output.status} although there is output")
+    return replace(report, problems=(*report.problems, problem))
 
 
 def too_long(output: Output, tool: str) -> Report | None:
@@ -26,11 +39,9 @@ def too_long(output: Output, tool: str) -> Report | None:
 
 
 def with_complaints(report: Report, output: Output) -> Report:
-    """The report with what the tool said beside its data: the lines of its error stream, its exit status."""
+    """The report with what the tool said beside its data: the lines of its error stream."""
     stderr = lines(output.stderr, "stderr")
     complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    if output.status:
-        complaints.append(Problem("exit status", f"exit status {output.status} although there is output"))
     return replace(report, problems=told([*report.problems, *complaints]))
 
 
