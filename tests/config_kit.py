@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -31,6 +32,7 @@ class Workbench:
         environment: Mapping[str, str] | None = None,
         overrides: Mapping[str, object] | None = None,
         known_sources: tuple[str, ...] | None = SOURCES,
+        known_polls: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> ConfigInputs:
         """What a run with this file, these variables and flags starts from; without text there is no file."""
         if text is not None:
@@ -39,6 +41,7 @@ class Workbench:
             environment=environment or {},
             overrides=overrides or {},
             known_sources=known_sources,
+            known_polls=known_polls,
             default_path=str(self.file),
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -31,13 +31,18 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """How one source is polled; None leaves the parser's own figure."""
+    """How one source is polled; None leaves the parser's own figure. `polls_off` are the polls that are never asked."""
 
     mode: Mode = "auto"
     path: str = ""
     interval: float | None = None
     deadline: float | None = None
     wake_suspended: bool = False
+    polls_off: tuple[str, ...] = ()
+
+    def is_off(self, poll: str) -> bool:
+        """Whether a poll is switched off, alone or with all of its source."""
+        return self.mode == "never" or poll in self.polls_off
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,10 @@ class Settings:
     def source(self, name: str) -> SourceSettings:
         """The settings of a source, the defaults for one that is not named."""
         return dict(self.sources).get(name, SourceSettings())
+
+    def all_known(self, sources: Collection[str], polls: Mapping[str, Collection[str]]) -> bool:
+        """Whether there are all sources and polls that are named."""
+        return all(name in sources and {*source.polls_off} <= {*polls.get(name, ())} for name, source in self.sources)
 
 
 # The flags of the command line that change one setting, by the setting's path.

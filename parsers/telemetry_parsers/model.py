@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-# The JSON-compatible data that a library reader returns.
-Plain = Any
+Plain = Any  # the JSON-compatible data that a library reader returns
 Kind = Literal["gauge", "counter", "info"]
 Scope = Literal["device", "host", "daemon"]
 Tier = Literal["fast", "slow", "inventory"]
@@ -24,6 +23,7 @@ State = Literal[
     "suspended",
     "released",
     "disabled",
+    "not_supported",
 ]
 Reason = Literal[
     "timeout",

@@ -7,7 +7,9 @@ from telemetry_parsers.model import Health, State
 # An attempt did what it should.
 SUCCESSFUL: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "released"})
 # There was nothing to attempt.
-NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled"})
+NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled", "not_supported"})
+# Of a single poll: it says nothing of its source, as long as any other poll does.
+OF_ONE_POLL: frozenset[State] = frozenset({"disabled", "not_supported"})
 
 
 def is_up(health: Health, now: float) -> bool:

@@ -144,6 +144,7 @@ def test_the_checking_module_can_be_run_by_hand(
         "environment": {},
         "overrides": {},
         "known_sources": None,
+        "known_polls": {},
         "known_vendors": [],
         "default_path": "",
     }

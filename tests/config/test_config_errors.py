@@ -28,6 +28,8 @@ ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
         ("[web]\npaths = []", "telemetry.toml: line 2: web.paths: no such setting; did you mean parsers.paths?"),
         ("[sources.nvml]\nintervall = 1",
          "telemetry.toml: line 2: sources.nvml.intervall: no such setting; did you mean sources.nvml.interval?"),
+        ("[sources.nvml.polls.links]\nmod = 1",
+         "telemetry.toml: line 2: sources.nvml.polls.links.mod: no such setting; did you mean sources.nvml.polls.links.mode?"),
         ("[log]\n\"a\\nb\" = 1",
          'telemetry.toml: line 1: log."a\\nb": no such setting; known: format, level'),
     ],
@@ -252,6 +254,14 @@ def test_a_file_that_was_asked_for_must_be_there(bench: Workbench) -> None:
         load(asked)
     remedy = "`telemetry config default` prints one to start from"
     assert str(caught.value) == f"{bench.file}: there is no such file; {remedy}"
+
+
+def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:
+    text = '[sources.nvml.polls.link]\nmode = "never"\n'
+    assert dict(bench.settings(text).sources)["nvml"].polls_off == ("link",)
+    assert bench.complaints(text, known_polls={"nvml": ("fast", "links")}) == [
+        "telemetry.toml: line 1: sources.nvml.polls.link: no such poll; did you mean links?"
+    ]
 
 
 def test_folders_of_parsers_may_bring_sources_that_are_checked_once_they_are_loaded(bench: Workbench) -> None:

@@ -68,6 +68,8 @@ def test_a_file_named_by_the_variable_must_be_there(tmp_path: Path) -> None:
         ("TELEMETRY_EXPORT_TEXTFILE_PATH", "/t.prom", {"textfile_path": "/t.prom"}),
         ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "2.5", {"textfile_interval": 2.5}),
         ("TELEMETRY_SOURCES_NVML_MODE", "never", {"sources": (("nvml", SourceSettings(mode="never")),)}),
+        ("TELEMETRY_SOURCES_HY_SMI_POLLS_NET_HEALTH_MODE", "never",
+         {"sources": (("hy-smi", SourceSettings(polls_off=("net-health",))),)}),
         ("TELEMETRY_SOURCES_HY_SMI_INTERVAL", "30", {"sources": (("hy-smi", SourceSettings(interval=30.0)),)}),
         ("TELEMETRY_SOURCES_MTHREADS_GMI_WAKE_SUSPENDED", "true",
          {"sources": (("mthreads-gmi", SourceSettings(wake_suspended=True)),)}),

@@ -16,7 +16,7 @@ FULL = Settings(
     web=WebSettings((":1", "[::1]:2"), "/w.yml", "/m"),
     sources=(
         ("hy-smi", SourceSettings("never", "/bin/hy-smi", 1.5, None, wake_suspended=True)),
-        ("nvml", SourceSettings(deadline=3.0)),
+        ("nvml", SourceSettings(deadline=3.0, polls_off=("links", "processes"))),
     ),
     plugin_paths=("/p", '/with "quotes" and ünïcode and \\'),
     expected_devices=(("amd", 4), ("nvidia", 8)),
@@ -38,7 +38,7 @@ def test_the_default_file_changes_nothing(bench: Workbench) -> None:
 
 def test_the_default_file_with_every_setting_uncommented_is_valid_and_changes_nothing(bench: Workbench) -> None:
     text = uncommented(default_toml())
-    assert text.count("\n[sources.") == 1
+    assert re.findall(r"^\[sources\.(.+)]$", text, re.MULTILINE) == ["mthreads-gmi", "mthreads-gmi.polls.processes"]
     assert bench.settings(text) == Settings()
 
 
@@ -46,7 +46,7 @@ def test_the_default_file_names_every_setting_below_its_section() -> None:
     text = default_toml()
     place = 0
     for section in sections():
-        heading = ".".join("mthreads-gmi" if part == "NAME" else part for part in section.path)
+        heading = ".".join({"NAME": "mthreads-gmi", "POLL": "processes"}.get(part, part) for part in section.path)
         place = text.index(f"[{heading}]\n", place) if heading else place
         for row in section.settings:
             place = text.index(f"{row.path[-1]} = ", place)
@@ -56,7 +56,7 @@ def test_the_default_file_names_every_setting_below_its_section() -> None:
 def test_the_default_files_examples_are_valid(bench: Workbench) -> None:
     for row in settings_rows():
         if row.example is not None:
-            path = ".".join(row.path).replace("NAME", "nvml")
+            path = ".".join(row.path).replace("NAME", "nvml").replace("POLL", "links")
             assert bench.settings(f"{path} = {toml_value(row.example)}\n") != Settings(), row.dotted
 
 

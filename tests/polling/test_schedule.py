@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from telemetry_daemon.polling import schedule
@@ -25,6 +27,15 @@ NEEDED, NOT_NEEDED = Need(), Need(False, 0.0)
         pytest.param(FAST, SourceSettings(), "missing", NEEDED, 15.0, id="missing tool"),
         pytest.param(LIBRARY, SourceSettings(), "missing", NEEDED, 60.0, id="missing library"),
         pytest.param(FAST, SourceSettings(), "no_devices", NEEDED, 60.0, id="nothing there"),
+        pytest.param(FAST, SourceSettings(), "not_supported", NEEDED, 60.0, id="no way to list is known"),
+        pytest.param(
+            replace(SLOW, lists_devices=False),
+            SourceSettings(),
+            "not_supported",
+            NEEDED,
+            3600.0,
+            id="not of this product",
+        ),
         pytest.param(FAST, SourceSettings(), None, NEEDED, 15.0, id="never asked"),
         pytest.param(FAST, SourceSettings(), "ok", NOT_NEEDED, 300.0, id="a cheaper source gives it all"),
         pytest.param(SLOW, SourceSettings(), "ok", NOT_NEEDED, 60.0, id="slow polls go on"),

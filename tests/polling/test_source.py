@@ -70,11 +70,11 @@ def test_a_version_that_does_not_know_a_flag(tmp_path):
 
 
 def test_no_command_line_works(tmp_path):
-    """Each is tried once, then the poll has failed."""
+    """Each is tried once; then the version or product cannot answer this poll."""
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "bad option\n")
     verdict = bench.ask().verdict
-    assert (verdict.state, verdict.reason) == ("failed", "not_understood")
+    assert (verdict.state, verdict.reason) == ("not_supported", None)
     assert bench.tools.calls("acme-smi") == ["--json", ""]
 
 
@@ -128,6 +128,13 @@ def test_switched_off(tmp_path):
     bench = Bench(tmp_path, SourceSettings(mode="never"))
     bench.tools.prints("acme-smi", "81.5\n")
     assert (bench.ask().verdict.state, bench.tools.calls("acme-smi")) == ("disabled", [])
+
+
+@pytest.mark.parametrize(("poll", "state"), [("readings", "disabled"), ("another", "ok")])
+def test_a_single_poll_is_switched_off(tmp_path, poll, state):
+    bench = Bench(tmp_path, SourceSettings(polls_off=(poll,)))
+    bench.tools.prints("acme-smi", "81.5\n")
+    assert bench.ask().verdict.state == state
 
 
 def test_no_device_although_the_bus_has_some(tmp_path):

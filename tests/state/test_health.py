@@ -27,7 +27,7 @@ def capture(failure=None, *, taken=100.0, seconds=0.3):
         pytest.param(None, Report("no_devices"), 0, ("no_devices", None), id="no device of its kind"),
         pytest.param(None, Report("no_devices"), 2, ("failed", "driver_gone"), id="no device, but on the bus"),
         pytest.param(None, Report("not_mine"), 0, ("not_mine", None), id="another vendor's tool"),
-        pytest.param(None, Report("wrong_request"), 0, ("failed", "not_understood"), id="no alternative works"),
+        pytest.param(None, Report("wrong_request"), 0, ("not_supported", None), id="no alternative works"),
         pytest.param(None, Report("failed", "no_permission"), 0, ("failed", "no_permission"), id="error text"),
         pytest.param(None, Report("failed"), 0, ("failed", "not_understood"), id="garbage"),
         pytest.param(None, None, 0, ("failed", "internal"), id="the parser broke"),
@@ -89,6 +89,7 @@ def status(*verdicts, now=101.0):
 
 
 OK, FAILED, STUCK = Verdict("ok"), Verdict("failed", "timeout", "10 s"), Verdict("stuck")
+NOT_SUPPORTED, OFF = Verdict("not_supported"), Verdict("disabled")
 
 
 @pytest.mark.parametrize(
@@ -111,12 +112,31 @@ OK, FAILED, STUCK = Verdict("ok"), Verdict("failed", "timeout", "10 s"), Verdict
         ),
         pytest.param((OK, Verdict("suspended")), 101.0, ("suspended", True), id="asleep is up"),
         pytest.param((OK,), 101.0, ("ok", True), id="not all polled yet"),
+        pytest.param((OK, NOT_SUPPORTED), 101.0, ("ok", True), id="a fast poll that the product cannot answer"),
+        pytest.param((NOT_SUPPORTED, OK), 101.0, ("failed", False), id="no way to list the devices is known"),
+        pytest.param((OFF, OK), 101.0, ("ok", True), id="one poll is switched off"),
+        pytest.param((OFF, FAILED), 101.0, ("failed", False), id="one poll is switched off, another failed"),
+        pytest.param((NOT_SUPPORTED, FAILED), 101.0, ("failed", False), id="one cannot be answered, another failed"),
     ],
 )
 def test_source_state(verdicts, now, expected):
     """A source's state is the worst of its listing and fast polls; up only while these are fresh."""
     found = status(*verdicts, now=now)
     assert (found.state, found.up) == expected
+
+
+def test_a_source_of_slow_polls_that_a_product_cannot_answer_has_not_failed():
+    """What only adds to another source's list of devices has nothing to add."""
+    poll = Poll("link", REQUEST, tier="slow", lists_devices=False)
+    healths = [health.attempt("tool", poll, capture(), NOT_SUPPORTED, 15.0, None)]
+    found = health.status("tool", "ascend", healths, (), (), cpu_seconds=0.0, now=101.0)
+    assert (found.state, found.up, found.problems) == ("not_supported", None, ())
+
+
+def test_what_cannot_be_answered_is_no_failure_and_has_no_last_success():
+    """A tool that was replaced by one which does not know the question: nothing to count, nothing that grows old."""
+    found = attempts(Verdict("ok"), NOT_SUPPORTED, NOT_SUPPORTED)
+    assert (found.failures, found.last_success) == ((), None)
 
 
 def test_a_failure_is_a_problem_of_its_source():

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         return exits.OK
     loaded = file.load_with_origins(options.inputs(arguments))
     with load(loaded.settings.plugin_paths) as found:
-        options.check_source_names(arguments, loaded.settings, {item.parser.name for item in found.parsers})
+        options.check_names(arguments, loaded.settings, found.polls)
         options.tell_failures(found)
     if loaded.settings.web.config_file:
         _check_web(loaded.settings.web.config_file)

@@ -23,6 +23,7 @@ _REMEDIES = {
         "the node"
     ),
     "no_devices": "nothing, if the node has no such card",
+    "not_supported": "nothing: this version or product cannot tell it",
     "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
     "no_permission": (
         "see the line above; otherwise add the user to the groups that own the device files (often video and render), "

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         node = RealNode(loaded, Clock(), kept.keep)
         for name in sorted(set(arguments.source) - set(node.names())):
             raise unknown("source", name, node.names())
-        options.check_source_names(arguments, settings, node.names())
+        options.check_names(arguments, settings, loaded.polls)
         shot = OneShot(os.uname().nodename, node.sources(settings, arguments.source), Clock())
         try:
             snapshot = shot.read(("inventory", "fast", "slow"), _TIMEOUT_SECONDS)

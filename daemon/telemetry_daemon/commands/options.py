@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import replace
 
 from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE, ConfigInputs
@@ -53,12 +53,12 @@ def settings(arguments: argparse.Namespace) -> Settings:
     return file.load(inputs(arguments))
 
 
-def check_source_names(arguments: argparse.Namespace, settings: Settings, known: Collection[str]) -> None:
-    """Refuse settings of a source that no parser has, once all parsers are known. Raises ConfigError."""
-    if any(name not in known for name, _ in settings.sources):
+def check_names(arguments: argparse.Namespace, settings: Settings, polls: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse settings of a source or poll that no parser has, once all parsers are known. Raises ConfigError."""
+    if not settings.all_known(polls, polls):
         from telemetry_daemon.config import file
 
-        file.load(replace(inputs(arguments), known_sources=tuple(sorted(known))))
+        file.load(replace(inputs(arguments), known_sources=tuple(sorted(polls)), known_polls=polls))
 
 
 def tell_failures(loaded: Loaded) -> None:

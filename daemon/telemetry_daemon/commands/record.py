@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     log.setup("error", "text")
     settings = options.settings(arguments)
     with load(settings.plugin_paths) as loaded:
-        options.check_source_names(arguments, settings, {item.parser.name for item in loaded.parsers})
+        options.check_names(arguments, settings, loaded.polls)
         try:
             recorder = Recorder.to_file(arguments.output) if arguments.output else Recorder(sys.stdout)
         except RecordError as error:

@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     clock = Clock()
     node = _node(arguments, loaded, clock)
     known = {*node.names(), *(item.parser.name for item in loaded.parsers)}
-    inputs = replace(inputs, known_sources=tuple(sorted(known)))
-    if any(name not in known for name, _ in settings.sources):
+    inputs = replace(inputs, known_sources=tuple(sorted(known)), known_polls=loaded.polls)
+    if not settings.all_known(known, loaded.polls):
         settings = load_in_child(inputs)
 
     def reload_settings() -> Settings:

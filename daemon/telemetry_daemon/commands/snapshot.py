@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         vendors = {*VENDORS, *(parser.vendor for parser in known.values() if parser.vendor)}
         if arguments.vendor is not None and arguments.vendor not in vendors:
             raise unknown("vendor", arguments.vendor, vendors)
-        options.check_source_names(arguments, settings, known)
+        options.check_names(arguments, settings, loaded.polls)
         node = RealNode(loaded, Clock())
         shot = OneShot(platform.node(), node.sources(settings, arguments.source), Clock(), _from_daemon(settings))
         try:

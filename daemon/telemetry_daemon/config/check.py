@@ -21,6 +21,7 @@ def main() -> int:
     known = request["known_sources"]
     request["known_sources"] = None if known is None else tuple(known)
     request["known_vendors"] = tuple(request["known_vendors"])
+    request["known_polls"] = {name: tuple(polls) for name, polls in request["known_polls"].items()}
     try:
         settings = load(ConfigInputs(**request))
     except ConfigError as error:

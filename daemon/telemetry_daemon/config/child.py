@@ -63,7 +63,14 @@ def _request(inputs: ConfigInputs) -> str:
     """The inputs as JSON; of the environment only what may be ours."""
     names = (field.name for field in fields(inputs))
     values = {name: getattr(inputs, name) for name in names}
-    return json.dumps(values | {"environment": inputs.variables(), "overrides": dict(inputs.overrides)})
+    return json.dumps(
+        values
+        | {
+            "environment": inputs.variables(),
+            "overrides": dict(inputs.overrides),
+            "known_polls": dict(inputs.known_polls),
+        }
+    )
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:

@@ -54,6 +54,7 @@ def unknown_names(document: Document, inputs: ConfigInputs) -> list[str]:
     checks: tuple[tuple[KeyPath, str, Iterable[str] | None], ...] = (
         (("sources",), "no such source", inputs.known_sources),
         (("expect", "devices"), "no such vendor", inputs.known_vendors),
+        *((("sources", name, "polls"), "no such poll", polls) for name, polls in inputs.known_polls.items()),
     )
     lines = []
     for section, complaint, known in checks:

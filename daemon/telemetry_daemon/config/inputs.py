@@ -27,12 +27,14 @@ class ConfigInputs:
 
     `path` is what `--config` named. `overrides` maps dotted paths such as `log.level` to what their flags said.
     `known_sources` None means that any well-formed name may be a source, as long as the parsers are not loaded yet.
+    `known_polls` are the polls of those whose parser is.
     """
 
     path: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     overrides: Mapping[str, object] = field(default_factory=dict)
     known_sources: tuple[str, ...] | None = None
+    known_polls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     known_vendors: tuple[str, ...] = VENDORS
     default_path: str = DEFAULT_FILE
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from telemetry_daemon.config.inputs import FILE_VARIABLE, VARIABLE_PREFIX, ConfigInputs
 from telemetry_daemon.config.names import meant, nearest
-from telemetry_daemon.config.table import NAME, KeyPath, SettingRow, general_path, settings_rows
+from telemetry_daemon.config.table import PLACEHOLDERS, KeyPath, SettingRow, general_path, settings_rows
 from telemetry_daemon.settings import FLAGS
 
 # Variables that begin like ours and are no settings: the file's path, tracebacks of the command, what tests use.
@@ -77,16 +77,14 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """The setting that a variable is for, None when there is none."""
-    for row in settings_rows():
-        if NAME not in row.path:
-            if row.variable == variable:
-                return row, row.path
-            continue
-        before, after = row.variable.split(NAME)
-        middle = variable[len(before) : -len(after)]
-        if variable == before + middle + after and middle:
-            return row, (row.path[0], middle.lower().replace("_", "-"), *row.path[2:])
+    """The setting that a variable is for, None when there is none; of several, the one with the most placeholders."""
+    for row in sorted(settings_rows(), key=lambda row: -len(row.path)):
+        pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
+        match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
+        if match is not None:
+            names = iter(match.groups())
+            path = (next(names).lower().replace("_", "-") if part in PLACEHOLDERS else part for part in row.path)
+            return row, tuple(path)
     return None
 
 

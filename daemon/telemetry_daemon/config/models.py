@@ -75,6 +75,15 @@ class WebSection(Section):
     )
 
 
+class PollSection(Section):
+    """One of a source's polls. POLL is its name as listed by `telemetry doctor`, for example `processes`."""
+
+    mode: Literal["auto", "never"] = Field(
+        default="auto",
+        description="`auto`: asked as its source is. `never`: not asked; what it alone tells is then absent.",
+    )
+
+
 class SourceSection(Section):
     """How one source is polled. NAME is the source's name as listed by `telemetry doctor`, for example `mthreads-gmi`."""
 
@@ -103,6 +112,19 @@ class SourceSection(Section):
     wake_suspended: bool = Field(
         default=False, description="Poll even while all cards of the vendor are suspended; this keeps them awake."
     )
+    polls: dict[str, PollSection] = Field(default_factory=dict)
+
+    def to_settings(self) -> SourceSettings:
+        """The plain settings of the source."""
+        off = tuple(sorted(name for name, poll in self.polls.items() if poll.mode == "never"))
+        return SourceSettings(**self.model_dump(exclude={"polls"}), polls_off=off)
+
+    @classmethod
+    def from_settings(cls, settings: SourceSettings) -> SourceSection:
+        """The section that gives these settings."""
+        plain = asdict(settings)
+        off = plain.pop("polls_off")
+        return cls.model_validate({**plain, "polls": {name: {"mode": "never"} for name in off}})
 
 
 class ParsersSection(Section):
@@ -202,7 +224,7 @@ class ConfigFile(Section):
 
     def to_settings(self) -> Settings:
         """The plain settings; a source section that changes nothing is left out."""
-        sources = ((name, SourceSettings(**section.model_dump())) for name, section in sorted(self.sources.items()))
+        sources = ((name, section.to_settings()) for name, section in sorted(self.sources.items()))
         return Settings(
             log=LogSettings(level=self.log.level, format=self.log.format),
             web=WebSettings(
@@ -234,7 +256,7 @@ class ConfigFile(Section):
                     "config_file": web.config_file,
                     "telemetry_path": web.telemetry_path,
                 },
-                "sources": {name: asdict(source) for name, source in settings.sources},
+                "sources": {name: SourceSection.from_settings(source) for name, source in settings.sources},
                 "parsers": {"paths": list(settings.plugin_paths)},
                 "expect": {"devices": dict(settings.expected_devices)},
                 "state": {"directory": settings.state_directory, "runtime_directory": settings.runtime_directory},

@@ -18,13 +18,14 @@ from telemetry_daemon.settings import FLAGS
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 KeyPath = tuple[str, ...]
 
-# Stands for the name of a source in paths and variables.
-NAME = "NAME"
+# Stand for the names of a source and of one of its polls in paths and variables.
+NAME, POLL = "NAME", "POLL"
+PLACEHOLDERS = (NAME, POLL)
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """All that is known of one setting; `path` has `NAME` where the name of a source goes."""
+    """All that is known of one setting; `path` has placeholders where the names of a source and of a poll go."""
 
     path: KeyPath
     kind: Kind
@@ -71,8 +72,11 @@ def settings_rows() -> tuple[SettingRow, ...]:
 
 
 def general_path(path: KeyPath) -> KeyPath:
-    """The path as the table has it, with `NAME` for the name of a source."""
-    return (path[0], NAME, *path[2:]) if path[0] == "sources" and len(path) > 1 else path
+    """The path as the table has it, with placeholders for the names of a source and of a poll."""
+    if path[0] != "sources" or len(path) < 2:
+        return path
+    poll = (POLL, *path[4:]) if path[2:3] == ("polls",) and len(path) > 3 else path[3:]
+    return (path[0], NAME, *path[2:3], *poll)
 
 
 def _sections(model: type[BaseModel], path: KeyPath) -> Iterator[SectionRow]:
@@ -94,7 +98,7 @@ def _inner_model(info: FieldInfo, name: str) -> tuple[type[BaseModel], KeyPath] 
         return kind, (name,)
     values = get_args(kind)[-1] if get_origin(kind) is dict else None
     if isinstance(values, type) and issubclass(values, BaseModel):
-        return values, (name, NAME)
+        return values, (name, POLL if name == "polls" else NAME)
     return None
 
 

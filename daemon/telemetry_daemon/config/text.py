@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from telemetry_daemon.config.errors import dotted
 from telemetry_daemon.config.models import ConfigFile
-from telemetry_daemon.config.table import NAME, KeyPath, SectionRow, SettingRow, sections
+from telemetry_daemon.config.table import NAME, PLACEHOLDERS, POLL, KeyPath, SectionRow, SettingRow, sections
 from telemetry_daemon.settings import Settings
 
 _WIDTH = 110
-_EXAMPLE_SOURCE = "mthreads-gmi"
+_EXAMPLES = MappingProxyType({NAME: "mthreads-gmi", POLL: "processes"})
 _HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
 ##
@@ -27,8 +28,8 @@ def default_toml() -> str:
     blocks = [_HEAD]
     for section in sections():
         if section.path:
-            path = tuple(_EXAMPLE_SOURCE if part == NAME else part for part in section.path)
-            heading = f"# [{dotted(path)}]" if NAME in section.path else f"[{dotted(path)}]"
+            path = tuple(_EXAMPLES.get(part, part) for part in section.path)
+            heading = f"# [{dotted(path)}]" if path != section.path else f"[{dotted(path)}]"
             blocks.append("\n".join((*_comment(section.description), heading)) + "\n")
         blocks += ["\n".join(_setting_lines(row)) + "\n" for row in section.settings]
     return "\n".join(blocks)
@@ -72,20 +73,18 @@ def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     """The tables of the file with their values; what TOML cannot say (None) is left out."""
     document = ConfigFile.from_settings(settings).model_dump(exclude_none=True)
     for section in sections():
-        if NAME in section.path:
-            kind = section.path[0]
-            yield from (((kind, name), values) for name, values in document[kind].items())
-        else:
-            table = _table_at(document, section.path)
-            names = {row.path[-1] for row in section.settings}
-            yield section.path, {name: value for name, value in table.items() if name in names}
+        names = {row.path[-1] for row in section.settings}
+        for path, table in _tables_at(document, section.path):
+            yield path, {name: value for name, value in table.items() if name in names}
 
 
-def _table_at(document: dict[str, Any], path: KeyPath) -> dict[str, Any]:
-    table = document
-    for part in path:
-        table = table[part]
-    return table
+def _tables_at(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+    """The table at the path; of a path with placeholders, that of each name that stands there."""
+    if not path:
+        yield (), table
+        return
+    for name in table if path[0] in PLACEHOLDERS else path[:1]:
+        yield from (((name, *inner), found) for inner, found in _tables_at(table[name], path[1:]))
 
 
 def reference_markdown() -> str:

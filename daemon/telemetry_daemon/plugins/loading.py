@@ -53,6 +53,11 @@ class Loaded:
     seconds: float = 0.0
 
     @property
+    def polls(self) -> dict[str, tuple[str, ...]]:
+        """The names of each source's polls, by the source's."""
+        return {item.parser.name: tuple(poll.name for poll in item.parser.polls) for item in self.parsers}
+
+    @property
     def metrics(self) -> tuple[Metric, ...]:
         """The plugins' own metrics, each once."""
         return tuple({metric.name: metric for item in self.parsers for metric in item.parser.metrics}.values())

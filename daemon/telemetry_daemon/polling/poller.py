@@ -61,7 +61,7 @@ class Poller:
                 (source.name, poll.name): source.parser.vendor
                 for source in sources
                 for poll in source.parser.polls
-                if poll.lists_devices and source.settings.mode != "never"
+                if poll.lists_devices and not source.settings.is_off(poll.name)
             }
         )
         for source in sources:
@@ -254,7 +254,7 @@ class Poller:
         verdict = answer.verdict
         facts = {"source": source.name, "poll": poll.name, "state": verdict.state}
         if self._changes.changed((source.name, poll.name), (verdict.state, verdict.reason)):
-            level = self._level(source.name, verdict.state)
+            level = self._level(source.name, poll, verdict.state)
             log.log(level, "source changed state", extra={**facts, "reason": verdict.reason, "detail": verdict.detail})
         for event in events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
@@ -268,10 +268,10 @@ class Poller:
             if self._changes.changed((source.name, poll.name, shape), "told"):
                 log.warning("problem", extra={**facts, "where": problem.where, "text": problem.text})
 
-    def _level(self, source: str, state: State) -> int:
+    def _level(self, source: str, poll: Poll, state: State) -> int:
         """How loud a change of state is: a tool that is not here is told once for all polls, one that is off never."""
         is_news = self._changes.changed(source, state)
-        if state in ("failed", "stuck"):
+        if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING
         return logging.DEBUG if state == "disabled" or (state == "missing" and not is_news) else logging.INFO
 

@@ -12,6 +12,8 @@ from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 # What is not there, or has nothing to say, is asked once a minute: a driver may be installed later.
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
+# What a version or product does not know, a later one may. The list of devices is worth asking for sooner.
+LEARNT_AFTER_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
 # A source whose list may be out of date is asked out of turn, but not more often than a tool is by itself.
 LIST_AGAIN_SECONDS = 15.0
@@ -42,6 +44,8 @@ def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need
     """The seconds between two polls as things stand."""
     interval = base_interval(poll, settings)
     # To look whether a tool has come is a few stat calls; to look for a library starts a process.
+    if state == "not_supported":
+        return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else LEARNT_AFTER_SECONDS)
     if state in _QUIET and not (state == "missing" and isinstance(poll.request, Command)):
         interval = max(interval, LOOK_AGAIN_SECONDS)
     if poll.tier == "fast" and (settings.mode == "inventory" or (settings.mode == "auto" and not need.needed)):

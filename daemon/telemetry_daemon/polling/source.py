@@ -75,7 +75,7 @@ class Source:
 
     def ask(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
         """The poll's answer, in no more time than its deadline and the limit; every failure is an answer too."""
-        if self.settings.mode == "never":
+        if self.settings.is_off(poll.name):
             return self.not_asked(poll, Failure("disabled", None, "switched off by the configuration"))
         poll = replace(poll, deadline=min(limit_seconds, schedule.deadline(poll, self.settings)))
         pci = self._pci(self.parser.vendor)

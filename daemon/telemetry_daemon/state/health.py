@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_parsers.model import Capture, Health, Poll, Problem, Reason, Report, SourceReport, SourceStatus, State
-from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
+from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ONE_POLL, is_up
 
 SHORTEST_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
@@ -18,6 +18,7 @@ _WORST_FIRST: tuple[State, ...] = (
     "failed",
     "missing",
     "not_mine",
+    "not_supported",
     "disabled",
     "released",
     "suspended",
@@ -51,7 +52,7 @@ def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> Verdict:
     if report.outcome == "not_mine":
         return Verdict("not_mine", None, detail)
     if report.outcome == "wrong_request":
-        return Verdict("failed", "not_understood", detail or "no known command line works with this version")
+        return Verdict("not_supported", None, detail or "no known command line works with this version")
     return Verdict("failed", report.reason or "not_understood", detail)
 
 
@@ -80,7 +81,7 @@ def attempt(
     if verdict.state in ("failed", "stuck") and reason is not None:
         failures[reason] = failures.get(reason, 0) + 1
     succeeded = verdict.state in ("ok", "no_devices")
-    last_success = capture.wall_time if succeeded else previous.last_success if previous else None
+    earlier = previous.last_success if previous and verdict.state not in OF_ONE_POLL else None
     return Health(
         source=source,
         poll=poll.name,
@@ -93,7 +94,7 @@ def attempt(
         attempted_monotonic=capture.monotonic_time,
         expires=expiry(capture.monotonic_time, interval, capture.seconds),
         seconds=capture.seconds,
-        last_success=last_success,
+        last_success=capture.wall_time if succeeded else earlier,
         failures=tuple(sorted(failures.items())),
         overruns=previous.overruns if previous else 0,
     )
@@ -115,7 +116,7 @@ def status(
     now: float,
 ) -> SourceStatus:
     """A source's state over its polls that were attempted, which must be one at least."""
-    deciding = [health for health in healths if health.lists_devices or health.tier == "fast"] or healths
+    deciding = _deciding(healths)
     worst = min(deciding, key=lambda health: _WORST_FIRST.index(health.state))
     up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
     known = [report.report for report in sorted(reports, key=lambda item: item.poll)]
@@ -133,6 +134,15 @@ def status(
         polls=tuple(healths),
         cpu_seconds=cpu_seconds,
     )
+
+
+def _deciding(healths: Sequence[Health]) -> Sequence[Health]:
+    """The polls that say how the source fares; a source that knows no way to list its devices has failed."""
+    listing = [health for health in healths if health.lists_devices]
+    if listing and all(health.state == "not_supported" for health in listing):
+        return [replace(health, state="failed", reason="not_understood") for health in listing]
+    answering = [health for health in healths if health.state not in OF_ONE_POLL]
+    return [health for health in answering if health.lists_devices or health.tier == "fast"] or answering or healths
 
 
 def _version(reports: Iterable[Report]) -> str | None:

@@ -10,7 +10,7 @@ from telemetry_grafana.dashboards.tables import Column, card_table
 from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
-_NOT_THERE = "missing|no_devices|not_mine|disabled"
+_NOT_THERE = "missing|no_devices|not_mine|disabled|not_supported"
 # The position of the state that a source is in.
 _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))' for position, state in enumerate(STATES)

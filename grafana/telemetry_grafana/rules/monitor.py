@@ -5,7 +5,7 @@ from __future__ import annotations
 from telemetry_grafana.rules.alert import Alert, AlertGroup
 
 # A source in one of these states is silent on purpose.
-_SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine"} == 1'
+_SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
 _STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
 # Where all targets of a job that answer are ours, one that never answered is ours, too.
 _OF_OUR_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
