@@ -69,8 +69,8 @@ def losses(text: str) -> Iterator[Loss]:
         if number:
             yield Loss("tail", "from " + where, before)
         for cell in _CELL.finditer(line):
-            if not any(sign.isalnum() for sign in cell.group()):
-                continue  # a rule or a frame
+            if not any(sign.isalnum() for sign in cell.group()) or cell.group() == line.strip():
+                continue  # a rule or a frame, or the whole line
             there = f"{cell.group()!r} of {where}"
             blank = line[: cell.start()] + " " * len(cell.group()) + line[cell.end() :]
             yield Loss("blank", there, before + blank + after)
@@ -84,7 +84,7 @@ def findings(parser: Parser, sample: Sample, loss: Loss, whole: Report) -> list[
         left = parser.parse(sample.with_text(loss.text))
     except Exception as error:  # a parser may not raise at all, and that it does is the finding
         return [Finding("wrong", loss, f"raises {type(error).__name__}: {error}")]
-    if is_told(whole, left):
+    if is_told(whole, left) or (loss.kind == "tail" and left.problems):  # a text that was cut before is cut again
         return []
     wrong = [Finding("wrong", loss, what) for what in _wrong(whole, left)]
     silent = [Finding("silent", loss, what) for what in _silent(whole, left, loss.kind)]

@@ -21,7 +21,28 @@ class Untellable:
     what: str = ""
 
 
+_LAST_CARD = "a list of keys has no line that ends it, and a single card none beside it to be compared with"
+_A_LINE_A_CARD = "rows of which each is a card or a process, without a count or a line that ends them"
+
 UNTELLABLE = (
+    Untellable("what is left of a text that is told to be cut", sample=r"-cut\b|-cut-|trunc|trimm"),
+    Untellable(_LAST_CARD, "efsmi", "tail", r"query|/q-"),
+    Untellable(_LAST_CARD, "mx-smi", "tail", "summary|count-ecc|show-temperature"),
+    Untellable(_LAST_CARD, "xpu-smi-kunlun", "tail", "query|/q-"),
+    Untellable(_A_LINE_A_CARD, "efsmi", "tail", "monitor|dmon"),
+    Untellable(_A_LINE_A_CARD, "ixsmi", "tail", "query"),
+    Untellable(_A_LINE_A_CARD, "mx-smi", "tail", "list|monitor"),
+    Untellable(_A_LINE_A_CARD, "xpu-smi", "tail", r"dump|query|/ps|topology-matrix|stats-json"),
+    Untellable(_A_LINE_A_CARD, "xpu-smi-kunlun", "tail", r"places|/m-"),
+    Untellable("the rule below each card is drawn like the last one", "efsmi", "tail", "table|default"),
+    Untellable(
+        "the slices stand between the cards and the processes, which 2.1.6 does not print", "mx-smi", "tail", "slices"
+    ),
+    Untellable("each part of a grid ends in the same rule", "xpu-smi", "tail", "stats|health|discovery|config"),
+    Untellable(
+        "a model that is too long goes on in lines of its own", "xpu-smi", "line", "table-2.0-wrapped", what=": model"
+    ),
+    Untellable("a list of engines has one line for each, without numbers", "xpu-smi", "line", "stats-json"),
     Untellable(
         "a list of processes has one line for each, and no count beside it", kind="line", what=r": processes\{\}"
     ),

@@ -46,6 +46,7 @@ _BOX = Box(
         ("tool_version", re.compile(r"\bIX-ML:[ \t]{0,8}([0-9]\S{0,40})(?=\s)")),
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}(\S{1,40})(?=\s)")),
     ),
+    ends_with_processes=True,
 )
 
 _CAP = metric("power_cap_watts")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from captures_kit import own_case, parse_file, text_capture
@@ -225,10 +227,50 @@ def test_a_megabyte_of_rows_is_read_in_bounded_steps():
     assert len(report_on("cnmon", text).devices) <= 2
 
 
-def test_a_line_without_a_key_is_an_unknown_field_with_a_name() -> None:
+def test_a_value_without_a_key_is_told() -> None:
     from telemetry_parsers.xpu_smi_kunlun import PARSER
 
     text = parse_file(own_case("xpu-smi-kunlun", "query").path.read_text()).text
     line = next(line for line in text.splitlines() if "Product Name" in line)
     damaged = text.replace(line, f"{line}\n                          : P800 PCIe")
-    assert "(blank)" in PARSER.parse(text_capture(PARSER, damaged)).unknown_fields
+    problems = PARSER.parse(text_capture(PARSER, damaged)).problems
+    assert "a value without its key: : P800 PCIe" in {problem.text for problem in problems}
+
+
+def test_a_power_without_the_cap_behind_it_is_no_cap() -> None:
+    """`105W  300W` in one cell: where the second is blank, the word of the column before must not be the first."""
+    whole = text_of("efsmi", "table-1.2")
+    pair = next(match for match in re.finditer(r"[0-9]+W  [0-9]+W", whole))
+    power, _, cap = pair.group().partition("  ")
+    found = report_on("efsmi", whole.replace(pair.group(), power + " " * (2 + len(cap)), 1))
+    assert numbers(report_on("efsmi", whole))[0, "power_cap_watts", ""] == float(cap.rstrip("W"))
+    assert (0, "power_cap_watts", "") not in numbers(found)
+    assert found.problems
+
+
+def test_the_level_3_cache_is_not_the_memory() -> None:
+    """Kunlunxin's `12MiB / 96MiB` stands in the line below the memory: no loss of a line makes it that."""
+    whole = text_of("xpu-smi-kunlun", "table").splitlines(keepends=True)
+    for at in range(len(whole)):
+        found = numbers(report_on("xpu-smi-kunlun", "".join(whole[:at] + whole[at + 1 :])))
+        assert 96.0 * 2**20 not in found.values(), whole[at]
+
+
+def test_a_row_of_places_that_lost_one_is_not_read() -> None:
+    whole = text_of("xpu-smi-kunlun", "places")
+    line = whole.splitlines()[0]
+    fields = re.findall(r'"[^"]*"|\S+', line)
+    good = numbers(report_on("xpu-smi-kunlun", whole)).items()
+    for at in range(len(fields)):
+        found = report_on("xpu-smi-kunlun", whole.replace(line, " ".join(fields[:at] + fields[at + 1 :])))
+        assert numbers(found).items() <= good, fields[at]
+
+
+def test_items_behind_a_lost_device_number_are_not_read() -> None:
+    """`health -l` of four cards: without the number of the second, its items are not the first one's."""
+    whole = text_of("xpu-smi", "health-all")
+    line = next(line for line in whole.splitlines() if "Device ID" in line and "| 1 " in line)
+    found = report_on("xpu-smi", whole.replace(line + "\n", ""))
+    assert {device.index for device in found.devices} == {0, 2, 3}
+    assert numbers(found)[0, "health", "ok"] == 1.0
+    assert any("of which device" in problem.text for problem in found.problems)

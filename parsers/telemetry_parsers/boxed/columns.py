@@ -20,8 +20,15 @@ def _quantity(unit: str) -> str:
     return rf"(?:{number}|{_NOTHING}(?:[ \t]{{0,4}}(?:{unit}))?)"
 
 
+# Before the second half only what tools are known to print in place of a number: a word of the column before is none.
+_NO_HALF = r"\[?(?:N/?A|Not Supported|ERR!?|Unknown(?: Error)?|-{1,3})\]?"
+
+
+def _first_half(unit: str) -> str:
+    return rf"(?:-?[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?[ \t]{{0,4}}(?:{unit})|{_NO_HALF}(?:[ \t]{{0,4}}(?:{unit}))?)"
+
+
 _BYTES = _quantity(r"[KMGT]i?B|B")
-_BARE_BYTES = _quantity(r"[KMGT]i?B|B|")
 _WATTS = _quantity(r"m?[Ww]")
 
 ID = r"([0-9]{1,4})"
@@ -38,9 +45,11 @@ COUNT = f"({_quantity('')})"
 STATE = rf"(P[0-9]{{1,2}}|{_NOTHING})"
 BUS = r"([0-9a-fA-F:.]{6,20}|N/?A|-)"
 # `29W / 225W`, `97W / NA`, `106 W/ 250 W`, `105W  300W`, or one placeholder for both.
-WATTS_PAIR = rf"(?:{_NOTHING}|({_WATTS}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
+WATTS_PAIR = rf"(?:{_NOTHING}|({_first_half('m?[Ww]')}){_MAYBE_BLANK}(?:/|[ \t]){_MAYBE_BLANK}({_WATTS}))"
 # `858/65536 MiB`: the unit of both may stand behind the second only.
-BYTES_PAIR = rf"(?:{_NOTHING}|({_BARE_BYTES}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
+BYTES_PAIR = rf"(?:{_NOTHING}|({_first_half('[KMGT]i?B|B|')}){_MAYBE_BLANK}/{_MAYBE_BLANK}({_BYTES}))"
+# `On` or `Off` behind a name: another word is one only where it stands apart, else it is the end of the name.
+SWITCH = r"((?:[Oo]n|[Oo]ff|[Ee]nabled?|[Dd]isabled?|N/?A|-)|(?<=[ \t][ \t])\S{1,60})"
 _UNIT = re.compile(r"[A-Za-z]{1,3}\Z")
 
 
@@ -59,6 +68,7 @@ def column(pattern: str, *gives: Target | tuple[Target, ...]) -> Column:
 
 UNKNOWN = Column(WORD)
 QUIET = Column(WORD)
+QUIET_SWITCH = Column(SWITCH)
 Found = list[tuple[tuple[Target, ...], str]]
 
 

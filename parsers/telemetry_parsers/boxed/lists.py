@@ -45,16 +45,28 @@ def is_list(lines: Sequence[Line], shape: CardList) -> bool:
 
 
 def read_list(lines: Sequence[Line], shape: CardList, page: Page) -> None:
-    """Put what the list says onto the page."""
+    """Put what a list that no line ends says onto the page: its last card's part must reach as far as the others' do."""
+    *others, last = read_cards(lines, shape, page) or [()]
+    ends = {part[-1] for part in others if part}
+    if others and len(ends) == 1 and not ends & {*last}:
+        page.cut = True
+        text = f"the list ends before {quote(ends.pop())} of its last card; further cards may be missing"
+        page.problems.append(Problem(lines[-1].where, text))
+
+
+def read_cards(lines: Sequence[Line], shape: CardList, page: Page) -> list[tuple[str, ...]]:
+    """Put what the list says onto the page; the sections of each card, or its keys where there are no sections."""
     scan = _Scan(page, shape)
     for line in lines:
         _read_line(scan, line)
+    _end_card(scan)
     for position, found in scan.addresses.items():
         if len(found) == len(shape.address):
             domain, bus, slot, function = (found[key] for key in shape.address)
             page.take(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
     if scan.attached is not None and scan.attached != page.size():
         page.problems.append(Problem("text", f"the tool counts {scan.attached} cards and lists {page.size()}"))
+    return scan.parts
 
 
 @dataclass(slots=True)
@@ -67,12 +79,17 @@ class _Scan:
     section: str = ""
     attached: int | None = None
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
+    # What a card's part has told so far, and in which sections each did; `mixed`: the heading of the next card is lost.
+    told: dict[Key, None] = field(default_factory=dict)
+    parts: list[tuple[str, ...]] = field(default_factory=list)
+    mixed: bool = False
 
 
 def _read_line(scan: _Scan, line: Line) -> None:
     text = line.text.strip()[:_LONGEST]
     card = scan.shape.card.match(text) if line.ended else None
     if card is not None:
+        _end_card(scan)
         scan.device, scan.section = _open(scan.page, scan.shape, card, line), ""
     elif not text or _FRAME.issuperset(text) or text in ("...", "……"):
         return
@@ -89,12 +106,30 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
         scan.attached = _take_head(scan.page, scan.shape, parts) or scan.attached
     elif len(parts) == 1:
         scan.section = _named(scan.page, scan.shape, text, scan.section)
-    else:
-        key = (scan.section, _plain(parts[0], scan.shape))
+    elif not parts[0].strip():
+        scan.page.problems.append(Problem(line.where, f"a value without its key: {quote(text)}"))
+    elif not _is_of_next_card(scan, key := (scan.section, _plain(parts[0], scan.shape)), line):
+        scan.told[key] = None
         if key in scan.shape.address:
             scan.addresses.setdefault(scan.device, {})[key] = parts[1].strip()
         else:
             _take(scan.page, scan.device, scan.shape, key, parts[1], line)
+
+
+def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
+    """Whether the heading of another card is lost: what names a card comes a second time. What follows may be any card's."""
+    names = key in scan.shape.address or any(target.kind == "identity" for target in scan.shape.keys.get(key, ()))
+    if names and key in scan.told and not scan.mixed:
+        scan.mixed = True
+        text = f"{quote(key[1])} comes a second time: the heading of a card is missing, and what follows is not read"
+        scan.page.problems.append(Problem(line.where, text))
+    return scan.mixed
+
+
+def _end_card(scan: _Scan) -> None:
+    if scan.device is not None:
+        scan.parts.append(tuple(dict.fromkeys(section or name for section, name in scan.told)))
+    scan.told, scan.mixed = {}, False
 
 
 def _open(page: Page, shape: CardList, card: re.Match[str], line: Line) -> int | None:

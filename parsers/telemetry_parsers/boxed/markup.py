@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from telemetry_parsers.boxed.lists import CardList, is_list, read_list
+from telemetry_parsers.boxed.lists import CardList, is_list, read_cards
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.tool import Shape
-from telemetry_parsers.text.lines import MOST_LINES, Line
+from telemetry_parsers.model import Problem
+from telemetry_parsers.text.lines import MOST_LINES, Line, quote
 
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
 # What stands for an element with nothing in it.
@@ -34,20 +35,27 @@ def markup(shape: CardList) -> Shape:
     """The shape of such a log; sections and keys of `shape` are the names of elements, the outermost section is the card's."""
 
     def read_if(lines: Sequence[Line], page: Page) -> bool:
-        found = _as_list(lines)
+        found, open_elements = _as_list(lines)
         if not is_list(found, shape):
             return False
-        read_list(found, shape, page)
+        read_cards(found, shape, page)
+        if open_elements:
+            page.cut = True
+            text = f"the document ends before </{quote(open_elements[-1])}>; further cards may be missing"
+            page.problems.append(Problem(lines[-1].where, text))
         return True
 
     return Shape(read_if)
 
 
-def _as_list(lines: Sequence[Line]) -> list[Line]:
-    """`<power_draw>87.00 W</power_draw>` as `power_draw : 87.00 W`; an element around others as the name of a section."""
+def _as_list(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
+    """`<power_draw>87.00 W</power_draw>` as `power_draw : 87.00 W`; an element around others as the name of a section.
+
+    Behind them the elements that nothing closes.
+    """
     tags = list(islice((tag for line in lines for tag in _tags(line)), _MOST_TAGS + 1))
     if len(tags) > _MOST_TAGS:
-        return []
+        return [], []
     found: list[Line] = []
     around: list[str] = []
     is_read = False
@@ -64,7 +72,7 @@ def _as_list(lines: Sequence[Line]) -> list[Line]:
         else:
             around.append(tag.name)
             found.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.place}".strip(), tag.name))
-    return found
+    return found, around
 
 
 def _end_of(tag: _Tag, around: list[str]) -> list[Line]:

@@ -29,7 +29,8 @@ class Box:
     The first heading line has the headings `opening`. `banner` is in the version line; `versions` find the tool's
     version (`tool_version`), the driver's (`driver`) and others above the table; `expected` are the beginnings of lines round it that say nothing.
     `asides` are titles, in lower case, of tables between this one and the processes, which then follow.
-    `wraps_models`: a model too long for its cell goes on in lines of its own.
+    `wraps_models`: a model too long for its cell goes on in lines of its own. `ends_with_processes`: their table follows in
+    any case, also where there are none, and proves that the one of the cards is whole.
     """
 
     columns: Mapping[str, Column]
@@ -40,6 +41,7 @@ class Box:
     lists_processes: bool = True
     asides: tuple[str, ...] = ()
     wraps_models: bool = False
+    ends_with_processes: bool = False
 
 
 @dataclass(slots=True)
@@ -74,8 +76,9 @@ def read_table(lines: Sequence[Line], box: Box, page: Page) -> None:
     scan = _Scan(box, page)
     for line in lines[:end]:
         _take(scan, line)
-    _end_record(scan)
-    if title == len(lines) and (end < title or not scan.closed or ends_in_a_rule(lines)):
+    _read_record(scan)  # the text may end inside it
+    ends_too_early = box.ends_with_processes or end < title or not scan.closed or ends_in_a_rule(lines)
+    if title == len(lines) and ends_too_early:
         page.cut = True
         page.problems.insert(0, Problem(lines[-1].where, "the table is cut off here; further cards may be missing"))
     if box.lists_processes:
@@ -96,7 +99,8 @@ def read_versions(lines: Sequence[Line], box: Box, page: Page) -> None:
             continue
         for name, pattern in box.versions:
             match = pattern.search(line.text[:_LONGEST])
-            version = match[1].removeprefix("v") if match and units.placeholder(match[1]) is None else None
+            # A word without a digit is the next label, where the version is blank.
+            version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
             if version and name == "tool_version":
                 page.tool_version = page.tool_version or version
             elif version and name == "driver":
@@ -224,6 +228,15 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
 
 
 def _end_record(scan: _Scan) -> None:
+    """Read a record that something else follows: where a line is lost, the others may stand below any headings."""
+    if scan.rows and len(scan.rows) < len(scan.headings):
+        text = f"{len(scan.rows)} lines below {len(scan.headings)} of headings; only the first is read"
+        scan.page.problems.append(Problem(scan.rows[0].where, text))
+        scan.rows = scan.rows[:1]
+    _read_record(scan)
+
+
+def _read_record(scan: _Scan) -> None:
     rows, scan.rows = scan.rows, []
     wrapped, scan.wrapped = scan.wrapped, []
     if not rows:

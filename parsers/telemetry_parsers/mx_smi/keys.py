@@ -12,7 +12,7 @@ from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList
 from telemetry_parsers.boxed.monitor import Monitor
 from telemetry_parsers.boxed.table import Box
-from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric, only
+from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, health, identity, metric, only
 
 TOOL = "mx-smi"
 OTHER_NAME = "ht-smi"
@@ -21,6 +21,8 @@ VENDOR = "metax"
 _POWER, _CAP = metric("power_watts"), metric("power_cap_watts")
 _HOTSPOT = metric("temperature_celsius", "hotspot", unit="C")
 _UTILIZATION = metric("utilization_ratio", unit="%")
+# Whether the GPU can be used at all.
+STATE = health({"available": "ok", "unavailable": "critical", "not available": "critical"})
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 # From 2.3 on a board and its GPUs have cells of their own, and power stands below the board; 2.1.6 tells no limit.
@@ -31,15 +33,15 @@ _COLUMNS: Mapping[str, Column] = MappingProxyType(
         "name": column(look.NAME, identity("model")),
         "bus-id": column(look.BUS, identity("bus_id")),
         "gpu-util": column(look.PERCENT, _UTILIZATION),
-        "persistence-m": column(look.WORD, fact("persistence_mode")),
-        "persist-m": column(look.WORD, fact("persistence_mode")),
+        "persistence-m": column(look.SWITCH, fact("persistence_mode")),
+        "persist-m": column(look.SWITCH, fact("persistence_mode")),
         "sgpu-m": column(look.WORD, fact("sgpu_mode")),
         "perf": column(look.STATE, metric("performance_state")),
         "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
         "power": column(look.WATTS, _POWER),
         "pwr:usage/cap": column(look.WATTS_PAIR, _POWER, _CAP),
         "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "gpu-state": column(look.NAME, fact("gpu_state")),
+        "gpu-state": column(look.NAME, STATE),
     }
 )
 SLICES = "sliced gpu"

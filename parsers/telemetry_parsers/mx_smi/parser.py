@@ -9,13 +9,13 @@ from telemetry_parsers.boxed.lists import is_list, read_list
 from telemetry_parsers.boxed.monitor import is_monitor, read_monitor
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.table import is_table, read_table
-from telemetry_parsers.boxed.targets import fact, identity
+from telemetry_parsers.boxed.targets import identity
 from telemetry_parsers.boxed.tool import Shape, Tool, shape
 from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Problem, Report
 from telemetry_parsers.mx_smi.document import read_document
-from telemetry_parsers.mx_smi.keys import BOX, LIST, MONITOR, OTHER_NAME, TOOL, VENDOR
+from telemetry_parsers.mx_smi.keys import BOX, LIST, MONITOR, OTHER_NAME, STATE, TOOL, VENDOR
 from telemetry_parsers.mx_smi.slices import read_slices
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line, quote
@@ -44,13 +44,15 @@ def _read_names(lines: Sequence[Line], page: Page) -> bool:
     """The GPUs of `-L`; one that cannot be used is told as a problem."""
     for line in lines:
         match = _LISTED.match(line.text.strip()) if line.ended else None
+        if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
+            page.problems.append(Problem(line.where, f"no line of a GPU: {quote(line.text)}"))
         if match is None or page.has(int(match[1])):
             continue
         device = page.device(int(match[1]))
         for target, text in (
             (identity("model"), match[2]),
             (identity("bus_id"), match[3]),
-            (fact("gpu_state"), match[4]),
+            (STATE, match[4]),
         ):
             page.take(device, (target,), text, line.where)
         if match[5]:
@@ -66,9 +68,9 @@ _TOOL = Tool(
     shapes=(
         Shape(read_document, "json"),
         Shape(_read_table),
+        Shape(_read_names),
         shape(is_list, read_list, LIST),
         shape(is_monitor, read_monitor, MONITOR),
-        Shape(_read_names),
     ),
     silent="no output: check that the driver metax is loaded and that /dev/mxcd can be opened",
     errors=(
@@ -94,7 +96,7 @@ PARSER = SourceParser(
         "utilization_ratio", "memory_used_bytes", "memory_total_bytes", "power_watts", "power_cap_watts",
         "temperature_celsius", "performance_state", "ecc_corrected_total", "ecc_uncorrected_total", "retired_pages",
         "processes", "ecc_enabled", "engine_utilization_ratio", "clock_hertz", "throttled", "memory_used_ratio",
-        "pcie_link_generation", "pcie_link_generation_max", "pcie_link_width", "pcie_link_width_max",
+        "pcie_link_generation", "pcie_link_generation_max", "pcie_link_width", "pcie_link_width_max", "health",
     ),
     polls=(
         Poll(name="readings", request=Command(alternatives=((TOOL,), (OTHER_NAME,)), folders=_FOLDERS)),

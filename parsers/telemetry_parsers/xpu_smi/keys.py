@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, Column, column
+from telemetry_parsers.boxed.columns import QUIET, QUIET_SWITCH, Column, column
 from telemetry_parsers.boxed.query import Query
 from telemetry_parsers.boxed.table import Box
 from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, health, identity, metric
@@ -21,7 +21,7 @@ _COLUMNS: Mapping[str, Column] = MappingProxyType(
     {
         "gpu": column(look.ID, identity("index")),
         "name": column(look.NAME, identity("model")),
-        "persistence-m": QUIET,
+        "persistence-m": QUIET_SWITCH,
         "bus-id": column(look.BUS, identity("bus_id")),
         "disp.a": QUIET,
         "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
@@ -40,6 +40,7 @@ BOX = Box(
     banner=_VERSION,
     versions=(("tool_version", _VERSION), ("driver", re.compile(r"Driver:[ \t]{0,8}(\S{1,60})(?=\s)"))),
     wraps_models=True,
+    ends_with_processes=True,
 )
 
 _ECC = metric("ecc_enabled", words=ON_OFF)

@@ -15,6 +15,7 @@ from telemetry_parsers.xpu_smi import keys
 from telemetry_parsers.xpu_smi.grids import split_label, target_of
 
 _INDEX = ("deviceid", "device id")
+_TILE = "tileid"
 # The newest row of each device and tile: its line, the headings above it, its cells.
 _Newest = dict[tuple[str, str], tuple[Line, Sequence[str], list[str]]]
 _PS = re.compile(
@@ -59,6 +60,9 @@ def _keep(page: Page, header: Sequence[str], line: Line, newest: _Newest) -> Non
 
 def _take_row(page: Page, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
     number = units.whole(index)
+    if number is not None and not tile and any(split_label(name)[0] == _TILE for name in header):
+        page.problems.append(Problem(line.where, f"the number of a tile is missing: {quote(line.text)}"))
+        return
     if number is None:
         page.problems.append(Problem(line.where, f"no device's number: {quote(index)}"))
         return
@@ -121,10 +125,15 @@ def is_matrix(lines: Sequence[Line]) -> bool:
 
 def read_matrix(lines: Sequence[Line], page: Page) -> None:
     """The devices that the matrix of links names: it holds no readings."""
+    started = False
     for line in lines:
         match = _MATRIX.match(line.text.strip()[:_LONGEST]) if line.ended else None
-        if match is not None and "Affinity" not in line.text:
+        if "Affinity" in line.text:
+            started = True
+        elif match is not None:
             page.device(int(match[1]))
+        elif started and "|" in line.text:
+            page.problems.append(Problem(line.where, f"no row of the matrix: {quote(line.text)}"))
 
 
 def _is_ps_head(line: Line) -> bool:
@@ -154,7 +163,7 @@ def _header(line: Line) -> list[str]:
 
 def _place(header: Sequence[str], cells: Sequence[str]) -> tuple[str, str]:
     named = {split_label(name)[0]: cell for name, cell in zip(header, cells, strict=True)}
-    return next((named[name] for name in _INDEX if name in named), ""), named.get("tileid", "")
+    return next((named[name] for name in _INDEX if name in named), ""), named.get(_TILE, "")
 
 
 def _target(name: str) -> Target | None:

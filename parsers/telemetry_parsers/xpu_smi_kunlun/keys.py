@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, Column, column
+from telemetry_parsers.boxed.columns import QUIET, QUIET_SWITCH, Column, column
 from telemetry_parsers.boxed.lists import CardList
 from telemetry_parsers.boxed.table import Box
 from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, identity, metric, only
@@ -21,7 +21,7 @@ COLUMNS: Mapping[str, Column] = MappingProxyType(
     {
         "xpu": column(look.ID, identity("index")),
         "name": column(look.NAME, identity("model")),
-        "persistence-m": QUIET,
+        "persistence-m": QUIET_SWITCH,
         "bus-id": column(look.BUS, identity("bus_id")),
         "disp.a": QUIET,
         "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
@@ -45,6 +45,7 @@ BOX = Box(
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}([0-9]\S{0,40})(?=\s)")),
     ),
     expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
+    ends_with_processes=True,
 )
 
 

@@ -30,10 +30,13 @@ def read_places(lines: Sequence[Line], page: Page) -> None:
         text = line.text.strip()[:_LONGEST]
         if not text:
             continue
-        fields = [match[1] if match[1] is not None else match[2] for match in _FIELD.finditer(text)]
+        matches = [*_FIELD.finditer(text)]
+        # The model alone is in quotes: where it stands elsewhere, a field before it is lost.
+        quoted = [at for at, match in enumerate(matches) if match[1] is not None]
+        fields = [match[1] if match[1] is not None else match[2] for match in matches]
         if not line.ended:
             fields = fields[:-1]  # the last may be a fragment
-        if _START.match(text) is None or len(fields) < FEWEST_PLACES:
+        if _START.match(text) is None or len(fields) < FEWEST_PLACES or quoted != [MODEL]:
             page.problems.append(Problem(line.where, f"no line of -m: {quote(line.text)}"))
         else:
             _take(fields, line, page)
