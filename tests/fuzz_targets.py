@@ -19,11 +19,13 @@ import snapshot_kit
 from attack_kit import converse
 from captures_kit import own_cases, registered_parsers
 from fuzz_kit import damaged, damaged_bytes
+from mask_kit import PLACES, PLANTS, Place, check_planted, planted, with_one_plant
 from page_lint import complaints
 from telemetry_daemon.commands.parse import read_captures
 from telemetry_daemon.config.file import load as load_config
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.text import default_toml
+from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.replay import RecordingError, read_recording
 from telemetry_daemon.state.devices_file import load as load_state
 from telemetry_daemon.web.errors import WebConfigError
@@ -35,7 +37,7 @@ from telemetry_exporters import json as json_form
 from telemetry_parsers.checks.suite import parse_violations
 from telemetry_parsers.codec.captures import CodecError, capture_to_plain, decode_line, encode_line
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Capture
+from telemetry_parsers.model import Capture, Library, Output
 from telemetry_parsers.ranktable import RankTableError, read_rank_table
 from web_server_kit import connect, fetch, read_to_end
 
@@ -60,6 +62,8 @@ def targets(folder: Path, port: int) -> list[Target]:
         Target("configuration", damaged_bytes(_configurations()), _bounded(_in_file(folder, _reads_configuration))),
         Target("web configuration", damaged_bytes(WEB), _bounded(_in_file(folder, _reads_web_configuration))),
         Target("recording", damaged_bytes(_recordings(parsers)), _bounded(_in_file(folder, _reads_recording))),
+        Target("masking", _plantings(parsers), _bounded(lambda given: check_planted(*given))),
+        Target("masking of anything", damaged(_texts(parsers)), _bounded(_masks)),
         Target("state", damaged_bytes(STATES), _bounded(_in_file(folder, load_state))),
         Target("rank table", damaged(RANK_TABLES), _bounded(_reads_rank_table)),
         Target("HTTP", st.lists(damaged_bytes(REQUESTS), min_size=1, max_size=4), _bounded(converse)),
@@ -130,6 +134,42 @@ def _keeps_the_contract(parser: Parser, capture: Capture) -> None:
     assert not wrong, wrong
     assert csv.render(snapshot)
     json.loads(json_form.render(snapshot))
+
+
+# --- masking
+
+
+def _plantings(parsers: Mapping[str, Parser]) -> st.SearchStrategy[tuple[Parser, Capture]]:
+    """Any capture with the shapes of identities in every line, or one of them in one line."""
+    captures = [
+        (parsers[case.tool], capture)
+        for case in own_cases()
+        if case.tool in parsers
+        for capture in case.captures(parsers[case.tool])
+    ]
+
+    def changed(one: tuple[Parser, Capture], start: int, line: int | None, place: Place) -> tuple[Parser, Capture]:
+        parser, capture = one
+        if line is None:
+            return parser, planted(capture, (*PLANTS[start:], *PLANTS[:start]), place)
+        return parser, with_one_plant(capture, line, PLANTS[start], place)
+
+    starts = st.integers(0, len(PLANTS) - 1)
+    lines = st.one_of(st.none(), st.integers(0, 1000))
+    return st.builds(changed, st.sampled_from(captures), starts, lines, st.sampled_from(PLACES))
+
+
+def _texts(parsers: Mapping[str, Parser]) -> list[str]:
+    cases = [case for case in own_cases() if case.tool in parsers]
+    captures = [capture for case in cases for capture in case.captures(parsers[case.tool])]
+    return sorted({output.text for capture in captures for output in capture.outputs if output.text})
+
+
+def _masks(text: str) -> None:
+    """Whatever it is, it comes out with as many lines."""
+    capture = Capture("any", "any", Library("any"), (Output(text=text),))
+    hidden = Mask(b"of the fuzzer", ()).capture(capture, None)
+    assert hidden.outputs[0].text.count("\n") == text.count("\n")
 
 
 # --- files

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import sys
 import threading
@@ -17,6 +16,7 @@ from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recording.mask import Mask
+from telemetry_daemon.recording.own_names import names_here
 from telemetry_daemon.recording.record import Recorder, RecordError
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.state.store import Store
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how long to record, such as 60s or 5m (default: 30s)",
     )
     parser.add_argument(
-        "--unmasked", action="store_true", help="keep serial numbers, UUIDs, addresses and the host name as they are"
+        "--unmasked", action="store_true", help="keep serial numbers, UUIDs, addresses, names and passwords as they are"
     )
     options.add_config(parser)
 
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             recorder = Recorder.to_file(arguments.output) if arguments.output else Recorder(sys.stdout)
         except RecordError as error:
             raise CommandError(str(error)) from None
-        masked = _unchanged if arguments.unmasked else Mask(secrets.token_bytes(32), _host_names()).capture
+        masked = _unchanged if arguments.unmasked else Mask(secrets.token_bytes(32), names_here()).capture
         with recorder:
             _record(loaded, settings, recorder, masked, arguments.duration)
     return exits.OK
@@ -89,9 +89,3 @@ def _record(loaded: Loaded, settings: Settings, recorder: Recorder, masked: _Mas
 
 def _unchanged(capture: Capture, _report: Report | None) -> Capture:
     return capture
-
-
-def _host_names() -> tuple[str, str]:
-    """This machine's name, whole and without its domain."""
-    name = os.uname().nodename
-    return name, name.partition(".")[0]

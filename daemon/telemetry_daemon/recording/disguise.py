@@ -9,12 +9,16 @@ from collections.abc import Callable
 from itertools import count
 
 _PREFIX = re.compile(r"0[xX]|[A-Z]{2,4}-(?=[0-9a-fA-F]{8})")
-_HEX = re.compile(r"[0-9a-fA-F\-]+\Z")
+_HEX = re.compile(r"[0-9a-f]+\Z")
 _DIGITS = "123456789"
 _HEX_LETTERS = "abcdef"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# As many of the commonest ideographs, of the same width.
+_IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
 # Two short values may come out alike; after so many attempts they do.
 _MOST_ATTEMPTS = 64
+
+_StandIn = Callable[[str, str, int], str]
 
 
 class Disguise:
@@ -31,38 +35,30 @@ class Disguise:
         return len(self._stand_ins)
 
     def of_id(self, value: str) -> str:
-        """A serial number or uuid; of a hexadecimal one also in other case, with other dashes or prefix."""
+        """Of any identity or name; the same in other case, with other dashes, dots, colons or prefix."""
         match = _PREFIX.match(value)
         prefix = match[0] if match else ""
         body = value[len(prefix) :]
-        if not _HEX.match(body):
-            return prefix + self._kept(body, _letter)
-        fresh = iter(self._kept(body.replace("-", "").lower(), _nibble))
-        return prefix + "".join(old if old == "-" else _in_case_of(old, next(fresh)) for old in body)
+        core = "".join(sign.lower() if sign.isascii() else sign for sign in body if sign.isalnum())
+        fresh = iter(self._kept(core, _nibble if _HEX.match(core) else _letter))
+        return prefix + "".join(_in_case_of(old, next(fresh)) if old.isalnum() else old for old in body)
 
     def of_whole_number(self, value: str) -> str:
         """An identity in decimal digits whose other sources print it in hexadecimal ones."""
         return str(int(self._kept(f"{int(value):x}", _nibble), 16))
 
-    def of_name(self, value: str) -> str:
-        """A name of a host or a person."""
-        return self._kept(value, _letter)
-
     def of_address(self, value: str) -> str:
-        """An IP address of the same form; a network mask, loopback and nothing stay as they are."""
-        address = ipaddress.ip_address(value)
-        if isinstance(address, ipaddress.IPv6Address):
-            return value if address.is_loopback or address.is_unspecified else self._kept(value.lower(), _nibble)
-        if address.is_loopback or address.is_unspecified or value.startswith("255."):
-            return value
-        return self._kept(value, _octet_digit)
+        """An IP address of the same form."""
+        if isinstance(ipaddress.ip_address(value), ipaddress.IPv6Address) and "." not in value:
+            return self._kept(value.lower(), _nibble)
+        return self._kept(value.lower(), _octet_digit)
 
-    def _kept(self, value: str, stand_in: Callable[[str, str, int], str]) -> str:
+    def _kept(self, value: str, stand_in: _StandIn) -> str:
         if value not in self._stand_ins:
             self._stand_ins[value] = self._unlike_others(value, stand_in)
         return self._stand_ins[value]
 
-    def _unlike_others(self, value: str, stand_in: Callable[[str, str, int], str]) -> str:
+    def _unlike_others(self, value: str, stand_in: _StandIn) -> str:
         for attempt in count():
             made = _replaced(value, stand_in, self._stream(value, attempt))
             # Nor may it look like another's identity: in uuids that are nearly all zeros there are but nine digits.
@@ -79,7 +75,7 @@ class Disguise:
         return b"".join(blocks)
 
 
-def _replaced(value: str, stand_in: Callable[[str, str, int], str], stream: bytes) -> str:
+def _replaced(value: str, stand_in: _StandIn, stream: bytes) -> str:
     return "".join(stand_in(value[:place], old, stream[place]) for place, old in enumerate(value))
 
 
@@ -92,14 +88,16 @@ def _nibble(_before: str, old: str, choice: int) -> str:
 def _letter(_before: str, old: str, choice: int) -> str:
     if old in _DIGITS:
         return _DIGITS[choice % len(_DIGITS)]
-    return _in_case_of(old, _LETTERS[choice % len(_LETTERS)]) if old.isascii() and old.isalpha() else old
+    if not old.isalpha():
+        return old
+    return _LETTERS[choice % len(_LETTERS)] if old.isascii() else chr(_IDEOGRAPHS[choice])
 
 
 def _octet_digit(before: str, old: str, choice: int) -> str:
     """No octet above 199 comes out: its first digit becomes a 1, if there are three."""
     if old not in _DIGITS:
-        return old
-    starts = not before or before.endswith(".")
+        return _nibble(before, old, choice)
+    starts = not before or before.endswith((".", ":"))
     return "1" if starts and old in "12" else _DIGITS[choice % len(_DIGITS)]
 
 

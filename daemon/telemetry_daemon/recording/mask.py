@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from telemetry_daemon.recording import words
 from telemetry_daemon.recording.disguise import Disguise
-from telemetry_daemon.recording.secrets import Kind, is_telling, kind_of_key, secrets, whole_words
-from telemetry_parsers.model import Capture, Output, Plain, Report
+from telemetry_daemon.recording.secrets import Kind, Known, secrets, whole_words
+from telemetry_daemon.recording.shapes import Treatment, is_private, is_telling, treatment_of_key
+from telemetry_parsers.model import Capture, Command, Output, Plain, Report, Request
 
 # Shorter ones are taken back only where their key stands beside them: `7` is not replaced in a whole text.
 _SHORTEST_LEARNT = 6
+_BYTES = "base64"
+_ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
+_QUAD = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.:/])")
 
 
 class Mask:
     """Masks the captures of one recording; what a parser finds in one capture is masked in those that follow, too.
 
-    Polls may bring theirs from any thread.
+    Polls may bring theirs from any thread. `names` are what this machine knows of hosts and people.
     """
 
-    def __init__(self, key: bytes, host_names: Iterable[str]) -> None:
+    def __init__(self, key: bytes, names: Iterable[str]) -> None:
         self._turn = threading.Lock()
         self._disguise = Disguise(key)
-        self._hosts = whole_words(frozenset(name for name in host_names if name and name != "localhost"))
+        self._known = Known(names=whole_words(name for name in names if words.may_be_name(name)))
         self._learnt: frozenset[str] = frozenset()
-        self._known = whole_words(self._learnt)
         self._stand_ins: Mapping[Kind, Callable[[str], str]] = {
-            "id": self._disguise.of_id,
+            "whole": self._disguise.of_id,
             "whole_number": self._disguise.of_whole_number,
-            "name": self._disguise.of_name,
             "address": self._disguise.of_address,
         }
 
@@ -42,68 +46,85 @@ class Mask:
     def capture(self, capture: Capture, report: Report | None) -> Capture:
         """The capture without identities; `report` is what its parser makes of it, None where there is nothing."""
         with self._turn:
-            if report is not None:
-                self._learn(report)
+            self._known = self._learn(Report() if report is None else report)
             return self._masked(capture)
 
     def _masked(self, capture: Capture) -> Capture:
         failure = capture.failure
         return replace(
             capture,
+            request=self._request(capture.request),
             outputs=tuple(self._output(output) for output in capture.outputs),
             failure=None if failure is None else replace(failure, text=self._text(failure.text)),
         )
 
-    def _learn(self, report: Report) -> None:
+    def _learn(self, report: Report) -> Known:
+        """What is known now: identities for good, processes and readings for this capture."""
         told = {text for device in report.devices for text in (device.uuid, device.serial) if text}
-        new = {text for text in told if len(text) >= _SHORTEST_LEARNT and is_telling(text, "id")} - self._learnt
-        if new:
-            self._learnt |= new
-            self._known = whole_words(self._learnt)
+        new = {text for text in told if len(text) >= _SHORTEST_LEARNT and is_telling(text)} - self._learnt
+        self._learnt |= new
+        return replace(
+            self._known,
+            ids=whole_words(self._learnt) if new else self._known.ids,
+            processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
+            harmless=frozenset((*_measured(report), *_versions(report))),
+        )
+
+    def _request(self, request: Request) -> Request:
+        if not isinstance(request, Command):
+            return request
+        lines = tuple(tuple(self._text(word) for word in line) for line in request.alternatives)
+        env = tuple((name, self._text(value, treatment_of_key(name))) for name, value in request.env)
+        return replace(request, alternatives=lines, env=env)
 
     def _output(self, output: Output) -> Output:
-        kind = kind_of_key(posixpath.basename(output.name)) if output.name.startswith("/") else None
-        text = self._text(output.text) if kind is None else self._whole(output.text, kind)
+        announced = treatment_of_key(posixpath.basename(output.name)) if output.name.startswith("/") else None
         return replace(
             output,
-            name=self._name(output.name),
-            target=self._name(output.target),
-            text=text,
+            name=self._text(output.name),
+            target=self._text(output.target),
+            text=self._text(output.text, announced),
             stderr=self._text(output.stderr),
             data=self._plain(output.data, None),
         )
 
-    def _plain(self, plain: Plain, kind: Kind | None) -> Plain:
+    def _plain(self, plain: Plain, announced: Treatment | None) -> Plain:
         if isinstance(plain, dict):
-            return {self._name(key): self._plain(value, kind_of_key(key)) for key, value in plain.items()}
+            inherited = announced if announced == "names" else None
+            return {
+                self._text(key): value if key == _BYTES else self._plain(value, treatment_of_key(key) or inherited)
+                for key, value in plain.items()
+            }
         if isinstance(plain, list):
-            return [self._plain(item, kind) for item in plain]
+            return [self._plain(item, announced) for item in plain]
         if isinstance(plain, str):
-            return self._text(plain) if kind is None else self._whole(plain, kind)
-        if kind == "id" and isinstance(plain, int) and not isinstance(plain, bool) and plain > 0:
+            return self._text(plain, announced)
+        if announced == "each" and isinstance(plain, int) and not isinstance(plain, bool) and plain > 0:
             return int(self._disguise.of_whole_number(str(plain)))
         return plain
 
-    def _whole(self, text: str, kind: Kind) -> str:
-        value = text.strip()
-        if not is_telling(value, kind):
-            return text
-        return text.replace(value, self._stand_ins[kind](value))
+    def _text(self, text: str, announced: Treatment | None = None) -> str:
+        return "".join(self._parts(text, announced))
 
-    def _name(self, name: str) -> str:
-        """Of a call, a key, a file: not by the host's name, since a host may be called `gpu`."""
-        return "".join(self._parts(name))
-
-    def _text(self, text: str) -> str:
-        masked = "".join(self._parts(text))
-        if self._hosts is None:
-            return masked
-        return self._hosts.sub(lambda match: self._disguise.of_name(match[0]), masked)
-
-    def _parts(self, text: str) -> Iterable[str]:
+    def _parts(self, text: str, announced: Treatment | None) -> Iterator[str]:
         end = 0
-        for secret in secrets(text, self._known):
+        for secret in secrets(text, self._known, announced):
             yield text[end : secret.start]
             yield self._stand_ins[secret.kind](text[secret.start : secret.end])
             end = secret.end
         yield text[end:]
+
+
+def _versions(report: Report) -> Iterator[str]:
+    """The versions of four numbers that the parser found, unless they could be addresses of a private network."""
+    told = [device.driver or "" for device in report.devices]
+    told += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
+    for quad in _QUAD.findall(" ".join(text for text in told if _ONE_WORD.match(text))):
+        if not is_private(quad):
+            yield quad
+
+
+def _measured(report: Report) -> Iterator[str]:
+    values = [reading.value for reading in report.readings]
+    values += [process.memory_used_bytes for process in report.processes if process.memory_used_bytes is not None]
+    return (str(int(value)) for value in values if isinstance(value, float) and value.is_integer())

@@ -1,0 +1,44 @@
+"""The names of hosts and people that this machine knows: its own, those of its hosts file, and its users."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_HOSTS = Path("/etc/hosts")
+_USERS = Path("/etc/passwd")
+_READ_BYTES = 1 << 20
+# Those of people, as Linux distributions number them; below are services, above is nobody.
+_OF_PEOPLE = range(1000, 65534)
+_LOGINS = ("USER", "LOGNAME", "SUDO_USER")
+
+
+def names_here(
+    hosts: Path = _HOSTS, users: Path = _USERS, environment: Mapping[str, str] = os.environ
+) -> frozenset[str]:
+    """All of them, host names also without their domain."""
+    own = os.uname().nodename
+    known = (own, *_known_hosts(_lines(hosts)))
+    people = (*_people(_lines(users)), *(environment.get(name, "") for name in _LOGINS))
+    return frozenset((*known, *(name.partition(".")[0] for name in known), *people)) - {""}
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            return file.read(_READ_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:  # an image may lack it; then it names nobody
+        return []
+
+
+def _known_hosts(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        yield from line.partition("#")[0].split()[1:]
+
+
+def _people(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        name, *fields = line.split(":")
+        if len(fields) > 1 and fields[1].isdecimal() and int(fields[1][:9]) in _OF_PEOPLE:
+            yield name

@@ -1,0 +1,214 @@
+"""The shapes of identities and the words that announce one, as a table: what is found in a text, and what is done to it."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from telemetry_daemon.recording.harmless import KNOWN
+from telemetry_parsers import units
+
+# What is done to a value: one stand-in for the whole, one for each of its words, for those that are not
+# harmless, or for those that look like an identity.
+Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
+
+_SERIALS = (
+    r"serial(?:s|[ _.-]?(?:numbers?|num|nr|no|id))?(?![a-z])|(?<![a-z])s/n|(?<![a-z])p?sn|uuids?|unique[ _-]?ids?"
+    r"|(?:silicon|hive|machine|boot|(?<!sub)system|invocation|container|sandbox)[ _-]?id|(?<![a-z])ecid|bar[ _-]?code"
+    r"|(?:asset|service)[ _-]?(?:tag|number|no)|(?<![a-z])(?:wwn|wwpn|wwnn|wwid|nguid|eui(?:64)?|lladdr|gid|eid)"
+    r"|(?<![a-z])mac(?:[ _-]?addr(?:ess)?)?|hwaddr|序列号|序號|资产(?:编号|标签)|条码|机器码|唯一标识"
+)
+# Also words for the number of a place or of a type, which is short.
+_SHORT_OR_SERIAL = r"(?:chip|board|module|asic|product)[ _-]?(?:id|number|no)|guids?|device[ _-]?(?:number|no)"
+_NAMES = (
+    r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|account)[ _-]?name"
+    r"|(?:job|login)[ _-]?user|(?<![a-z])(?:user[ _-]?(?:name)?|logname)|(?<![a-z])(?:owner|login|account|namespace|tenant|e-?mail|domain[ _-]?name)"
+    r"|主机名|用户名?|节点名|域名"
+)
+_COMMANDS = r"process[ _-]?name|cmd[ _-]?line|(?<![a-z])(?:command|comm|cwd|exe)|进程名"
+_SECRETS = (
+    r"(?:passw(?:or)?d|passphrase|(?<![a-z])pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?"
+    r"|(?<![a-z])auth(?:orization)?|cookie)(?:[_-]?(?:id|key|file))?|密码|口令|令牌|密钥"
+)
+# Not the key that is next.
+_NO_KEY = r"(?![\w-]{1,40} ?[:=：][ \t])"
+_TO_VALUE = r"[\"'\])]{0,2}[ \t]{0,80}(?:[:=：]|>(?=[^\s<])|#:?|=>)[ \t]{0,80}[\"'\[]?" + _NO_KEY
+_TO_THE_END = r"(?P<value>[^\s\"'|,;<}\]][^\"'|,;<\r\n}\]]{0,400}?)(?=[\"'|,;<\r\n}\]]|[ \t]{2}|[ \t]{0,2}$)"
+_DIE_ID = r"(?P<value>[0-9a-fA-F]{3,8}(?: [0-9a-fA-F]{3,8}){1,7})"
+_WORD = r"(?P<value>[^\s\"'|,;<>&]{1,2000})"
+_WORD_OF_A_TABLE = r"(?P<value>[^\s\"'|,;<}\]]{1,400})"
+_HEX = "[0-9a-fA-F]"
+_QUANTITIES = (units.BYTES, units.JOULES, units.HERTZ, units.SECONDS, units.WATTS)
+_UNITS = "|".join(sorted({re.escape(unit) for each in _QUANTITIES for unit in each}))
+_VERSION = r"[vV]?[0-9]{1,3}\.[0-9]{1,6}(?:\.(?:[0-9]{1,6}|rc[0-9]*|RC[0-9]*|B[0-9]{3}))*"
+_BUILD = r"(?:[0-9a-f]{7,10}|[a-zV]{0,8}[0-9]{0,3}(?:\.[0-9]\w{0,3}){0,3}|[0-9]{1,3}-[a-z]{1,10})"
+_MEASURES = (
+    r"mem(?:ory)?|v?ram|gtt|size|bytes?|used|usage|free|total|energy|count(?:er)?s?|clock|time(?:stamp)?|acc(?:umulated)?|num|oct"
+    r"|activity|residency|limit|max|min|duration|capability|base|raw|value|read|write|sent|received|throughput|bandwidth|affinity"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A row of the table: how it looks, what is done to its value, and when it counts."""
+
+    pattern: re.Pattern[str]
+    treatment: Treatment
+    counts: Callable[[re.Match[str]], bool] = lambda _: True
+
+
+def is_telling(value: str) -> bool:
+    """Whether a value under a telling key tells anything: not `N/A`, `GPU-XX`, zeros, nor what is masked already."""
+    if len(value) > 1 and len(set(value.lower().removeprefix("0x")) - set("-: ")) == 1 and not value.isdigit():
+        return False
+    words = re.findall(r"[^\W_]+", value.lower())
+    return any(not (set(word) <= set("x0") or word in KNOWN) and not word.isspace() for word in words)
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address that tells of a machine; loopback, masks and nothing do not."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:  # that it is none is the answer
+        return False
+    return not (address.is_loopback or address.is_unspecified or text.startswith("255."))
+
+
+def is_private(text: str) -> bool:
+    """Whether it is an IP address as networks have them inside: no version looks like that."""
+    try:
+        return ipaddress.ip_address(text).is_private and not text.startswith("0.")
+    except ValueError:  # that it is none is the answer
+        return False
+
+
+def _telling(match: re.Match[str]) -> bool:
+    return is_telling(match["value"])
+
+
+def _long(match: re.Match[str]) -> bool:
+    value = match["value"].lower().removeprefix("0x").lstrip("0")
+    return len(value) >= 8 and not set(value) <= set("x0")
+
+
+def _numbered(match: re.Match[str]) -> bool:
+    return len(match["value"]) >= 5 and any(sign in "123456789" for sign in match["value"])
+
+
+def _address(match: re.Match[str]) -> bool:
+    return is_address(match["value"])
+
+
+def _no_version(match: re.Match[str]) -> bool:
+    """Four numbers directly after a word for a version are one, unless no version looks like that."""
+    value = match["value"]
+    if not is_address(value):
+        return False
+    before = match.string[max(0, match.start() - 40) : match.start()]
+    if match.string[match.end() : match.end() + 1] in (":", "/"):
+        return True
+    return _TO_VERSION.search(before) is None or is_private(value)
+
+
+def _many_digits(match: re.Match[str]) -> bool:
+    """Not of a word of at most 32 bits, nor of a mask whose digits are all the same."""
+    digits = match["value"].lower().removeprefix("0x").lstrip("0")
+    return len(digits) > 8 and len(set(digits)) > 2  # eight digits are a word of 32 bits
+
+
+def _is_base64(match: re.Match[str]) -> bool:
+    """Keys and tokens have capitals, small letters and digits; paths and words have not."""
+    return all(re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]"))
+
+
+def _telling_id(match: re.Match[str]) -> bool:
+    return any(sign in "123456789abcdefABCDEF" for sign in match["value"])
+
+
+def _measured(match: re.Match[str]) -> bool:
+    """A long number is the value of what its key says is measured."""
+    return _TO_MEASURE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
+
+
+_TO_MEASURE = re.compile(
+    rf"(?:{_MEASURES})[\w ]{{0,20}}(?:\([^()\n]{{1,12}}\))?[\"']?[ \t]{{0,40}}[:=]?[ \t]{{0,40}}[\"']?\Z", re.IGNORECASE
+)
+_TO_VERSION = re.compile(
+    r"(?<![a-z])(?:[\w-]{0,20}(?:version|driver|firmware|release|bios|library|runtime|smi)|ver|rev|fw)\)?[\"']?"
+    r"[ \t:=|]{0,20}[\"']?v?\Z",
+    re.IGNORECASE,
+)
+
+
+def _rows(*rows: tuple[str, Treatment] | tuple[str, Treatment, Callable[[re.Match[str]], bool]]) -> tuple[Shape, ...]:
+    return tuple(Shape(re.compile(row[0], re.MULTILINE), *row[1:]) for row in rows)
+
+
+# In order: what one row has found, no later one takes.
+SHAPES = _rows(
+    # What a key announces. What KFD prints in decimal digits, others print in hexadecimal ones.
+    (r"^(?:unique_id|hive_id) (?P<value>[0-9]{1,20})$", "whole_number"),
+    (rf"(?i:(?:{_SECRETS}){_TO_VALUE}){_WORD}", "each"),
+    (rf"(?i:--?(?:{_SECRETS}|user|login|host|node)[ \t]+){_WORD}", "each"),
+    (r"(?<![\w-])-p[ \t=]?(?P<value>(?=[^\s]{0,60}[0-9])(?=[^\s]{0,60}[A-Za-z])[^\s\"',;|]{6,60})", "each"),
+    (r"(?i:\b(?:bearer|basic|negotiate)[ \t]+)(?P<value>[\w.+/=-]{8,4000})", "each"),
+    (rf"(?i:v?die[ _-]?id{_TO_VALUE}){_DIE_ID}", "each"),
+    (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", _telling),
+    (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _numbered),
+    (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _long),
+    # What looks like one, whatever is before it.
+    (rf"(?P<value>(?:\b[A-Z]{{2,4}}-)?{_HEX}{{8}}([-_])(?:{_HEX}{{4}}\2){{3}}{_HEX}{{12}})", "whole", _telling_id),
+    (rf"(?<![0-9a-zA-Z])(?P<value>[A-Z]{{2,4}}-{_HEX}{{8,32}})(?![0-9a-zA-Z])", "whole", _telling_id),
+    (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _telling_id),
+    (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _telling_id),
+    (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _telling_id),
+    (r"(?<![0-9a-zA-Z:.])(?P<value>[0-9a-fA-F:]{0,39}:[0-9a-fA-F:]{0,39}:(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}))(?![0-9a-zA-Z])", "address", _address),
+    (r"(?<![0-9.])(?P<value>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![0-9]|\.[0-9])", "address", _no_version),
+    (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
+    (rf"(?P<value>0[xX]{_HEX}+)", "whole", _many_digits),
+    (rf"(?<![0-9a-zA-Z])(?P<value>0[xX]{_HEX}+)(?![0-9a-zA-Z])", "keep"),
+    # What looks like one and is none: part numbers, versions with what they were built from, measures.
+    (r"(?<![\w-])(?P<value>[1-9][0-9]{2}-[0-9A-Z]{3,9}-[0-9A-Z]{2,4}(?:-[0-9]{3})?)(?![\w-])", "keep"),
+    (rf"(?<![\w.])(?P<value>{_VERSION}(?:[+-]{_BUILD})?)(?![\w-])", "keep"),
+    (rf"(?<![\w.])(?<!\w-)(?P<value>[0-9]+[ \t]?(?:{_UNITS}))(?![\w])", "keep"),
+    (r"(?<![\w.])(?P<value>[0-9]+\.[0-9]+)(?![\w]|\.[\w])", "keep"),
+    (r"(?<![\w])(?P<value>V[0-9]{3}R[0-9]{3}C[0-9]{2}(?:SPC[0-9]{3})?(?:B[0-9]{3})?|[0-9]{3,6}base\w{1,12}|pci:v[0-9A-F]{8}d\w{8,48})(?![\w-])", "keep"),
+    (r"(?<![\w])(?P<value>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?)(?![\w])", "keep"),
+    (r"(?P<value>/(?:sys/(?:class|bus|devices|module|kernel|firmware)|proc/(?:[0-9]{1,7}|self|driver))/[^\s\"'|,;<>()]+)", "odd"),
+    (r"(?<![\w.])(?P<value>[0-9]{10,20})(?=[\"']?[ \t]*(?:[,;|)(}\]]|$))", "keep", _measured),
+    # Where names stand.
+    (rf"(?i:(?:{_NAMES}){_TO_VALUE}){_WORD_OF_A_TABLE}", "names"),
+    (rf"(?i:(?:{_COMMANDS}){_TO_VALUE}){_TO_THE_END}", "names"),
+    (r"(?i:\b(?:(?:by|as|for|of) user |user (?=[\w.-]{1,64}\()|[ug]id=[0-9]{1,10}\())(?P<value>[^\s,;:()]+)", "names"),
+    # Of the kernel's messages: `pid=4242, name=python`.
+    (r"(?i:\bpid[=: ]{1,2}'?[0-9]{1,10}'?[, ]{1,3}(?:name|comm|process)[=: ]{1,2})(?P<value>[^\s,;]+)", "names"),
+    # Of environments: every value.
+    (r"^(?:export )?(?!PCI_)[A-Z][A-Z0-9]*_[A-Z0-9_]+=(?P<value>\S+)$", "names"),
+    # Where something lies.
+    (r"(?P<value>[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s\"'<>|]+)", "names"),
+    (r"(?<![\w])(?P<value>(?:[A-Za-z_][\w.+%-]{0,63}@|\w[\w.+%-]{0,63}@(?=[A-Za-z]))[\w.:-]*\w(?:/[\w./~-]*)?)", "names"),
+    (r"(?<![\w)])(?P<value>(?:[A-Za-z]:\\{1,2}|\\{2,4}(?=\w+\\))[^\s\"'|,;<>]+)", "names"),
+    (r"(?<![\w%)\]/<])(?P<value>[~.]{0,3}[\w.-]{0,80}/[^\s\"'|,;:<>()\[\]{}/=]+(?:/[^\s\"'|,;:<>()\[\]{}/=]*)+)", "names"),
+    (r"(?<![\w%)\]./<])(?P<value>[~.]?/[^\s\"'|,;:<>()\[\]{}/=]+)", "names"),
+    (r"(?<![\w.~])(?P<value>~[A-Za-z][\w.-]*)", "names"),
+)  # fmt: skip  # kept in rows: one item on each line would be a page
+
+_KEYS: tuple[tuple[str, Treatment], ...] = (
+    (_SECRETS, "each"),
+    (rf"{_SERIALS}|v?die[ _-]?id", "each"),
+    (rf"{_NAMES}|{_COMMANDS}|processes", "names"),
+)
+_KEY_PATTERNS = tuple((re.compile(rf"(?:{keys})\Z", re.IGNORECASE), treatment) for keys, treatment in _KEYS)
+_LONGEST_KEY = 60
+
+
+@functools.lru_cache(maxsize=4096)
+def treatment_of_key(key: str) -> Treatment | None:
+    """What is done to what stands under this key of JSON, heading, or in the file of this name; None for no identity."""
+    if len(key) > _LONGEST_KEY:
+        return None
+    return next((treatment for pattern, treatment in _KEY_PATTERNS if pattern.search(key)), None)

@@ -1,0 +1,104 @@
+"""Which words tell of somebody: where names stand all but the harmless ones, elsewhere those that look like an identity."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from telemetry_daemon.recording.harmless import HOST_WORDS, INDEXED, KNOWN, SUFFIXES, TOP_DOMAINS
+from telemetry_parsers import units
+
+Span = tuple[int, int]
+
+_NAME = re.compile(r"[^\W_]+")
+_TOKEN = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
+_LABEL = re.compile(r"[^.]+")
+_PARTS = re.compile(r"[0-9]+|[^\W\d_]+")
+_HOST = re.compile(rf"(?:[a-z0-9]+[-.])*(?:{'|'.join(sorted(HOST_WORDS))})-?[0-9]+(?:[-.][a-z0-9]+)*\Z", re.IGNORECASE)
+_WORD_OF_32_BITS = re.compile(r"[0-9a-fA-F]{8}\Z")
+_QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
+_SENTINELS = frozenset(map(str, units.SENTINELS))
+_LONGEST_INDEX = 4
+_SHORTEST_NAME_LEARNT = 3
+# As far as partitions of cards are numbered on a node.
+_INDICES = frozenset(("", *map(str, range(64))))
+_SHORTEST_SERIAL = 8
+_MOST_PARTS = 3
+_MOST_DIGITS = 9
+_MOST_DIGITS_OF_A_MODEL = 5
+_LONGEST_MODEL = 9
+_SHORTEST_NAME = 5
+
+
+def names(text: str) -> Iterator[Span]:
+    """The words of a path, an address or a command line that are not harmless."""
+    for match in _NAME.finditer(text):
+        if not is_harmless(match[0]):
+            yield match.span()
+
+
+def is_harmless(word: str) -> bool:
+    """Whether it is a word that everybody has, a short number, or a letter."""
+    if word.isdigit():
+        return len(word) <= _LONGEST_INDEX
+    if len(word) == 1 or word.lower() in KNOWN or not word.lower().strip("x"):
+        return word.isascii()
+    stem = word.lower().rstrip("0123456789")
+    return stem in KNOWN and stem not in HOST_WORDS and len(word) - len(stem) <= _LONGEST_INDEX
+
+
+def may_be_name(word: str) -> bool:
+    """Whether a host or person of that name can be told by it: not `gpu`, `card0`, `max`, which are words of tools."""
+    stem = word.lower().rstrip("0123456789")
+    is_index = stem in INDEXED and word[len(stem) :] in _INDICES
+    return len(word) >= _SHORTEST_NAME_LEARNT and word.lower() not in KNOWN and not is_index
+
+
+def odd(text: str, harmless: frozenset[str]) -> Iterator[Span]:
+    """The words of a tool's text that look like an identity; what is known to be harmless is none."""
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if len(token) < 4 or token.isalpha():  # what is shorter is an index or a unit
+            continue
+        if token in harmless:
+            continue
+        for start, end in _odd_parts(token):
+            yield match.start() + start, match.start() + end
+
+
+def _odd_parts(token: str) -> Iterator[Span]:
+    if _HOST.match(token) or _is_domain(token):
+        labels = (match for match in _LABEL.finditer(token) if match[0].lower() not in TOP_DOMAINS)
+        yield from (match.span() for match in labels if not is_harmless(match[0]))
+    elif "-" in token and _is_coded(token):
+        yield 0, len(token)
+    else:
+        yield from (match.span() for match in _NAME.finditer(token) if looks_like_identity(match[0]))
+
+
+def _is_coded(token: str) -> bool:
+    """A name with dashes and numbers, of words that no tool has: `train-llm-7d9f8`, `PPK-1234-ABCD`."""
+    words = re.findall(r"[^\W\d_]{3,}", token)
+    return any(sign.isdigit() for sign in token) and any(word.lower() not in KNOWN for word in words)
+
+
+def _is_domain(token: str) -> bool:
+    labels = token.lower().split(".")
+    if len(labels) < 2 or not labels[-1].isalpha() or all(is_harmless(label) for label in labels):
+        return False
+    return labels[-1] in TOP_DOMAINS or (labels[-1] in SUFFIXES and not labels[0].startswith("lib"))
+
+
+def looks_like_identity(word: str) -> bool:
+    """Whether a word looks like a serial number: too long a number, or letters and digits as no model has them."""
+    if word.isdigit():
+        return len(word) > _MOST_DIGITS and word not in _SENTINELS and len(set(word)) > 1
+    parts = _PARTS.findall(word)
+    if len(parts) == 1 or _WORD_OF_32_BITS.match(word) or _QUANTITY.match(word):
+        return False
+    longest = max((len(part) for part in parts if part.isdigit()), default=0)
+    if len(word) >= _SHORTEST_SERIAL and longest > _MOST_DIGITS_OF_A_MODEL:
+        return True
+    if len(parts) > _MOST_PARTS:
+        return len(word) >= _SHORTEST_SERIAL or (len(parts) > _MOST_PARTS + 1 and len(word) >= _SHORTEST_SERIAL - 1)
+    return len(parts) == _MOST_PARTS and len(word) > _LONGEST_MODEL and max(map(len, parts)) < _SHORTEST_NAME
