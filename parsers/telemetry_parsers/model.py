@@ -14,17 +14,8 @@ Tier = Literal["fast", "slow", "inventory"]
 Outcome = Literal["ok", "no_devices", "not_mine", "wrong_request", "failed"]
 Form = Literal["data", "json", "text"]
 State = Literal[
-    "ok",
-    "failed",
-    "stuck",
-    "missing",
-    "no_devices",
-    "not_mine",
-    "suspended",
-    "released",
-    "disabled",
-    "not_supported",
-]
+    "ok", "failed", "stuck", "missing", "no_devices", "not_mine", "suspended", "released", "disabled", "not_supported",
+]  # fmt: skip  # words fill the lines: one on each would be a page
 Reason = Literal[
     "timeout",
     "exit_status",
@@ -253,7 +244,8 @@ class Report:
 class Health:
     """How one (source, poll) fares; told by the poller, never inferred from data.
 
-    Times of day are Unix seconds; `expires` is monotonic. `failures` counts by reason.
+    Times of day are Unix seconds; `expires` and `fails_since` are monotonic. `fails_since` is when a poll that had
+    succeeded did so no more; `failures` counts by reason.
     """
 
     source: str
@@ -268,6 +260,7 @@ class Health:
     expires: float = 0.0
     seconds: float = 0.0
     last_success: float | None = None
+    fails_since: float | None = None
     failures: tuple[tuple[str, int], ...] = ()
     overruns: int = 0
 

@@ -77,6 +77,19 @@ def test_a_call_that_hangs_leaves_no_stale_reading_and_no_second_worker(tmp_path
         assert (status, seconds < 5.0) == (0, True)
 
 
+def test_nobody_knows_of_the_cards_while_every_call_hangs(tmp_path: Path, fake: FakeNvml) -> None:
+    """The inventory of a moment ago lists them all, and does not hold them up beside a source that fails."""
+    with daemon(tmp_path, fake) as running:
+        running.until(lambda: 'telemetry_source_poll_up{poll="inventory",source="nvml"} 1.0' in running.page())
+        running.until(lambda: len(series(running, "accelerator_up")) == 8)
+        fake.hang("*", 600.0)
+        running.until(lambda: 'telemetry_source_up{source="nvml"} 0.0' in running.page())
+        assert series(running, "accelerator_up") == series(running, "accelerator_power_cap_watts") == []
+        fake.heal()
+        running.until(lambda: len(series(running, "accelerator_up")) == 8)
+        running.until(lambda: len(series(running, "accelerator_power_cap_watts")) == 8)
+
+
 def test_a_mismatched_library_ends_every_reading_and_says_what_to_do(tmp_path: Path, fake: FakeNvml) -> None:
     fake.init_fails(LIB_RM_VERSION_MISMATCH)
     with daemon(tmp_path, fake) as running:

@@ -10,7 +10,19 @@ from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Capture, Command, Device, Event, Failure, Identity, Poll, Reading, Report, Sample
+from telemetry_parsers.model import (
+    Absent,
+    Capture,
+    Command,
+    Device,
+    Event,
+    Failure,
+    Identity,
+    Poll,
+    Reading,
+    Report,
+    Sample,
+)
 
 REQUEST = Command((("tool",),))
 FAST = Poll("readings", REQUEST, interval=2.0)
@@ -112,24 +124,96 @@ def test_a_failed_poll_removes_its_own_report():
     assert [status.state for status in node.store.snapshot().sources] == ["failed"]
 
 
+def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
+    """A list of minutes ago, fresh as it is, must not hold the cards up beside a source that fails; a new one does."""
+    node = Node()
+    node.put(poll=INVENTORY)
+    node.put(poll=FAST)
+    assert node.ups() == [True, True]
+    node.times.now += 2.0
+    node.fail("timeout", FAST)
+    assert node.ups() == []
+    node.times.now += 2.0
+    node.fail("timeout", FAST)
+    node.times.now += 2.0
+    node.put(poll=INVENTORY)
+    assert node.ups() == [True, True], "listed since it began to fail"
+    node.times.now += 2.0
+    node.fail("timeout", FAST)
+    assert node.ups() == [True, True]
+
+
+def test_a_rarer_list_and_what_it_told_are_back_as_soon_as_the_most_frequent_one_is():
+    node = Node()
+    node.put(poll=INVENTORY)
+    node.put(Report(devices=CARDS.devices), poll=FAST)
+    node.times.now += 2.0
+    node.fail("timeout", FAST)
+    assert node.powers() == []
+    node.times.now += 2.0
+    node.put(Report(devices=CARDS.devices), poll=FAST)
+    assert (node.ups(), node.powers()) == ([True, True], [50.0, 60.0])
+
+
+def test_a_rarer_list_does_not_hold_cards_up_when_the_most_frequent_one_is_too_old():
+    """Its thread may wait for a poll that hangs: nothing failed yet, and nobody knows."""
+    node = Node()
+    node.put(poll=INVENTORY)
+    node.put(poll=FAST)
+    node.times.now += 9.9
+    assert node.ups() == [True, True]
+    node.times.now += 0.1
+    assert node.ups() == []
+
+
+def test_a_list_that_never_came_puts_none_of_the_others_in_doubt():
+    node = Node()
+    node.fail("exit_status", FAST)
+    node.put(poll=INVENTORY)
+    node.times.now += 2.0
+    node.fail("exit_status", FAST)
+    assert node.ups() == [True, True]
+
+
+def test_a_rarer_list_that_fails_costs_itself():
+    node = Node()
+    node.put(poll=FAST)
+    node.fail("timeout", INVENTORY)
+    assert node.ups() == [True, True]
+
+
+def test_a_lost_card_stays_lost_while_nobody_knows():
+    node = Node()
+    node.put(poll=INVENTORY)
+    node.put(poll=FAST)
+    node.times.now += 2.0
+    node.put(Report(devices=CARDS.devices[:1]), poll=FAST)
+    node.times.now += 2.0
+    node.fail("timeout", FAST)
+    assert node.ups() == [False]
+
+
 @pytest.mark.parametrize(
     ("verdict", "left"),
     [
-        (Verdict("failed", "timeout"), [True, True]),
-        (Verdict("failed", "not_understood"), [True, True]),
-        (Verdict("failed", "driver_gone"), []),
-        (Verdict("failed", "no_permission"), []),
-        (Verdict("failed", "library_mismatch"), []),
-        (Verdict("missing"), []),
+        (Verdict("failed", "timeout"), [50.0, 60.0]),
+        (Verdict("failed", "not_understood"), [50.0, 60.0]),
+        (Verdict("failed", "driver_gone"), [Absent.NOT_REPORTED] * 2),
+        (Verdict("failed", "no_permission"), [Absent.NOT_REPORTED] * 2),
+        (Verdict("failed", "library_mismatch"), [Absent.NOT_REPORTED] * 2),
+        (Verdict("missing"), [Absent.NOT_REPORTED] * 2),
     ],
 )
 def test_some_failures_end_all_of_the_sources_reports(verdict, left):
-    """A driver that is gone takes the inventory with it; a slow answer does not."""
+    """A driver that is gone takes the inventory with it; after a slow answer its readings are there again."""
     node = Node()
-    node.put(replace(CARDS, readings=()), poll=INVENTORY)
+    node.put(poll=INVENTORY)
     node.put()
+    node.times.now += 2.0
     node.put(None, verdict)
-    assert node.ups() == left
+    assert node.powers() == []
+    node.put(Report(devices=CARDS.devices))
+    assert node.powers() == left
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_parsers.model import Capture, Health, Poll, Problem, Reason, Report, SourceReport, SourceStatus, State
-from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ONE_POLL, is_up
+from telemetry_parsers.model import (
+    Capture,
+    Health,
+    Poll,
+    Problem,
+    Reason,
+    Report,
+    SourceReport,
+    SourceStatus,
+    State,
+    Tier,
+)
+from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ONE_POLL, SUCCESSFUL, is_up
 
 SHORTEST_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
 # These say something of the source as a whole, whichever of its polls they come from.
 _ENDS_SOURCE = frozenset({"driver_gone", "library_mismatch"})
+# The most frequent first.
+_TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
 # What a source's state is when its polls disagree: the first of these that any of them is in.
 _WORST_FIRST: tuple[State, ...] = (
     "stuck",
@@ -95,9 +108,36 @@ def attempt(
         expires=expiry(capture.monotonic_time, interval, capture.seconds),
         seconds=capture.seconds,
         last_success=capture.wall_time if succeeded else earlier,
+        fails_since=_fails_since(verdict.state, capture.monotonic_time, previous),
         failures=tuple(sorted(failures.items())),
         overruns=previous.overruns if previous else 0,
     )
+
+
+def _fails_since(state: State, started: float, previous: Health | None) -> float | None:
+    if state in SUCCESSFUL or state in OF_ONE_POLL or previous is None:
+        return None
+    return started if previous.state in SUCCESSFUL else previous.fails_since
+
+
+def lists_ended(healths: Iterable[Health], now: float) -> dict[str, float]:
+    """Sources whose most frequent list came and does not come any more, and since when: rarer ones from before that
+    do not say who is there now.
+    """
+    most_frequent: dict[str, Health] = {}
+    for health in healths:
+        known = most_frequent.get(health.source)
+        lists = health.lists_devices and health.state not in OF_ONE_POLL
+        if lists and (known is None or _TIERS.index(health.tier) < _TIERS.index(known.tier)):
+            most_frequent[health.source] = health
+    ended = {source: _ended(health, now) for source, health in most_frequent.items()}
+    return {source: since for source, since in ended.items() if since is not None}
+
+
+def _ended(health: Health, now: float) -> float | None:
+    if health.state in SUCCESSFUL:
+        return None if is_up(health, now) else health.expires
+    return health.fails_since
 
 
 def overrun(health: Health) -> Health:

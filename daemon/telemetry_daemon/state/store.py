@@ -295,7 +295,7 @@ class Store:
         known = self._known
         self._notice_step()
         merged = merge(
-            known.reports.values(),
+            self._standing(now),
             known.state,
             now=now,
             wall=self._clock.wall(),
@@ -310,6 +310,12 @@ class Store:
                 self._accumulator.forget(device_id)
             self._accumulator.advance(merged.devices)
         return merged
+
+    def _standing(self, now: float) -> list[Offered]:
+        """The reports without the lists that a more frequent one of their source, since ended, has outlived."""
+        ended = health.lists_ended(self._known.healths.values(), now)
+        told = [(offer, offer.report) for offer in self._known.reports.values()]
+        return [offer for offer, of in told if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]
 
     def _count_events(
         self, accumulator: Accumulator, merged: Merged, key: Key, report: Report, capture: Capture

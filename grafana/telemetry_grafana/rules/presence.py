@@ -54,7 +54,7 @@ PRESENCE = AlertGroup(
             ),
             hold="15m",
             summary="{instance} has {value} {vendor} cards on the bus, and telemetry lists fewer",
-            meaning="A card is on the PCI bus, but no tool or library lists it: no driver is bound to it, the driver gave up on it, or the vendor's tool is not installed.",
+            meaning="A card is on the PCI bus, but no tool or library lists it: no driver is bound to it, the driver gave up on it, or the vendor's tool is not installed, or fails.",
             check="`lspci -k` shows the driver of each card; `telemetry doctor` shows which sources were found.",
             remedy="Install the vendor's tool or driver; a card that others of its kind see but this one does not: power-cycle the node.",
         ),
