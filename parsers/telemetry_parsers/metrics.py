@@ -23,6 +23,9 @@ ENGINES = (
     "vector",
     "cube",
 )
+# NVIDIA's names of its tensor pipes: HMMA takes every 16-bit format and TF32, DFMA is double precision, IMMA integers.
+PIPES = ("fp64", "fp32", "fp16", "int", "tensor_dfma", "tensor_hmma", "tensor_imma")
+MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
@@ -81,6 +84,7 @@ _POWER = (
     _device("power_average_watts", "watts", "Power averaged by the device over its own window.", 0, 20_000, card_level=True),
     _device("power_instant_watts", "watts", "Power at one moment.", 0, 20_000, card_level=True),
     _device("power_module_watts", "watts", "Power of the module on which the device sits with a CPU, the CPU included; devices of one module tell the same.", 0, 20_000, card_level=True),
+    _device("power_memory_watts", "watts", "Power of the device's memory, a part of that of the device.", 0, 20_000, card_level=True),
     _device("power_cap_default_watts", "watts", "Power limit that the device starts with.", 0, 20_000, card_level=True),
     _device("power_cap_min_watts", "watts", "Lowest power limit that can be set.", 0, 20_000, card_level=True),
     _device("power_cap_max_watts", "watts", "Highest power limit that can be set.", 0, 20_000, card_level=True),
@@ -94,6 +98,7 @@ _TEMPERATURE = (
     _device("temperature_shutdown_celsius", "celsius", "Temperature at which the device switches off.", 1, 250, "sensor", SENSORS),
     _device("temperature_critical_celsius", "celsius", "Temperature that the vendor calls critical.", 1, 250, "sensor", SENSORS),
     _device("temperature_margin_celsius", "celsius", "Degrees left before the device slows down.", -200, 200),
+    _device("temperature_margin_limit_celsius", "celsius", "Margin (as temperature_margin_celsius) at which the device acts or leaves the range it may work in; often below 0.", -200, 200, "limit", MARGIN_LIMITS),
     _device("fan_ratio", "ratio", "Fan speed as a share of its maximum (0-1); some fans may run above 1.", 0, 2, card_level=True),
     _device("fan_rpm", "", "Revolutions a minute of the fastest fan.", 0, 60_000, card_level=True),
 )
@@ -107,9 +112,11 @@ _MEMORY = (
 )
 _ACTIVITY = (
     _device("engine_utilization_ratio", "ratio", "Utilization of an engine (0-1); the maximum where there are several of a kind.", 0, 1, "engine", ENGINES),
+    _device("graphics_active_ratio", "ratio", "Share of time in which any compute or graphics work ran (0-1).", 0, 1),
     _device("sm_active_ratio", "ratio", "Share of time and multiprocessors with at least one warp (0-1).", 0, 1),
     _device("sm_occupancy_ratio", "ratio", "Resident warps as a share of the maximum (0-1).", 0, 1),
     _device("tensor_active_ratio", "ratio", "Share of time in which the tensor units worked (0-1).", 0, 1),
+    _device("pipe_active_ratio", "ratio", "Share of time in which a kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
 )
 _CLOCKS = (
     _device("clock_hertz", "hertz", "Clock of a domain.", 0, 1e11, "domain", DOMAINS),
@@ -143,6 +150,8 @@ _FAULTS = (
     _device("ecc_enabled", "", "1 while error correction is on.", 0, 1),
     _counter("ecc_corrected_total", "", "Corrected memory errors since the driver was loaded.", "location"),
     _counter("ecc_uncorrected_total", "", "Uncorrected memory errors since the driver was loaded.", "location"),
+    _counter("ecc_corrected_lifetime_total", "", "Corrected memory errors over the device's life, as it keeps them itself.", "location"),
+    _counter("ecc_uncorrected_lifetime_total", "", "Uncorrected memory errors over the device's life, as it keeps them itself.", "location"),
     _device("retired_pages", "", "Memory pages taken out of use.", 0, 1e9, "cause"),
     _device("retired_pages_pending", "", "1 while a page waits for a restart to be taken out of use.", 0, 1),
     _device("remapped_rows", "", "Memory rows replaced by spare ones.", 0, 1e9, "cause"),

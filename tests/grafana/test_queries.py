@@ -33,6 +33,12 @@ TARGETS = [
 NOBODY = {
     "accelerator_power_average_watts": "the simulated cards tell one kind of power",
     "accelerator_power_module_watts": "no simulated card shares a module with a CPU",
+    "accelerator_power_memory_watts": "no simulated card tells it",
+    "accelerator_temperature_margin_limit_celsius": "no simulated card tells it",
+    "accelerator_graphics_active_ratio": "no simulated card tells it",
+    "accelerator_pipe_active_ratio": "no simulated card tells it",
+    "accelerator_ecc_corrected_lifetime_total": "no simulated card tells it",
+    "accelerator_ecc_uncorrected_lifetime_total": "no simulated card tells it",
     "accelerator_fan_rpm": "no simulated card tells it",
     "accelerator_voltage_volts": "no simulated card tells it",
     "accelerator_pcie_errors_total": "the simulated links have no errors",

@@ -29,29 +29,29 @@ def settled(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "fast", "slow", "links", "processes"),
+    ("profile", "fast", "slow", "links", "processes", "inventory"),
     [
-        ("h100", 9, 17, 55, 3),
-        ("h200", 9, 17, 55, 3),
-        ("b200", 9, 17, 56, 3),
-        ("gb200", 9, 17, 56, 3),
-        ("a100", 8, 16, 38, 3),
-        ("t4", 8, 15, 0, 3),
-        ("vgpu", 5, 4, 0, 3),
-        ("wsl", 8, 8, 0, 2),
-        ("gb10", 6, 8, 0, 3),
-        ("geforce-old", 3, 2, 0, 0),
-        ("jetson", 0, 0, 0, 0),
-        ("h100-mig", 12, 13, 55, 4),
+        ("h100", 9, 16, 55, 3, 23),
+        ("h200", 9, 16, 55, 3, 23),
+        ("b200", 9, 16, 56, 3, 23),
+        ("gb200", 9, 16, 56, 3, 24),
+        ("a100", 8, 15, 38, 3, 22),
+        ("t4", 8, 14, 0, 3, 23),
+        ("vgpu", 5, 4, 0, 3, 7),
+        ("wsl", 8, 8, 0, 2, 13),
+        ("gb10", 6, 8, 0, 3, 12),
+        ("geforce-old", 3, 2, 0, 0, 7),
+        ("jetson", 0, 0, 0, 0, 2),
+        ("h100-mig", 12, 12, 55, 4, 37),
     ],
 )
 def test_calls_of_each_tier_on_one_gpu(
-    profile: str, fast: int, slow: int, links: int, processes: int, tmp_path: Path
+    profile: str, fast: int, slow: int, links: int, processes: int, inventory: int, tmp_path: Path
 ) -> None:
     with reading(FakeNvml(tmp_path, profile)) as bench:
         settled(bench)
-        made = {tier: sum(bench.made(tier).values()) for tier in ("fast", "slow", "links", "processes")}
-    assert made == {"fast": fast, "slow": slow, "links": links, "processes": processes}
+        made = {tier: sum(bench.made(tier).values()) for tier in TIERS}
+    assert made == {"fast": fast, "slow": slow, "links": links, "processes": processes, "inventory": inventory}
 
 
 def test_the_fast_tier_call_by_call(bench: Bench) -> None:
@@ -66,6 +66,12 @@ def test_the_fast_tier_call_by_call(bench: Bench) -> None:
         "nvmlDeviceGetFieldValues": 1,
         "nvmlGpmSampleGet": 1,
     }
+
+
+@pytest.mark.parametrize("tier", ["fast", "slow", "inventory"])
+def test_all_fields_of_a_tier_come_in_one_call(bench: Bench, tier: str) -> None:
+    settled(bench)
+    assert bench.made(tier)["nvmlDeviceGetFieldValues"] == 1
 
 
 def test_nothing_that_blocks_is_ever_called(bench: Bench) -> None:

@@ -223,6 +223,60 @@ def test_a_wheel_that_hides_the_librarys_functions_tells_the_same_processes(prof
     assert found[0][0]
 
 
+def test_each_fan_tells_its_revolutions_and_the_fastest_counts(tmp_path: Path) -> None:
+    with reading(FakeNvml(tmp_path, "wsl", driver="580.105.08")) as bench:
+        bench.fake.tell(0, "nvmlDeviceGetFanSpeedRPM.1", 1250)
+        report = bench.report("slow")
+        assert (value(report, "fan_ratio"), value(report, "fan_rpm")) == (0.31, 1250.0)
+        bench.fake.refuse(0, "nvmlDeviceGetFanSpeedRPM.1", UNKNOWN)
+        report = bench.report("slow")
+        assert (value(report, "fan_ratio"), value(report, "fan_rpm")) == (0.31, Absent.NOT_REPORTED)
+
+
+@pytest.mark.parametrize("reader", ["hand_clock_reader", "shadowed_wheel_reader"])
+def test_where_no_revolutions_are_told_they_are_asked_once(tmp_path: Path, reader: str) -> None:
+    """A driver, or a wheel, without the call."""
+    fake = FakeNvml(tmp_path, "wsl", driver="560.35.03" if reader == "hand_clock_reader" else "580.105.08")
+    with reading(fake, reader) as bench:
+        reports = [bench.report("slow") for _ in range(2)]
+    assert [value(report, "fan_rpm") for report in reports] == [Absent.NOT_SUPPORTED] * 2
+    assert value(reports[1], "fan_ratio") == 0.31
+    assert fake.calls("nvmlDeviceGetFanSpeedRPM") == 0
+
+
+def test_cards_with_limits_of_the_margin_have_no_limits_of_the_temperature(tmp_path: Path) -> None:
+    found = {}
+    for profile in ("h100", "a100"):
+        with reading(FakeNvml(tmp_path / profile, profile)) as bench:
+            report = bench.report("inventory")
+        found[profile] = [
+            value(report, "temperature_margin_limit_celsius", limit)
+            for limit in ("shutdown", "slowdown", "memory", "operation")
+        ]
+        assert isinstance(value(report, "temperature_shutdown_celsius", "core"), float) == (profile == "a100")
+    assert found == {"h100": [-8.0, -2.0, 0.0, 0.0], "a100": [Absent.NOT_SUPPORTED] * 4}
+
+
+@pytest.mark.parametrize(("profile", "dram"), [("h100", 5.0), ("a100", 1.0)])
+def test_what_the_board_counts_over_its_life_is_told_apart(profile: str, dram: float, tmp_path: Path) -> None:
+    with reading(FakeNvml(tmp_path, profile)) as bench:
+        slow, inventory = bench.report("slow"), bench.report("inventory")
+    assert value(inventory, "ecc_corrected_lifetime_total", "dram") == dram
+    assert value(inventory, "ecc_uncorrected_lifetime_total", "sram") == 0.0
+    assert value(inventory, "ecc_corrected_lifetime_total", "all") is Absent.NOT_REPORTED, "told by place"
+    assert value(slow, "ecc_corrected_total", "dram") == dram - (3.0 if profile == "h100" else 1.0)
+
+
+def test_the_total_over_a_boards_life_counts_where_no_place_is_told(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "h100")
+    for kind in (0, 1):
+        for place in (2, 7):
+            fake.refuse(0, f"nvmlDeviceGetMemoryErrorCounter.{kind}.1.{place}")
+    with reading(fake) as bench:
+        report = bench.report("inventory")
+    assert value(report, "ecc_corrected_lifetime_total", "all") == 5.0
+
+
 def test_a_utilization_that_is_another_number_costs_itself(bench: Bench) -> None:
     """Drivers have given clocks in its place, and all ones (NVIDIA/DCGM #199)."""
     bench.fake.tell(0, "nvmlDeviceGetUtilizationRates", 1980, 41)

@@ -12,6 +12,7 @@ from nvml_reader_kit import Bench, reading, value
 from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")
+PIPE = "pipe_active_ratio"
 METRICS = ("sm_active_ratio", "sm_occupancy_ratio", "tensor_active_ratio", "memory_bandwidth_ratio")
 
 
@@ -87,8 +88,37 @@ def test_a_mig_instance_has_its_own(tmp_path: Path) -> None:
     assert instances
     for place in instances:
         assert isinstance(value(report, "utilization_ratio", device=place), float)
+        assert value(report, "graphics_active_ratio", device=place) == value(report, "utilization_ratio", device=place)
         assert isinstance(value(report, "sm_active_ratio", device=place), float)
     assert value(report, "utilization_ratio", device=0) is Absent.NOT_SUPPORTED
+
+
+def test_the_graphics_engine_and_each_pipe_come_with_the_same_call(bench: Bench) -> None:
+    gpm(bench)
+    before = bench.fake.calls("nvmlGpmMetricsGet")
+    bench.move(2)
+    time.sleep(0.11)
+    report = bench.report()
+    assert bench.fake.calls("nvmlGpmMetricsGet") == before + 8
+    assert value(report, "graphics_active_ratio") == 0.981
+    assert {item.label: item.value for item in report.readings if (item.device, item.metric) == (0, PIPE)} == {
+        "fp64": 0.0,
+        "fp32": 0.0975,
+        "fp16": 0.04,
+        "int": 0.225,
+        "tensor_dfma": 0.0,
+        "tensor_hmma": 0.615,
+        "tensor_imma": 0.005,
+    }
+
+
+def test_a_pipe_that_the_driver_does_not_tell_costs_itself(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "h100")
+    fake.tell(0, "gpm.6", "!3")
+    with reading(fake) as bench:
+        report = bench.report()
+    assert value(report, PIPE, "tensor_dfma") is Absent.NOT_SUPPORTED
+    assert value(report, PIPE, "tensor_hmma") == 0.615
 
 
 def test_all_samples_are_given_back(bench: Bench) -> None:

@@ -277,12 +277,34 @@ def test_the_power_of_a_module_is_kept_apart_from_that_of_its_gpu(fields: dict[s
     assert value(report, "power_watts") != 1124.87
 
 
+@pytest.mark.parametrize(
+    ("average", "memory", "watts"),
+    [
+        (645_310, 92_980, 92.98),
+        (645_310, 645_310, Absent.NOT_SUPPORTED),  # the scope was not heeded
+        (645_310, 700_000, Absent.NOT_SUPPORTED),  # it means another thing
+        (645_310, 0, Absent.NOT_SUPPORTED),
+        (645_310, -1, Absent.IMPLAUSIBLE),
+        (645_310, 2**32 - 1, Absent.IMPLAUSIBLE),
+        (645_310, ERROR, Absent.NOT_SUPPORTED),
+        (FAILS, 92_980, Absent.NOT_REPORTED),
+        (None, 92_980, Absent.NOT_REPORTED),
+    ],
+)
+def test_the_power_of_the_memory_is_a_part_of_the_average(average: Any, memory: Any, watts: Value) -> None:
+    report = report_on({"fields": {"power_average": average, "power_memory": memory}})
+    assert value(report, "power_memory_watts") == watts
+
+
 def test_errors_on_the_pcie_link_are_counted_by_kind() -> None:
-    fields = {"pcie_correctable": 7, "pcie_fatal": 0, "pcie_nak_sent": ERROR}
+    fields = {"pcie_correctable": 7, "pcie_fatal": 0, "pcie_nak_sent": ERROR, "pcie_replay_rollover": 1}
+    fields["pcie_l0_to_recovery"] = 12
     assert values(report_on({"fields": fields}), "pcie_errors_total") == {
         "correctable": 7.0,
         "fatal": 0.0,
         "nak_sent": Absent.NOT_SUPPORTED,
+        "replay_rollover": 1.0,
+        "l0_to_recovery": 12.0,
     }
 
 

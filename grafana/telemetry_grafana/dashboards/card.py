@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from telemetry_grafana.dashboards.card_work import WORK
 from telemetry_grafana.dashboards.page import Page, Section
 from telemetry_grafana.dashboards.panels import BLUE, GREEN, RED, YELLOW, Panel, lines, number, states, word
 from telemetry_grafana.dashboards.query import Query, column, now, query, untold
@@ -97,103 +98,7 @@ CARD = Page(
                 ),
             ),
         ),
-        Section(
-            "Heat, power and work",
-            (
-                lines(
-                    "Temperatures",
-                    "Every sensor; dashed: where the card itself does something about it, of the sensor that may be hottest.",
-                    "celsius",
-                    _one("accelerator_temperature_celsius{$cards}", "{{device}} {{sensor}}"),
-                    untold("accelerator_temperature_celsius{$cards}"),
-                    limits=_one("accelerator:temperature_limit_celsius{$cards}", "{{device}} slows down"),
-                ),
-                lines(
-                    "Limits of temperature",
-                    "Where the card slows down, is critical, or switches off.",
-                    "celsius",
-                    _one("accelerator_temperature_slowdown_celsius{$cards}", "{{device}} {{sensor}} slows down"),
-                    _one("accelerator_temperature_critical_celsius{$cards}", "{{device}} {{sensor}} critical"),
-                    _one("accelerator_temperature_shutdown_celsius{$cards}", "{{device}} {{sensor}} switches off"),
-                    untold(
-                        "accelerator_temperature_slowdown_celsius{$cards}",
-                        "accelerator_temperature_critical_celsius{$cards}",
-                        "accelerator_temperature_shutdown_celsius{$cards}",
-                    ),
-                ),
-                lines(
-                    "Power",
-                    "The main figure, average, instantaneous and module power where the card tells them; dashed: the limit.",
-                    "watt",
-                    _one("accelerator_power_watts{$cards}", "{{device}} power"),
-                    _one("accelerator_power_average_watts{$cards}", "{{device}} average"),
-                    _one("accelerator_power_instant_watts{$cards}", "{{device}} instant"),
-                    _one("accelerator_power_module_watts{$cards}", "{{device}} with its CPU"),
-                    limits=_one("accelerator_power_cap_watts{$cards}", "{{device}} limit"),
-                ),
-                lines(
-                    "Energy",
-                    "Power by the card's own energy counter, and by the daemon's integral.",
-                    "watt",
-                    _one(f"rate(accelerator_energy_joules_total{{$cards}}{_RATE})", "{{device}} counted by the card"),
-                    _one(f"rate(accelerator_energy_estimated_joules_total{{$cards}}{_RATE})", "{{device}} integrated"),
-                ),
-                lines(
-                    "Fans",
-                    "Revolutions a minute of the fastest fan.",
-                    "rotrpm",
-                    _one("accelerator_fan_rpm{$cards}", "{{device}}"),
-                    untold("accelerator_fan_rpm{$cards}"),
-                ),
-                lines(
-                    "Voltages",
-                    "Every supply rail.",
-                    "volt",
-                    _one("accelerator_voltage_volts{$cards}", "{{device}} {{rail}}"),
-                    untold("accelerator_voltage_volts{$cards}"),
-                ),
-                lines(
-                    "Utilization",
-                    "As the vendor counts it, and its true average.",
-                    "percentunit",
-                    _one("accelerator_utilization_ratio{$cards}", "{{device}} at the last poll"),
-                    _one(f"clamp_max(rate(accelerator_busy_seconds_total{{$cards}}{_RATE}), 1)", "{{device}} average"),
-                ),
-                lines(
-                    "Engines",
-                    "Encoders, decoders, vector and matrix units.",
-                    "percentunit",
-                    _one("accelerator_engine_utilization_ratio{$cards}", "{{device}} {{engine}}"),
-                    untold("accelerator_engine_utilization_ratio{$cards}"),
-                ),
-                lines(
-                    "Activity",
-                    "What utilization hides: how much of the card computes, and how full its memory bus is.",
-                    "percentunit",
-                    _one("accelerator_sm_active_ratio{$cards}", "{{device}} multiprocessors active"),
-                    _one("accelerator_sm_occupancy_ratio{$cards}", "{{device}} occupancy"),
-                    _one("accelerator_tensor_active_ratio{$cards}", "{{device}} tensor units"),
-                    _one("accelerator_memory_activity_ratio{$cards}", "{{device}} memory activity"),
-                    _one("accelerator_memory_bandwidth_ratio{$cards}", "{{device}} memory bandwidth"),
-                    untold(
-                        "accelerator_sm_active_ratio{$cards}",
-                        "accelerator_sm_occupancy_ratio{$cards}",
-                        "accelerator_tensor_active_ratio{$cards}",
-                        "accelerator_memory_activity_ratio{$cards}",
-                        "accelerator_memory_bandwidth_ratio{$cards}",
-                    ),
-                ),
-                lines(
-                    "Memory",
-                    "Device memory; dashed: all of it.",
-                    "bytes",
-                    _one("accelerator_memory_used_bytes{$cards}", "{{device}} used"),
-                    _one("accelerator_memory_reserved_bytes{$cards}", "{{device}} reserved"),
-                    _one("accelerator_memory_free_bytes{$cards}", "{{device}} free"),
-                    limits=_one("accelerator_memory_total_bytes{$cards}", "{{device}} all"),
-                ),
-            ),
-        ),
+        WORK,
         Section(
             "Clocks",
             (
@@ -348,6 +253,17 @@ CARD = Page(
                     _one("accelerator_ecc_corrected_total{$cards}", "{{device}} {{location}} corrected"),
                     _one("accelerator_ecc_uncorrected_total{$cards}", "{{device}} {{location}} uncorrected"),
                     untold("accelerator_ecc_corrected_total{$cards}", "accelerator_ecc_uncorrected_total{$cards}"),
+                ),
+                lines(
+                    "Memory errors over a card's life",
+                    "As the card itself keeps them, drivers and restarts apart.",
+                    "short",
+                    _one("accelerator_ecc_corrected_lifetime_total{$cards}", "{{device}} {{location}} corrected"),
+                    _one("accelerator_ecc_uncorrected_lifetime_total{$cards}", "{{device}} {{location}} uncorrected"),
+                    untold(
+                        "accelerator_ecc_corrected_lifetime_total{$cards}",
+                        "accelerator_ecc_uncorrected_lifetime_total{$cards}",
+                    ),
                 ),
                 lines(
                     "Memory out of use",

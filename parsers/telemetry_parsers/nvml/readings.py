@@ -60,7 +60,7 @@ def _row(row: Row, answer: Plain, told: dict[str, Plain], readings: Readings, so
 
 
 def _has_rules_of_its_own(name: str) -> bool:
-    special = name == tables.POWER_USAGE or name.startswith(tables.FAN_CALLS)
+    special = name == tables.POWER_USAGE or _fan_row(name) is not None
     return special or name in tables.FACT_CALLS or name in tables.ECC_CALLS
 
 
@@ -96,24 +96,44 @@ def _reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
 
 def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readings) -> None:
     for name, answer in fields.items():
+        row = tables.FIELDS.get(name)
         if name == tables.RECOVERY:
             _recovery(answer, readings)
-        elif name == _MEMORY_TEMPERATURE and answer == 0:
-            readings.add("temperature_celsius", Absent.NOT_SUPPORTED, "memory")  # a card without that sensor
-        elif name == _ENERGY and _is_module_wide(told):
-            readings.add("energy_joules_total", Absent.NOT_SUPPORTED)
-        elif name == tables.MODULE_POWER and _is_no_more(answer, fields.get("power_average")):
-            readings.add("power_module_watts", Absent.NOT_SUPPORTED)  # a driver that does not know of modules
-        elif name in tables.FIELDS:
-            _row(tables.FIELDS[name], answer, told, readings, name)
-        elif name not in tables.ECC_FIELDS:
-            readings.notes.unknown_name(name)
+        elif row is None:
+            if name not in tables.ECC_FIELDS:
+                readings.notes.unknown_name(name)
+        elif (reason := _why_none(name, answer, fields.get("power_average"), told)) is not None:
+            readings.add(row.metric, reason, row.label)
+        else:
+            _row(row, answer, told, readings, name)
+
+
+def _why_none(name: str, answer: Plain, average: Plain, told: dict[str, Plain]) -> Absent | None:
+    """Why a number is not what it seems; None for one that is."""
+    if name == tables.MEMORY_POWER:
+        return _why_no_part(answer, average)
+    made_up = (
+        (name == _MEMORY_TEMPERATURE and answer == 0)  # a card without that sensor
+        or (name == _ENERGY and _is_module_wide(told))
+        or (name == tables.MODULE_POWER and _is_no_more(answer, average))  # a driver that does not know of modules
+    )
+    return Absent.NOT_SUPPORTED if made_up else None
 
 
 def _is_no_more(answer: Plain, than: Plain) -> bool:
     """Whether a number is at most another: what a module draws is more than what its GPU draws."""
     one, other = number(answer), number(than)
     return not isinstance(one, Absent) and not isinstance(other, Absent) and one <= other
+
+
+def _why_no_part(answer: Plain, average: Plain) -> Absent | None:
+    """A part is less than the whole, which alone shows that the scope was heeded: nvml.h calls it two things."""
+    part, whole_of = number(answer), number(average)
+    if isinstance(part, Absent) or part < 0:
+        return None  # told as what it is
+    if isinstance(whole_of, Absent):
+        return Absent.NOT_REPORTED
+    return None if 0 < part < whole_of else Absent.NOT_SUPPORTED
 
 
 def _is_module_wide(told: dict[str, Plain]) -> bool:
@@ -168,24 +188,30 @@ def _number(answer: Plain) -> Value:
 
 def _fans(calls: Mapping[str, Plain], readings: Readings) -> None:
     """The fastest fan; nothing when one of several cannot be read, since that one may be it."""
-    speeds = {name: answer for name, answer in calls.items() if name.startswith(tables.FAN_CALLS)}
-    values = [readings.value(answer, name) for name, answer in speeds.items()]
-    absent = next((value for value in values if isinstance(value, Absent)), None)
-    if absent is not None:
-        readings.add("fan_ratio", absent)
-    elif values:
-        fastest = max(value for value in values if not isinstance(value, Absent))
-        readings.add("fan_ratio", fastest / 100, source=tables.FAN_CALLS)
+    values: dict[Row, list[Value]] = {}
+    for name, answer in calls.items():
+        row = _fan_row(name)
+        if row is not None:
+            values.setdefault(row, []).append(readings.value(answer, name))
+    for row, found in values.items():
+        absent = next((value for value in found if isinstance(value, Absent)), None)
+        fastest = max((value for value in found if not isinstance(value, Absent)), default=0.0)
+        readings.add(row.metric, fastest / row.over if absent is None else absent, source=row.metric)
 
 
-def _gpm(answer: Plain, table: Mapping[str, Row], readings: Readings) -> None:
+def _fan_row(name: str) -> Row | None:
+    return next((row for start, row in tables.FAN_CALLS.items() if name.startswith(start)), None)
+
+
+def _gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings) -> None:
     """What was counted since the poll before; nothing at the first."""
     known = mapping(answer)
     for name in known:
-        if name not in tables.GPM_OF_INSTANCE and name != "error":
+        if name not in table and name != "error":
             readings.notes.unknown_name(f"GPM {name}")
-    for name, row in table.items():
-        if answer is None or error_in(answer) is not None:
-            readings.row(Row(row.metric), answer, "GPM")
-        elif name in known:
-            readings.row(row, known[name], f"GPM {name}")
+    for name, rows in table.items():
+        for row in rows:
+            if answer is None or error_in(answer) is not None:
+                readings.row(Row(row.metric, row.label), answer, "GPM")
+            elif name in known:
+                readings.row(row, known[name], f"GPM {name}")

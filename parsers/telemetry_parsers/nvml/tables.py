@@ -12,7 +12,14 @@ _NS = 10**9
 _DOMAINS = ("graphics", "sm", "memory", "video")
 _ENGINES = {"Encoder": "encoder", "Decoder": "decoder", "Jpg": "jpeg", "Ofa": "optical_flow"}
 _ECC_LOCATIONS = {2: "dram", 7: "sram"}
-_PCIE_ERRORS = ("correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent")
+_PCIE_ERRORS = (
+    "correctable", "non_fatal", "fatal", "unsupported_request", "nak_received", "nak_sent", "replay_rollover",
+    "l0_to_recovery",
+)  # fmt: skip  # kept in rows: one item on each line would be a page
+# What of the margin's limits is asked (T.Limit, from Ada and Hopper on).
+_MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
+# Since the driver was loaded, and since the board was made: how fields and calls say it.
+_ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
 def _ratio(metric: str, label: str = "", part: str | int | None = None) -> Row:
@@ -60,6 +67,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
     }
 )
 MODULE_POWER = "power_module"
+MEMORY_POWER = "power_memory"
 # Nanoseconds since the driver was loaded.
 THROTTLED: Mapping[str, str] = MappingProxyType(
     {
@@ -78,11 +86,13 @@ FIELDS: Mapping[str, Row] = MappingProxyType(
         "power_average": _watts("power_average_watts"),
         "power_instant": _watts("power_instant_watts"),
         MODULE_POWER: _watts("power_module_watts"),
+        MEMORY_POWER: _watts("power_memory_watts"),
         "power_current_limit": _watts("power_cap_watts"),
         "power_default_limit": _watts("power_cap_default_watts"),
         "power_min_limit": _watts("power_cap_min_watts"),
         "power_max_limit": _watts("power_cap_max_watts"),
         "memory_temp": Row("temperature_celsius", "memory"),
+        **{f"margin_{limit}": Row("temperature_margin_limit_celsius", limit) for limit in _MARGIN_LIMITS},
         "total_energy_consumption": Row("energy_joules_total", over=1000),
         **{name: Row("throttled_seconds_total", word, over=_NS) for name, word in THROTTLED.items()},
         "retired_sbe": Row("retired_pages", "single_bit_ecc"),
@@ -102,8 +112,9 @@ FIELDS: Mapping[str, Row] = MappingProxyType(
 # where no place is told. What a card has no such memory for is no absence of a reading.
 ECC_FIELDS: Mapping[str, Row] = MappingProxyType(
     {
-        f"ecc_{letters}_vol_{place}": Row(metric, word)
-        for letters, metric in (("sbe", "ecc_corrected_total"), ("dbe", "ecc_uncorrected_total"))
+        f"ecc_{letters}_{span}_{place}": Row(f"ecc_{kind}{lasting}_total", word)
+        for span, _, lasting in _ECC_SPANS
+        for letters, kind in (("sbe", "corrected"), ("dbe", "uncorrected"))
         for place, word in (
             ("l1", "l1"), ("l2", "l2"), ("dev", "dram"), ("reg", "register_file"), ("tex", "texture"), ("cbu", "cbu"),
             ("total", "all"),
@@ -112,21 +123,33 @@ ECC_FIELDS: Mapping[str, Row] = MappingProxyType(
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 ECC_CALLS: Mapping[str, Row] = MappingProxyType(
     {
-        f"MemoryErrorCounter.{kind}.0.{location}": Row(metric, word)
-        for kind, metric in enumerate(("ecc_corrected_total", "ecc_uncorrected_total"))
+        f"MemoryErrorCounter.{number}.{span}.{location}": Row(f"ecc_{kind}{lasting}_total", word)
+        for _, span, lasting in _ECC_SPANS
+        for number, kind in enumerate(("corrected", "uncorrected"))
         for location, word in _ECC_LOCATIONS.items()
     }
 )
-GPM: Mapping[str, Row] = MappingProxyType(
+_GPM_OF_ALL: Mapping[str, tuple[Row, ...]] = MappingProxyType(
     {
-        "2": _ratio("sm_active_ratio"),
-        "3": _ratio("sm_occupancy_ratio"),
-        "5": _ratio("tensor_active_ratio"),
-        "10": _ratio("memory_bandwidth_ratio"),
+        "2": (_ratio("sm_active_ratio"),),
+        "3": (_ratio("sm_occupancy_ratio"),),
+        "4": (_ratio("pipe_active_ratio", "int"),),
+        "5": (_ratio("tensor_active_ratio"),),
+        "6": (_ratio("pipe_active_ratio", "tensor_dfma"),),
+        "7": (_ratio("pipe_active_ratio", "tensor_hmma"),),
+        "9": (_ratio("pipe_active_ratio", "tensor_imma"),),
+        "10": (_ratio("memory_bandwidth_ratio"),),
+        "11": (_ratio("pipe_active_ratio", "fp64"),),
+        "12": (_ratio("pipe_active_ratio", "fp32"),),
+        "13": (_ratio("pipe_active_ratio", "fp16"),),
     }
 )
-# The share of time in which anything ran: for a MIG instance, which has no other utilization, and only there.
-GPM_OF_INSTANCE: Mapping[str, Row] = MappingProxyType({"1": _ratio("utilization_ratio"), **GPM})
+_GRAPHICS = _ratio("graphics_active_ratio")
+GPM: Mapping[str, tuple[Row, ...]] = MappingProxyType({"1": (_GRAPHICS,), **_GPM_OF_ALL})
+# A MIG instance has no other utilization than the share of time in which anything ran.
+GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = MappingProxyType(
+    {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_GPM_OF_ALL}
+)
 
 POWER_USAGE = "PowerUsage"
 PERFORMANCE_STATE = "PerformanceState"
@@ -163,7 +186,10 @@ RECOVERY_ACTIONS: Mapping[int, str] = MappingProxyType(
         7: "reboot",
     }
 )
-FAN_CALLS = "FanSpeed"
+# The speed of each fan in per cent of its maximum, and in revolutions a minute.
+FAN_CALLS: Mapping[str, Row] = MappingProxyType(
+    {"FanSpeedRPM.": Row("fan_rpm"), "FanSpeed": Row("fan_ratio", over=100)}
+)
 # On a chip with its CPU there is no link and no memory of the GPU's own, and the driver says 1 and 0 all the same
 # (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
 NOT_OF_INTEGRATED = frozenset(
@@ -195,12 +221,13 @@ LINK_METRICS = (
     "link_receive_errors_total",
     "link_transmit_errors_total",
 )
-_SPECIAL = ("power_watts", "performance_state", "throttled", "recovery_action", "fan_ratio", "processes")
+_SPECIAL = ("power_watts", "performance_state", "throttled", "recovery_action", "fan_ratio", "fan_rpm", "processes")
 GIVES = tuple(
     dict.fromkeys(
         (
             *(row.metric for rows in CALLS.values() for row in rows),
-            *(row.metric for table in (FIELDS, ECC_FIELDS, GPM) for row in table.values()),
+            *(row.metric for table in (FIELDS, ECC_FIELDS) for row in table.values()),
+            *(row.metric for rows in GPM.values() for row in rows),
             *LINK_METRICS,
             *_SPECIAL,
         )

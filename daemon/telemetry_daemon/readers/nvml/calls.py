@@ -78,6 +78,12 @@ COMPUTE_CAPABILITY = _call("CudaComputeCapability")
 POWER_USAGE = _call("PowerUsage")
 PERSISTENT_NAMES = (_call("Name"), _call("UUID"), _call("Serial"))
 
+
+def _ecc_counters(span: int) -> tuple[Call, ...]:
+    """Errors in device memory (2) and SRAM (7), corrected and not, since the driver was loaded (0) or ever (1)."""
+    return tuple(_call("MemoryErrorCounter", kind, span, place) for kind in (0, 1) for place in (2, 7))
+
+
 _FAST = (
     _call("UtilizationRates", plain=_members("gpu", "memory")),
     _MEMORY,
@@ -100,8 +106,7 @@ SLOW = (
     _call("DecoderUtilization"),
     _call("JpgUtilization"),
     _call("OfaUtilization"),
-    # Locations 2 (device memory) and 7 (SRAM), corrected and uncorrected, since the driver was loaded.
-    *(_call("MemoryErrorCounter", kind, 0, location) for kind in (0, 1) for location in (2, 7)),
+    *_ecc_counters(0),
 )
 # Where the fields of the limits are not known.
 LIMITS = (
@@ -115,6 +120,7 @@ INVENTORY = (
     _call("MaxPcieLinkGeneration"),
     _call("MaxPcieLinkWidth"),
     _call("EccMode"),
+    *_ecc_counters(1),
     _call("PersistenceMode"),
     _call("ComputeMode"),
     _call("MinorNumber"),

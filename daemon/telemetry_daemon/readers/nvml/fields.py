@@ -40,12 +40,13 @@ def _errors(*rows: tuple[str, int]) -> tuple[Field, ...]:
     return tuple(Field(name, number, counts=True) for name, number in rows)
 
 
-# The scope of power fields that is the GPU with its CPU (Grace).
-_MODULE = 1
+# The scopes of power fields: the GPU with its CPU (Grace), and the GPU's memory.
+_MODULE, _MEMORY = 1, 2
 POWER = (Field("power_average", 185), Field("power_instant", 186))
 _FAST = (
     *POWER,
     Field("power_module", 185, scope=_MODULE),
+    Field("power_memory", 185, scope=_MEMORY),
     Field("memory_temp", 82),
     Field("total_energy_consumption", 83),
     Field("perf_policy_power", 74),
@@ -60,7 +61,29 @@ LIMITS = (
     Field("power_default_limit", 189),
     Field("power_current_limit", 190),
 )
-_SLOW_ERRORS = _errors(
+# The margins (T.Limit) at which something happens; older cards tell temperatures in their place.
+_MARGIN_LIMITS = (
+    Field("margin_shutdown", 193),
+    Field("margin_slowdown", 194),
+    Field("margin_memory", 195),
+    Field("margin_operation", 196),
+)
+_LIFETIME_ERRORS = _errors(
+    ("ecc_sbe_agg_total", 5),
+    ("ecc_dbe_agg_total", 6),
+    ("ecc_sbe_agg_l1", 18),
+    ("ecc_dbe_agg_l1", 19),
+    ("ecc_sbe_agg_l2", 20),
+    ("ecc_dbe_agg_l2", 21),
+    ("ecc_sbe_agg_dev", 22),
+    ("ecc_dbe_agg_dev", 23),
+    ("ecc_sbe_agg_reg", 24),
+    ("ecc_dbe_agg_reg", 25),
+    ("ecc_sbe_agg_tex", 26),
+    ("ecc_dbe_agg_tex", 27),
+    ("ecc_dbe_agg_cbu", 28),
+)
+_ERRORS = _errors(
     ("ecc_sbe_vol_total", 3),
     ("ecc_dbe_vol_total", 4),
     ("ecc_sbe_vol_l1", 7),
@@ -81,21 +104,26 @@ _SLOW_ERRORS = _errors(
     ("remapped_unc", 143),
     ("remapped_pending", 144),
     ("remapped_failure", 145),
+    ("pcie_replay_rollover", 95),
+    ("pcie_l0_to_recovery", 169),
+    ("pcie_correctable", 173),
+    ("pcie_nak_received", 174),
+    ("pcie_nak_sent", 177),
+    ("pcie_non_fatal", 179),
+    ("pcie_fatal", 180),
+    ("pcie_unsupported_request", 181),
 )
-_SLOW = (
+# What is asked at every slow poll.
+SLOW = (
+    *_ERRORS,
     Field("pcie_replay_counter", 94),
     Field("pcie_count_tx_bytes", 197, wraps=True),
     Field("pcie_count_rx_bytes", 198, wraps=True),
     Field("gpu_recovery_action", 230),
-    *_errors(
-        ("pcie_correctable", 173),
-        ("pcie_nak_received", 174),
-        ("pcie_nak_sent", 177),
-        ("pcie_non_fatal", 179),
-        ("pcie_fatal", 180),
-        ("pcie_unsupported_request", 181),
-    ),
+    *LIMITS,
 )
+# What is asked with the inventory: what never changes, and what the board counts over its life.
+INVENTORY = (*LIMITS, *_MARGIN_LIMITS, *_LIFETIME_ERRORS)
 LINK_COUNT = Field("nvlink_link_count", 91)
 # Of each link. 138 and 139 count KiB whatever their names say; those from 202 on are NVLink 5's, and 202 and 204 count bytes.
 LINK = (
@@ -144,11 +172,6 @@ def fast_fields(driver: str) -> tuple[Field, ...]:
         return _FAST
     moved = (Field(f"clocks_event_reason_{name}", first + place) for place, name in enumerate(_REASONS))
     return (*_FAST, *moved)
-
-
-def slow_batches() -> tuple[tuple[Field, ...], ...]:
-    """What is asked at every slow poll, in calls of at most MOST_AT_ONCE."""
-    return _SLOW_ERRORS, (*_SLOW, *LIMITS)
 
 
 def plain_value(item: Any, field: Field) -> Plain:

@@ -14,8 +14,10 @@ from telemetry_parsers.model import Plain
 # The library wants a tenth of a second between two samples; the average over more than some polls is no reading of now.
 SHORTEST_SECONDS = 0.1
 LONGEST_SECONDS = 10.0
-# 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; all in per cent.
-_METRICS = (1, 2, 3, 5, 10)
+# 1 graphics, 2 SM, 3 occupancy, 5 any tensor unit, 10 memory bandwidth; the pipes: 4 integers, 6, 7 and 9 of the tensor
+# units, 11 to 13 the others; all in per cent. 8 is of newer drivers than the rest, and what the others make of a number
+# that they do not know is nowhere told.
+_METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
 
 
 class Gpm:

@@ -11,6 +11,7 @@ from typing import Any
 
 from telemetry_daemon.readers.nvml import calls, fabric, fields
 from telemetry_daemon.readers.nvml.asker import Asker, is_answered
+from telemetry_daemon.readers.nvml.fans import Fans
 from telemetry_daemon.readers.nvml.fields import Field
 from telemetry_daemon.readers.nvml.gpm import Gpm
 from telemetry_daemon.readers.nvml.instance import Instance, InstanceGoneError, instances_of, layout
@@ -18,8 +19,6 @@ from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.links import Links
 from telemetry_daemon.readers.nvml.processes import ProcessLists
 from telemetry_parsers.model import Plain
-
-_MOST_FANS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Gpu:
         self._gpm = Gpm(shared.nvml, self._asker, shared.clock)
         self._gpm.begin()
         self._links = Links(self._asker)
-        self._fans = self._answer(calls.NUMBER_OF_FANS)
+        self._fans = Fans(shared.nvml, self._asker)
 
     def read(self, tier: str) -> dict[str, Plain]:
         """What this tier gives; GpuLostError when the GPU does not answer any more."""
@@ -84,11 +83,9 @@ class Gpu:
     def slow(self) -> dict[str, Plain]:
         """Errors, limits, engines, fans: what changes from minute to minute."""
         self.stale = self.stale or self._answer(calls.MIG_MODE) != self._mig_mode
-        values: dict[str, Plain] = {}
-        for batch in fields.slow_batches():
-            values.update(self._asker.fields(batch))
-        found = self._asker.answers((*calls.SLOW, *self._fan_calls(), *self._limit_calls(values)))
-        return {"calls": found, "fields": values}
+        values = self._asker.fields(fields.SLOW)
+        found = self._asker.answers((*calls.SLOW, *self._limit_calls(values)))
+        return {"calls": {**found, **self._fans.read()}, "fields": values}
 
     def links(self) -> dict[str, Plain]:
         """NVLink."""
@@ -104,7 +101,7 @@ class Gpu:
         """What changes when somebody changes it; the limits too, since what is read once has no slow tier."""
         if self._instances and layout(self._shared.nvml, self.handle) != self._known_layout():
             self.stale = True
-        values = self._asker.fields(fields.LIMITS)
+        values = self._asker.fields(fields.INVENTORY)
         found = self._asker.answers((*calls.INVENTORY, *self._limit_calls(values)))
         found["MigMode"] = self._mig_mode
         found["GpuFabricInfo"] = fabric.read(self._shared.nvml, self._asker)
@@ -147,12 +144,6 @@ class Gpu:
     def _limit_calls(self, values: dict[str, Plain]) -> Sequence[calls.Call]:
         """What is asked in place of the fields of the limits where the driver does not know them."""
         return () if all(is_answered(values[field.name]) for field in fields.LIMITS) else calls.LIMITS
-
-    def _fan_calls(self) -> Sequence[calls.Call]:
-        """One for each fan; the drivers of cards without any say 0, or that they do not know the question."""
-        if not isinstance(self._fans, int):
-            return (calls.fan_speed(0),)
-        return tuple(calls.fan_speed(fan) for fan in range(min(self._fans, _MOST_FANS)))
 
 
 _TIERS: dict[str, Callable[[Gpu], dict[str, Plain]]] = {
