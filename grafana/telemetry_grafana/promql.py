@@ -40,6 +40,11 @@ _STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
 _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 
 
+def beginning_with(words: Collection[str]) -> str:
+    """The pattern of what begins with one of these words."""
+    return f"({'|'.join(words)}).*"
+
+
 class QueryError(ValueError):
     """A query that asks for what is not there."""
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from types import MappingProxyType
 
+from telemetry_parsers import sentinels
 from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Reading, Value
 
 SENSORS = ("core", "edge", "junction", "memory", "hotspot", "soc", "board")
@@ -29,8 +30,11 @@ MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
-# "The temperature" of a device is the maximum over the sensors that are none of these (nor hbm0, hbm1 …).
-OTHER_SENSORS = ("memory", "board")
+# "The temperature" of a device is the maximum over the sensors whose words begin with none of these: memory, and what
+# is on the board or in its air. Dies within the package (`aid0`, `xcd0`) and sensors that no table knows do count.
+MEMORY_SENSORS = ("memory", "hbm", "stack")
+BOARD_SENSORS = ("board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
+OTHER_SENSORS = MEMORY_SENSORS + BOARD_SENSORS
 
 _PETABYTE = 1e15
 _CENTURY_SECONDS = 4e9
@@ -52,7 +56,7 @@ def _device(
 
 
 def _counter(
-    name: str, unit: str, help: str, label: str = "", high: float = math.inf, *, card_level: bool = False
+    name: str, unit: str, help: str, label: str = "", high: float = sentinels.MOST, *, card_level: bool = False
 ) -> Metric:
     return Metric("accelerator_" + name, "counter", unit, help, 0.0, high, label, card_level=card_level)
 
@@ -72,7 +76,7 @@ def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
 _CORE = (
     Metric("accelerator_info", "info", "", "Identity and slow facts of a device; always 1. Join with on (job, instance, id).", 1, 1, core=True),
     _device("up", "", "1 while a fresh source lists the device, 0 when it is lost; no series when nobody knows.", 0, 1, core=True),
-    _device("temperature_celsius", "celsius", "Temperature at a sensor.", -40, 200, "sensor", SENSORS, core=True),
+    _device("temperature_celsius", "celsius", "Temperature at a sensor.", 0, 200, "sensor", SENSORS, core=True),
     _device("power_watts", "watts", "Power drawn, the vendor's main figure; accelerator_info says which kind it is.", 0, 20_000, core=True, card_level=True),
     _device("power_cap_watts", "watts", "Power limit in force.", 0, 20_000, core=True, card_level=True),
     _device("memory_used_bytes", "bytes", "Device memory in use.", 0, _PETABYTE, core=True),
@@ -119,11 +123,11 @@ _ACTIVITY = (
     _device("pipe_active_ratio", "ratio", "Share of time in which a kind of arithmetic unit worked (0-1).", 0, 1, "pipe", PIPES),
 )
 _CLOCKS = (
-    _device("clock_hertz", "hertz", "Clock of a domain.", 0, 1e11, "domain", DOMAINS),
-    _device("clock_max_hertz", "hertz", "Highest clock of a domain.", 1, 1e11, "domain", DOMAINS),
+    _device("clock_hertz", "hertz", "Clock of a domain.", 0, 5e10, "domain", DOMAINS),
+    _device("clock_max_hertz", "hertz", "Highest clock of a domain.", 1, 5e10, "domain", DOMAINS),
     _device("throttled", "", "1 while the clocks are held down for this reason.", 0, 1, "reason"),
     _counter("throttled_seconds_total", "seconds", "Seconds for which the clocks were held down, by the device's own count.", "reason", _CENTURY_SECONDS),
-    _device("performance_state", "", "Performance state (P-number), 0 is the fastest.", 0, 32),
+    _device("performance_state", "", "Performance state (P-number), 0 is the fastest.", 0, 31),
     _device("performance_level", "", "1 for the performance level that is set.", 0, 1, "level", PERFORMANCE_LEVELS),
 )
 _PCIE = (
@@ -152,9 +156,9 @@ _FAULTS = (
     _counter("ecc_uncorrected_total", "", "Uncorrected memory errors since the driver was loaded.", "location"),
     _counter("ecc_corrected_lifetime_total", "", "Corrected memory errors over the device's life, as it keeps them itself.", "location"),
     _counter("ecc_uncorrected_lifetime_total", "", "Uncorrected memory errors over the device's life, as it keeps them itself.", "location"),
-    _device("retired_pages", "", "Memory pages taken out of use.", 0, 1e9, "cause"),
+    _device("retired_pages", "", "Memory pages taken out of use.", 0, 1e7, "cause"),
     _device("retired_pages_pending", "", "1 while a page waits for a restart to be taken out of use.", 0, 1),
-    _device("remapped_rows", "", "Memory rows replaced by spare ones.", 0, 1e9, "cause"),
+    _device("remapped_rows", "", "Memory rows replaced by spare ones.", 0, 1e7, "cause"),
     _device("row_remap_pending", "", "1 while a row waits for a reset to be replaced.", 0, 1),
     _device("row_remap_failed", "", "1 when a row could not be replaced.", 0, 1),
     _counter("events_total", "", "Events of a device by code, counted since the daemon started.", "code"),
@@ -237,18 +241,27 @@ BY_KEY = MappingProxyType({metric.key: metric for metric in CATALOGUE})
 CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
 
 
-def in_range(metric: Metric, value: Value) -> Value:
-    """The value itself, or `implausible` when it is not finite or outside the metric's range."""
+def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
+    """The value itself, or `implausible` when it is no number, outside the metric's range, or a sentinel.
+
+    `vendor` is whose device it is, where sentinels.py has a row for that vendor's own.
+    """
     if isinstance(value, Absent):
         return value
-    if not math.isfinite(value) or not metric.low <= value <= metric.high:
+    special = sentinels.OF_VENDOR.get((vendor, metric.key))
+    low, blanks = (metric.low, ()) if special is None else (special.low, special.blanks)
+    if not math.isfinite(value) or not low <= value <= metric.high or value in blanks or _is_sentinel(metric, value):
         return Absent.IMPLAUSIBLE
     return value + 0.0  # -0.0 becomes 0.0, an int a float
 
 
-def reading(device: int | None, key: str, value: Value, label: str = "") -> Reading:
-    """A reading of a catalogue metric with its plausible range applied."""
-    return Reading(device, key, in_range(BY_KEY[key], value), label)
+def _is_sentinel(metric: Metric, value: float) -> bool:
+    return value in sentinels.OF_UNIT.get(metric.unit, ()) or value in sentinels.OF_METRIC.get(metric.key, ())
+
+
+def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
+    """A reading of a catalogue metric, or `implausible` as `in_range` tells."""
+    return Reading(device, key, in_range(BY_KEY[key], value, vendor), label)
 
 
 def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:
@@ -259,4 +272,4 @@ def states(device: int | None, key: str, active: str, supported: Iterable[str] =
 
 def is_main_temperature(sensor: str) -> bool:
     """Whether a sensor counts for "the temperature" of a device."""
-    return sensor not in OTHER_SENSORS and not sensor.startswith("hbm")
+    return not sensor.startswith(OTHER_SENSORS)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.model import Absent, Value
+from telemetry_parsers.sentinels import ALL_BITS
 
 # A unit's factor as numerator and denominator, so that 57 % is 57/100 and not 57 * 0.01.
 Units = Mapping[str, tuple[int, int]]
@@ -65,17 +66,6 @@ PLACEHOLDERS: Mapping[str, Absent] = MappingProxyType(
         "insufficient permissions": Absent.NOT_PERMITTED,
     }
 )
-# All bits set, or a driver's own "blank": a value that a counter was never meant to reach.
-SENTINELS = frozenset(
-    {
-        2**32 - 1,
-        2**63 - 1,
-        2**64 - 1,
-        2**64 - 2,
-        *(0x7FFFFFF0 + n for n in range(16)),
-        *(2**63 - 16 + n for n in range(16)),
-    }
-)
 
 _NUMBER = re.compile(r"([+-]?)([0-9]{1,24})(\.[0-9]{1,18})?\Z")
 _QUANTITY = re.compile(r"([+-]?[0-9]{1,24}(?:\.[0-9]{1,18})?)[ \t]{0,4}([A-Za-z°℃%]{0,4})\Z")
@@ -97,9 +87,10 @@ def number(text: str) -> Value:
     absent = placeholder(text)
     if absent is not None:
         return absent
-    if _NUMBER.match(text) is None:
+    match = _NUMBER.match(text)
+    if match is None:
         return Absent.NOT_UNDERSTOOD
-    if "." not in text and abs(int(text)) in SENTINELS:
+    if int(match[2]) in ALL_BITS and not (match[3] or "").strip(".0"):
         return Absent.IMPLAUSIBLE
     return float(text)
 

@@ -44,7 +44,7 @@ def test_the_daemons_own_metrics_have_their_labels():
         ("utilization_ratio", 1.0, 1.0),
         ("utilization_ratio", 1.01, Absent.IMPLAUSIBLE),
         ("utilization_ratio", -0.01, Absent.IMPLAUSIBLE),
-        ("temperature_celsius", -40.0, -40.0),
+        ("temperature_celsius", 0.0, 0.0),
         ("temperature_celsius", 345.0, Absent.IMPLAUSIBLE),
         ("power_watts", math.nan, Absent.IMPLAUSIBLE),
         ("energy_joules_total", math.inf, Absent.IMPLAUSIBLE),
@@ -71,8 +71,9 @@ def test_states():
 
 @pytest.mark.parametrize(
     ("sensor", "main"),
-    [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False)],
+    [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False),
+     ("aid0", True), ("xcd3", True), ("ndie", True), ("stack1", False), ("vr_gfx", False), ("ubb_fpga", False), ("lm75_1", False)],
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_main_temperature(sensor, main):
-    """ "The temperature" is not that of memory, HBM or the board."""
+    """ "The temperature" is not that of memory, of the board or of the air."""
     assert metrics.is_main_temperature(sensor) is main

@@ -10,7 +10,7 @@ TEMPERATURES = [
     ("Temperature (Sensor edge) (C)", "45.0", {"temperature_celsius.edge": 45.0}),
     ("Temperature (Sensor junction) (c)", "45.0", {"temperature_celsius.junction": 45.0}),
     ("Temperature (Sensor mem) (C)", "45.0", {"temperature_celsius.memory": 45.0}),
-    ("Temperature (Sensor memory) (C)", "-4.5", {"temperature_celsius.memory": -4.5}),
+    ("Temperature (Sensor memory) (C)", "-4.5", {"temperature_celsius.memory": "implausible"}),
     ("Temperature (Sensor HBM 3) (C)", "45.0", {"temperature_celsius.hbm3": 45.0}),
     ("Temperature (Sensor core) (C)", "45.0", {"temperature_celsius.core": 45.0}),
     ("Temperature (Sensor #1)", "27.0 c", {"temperature_celsius.edge": 27.0}),

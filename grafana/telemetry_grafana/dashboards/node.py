@@ -7,11 +7,13 @@ from telemetry_grafana.dashboards.page import Page, Section
 from telemetry_grafana.dashboards.panels import GREEN, RED, lines, number, states
 from telemetry_grafana.dashboards.query import now, of_node, query, untold
 from telemetry_grafana.dashboards.tables import cards_now
+from telemetry_grafana.promql import beginning_with
+from telemetry_parsers.metrics import MEMORY_SENSORS
 
 _YES = {"0": ("no", GREEN), "1": ("yes", RED)}
 # In force at some moment of the time shown.
 _IN_FORCE = "max_over_time(accelerator_throttled{$cards}[$__range] @ end()) == 1"
-_MEMORY_SENSORS = 'accelerator_temperature_celsius{$cards,sensor=~"memory|hbm.*"}'
+_MEMORY_SENSORS = f'accelerator_temperature_celsius{{$cards,sensor=~"{beginning_with(MEMORY_SENSORS)}"}}'
 _CORE_CLOCK = 'accelerator_clock_hertz{$cards,domain=~"graphics|sm"}'
 _MEMORY_CLOCK = 'accelerator_clock_hertz{$cards,domain="memory"}'
 

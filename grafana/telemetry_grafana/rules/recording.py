@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from telemetry_grafana.promql import DEVICE_LABELS
+from telemetry_grafana.promql import DEVICE_LABELS, beginning_with
 from telemetry_grafana.rules.alert import EVERY
+from telemetry_parsers.metrics import OTHER_SENSORS
 
 # The rule of the terminal and the page: every sensor but memory, HBM and board.
-_CORE_SENSORS = 'sensor!~"memory|board|hbm.*"'
+_CORE_SENSORS = f'sensor!~"{beginning_with(OTHER_SENSORS)}"'
 _PEERS = "cluster, job, vendor, model"
 
 

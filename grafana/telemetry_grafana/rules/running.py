@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from telemetry_grafana.promql import beginning_with
 from telemetry_grafana.rules.alert import Alert, AlertGroup
+from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 
 _T = "accelerator:temperature_celsius"
 _MARGIN = "accelerator:temperature_margin_celsius"
 _DEGREES = "accelerator_temperature_celsius"
+_OTHERS, _BOARD = beginning_with(OTHER_SENSORS), beginning_with(BOARD_SENSORS)
 _OWN_CRITICAL = "(accelerator_temperature_critical_celsius or accelerator_temperature_shutdown_celsius)"
 _WORK = "accelerator:utilization_ratio:rate5m"
 _POWER = "accelerator:power_watts:rate5m"
@@ -36,7 +39,7 @@ RUNNING = AlertGroup(
             severity="warning",
             condition=(
                 f"{_T} and {_MARGIN} < $limit_margin_celsius or"
-                f' max without (sensor) ({_DEGREES}{{sensor!~"memory|board|hbm.*|junction|hotspot"}} > $hot_celsius'
+                f' max without (sensor) ({_DEGREES}{{sensor!~"{_OTHERS}|junction|hotspot"}} > $hot_celsius'
                 f' or {_DEGREES}{{sensor=~"junction|hotspot"}} > $hot_junction_celsius) unless {_MARGIN}'
             ),
             hold="10m",
@@ -50,7 +53,7 @@ RUNNING = AlertGroup(
             severity="critical",
             condition=(
                 f"max without (sensor) ({_DEGREES} >= {_OWN_CRITICAL} or"
-                f' ({_DEGREES}{{sensor!~"board|junction|hotspot"}} >= $critical_celsius'
+                f' ({_DEGREES}{{sensor!~"{_BOARD}|junction|hotspot"}} >= $critical_celsius'
                 f' or {_DEGREES}{{sensor=~"junction|hotspot"}} >= $critical_junction_celsius)'
                 f" unless {_OWN_CRITICAL} unless {_DEGREES} < accelerator_temperature_slowdown_celsius)"
             ),

@@ -29,9 +29,6 @@ class Field:
     spare: bool = False
 
 
-_NO_CLOCK_HERTZ = 65_535e6
-
-
 # A number without unit, as CSV and the JSON of 6.0 print it, is in the unit that the other forms print.
 def _ratio(text: str) -> Value:
     return units.quantity(text, units.RATIO, "%")
@@ -56,9 +53,7 @@ def _joules(text: str) -> Value:
 
 
 def _hertz(text: str) -> Value:
-    """A clock; 65535 MHz has all bits set, as the driver's table marks what a chip does not tell."""
-    value = units.quantity(text, units.HERTZ, "MHz")
-    return Absent.IMPLAUSIBLE if value == _NO_CLOCK_HERTZ else value
+    return units.quantity(text, units.HERTZ, "MHz")
 
 
 def _highest_hertz(text: str) -> Value:

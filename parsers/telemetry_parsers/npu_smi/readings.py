@@ -12,7 +12,7 @@ from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.npu_smi import keys
 from telemetry_parsers.npu_smi.keys import Field
 from telemetry_parsers.npu_smi.page import Page
-from telemetry_parsers.npu_smi.words import health, measured
+from telemetry_parsers.npu_smi.words import VENDOR, health, measured
 from telemetry_parsers.text.lines import Line, quote
 
 
@@ -102,7 +102,7 @@ def _is_none(block: Block, key: str) -> bool:
 
 def _give(page: Page, device: int, entry: Entry, wanted: Field) -> None:
     value = measured(entry.text, entry.unit, wanted.key)
-    page.give(device, reading(device, wanted.key, value, wanted.label), entry.text, entry.line.where)
+    page.give(device, reading(device, wanted.key, value, wanted.label, VENDOR), entry.text, entry.line.where)
 
 
 def _give_jpeg(page: Page, device: int, block: Block) -> None:

@@ -139,7 +139,7 @@ def _add_watched(page: Page, place: Place, line: Line, cells: Mapping[str, str])
             page.unknown[quote(heading) or "(blank)"] = None
         for metric, label in _WATCHED.get(heading, ()):
             value = measured(cells[heading], split_key(heading)[1], metric)
-            page.give(device, reading(device, metric, value, label), cells[heading], line.where)
+            page.give(device, reading(device, metric, value, label, VENDOR), cells[heading], line.where)
 
 
 def read_topology(lines: Sequence[Line]) -> Page:

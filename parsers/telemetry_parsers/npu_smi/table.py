@@ -150,7 +150,7 @@ def _add(page: Page, record: Record, driver: str | None, numbered: str) -> str |
 
 def _give_readings(page: Page, device: int, cells: Mapping[str, Cell]) -> None:
     def give(metric: str, cell: Cell | None, value: Value, label: str = "") -> None:
-        item = reading(device, metric, value, label)
+        item = reading(device, metric, value, label, VENDOR)
         page.give(device, item, cell.text if cell else "", cell.line.where if cell else "")
 
     def number(heading: str, metric: str) -> Value:

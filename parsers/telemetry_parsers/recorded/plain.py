@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.model import Absent, Plain, Value
-from telemetry_parsers.units import SENTINELS
+from telemetry_parsers.sentinels import ALL_BITS
 
 # Above any number that a library gives.
 _LARGEST = 2**64
@@ -33,7 +33,7 @@ def number(answer: Plain) -> Value:
     if answer is None:
         return Absent.NOT_REPORTED
     if type(answer) is int and abs(answer) < _LARGEST:
-        return Absent.IMPLAUSIBLE if answer in SENTINELS else float(answer)
+        return Absent.IMPLAUSIBLE if answer in ALL_BITS else float(answer)
     if type(answer) is float and abs(answer) < _LARGEST:  # NaN is not
         return answer
     return Absent.NOT_UNDERSTOOD

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import PERFORMANCE_LEVELS
+from telemetry_parsers.metrics import BY_KEY, PERFORMANCE_LEVELS, in_range
 from telemetry_parsers.model import Absent, Value
 
 # A card has some two hundred keys in the longest output; a text that has many more is none of the tools'.
@@ -123,18 +123,18 @@ def _lanes(text: str, unit: str) -> Value:
 
 # A level, which is `S` while the clock sleeps, may stand before.
 _CLOCK = re.compile(r"(?:(?:[0-9]{1,3}|S):? )?\(?([0-9]{1,6}(?:\.[0-9]{1,3})? ?[MGk]?[Hh]z)\)?\Z")
-_NO_CLOCK_HERTZ = 65_535e6
 _LINK = re.compile(r"(?:[0-9]{1,3}:? )?\(?([0-9]{1,3}(?:\.[0-9])?) ?GT/s,? x([0-9]{1,2})(?: [0-9]{1,5}Mhz)?\)?\Z")
 _LIST = re.compile(r"\[([^\[\]]{0,400})\]\Z")
 
 
 def _hertz(text: str, unit: str) -> Value:
-    """`(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or a bare number where the key has the unit; 65535 MHz is all bits set."""
+    """`(1725Mhz)`, `8 (1725Mhz)`, `1350Mhz`, or a bare number where the key has the unit."""
     match = None if unit else _CLOCK.match(text)
     if not unit and match is None:
         return units.placeholder(text.removesuffix(" (None)")) or Absent.NOT_UNDERSTOOD
     value = units.quantity(match[1], units.HERTZ) if match else units.quantity(text, units.HERTZ, unit)
-    return Absent.IMPLAUSIBLE if value == _NO_CLOCK_HERTZ else value
+    # In a list of many, one with all bits set must not be the highest.
+    return in_range(BY_KEY["clock_hertz"], value)
 
 
 def _highest(read: Read) -> Read:

@@ -1,0 +1,62 @@
+"""Numbers that are none: what drivers and tools print where they know nothing, by unit, by metric and by vendor.
+
+Every reading that `metrics.reading` or `metrics.in_range` makes is held against these tables; what stands in them is
+`implausible`. A new sentinel is a new entry here, and no code of a parser's. The vendor's own tables are asked only
+where its parser says whose device it is: `metrics.reading(…, vendor="ascend")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+# All bits set, or a driver's own "blank", in whatever unit: held against the number as printed.
+ALL_BITS = frozenset(
+    {
+        2**32 - 1,
+        2**63 - 1,
+        2**64 - 1,
+        2**64 - 2,
+        *(0x7FFFFFF0 + n for n in range(16)),
+        *(2**63 - 16 + n for n in range(16)),
+    }
+)
+# No counter counts as far; 2^63-1 and 2^64-1 do as the nearest fraction, too.
+MOST = 9e18
+
+_WORDS = (2.0**31 - 1, 2.0**32 - 1)
+# By the unit of a metric, in base units: the same after somebody divided it, with as many digits as tools leave it.
+OF_UNIT: Mapping[str, frozenset[float]] = MappingProxyType(
+    {
+        "": frozenset(_WORDS),
+        "bytes": frozenset(_WORDS),
+        "seconds": frozenset(_WORDS),
+        "joules": frozenset(_WORDS),
+        # 0xFFFF in thousandths.
+        "celsius": frozenset({65.535}),
+        "volts": frozenset({65.535}),
+        # … and words of 31 and 32 bits in millionths.
+        "watts": frozenset(
+            {65.535, 2147.483647, 2147.484, 2147.483, 2147.48, 2147.0, 4294.967295, 4294.967, 4294.97, 4294.96, 4294.0}
+        ),
+    }
+)
+# By metric, where the number is within its range.
+OF_METRIC: Mapping[str, frozenset[float]] = MappingProxyType(
+    {name: frozenset({65_535.0}) for name in ("compute_units", "processes", "retired_pages", "remapped_rows")}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """What holds for a metric of one vendor: the lowest value that its devices can be trusted with, and its sentinels."""
+
+    low: float
+    blanks: frozenset[float] = frozenset()
+
+
+# By vendor and metric. No chip in a rack is below freezing point; Ascend's stand in boxes at roadsides, too.
+OF_VENDOR: Mapping[tuple[str, str], Special] = MappingProxyType(
+    {("ascend", "temperature_celsius"): Special(-40.0, frozenset({-1.0}))}
+)
