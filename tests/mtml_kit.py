@@ -43,6 +43,8 @@ S4000 = {
     "ecc": "1 1",
     "corrected": 3,
     "uncorrected": 0,
+    "ever_corrected": 41,
+    "ever_uncorrected": 1,
     "retired": "2 0",
     "pending": 0,
     "links": 3,

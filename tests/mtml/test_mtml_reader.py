@@ -81,6 +81,8 @@ def test_each_tier_gives_its_readings(ask: Callable[..., Capture]) -> None:
     }
     assert [problem.text for problem in slow.problems] == ["MTLink 2 runs slower than it could"] * 2
     assert value(inventory, "clock_max_hertz", "graphics") == 1.75e9
+    assert value(inventory, "ecc_corrected_lifetime_total", "dram") == 41.0
+    assert value(inventory, "ecc_uncorrected_lifetime_total", "dram") == 1.0
     assert inventory.devices[0].facts == (("mpc_capable", "YES"), ("firmware", "4.4.02"))
     assert fast.facts == (("tool_version", "2.2.0"),)
 

@@ -242,13 +242,14 @@ unsigned mtmlMemoryGetEccMode(Handle *of, unsigned *current, unsigned *pending)
     *pending = (unsigned)modes[1];
     return code;
 }
-/* Volatile counters of the DRAM only, as all that the reader asks for. */
+/* Counters of the DRAM only, as all that the reader asks for: since the driver was loaded, and over the card's life. */
 unsigned mtmlMemoryGetEccErrorCounter(Handle *of, unsigned kind, unsigned counter, unsigned location, unsigned long long *found)
 {
     note(of->place, "mtmlMemoryGetEccErrorCounter");
-    if (kind > 1 || counter != 0 || location != 1)
+    static const char *const keys[2][2] = {{"corrected", "uncorrected"}, {"ever_corrected", "ever_uncorrected"}};
+    if (kind > 1 || counter > 1 || location != 1)
         return INVALID_ARGUMENT;
-    return numbers(of->place, kind == 0 ? "corrected" : "uncorrected", found, 1);
+    return numbers(of->place, keys[counter][kind], found, 1);
 }
 unsigned mtmlMemoryGetRetiredPagesCount(Handle *of, RetiredPages *found)
 {

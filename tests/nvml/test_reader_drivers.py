@@ -184,6 +184,19 @@ def test_a_counter_that_is_all_ones_is_implausible(bench: Bench) -> None:
     assert len(report.problems) == 2
 
 
+@pytest.mark.parametrize("driver", ["560.35.03", "580.105.08"])
+def test_a_temperature_with_all_bits_set_is_none_by_the_older_and_the_newer_call(tmp_path: Path, driver: str) -> None:
+    """The newer one has a signed number, which is -1 then."""
+    fake = FakeNvml(tmp_path, "a100", driver=driver)
+    fake.tell(0, "nvmlDeviceGetTemperature.0", 2**32 - 1)
+    fake.field(0, 82, -1, kind="int")
+    with reading(fake) as bench:
+        report = bench.report()
+    assert value(report, "temperature_celsius", "core") is Absent.IMPLAUSIBLE
+    assert value(report, "temperature_celsius", "memory") is Absent.IMPLAUSIBLE
+    assert value(report, "temperature_celsius", "core", device=1) == 49.0
+
+
 def test_what_is_no_text_costs_that_text_only(bench: Bench) -> None:
     bench.fake.tell(0, "nvmlDeviceGetSerial", "\udcff\udcfe")
     report = bench.report()

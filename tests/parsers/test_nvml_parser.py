@@ -323,8 +323,11 @@ def test_a_reading_that_is_a_sentinel_is_implausible_and_told() -> None:
     assert len(report.problems) == 2
 
 
-def test_minus_one_degree_is_a_reading() -> None:
-    assert value(report_on({"calls": {"MarginTemperature": -1}}), "temperature_margin_celsius") == -1.0
+@pytest.mark.parametrize(("margin", "celsius"), [(-1, -1.0), (-12, -12.0), (2**32 - 1, Absent.IMPLAUSIBLE)])
+def test_a_margin_may_be_below_zero(margin: int, celsius: Value) -> None:
+    report = report_on({"calls": {"MarginTemperature": margin}, "fields": {"margin_slowdown": margin}})
+    assert value(report, "temperature_margin_celsius") == celsius
+    assert values(report, "temperature_margin_limit_celsius") == {"slowdown": celsius}
 
 
 def test_what_no_table_knows_is_named_and_its_neighbours_are_read() -> None:

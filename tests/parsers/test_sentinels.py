@@ -26,6 +26,7 @@ MEANT = {
 OF_METRIC = {
     # One degree past the point at which the device slows down.
     "temperature_margin_celsius": {(-1, 1), (-1, 100), (-1, 1000), (0xFFFF, 1000), (-1, 1)},
+    "temperature_margin_limit_celsius": {(-1, 1), (-1, 100), (-1, 1000)},
     "compute_units": {(0xFF, 1), (511.875, 1)},
     "processes": {(0xFF, 1), (511.875, 1)},
     "retired_pages": {(0xFF, 1), (511.875, 1)},

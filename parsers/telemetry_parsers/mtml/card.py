@@ -7,6 +7,7 @@ from telemetry_parsers.mtml.tables import (
     ANSWERS,
     CALLS,
     DEVICE_TYPES,
+    FAN,
     FAN_CALLS,
     GUEST,
     LINK_CALLS,
@@ -24,7 +25,6 @@ VENDOR = "moorethreads"
 
 def take(calls: dict[str, Plain], readings: Readings) -> None:
     """Take in what was asked of the device."""
-    fans = [answer for name, answer in calls.items() if name.startswith(FAN_CALLS)]
     for name, answer in calls.items():
         if name in CALLS:
             for row in CALLS[name]:
@@ -33,16 +33,7 @@ def take(calls: dict[str, Plain], readings: Readings) -> None:
             _link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
         elif not name.startswith(FAN_CALLS) and name not in QUIET:
             readings.notes.unknown_name(name)
-    if fans:
-        _fastest(fans, readings)
-
-
-def _fastest(fans: list[Plain], readings: Readings) -> None:
-    """The fastest fan where all of them tell their speed; the fastest of some may not be it."""
-    speeds = [readings.value(answer, "fans") for answer in fans]
-    numbers = [speed / 100 for speed in speeds if not isinstance(speed, Absent)]
-    absent = [speed for speed in speeds if isinstance(speed, Absent)]
-    readings.add("fan_ratio", absent[0] if absent else max(numbers), source="fans")
+    readings.greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
 
 
 def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:

@@ -39,6 +39,8 @@ CALLS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
         "MemoryEccMode": (Row("ecc_enabled", part=0),),
         "MemoryEccErrorCounter.0.0.1": (Row("ecc_corrected_total", "dram"),),
         "MemoryEccErrorCounter.1.0.1": (Row("ecc_uncorrected_total", "dram"),),
+        "MemoryEccErrorCounter.0.1.1": (Row("ecc_corrected_lifetime_total", "dram"),),
+        "MemoryEccErrorCounter.1.1.1": (Row("ecc_uncorrected_lifetime_total", "dram"),),
         "MemoryRetiredPagesCount": (
             Row("retired_pages", "single_bit_ecc", part="sbeCount"),
             Row("retired_pages", "double_bit_ecc", part="dbeCount"),
@@ -47,6 +49,7 @@ CALLS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
     }
 )
 FAN_CALLS = "DeviceFanSpeed."
+FAN = Row("fan_ratio", over=100)
 LINK_CALLS = "DeviceMtLinkState."
 # A link that runs slower than it could is up.
 LINK_STATES: Mapping[int, float] = MappingProxyType({0: 0.0, 1: 1.0, 2: 1.0})

@@ -83,13 +83,16 @@ def _performance_state(answer: Plain, readings: Readings) -> None:
 def _reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
     """A state for each reason that the card knows of, or that holds it down now; for the usual where it does not say."""
     value = readings.value(answer, _REASONS)
+    every = sum(tables.REASONS) | tables.IDLE
+    if not isinstance(value, Absent) and (value < 0 or int(value) & every == every):
+        value = Absent.IMPLAUSIBLE  # all bits set, of whatever length
     mask = whole(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
     known = tables.USUAL_REASONS if mask is None else mask
     for bit, word in tables.REASONS.items():
         if (known | active) & bit:
             readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
-    unknown = active & ~(sum(tables.REASONS) | tables.IDLE)
+    unknown = active & ~every
     if unknown:
         readings.notes.problem(readings.where, f"{_REASONS}: no table knows {unknown:#x}")
 
@@ -187,20 +190,12 @@ def _number(answer: Plain) -> Value:
 
 
 def _fans(calls: Mapping[str, Plain], readings: Readings) -> None:
-    """The fastest fan; nothing when one of several cannot be read, since that one may be it."""
-    values: dict[Row, list[Value]] = {}
-    for name, answer in calls.items():
-        row = _fan_row(name)
-        if row is not None:
-            values.setdefault(row, []).append(readings.value(answer, name))
-    for row, found in values.items():
-        absent = next((value for value in found if isinstance(value, Absent)), None)
-        fastest = max((value for value in found if not isinstance(value, Absent)), default=0.0)
-        readings.add(row.metric, fastest / row.over if absent is None else absent, source=row.metric)
+    for row in dict.fromkeys(tables.FAN_CALLS.values()):
+        readings.greatest(row, {name: answer for name, answer in calls.items() if _fan_row(name) == row})
 
 
 def _fan_row(name: str) -> Row | None:
-    return next((row for start, row in tables.FAN_CALLS.items() if name.startswith(start)), None)
+    return tables.FAN_CALLS.get(name.partition(".")[0])
 
 
 def _gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings) -> None:

@@ -188,7 +188,11 @@ RECOVERY_ACTIONS: Mapping[int, str] = MappingProxyType(
 )
 # The speed of each fan in per cent of its maximum, and in revolutions a minute.
 FAN_CALLS: Mapping[str, Row] = MappingProxyType(
-    {"FanSpeedRPM.": Row("fan_rpm"), "FanSpeed": Row("fan_ratio", over=100)}
+    {
+        "FanSpeed": Row("fan_ratio", over=100),
+        "FanSpeed_v2": Row("fan_ratio", over=100),
+        "FanSpeedRPM": Row("fan_rpm"),
+    }
 )
 # On a chip with its CPU there is no link and no memory of the GPU's own, and the driver says 1 and 0 all the same
 # (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).

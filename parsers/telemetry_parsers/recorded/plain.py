@@ -32,11 +32,9 @@ def number(answer: Plain) -> Value:
     """A number as a library gives it: no truth value, no text, no sentinel."""
     if answer is None:
         return Absent.NOT_REPORTED
-    if type(answer) is int and abs(answer) < _LARGEST:
-        return Absent.IMPLAUSIBLE if answer in ALL_BITS else float(answer)
-    if type(answer) is float and abs(answer) < _LARGEST:  # NaN is not
-        return answer
-    return Absent.NOT_UNDERSTOOD
+    if type(answer) not in (int, float) or not abs(answer) < _LARGEST:  # NaN is not
+        return Absent.NOT_UNDERSTOOD
+    return Absent.IMPLAUSIBLE if answer in ALL_BITS else float(answer)
 
 
 def text(answer: Plain) -> str | None:
@@ -45,8 +43,8 @@ def text(answer: Plain) -> str | None:
 
 
 def whole(answer: Plain, below: int = 2**31) -> int | None:
-    """A whole number from 0 on, None for anything else."""
-    return answer if type(answer) is int and 0 <= answer < below else None
+    """A whole number from 0 on, None for anything else; all bits set are none."""
+    return answer if type(answer) is int and 0 <= answer < below and answer not in ALL_BITS else None
 
 
 def items(answer: Plain) -> list[Plain]:

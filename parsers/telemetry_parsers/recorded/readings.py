@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from telemetry_parsers.metrics import BY_KEY, in_range
@@ -62,6 +63,14 @@ class Readings:
     def row(self, row: Row, answer: Plain, source: str) -> None:
         """Take in what a row of a table says of an answer."""
         self.add(row.metric, self._scaled(row, answer, source), row.label, source)
+
+    def greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
+        """Take in the greatest of several answers; nothing where one of them is none, since that one may be it."""
+        values = [in_range(BY_KEY[row.metric], self._scaled(row, answer, name)) for name, answer in answers.items()]
+        numbers = [value for value in values if not isinstance(value, Absent)]
+        absent = [value for value in values if isinstance(value, Absent)]
+        if values:
+            self.add(row.metric, absent[0] if absent else max(numbers), row.label)
 
     def error(self, answer: Plain, source: str) -> Absent:
         """The reason that an error stands for; one that says nothing is told as a problem."""

@@ -17,7 +17,8 @@ PARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
     }
 )
-_VOLATILE, _DRAM = 0, 1
+# Which errors: since the driver was loaded or over the card's life, and where.
+_VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
 def _same(value: Any) -> Plain:
@@ -56,6 +57,12 @@ def _bus_id(pci: Any) -> str:
 
 _PCI = _members("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
 
+
+def _ecc_counters(span: int) -> tuple[Call, ...]:
+    """Corrected and uncorrected errors."""
+    return tuple(_call("memory", "EccErrorCounter", kind, span, _DRAM) for kind in (0, 1))
+
+
 NAMES = (_call("", "Name"), _call("", "UUID"), _call("", "SerialNumber"), _call("", "PciInfo", plain=_bus_id))
 PROPERTY = _call("", "Property", plain=_members("virtRole", "mpcCap", "mpcType"))
 FAST = (
@@ -72,12 +79,12 @@ SLOW = (
     _call("vpu", "Utilization", plain=_members("encUtil", "decUtil")),
     _call("vpu", "Clock"),
     _call("memory", "EccMode"),
-    # Corrected and uncorrected, since the driver was loaded.
-    *(_call("memory", "EccErrorCounter", kind, _VOLATILE, _DRAM) for kind in (0, 1)),
+    *_ecc_counters(_VOLATILE),
     _call("memory", "RetiredPagesCount", plain=_members("sbeCount", "dbeCount")),
     _call("memory", "RetiredPagesPendingStatus"),
 )
 INVENTORY = (
+    *_ecc_counters(_AGGREGATE),
     _call("gpu", "MaxClock"),
     _call("memory", "MaxClock"),
     _call("vpu", "MaxClock"),
