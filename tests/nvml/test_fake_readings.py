@@ -20,7 +20,7 @@ SPECIAL = (
     "nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses",
     "nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetTopologyCommonAncestor", "nvmlGpuInstanceGetInfo",
     "nvmlGpmQueryDeviceSupport", "nvmlDeviceGetUnrepairableMemoryFlag_v1", "nvmlDeviceGetRetiredPages",
-    "nvmlDeviceGetDriverModel", "nvmlDeviceGetGpuInstanceProfileInfo", "field", "gpm",
+    "nvmlDeviceGetDriverModel", "nvmlDeviceGetGpuInstanceProfileInfo", "nvmlDeviceGetFanSpeedRPM", "field", "gpm",
 )  # fmt: skip  # words fill the lines: one on each would be a page
 
 
@@ -91,6 +91,16 @@ def test_pci(client: Client) -> None:
     # pynvml wants the structure from its caller, with the version in it.
     client.do("pci = nvmlPciInfoExt_v1_t(); pci.version = 0x1000040; nvmlDeviceGetPciInfoExt(gpu(4), byref(pci))")
     assert client.ask("pci") == [0, 0x9D, 0, 0x233010DE, 0x16C110DE, 3, 2, "00000000:9D:00.0"]
+
+
+def test_the_revolutions_of_each_fan(fake: FakeNvml, client: Client) -> None:
+    """pynvml asks for the first only; the structure says which."""
+    fake.tell(0, "nvmlDeviceGetFanSpeedRPM.0", 1180)
+    fake.tell(0, "nvmlDeviceGetFanSpeedRPM.1", 1140)
+    assert client.ask("nvmlDeviceGetFanSpeedRPM(gpu())") == 1180
+    client.do("info = c_nvmlFanSpeedInfo_t(version=nvmlFanSpeedInfo_v1, fan=1)")
+    client.do("pynvml._nvmlGetFunctionPointer('nvmlDeviceGetFanSpeedRPM')(gpu(), byref(info))")
+    assert client.ask("info") == [1, 1140]
 
 
 def test_sets_of_cpus_and_nodes(client: Client) -> None:
