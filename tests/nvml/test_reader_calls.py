@@ -104,6 +104,25 @@ def test_a_field_that_is_not_supported_leaves_the_batch(bench: Bench) -> None:
     assert bench.gpu(1)["fields"]["memory_temp"] == 61
 
 
+def test_a_field_for_which_the_whole_call_is_refused_is_left_out(bench: Bench) -> None:
+    bench.fake.tell(NODE, "hated_field", 82)
+    found = [bench.gpu()["fields"] for _ in range(2)]
+    assert [fields["memory_temp"] for fields in found] == [{"error": 2}] * 2
+    assert [fields["power_average"] for fields in found] == [645310] * 2
+    assert bench.made("fast")["nvmlDeviceGetFieldValues"] == 1
+
+
+def test_a_driver_that_refuses_every_call_for_fields_is_asked_again_after_ten_minutes(bench: Bench) -> None:
+    """And not field by field at every poll."""
+    bench.fake.fail("nvmlDeviceGetFieldValues", 2, 0)
+    bench.gpu()
+    assert "nvmlDeviceGetFieldValues" not in bench.made("fast")
+    assert value(bench.report(), "power_watts") == 648.92, "by the older call"
+    bench.fake.heal()
+    bench.move(600)
+    assert value(bench.report(), "power_average_watts") == 645.31
+
+
 def test_links_that_do_not_exist_are_asked_once(tmp_path: Path) -> None:
     """Without the fields, by the older calls; some drivers call that an invalid argument."""
     fake = FakeNvml(tmp_path, "a100", driver="450.80.02")

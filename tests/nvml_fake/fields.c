@@ -100,6 +100,9 @@ static void answer_field(nvmlDevice_t device, nvmlFieldValue_t *field) {
 DEVICE_CALL(nvmlDeviceGetFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t *values),
             (device, count, values)) {
     if (!values || count < 0) return NVML_ERROR_INVALID_ARGUMENT;
+    /* A driver that refuses the call as a whole for the sake of one field. */
+    for (int at = 0; at < count; at++)
+        if (values[at].fieldId && values[at].fieldId == state_number("node.hated_field")) return NVML_ERROR_INVALID_ARGUMENT;
     for (int at = 0; at < count; at++) answer_field(device, &values[at]);
     return NVML_SUCCESS;
 }

@@ -100,20 +100,38 @@ class Asker:
         return given
 
     def _batch(self, fields: Sequence[Field]) -> dict[str, Plain]:
-        ids = [(field.number, field.scope) for field in fields]
         off = self.off("FieldValues")
         if off is not None:
             return {field.name: {"error": off} for field in fields}
-        given = self._nvml.call("nvmlDeviceGetFieldValues", self.handle, ids)
-        if isinstance(given, Refused):
-            self.judge("FieldValues", given.code)
-            self._hear_nothing(given.code)
-            return {field.name: {"error": given.code} for field in fields}
+        found = self._values(fields)
+        if isinstance(found, Refused) and found.code == codes.INVALID_ARGUMENT:
+            found = self._one_by_one(fields)
+        if isinstance(found, Refused):
+            self.judge("FieldValues", found.code)
+            self._hear_nothing(found.code)
+            return {field.name: {"error": found.code} for field in fields}
         self._hear("FieldValues")
-        found = {field.name: plain_value(item, field) for field, item in zip(fields, given, strict=True)}
         for name, value in found.items():
             self._switch_off(name, error_in(value), codes.FIELD_SWITCHES_OFF)
         return found
+
+    def _values(self, fields: Sequence[Field]) -> dict[str, Plain] | Refused:
+        ids = [(field.number, field.scope) for field in fields]
+        given = self._nvml.call("nvmlDeviceGetFieldValues", self.handle, ids)
+        if isinstance(given, Refused):
+            return given
+        return {field.name: plain_value(item, field) for field, item in zip(fields, given, strict=True)}
+
+    def _one_by_one(self, fields: Sequence[Field]) -> dict[str, Plain] | Refused:
+        """Each for itself, once: a driver may refuse the whole call for the sake of one that it does not know."""
+        found: dict[str, Plain] = {}
+        for field in fields:
+            value = self._values((field,))
+            found.update({field.name: {"error": value.code}} if isinstance(value, Refused) else value)
+        if any(map(is_answered, found.values())):
+            return found
+        self._off["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + ASK_AGAIN_SECONDS)
+        return Refused(codes.INVALID_ARGUMENT)
 
     def _switch_off(self, key: str, code: int | None, switches_off: frozenset[int]) -> None:
         if code in switches_off and code is not None:
