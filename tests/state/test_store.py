@@ -2,82 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
-from telemetry_daemon.state.accumulate import Accumulator
+from store_kit import CARDS, FAST, INVENTORY, REQUEST, Node
 from telemetry_daemon.state.health import Verdict
-from telemetry_daemon.state.store import SourceFacts, Store
-from telemetry_daemon.times import Clock
+from telemetry_daemon.state.store import SourceFacts
 from telemetry_parsers.model import (
     Absent,
     Capture,
-    Command,
     Device,
     Event,
     Failure,
     Identity,
-    Poll,
     Reading,
     Report,
     Sample,
 )
-
-REQUEST = Command((("tool",),))
-FAST = Poll("readings", REQUEST, interval=2.0)
-INVENTORY = Poll("inventory", REQUEST, tier="inventory", interval=300.0)
-CARDS = Report(
-    devices=(Device("nvidia", 0, bus_id="0000:33:00.0"), Device("nvidia", 1, bus_id="0000:53:00.0")),
-    readings=(Reading(0, "power_watts", 50.0), Reading(1, "power_watts", 60.0)),
-)
-
-
-@dataclass
-class Times:
-    now: float = 100.0
-    slept: float = 0.0
-    set_by: float = 1e9
-
-
-OK = Verdict("ok")
-
-
-class Node:
-    """A store with a clock that stands still until it is moved."""
-
-    def __init__(self, identities=()):
-        self.times = Times()
-        self.store = Store(
-            "node",
-            Clock(
-                lambda: self.times.now,
-                lambda: self.times.set_by + self.times.now + self.times.slept,
-                lambda: self.times.slept,
-            ),
-            identities,
-            Accumulator(),
-        )
-        self.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
-        self.store.add_source(SourceFacts("nvml", "nvidia", ()))
-
-    def put(self, report=CARDS, verdict=OK, poll=FAST, source="tool"):
-        capture = Capture(source, poll.name, REQUEST, cpu_seconds=0.25, wall_time=1e9, monotonic_time=self.times.now)
-        return self.store.put(source, poll, capture, report, verdict, poll.interval)
-
-    def fail(self, reason, poll=FAST):
-        return self.put(None, Verdict("failed", reason, "it failed"), poll)
-
-    def powers(self):
-        return [
-            reading.value
-            for device in self.store.snapshot().devices
-            for reading in device.readings
-            if reading.metric == "power_watts"
-        ]
-
-    def ups(self):
-        return [device.up for device in self.store.snapshot().devices]
 
 
 def test_the_same_snapshot_until_something_changes():
@@ -122,75 +64,6 @@ def test_a_failed_poll_removes_its_own_report():
     node.fail("timeout")
     assert (node.powers(), node.ups()) == ([], [])
     assert [status.state for status in node.store.snapshot().sources] == ["failed"]
-
-
-def test_nobody_knows_what_is_there_while_the_most_frequent_list_fails():
-    """A list of minutes ago, fresh as it is, must not hold the cards up beside a source that fails; a new one does."""
-    node = Node()
-    node.put(poll=INVENTORY)
-    node.put(poll=FAST)
-    assert node.ups() == [True, True]
-    node.times.now += 2.0
-    node.fail("timeout", FAST)
-    assert node.ups() == []
-    node.times.now += 2.0
-    node.fail("timeout", FAST)
-    node.times.now += 2.0
-    node.put(poll=INVENTORY)
-    assert node.ups() == [True, True], "listed since it began to fail"
-    node.times.now += 2.0
-    node.fail("timeout", FAST)
-    assert node.ups() == [True, True]
-
-
-def test_a_rarer_list_and_what_it_told_are_back_as_soon_as_the_most_frequent_one_is():
-    node = Node()
-    node.put(poll=INVENTORY)
-    node.put(Report(devices=CARDS.devices), poll=FAST)
-    node.times.now += 2.0
-    node.fail("timeout", FAST)
-    assert node.powers() == []
-    node.times.now += 2.0
-    node.put(Report(devices=CARDS.devices), poll=FAST)
-    assert (node.ups(), node.powers()) == ([True, True], [50.0, 60.0])
-
-
-def test_a_rarer_list_does_not_hold_cards_up_when_the_most_frequent_one_is_too_old():
-    """Its thread may wait for a poll that hangs: nothing failed yet, and nobody knows."""
-    node = Node()
-    node.put(poll=INVENTORY)
-    node.put(poll=FAST)
-    node.times.now += 9.9
-    assert node.ups() == [True, True]
-    node.times.now += 0.1
-    assert node.ups() == []
-
-
-def test_a_list_that_never_came_puts_none_of_the_others_in_doubt():
-    node = Node()
-    node.fail("exit_status", FAST)
-    node.put(poll=INVENTORY)
-    node.times.now += 2.0
-    node.fail("exit_status", FAST)
-    assert node.ups() == [True, True]
-
-
-def test_a_rarer_list_that_fails_costs_itself():
-    node = Node()
-    node.put(poll=FAST)
-    node.fail("timeout", INVENTORY)
-    assert node.ups() == [True, True]
-
-
-def test_a_lost_card_stays_lost_while_nobody_knows():
-    node = Node()
-    node.put(poll=INVENTORY)
-    node.put(poll=FAST)
-    node.times.now += 2.0
-    node.put(Report(devices=CARDS.devices[:1]), poll=FAST)
-    node.times.now += 2.0
-    node.fail("timeout", FAST)
-    assert node.ups() == [False]
 
 
 @pytest.mark.parametrize(

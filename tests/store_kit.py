@@ -1,0 +1,66 @@
+"""A store on a clock of the test's own, with two polls of one source that both list devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.times import Clock
+from telemetry_parsers.model import Capture, Command, Device, Poll, Reading, Report
+
+REQUEST = Command((("tool",),))
+FAST = Poll("readings", REQUEST, interval=2.0)
+INVENTORY = Poll("inventory", REQUEST, tier="inventory", interval=300.0)
+CARDS = Report(
+    devices=(Device("nvidia", 0, bus_id="0000:33:00.0"), Device("nvidia", 1, bus_id="0000:53:00.0")),
+    readings=(Reading(0, "power_watts", 50.0), Reading(1, "power_watts", 60.0)),
+)
+
+
+@dataclass
+class Times:
+    now: float = 100.0
+    slept: float = 0.0
+    set_by: float = 1e9
+
+
+OK = Verdict("ok")
+
+
+class Node:
+    """A store with a clock that stands still until it is moved."""
+
+    def __init__(self, identities=()):
+        self.times = Times()
+        self.store = Store(
+            "node",
+            Clock(
+                lambda: self.times.now,
+                lambda: self.times.set_by + self.times.now + self.times.slept,
+                lambda: self.times.slept,
+            ),
+            identities,
+            Accumulator(),
+        )
+        self.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
+        self.store.add_source(SourceFacts("nvml", "nvidia", ()))
+
+    def put(self, report=CARDS, verdict=OK, poll=FAST, source="tool"):
+        capture = Capture(source, poll.name, REQUEST, cpu_seconds=0.25, wall_time=1e9, monotonic_time=self.times.now)
+        return self.store.put(source, poll, capture, report, verdict, poll.interval)
+
+    def fail(self, reason, poll=FAST):
+        return self.put(None, Verdict("failed", reason, "it failed"), poll)
+
+    def powers(self):
+        return [
+            reading.value
+            for device in self.store.snapshot().devices
+            for reading in device.readings
+            if reading.metric == "power_watts"
+        ]
+
+    def ups(self):
+        return [device.up for device in self.store.snapshot().devices]
