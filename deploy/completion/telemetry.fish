@@ -38,7 +38,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l config -r -F -d
 complete -c telemetry -n '__fish_seen_subcommand_from record' -s h -l help -d 'show this help message and exit'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -s o -r -F -d 'where to write it (default: standard output)'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -l for -x -d 'how long to record, such as 60s or 5m (default: 30s)'
-complete -c telemetry -n '__fish_seen_subcommand_from record' -l unmasked -d 'keep serial numbers, UUIDs, addresses and the host name as they are'
+complete -c telemetry -n '__fish_seen_subcommand_from record' -l unmasked -d 'keep serial numbers, UUIDs, addresses, names and passwords as they are'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'
 complete -c telemetry -n '__fish_seen_subcommand_from parse' -s h -l help -d 'show this help message and exit'
 complete -c telemetry -n '__fish_seen_subcommand_from parse' -l format -x -a 'json table prometheus' -d 'output format (default: json)'

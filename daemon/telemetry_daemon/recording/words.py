@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from telemetry_daemon.recording.harmless import HOST_WORDS, INDEXED, KNOWN, SUFFIXES, TOP_DOMAINS
-from telemetry_parsers import units
+from telemetry_parsers.sentinels import ALL_BITS
 
 Span = tuple[int, int]
 
@@ -17,7 +17,7 @@ _PARTS = re.compile(r"[0-9]+|[^\W\d_]+")
 _HOST = re.compile(rf"(?:[a-z0-9]+[-.])*(?:{'|'.join(sorted(HOST_WORDS))})-?[0-9]+(?:[-.][a-z0-9]+)*\Z", re.IGNORECASE)
 _WORD_OF_32_BITS = re.compile(r"[0-9a-fA-F]{8}\Z")
 _QUANTITY = re.compile(r"[0-9]+[A-Za-z%]{1,3}\Z")
-_SENTINELS = frozenset(map(str, units.SENTINELS))
+_SENTINELS = frozenset(map(str, ALL_BITS))
 _LONGEST_INDEX = 4
 _SHORTEST_NAME_LEARNT = 3
 # As far as partitions of cards are numbered on a node.
