@@ -237,10 +237,10 @@ def _reads_rank_table(text: str) -> None:
 # --- HTTP
 
 REQUESTS = [
-    "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1\r\n\r\n",
-    "GET /metrics?name[]=accelerator_up&name%5B%5D=x HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n",
-    "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
-    "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1\r\n\r\n",
+    "GET /metrics?name[]=accelerator_up&name%5B%5D=x HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     "HEAD http://x/healthz HTTP/1.0\r\nConnection: keep-alive\r\nAuthorization: Basic YTpi\r\n\r\n",
 ]
 

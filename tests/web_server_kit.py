@@ -79,6 +79,7 @@ def running_server(
     listen: tuple[str, ...] = (LOOPBACK,),
     config_file: str | Path = "",
     deadlines: Deadlines | None = None,
+    allowed_hosts: tuple[str, ...] = (),
 ) -> Iterator[RunningServer]:
     """A started server, closed at the end; an error in any callback of its loop is a failure."""
     loop = asyncio.new_event_loop()
@@ -86,7 +87,7 @@ def running_server(
     loop.set_exception_handler(lambda _, context: mishaps.append(context))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = WebServer(handler, listen, str(config_file), deadlines)
+    server = WebServer(handler, listen, str(config_file), deadlines, allowed_hosts)
     running = RunningServer(server, loop)
     try:
         running.call(server.start())
@@ -114,22 +115,24 @@ def fetch(
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
+    source: str = "127.0.0.1",
 ) -> Reply:
-    """One request on a connection of its own."""
+    """One request on a connection of its own, from any of the loopback addresses."""
     client: http.client.HTTPConnection
+    more: Mapping[str, Any] = {"timeout": PATIENCE_SECONDS, "source_address": (source, 0)}
     if tls is None:
-        client = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+        client = http.client.HTTPConnection("127.0.0.1", port, **more)
     else:
-        client = http.client.HTTPSConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS, context=tls)
+        client = http.client.HTTPSConnection("127.0.0.1", port, context=tls, **more)
     with contextlib.closing(client):
         client.request(method, path, headers=dict(headers or {}))
         answer = client.getresponse()
         return Reply(answer.status, answer.read(), {name.lower(): value for name, value in answer.getheaders()})
 
 
-def connect(port: int) -> socket.socket:
-    """A raw connection."""
-    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS)
+def connect(port: int, source: str = "127.0.0.1") -> socket.socket:
+    """A raw connection from any of the loopback addresses."""
+    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS, source_address=(source, 0))
 
 
 def read_to_end(client: socket.socket) -> bytes:

@@ -76,7 +76,8 @@ class Service:
             self._metrics,
         )
         self._textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot, self._metrics)
-        self._web = WebServer(self._site.respond, self._settings.web.listen_address, self._settings.web.config_file)
+        web = self._settings.web
+        self._web = WebServer(self._site.respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
         self._control = ControlServer(
             control.path_in(self._settings.runtime_directory),
             {
@@ -196,7 +197,8 @@ class Service:
         systemd.reloading()
         try:
             settings = await asyncio.to_thread(self._start.reload_settings)
-            await self._web.reconfigure(settings.web.listen_address, settings.web.config_file)
+            web = settings.web
+            await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
             await asyncio.to_thread(self._apply, settings)
         except (ConfigError, WebError) as error:
             self._own.tell_reload(succeeded=0.0)

@@ -27,6 +27,7 @@ class WebSettings:
     listen_address: tuple[str, ...] = (DEFAULT_ADDRESS,)
     config_file: str = ""
     telemetry_path: str = "/metrics"
+    allowed_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
         ('\n[lgo]\nlevel = "info"', "telemetry.toml: line 2: lgo: no such section; did you mean log?"),
         ('level = "info"', "telemetry.toml: line 1: level: no such setting; did you mean log.level?"),
         ("[web]\nport = 1", ("telemetry.toml: line 2: web.port: no such setting; "
-         "known: config_file, listen_address, telemetry_path")),
+         "known: allowed_hosts, config_file, listen_address, telemetry_path")),
         ("[web]\npaths = []", "telemetry.toml: line 2: web.paths: no such setting; did you mean parsers.paths?"),
         ("[sources.nvml]\nintervall = 1",
          "telemetry.toml: line 2: sources.nvml.intervall: no such setting; did you mean sources.nvml.interval?"),
@@ -95,6 +95,11 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
          'web.listen_address: "my host:1" has a host that is neither a name nor an IP address'),
         ('web.listen_address = "a\\nb:1"',
          'web.listen_address: must be an address without control characters, not "a\\nb:1"'),
+        *((f'web.allowed_hosts = ["gpu7", "{host}"]',
+           (f'web.allowed_hosts: "{host}" is not a host; write a name or an IP address, without scheme, port and '
+            'brackets, "*.example.com" for all names below one, or "*" for all'))
+          for host in ("gpu7:19400", "[::1]", "http://gpu7", "", "*gpu7", "*.", "gpu*", "10.0.0.256", "*.10.0.0.7", "a b")),
+        ('web.allowed_hosts = ["gpu7", "gpu7"]', 'web.allowed_hosts: names "gpu7" twice'),
         ('expect.devices.nvidia = "8"', 'expect.devices.nvidia: must be a whole number, not the string "8"'),
         ("expect.devices.nvidia = 8.0", "expect.devices.nvidia: must be a whole number, not 8.0"),
         ("expect.devices.nvidia = -1", "expect.devices.nvidia: must be at least 0, not -1"),

@@ -16,6 +16,7 @@ format = "json"
 listen_address = ["0.0.0.0:9000", "[::1]:9001"]
 config_file = "/etc/telemetry/web.yml"
 telemetry_path = "/node/metrics"
+allowed_hosts = ["gpu7", "*.gpu.example.com", "10.0.0.7", "fd00::7"]
 
 [sources.nvml]
 mode = "always"
@@ -49,7 +50,12 @@ interval = 60
 def test_every_setting_of_a_file_arrives(bench: Workbench) -> None:
     assert bench.settings(WHOLE_FILE) == Settings(
         log=LogSettings("debug", "json"),
-        web=WebSettings(("0.0.0.0:9000", "[::1]:9001"), "/etc/telemetry/web.yml", "/node/metrics"),
+        web=WebSettings(
+            ("0.0.0.0:9000", "[::1]:9001"),
+            "/etc/telemetry/web.yml",
+            "/node/metrics",
+            ("gpu7", "*.gpu.example.com", "10.0.0.7", "fd00::7"),
+        ),
         sources=(
             ("hy-smi", SourceSettings(mode="never")),
             ("nvml", SourceSettings("always", "/usr/lib/libnvidia-ml.so.1", 1.0, 0.5, wake_suspended=True)),
@@ -93,6 +99,10 @@ def test_windows_line_ends_are_read(bench: Workbench) -> None:
 )
 def test_one_address_may_stand_without_a_list(bench: Workbench, address: str) -> None:
     assert bench.settings(f'[web]\nlisten_address = "{address}"\n').web.listen_address == (address,)
+
+
+def test_all_hosts_may_be_allowed(bench: Workbench) -> None:
+    assert bench.settings('[web]\nallowed_hosts = "*"\n').web.allowed_hosts == ("*",)
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/m", "/node-1/gpu.metrics", "/apix"])

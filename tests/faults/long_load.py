@@ -15,7 +15,7 @@ from attack_kit import attack
 from daemon_kit import Daemon
 from faults_kit import TOOL, held, rss_mib, series, tool_node
 
-REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n"
+REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n"
 RATE = 5000
 SECONDS = 10
 CONNECTIONS = 20
@@ -120,20 +120,20 @@ def said(port: int, *pieces: bytes) -> bytes:
 
 TEN_MEGABYTES = b"x" * (10 << 20)
 NONSENSE = {
-    "a header of 10 MB": (b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + TEN_MEGABYTES + b"\r\n\r\n",),
+    "a header of 10 MB": (b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + TEN_MEGABYTES + b"\r\n\r\n",),
     "a target of 10 MB": (b"GET /" + TEN_MEGABYTES + b" HTTP/1.1\r\n\r\n",),
     "a method of 10 MB": (TEN_MEGABYTES + b" / HTTP/1.1\r\n\r\n",),
     "a million headers": (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 1_000_000,),
-    "a body of 10 MB": (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10485760\r\n\r\n", TEN_MEGABYTES),
+    "a body of 10 MB": (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10485760\r\n\r\n", TEN_MEGABYTES),
     "chunks without end": (
-        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"1\r\nx\r\n" * 100_000,
     ),
     "a TLS greeting": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",),
     "zeros": (bytes(1 << 20),),
     "a gzip bomb": (gzip.compress(bytes(100 << 20)),),
-    "a thousand requests at once": (b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 1000,),
+    "a thousand requests at once": (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000,),
 }
 
 

@@ -16,7 +16,7 @@ import sys
 
 DRIP_SECONDS = 0.5
 COME_AGAIN_SECONDS = 1.0
-REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Long: "
+REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Long: "
 
 
 @functools.cache

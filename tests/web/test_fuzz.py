@@ -16,7 +16,15 @@ from web_server_kit import Pki, RunningServer, connect, fetch, read_to_end, runn
 WORDS = st.sampled_from(
     [
         *(b"GET ", b"HEAD ", b"POST ", b"/", b"/metrics", b"?name[]=x", b" HTTP/1.1", b" HTTP/1.0", b" HTTP/9.9"),
-        *(b"\r\n", b"\n", b"\r\n\r\n", b"Host: x\r\n", b"Content-Length: 5\r\n", b"Content-Length: -1\r\n", b"hello"),
+        *(
+            b"\r\n",
+            b"\n",
+            b"\r\n\r\n",
+            b"Host: localhost\r\n",
+            b"Content-Length: 5\r\n",
+            b"Content-Length: -1\r\n",
+            b"hello",
+        ),
         *(
             b"Transfer-Encoding: chunked\r\n",
             b"Connection: close\r\n",
@@ -25,7 +33,11 @@ WORDS = st.sampled_from(
             b"\x00",
             b"\xff",
         ),
-        *(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", b"Expect: 100-continue\r\n"),
+        *(
+            b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"Expect: 100-continue\r\n",
+        ),
         *(
             b"Authorization: Basic YTpi\r\n",
             b"x" * 5000,

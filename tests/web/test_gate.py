@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, TokenBucket
 from telemetry_daemon.web.errors import WebConfigError
 from telemetry_daemon.web.messages import Response
-from telemetry_daemon.web.rate_limit import TokenBucket
 from telemetry_daemon.web.watch import SETTLING_SECONDS, Watch
 from web_server_kit import (
     LOOPBACK,
@@ -59,12 +59,36 @@ def test_headers_are_on_every_answer_once(web_file: WebFile) -> None:
 
 
 def test_more_requests_than_the_limit_are_told_to_come_later(web_file: WebFile) -> None:
+    with running_server(config_file=web_file("rate_limit: {interval: 1h, burst: 3}\n")) as running:
+        assert [fetch(running.port).status for _ in range(5)] == [200, 200, 200, 429, 429]
+
+
+def test_a_client_spends_the_share_of_its_own_address_only(web_file: WebFile) -> None:
+    with running_server(config_file=web_file("rate_limit: {interval: 1h, burst: 3}\n")) as running:
+        for source in ("127.0.0.2", "127.0.0.3"):
+            assert [fetch(running.port, source=source).status for _ in range(4)] == [200, 200, 200, 429]
+
+
+def test_strangers_spend_nothing_of_those_who_have_logged_in_at_their_address(web_file: WebFile) -> None:
     file = web_file("rate_limit: {interval: 1h, burst: 3}\n" + user("alice", "secret"))
     with running_server(config_file=file) as running:
-        replies = [fetch(running.port, headers=basic("alice", "secret")).status for _ in range(2)]
-        replies += [fetch(running.port).status for _ in range(4)]
-        assert replies == [200, 200, 401, 429, 429, 429]
+        assert fetch(running.port, headers=basic("alice", "secret")).status == 200
+        assert [fetch(running.port).status for _ in range(4)] == [401, 401, 429, 429]
+        assert fetch(running.port, headers=basic("alice", "guess")).status == 429  # a guess is a stranger's
+        replies = [fetch(running.port, headers=basic("alice", "secret")).status for _ in range(4)]
+        assert replies == [200, 200, 200, 429]
         assert running.server.bcrypt_checks == 1
+
+
+def test_clients_beyond_the_bound_are_forgotten_the_longest_unheard_first() -> None:
+    buckets = Buckets(3600.0, 1)
+    assert buckets.of("first").allow(1.0)
+    assert buckets.of("second").allow(1.0)
+    for number in range(MOST_CLIENTS - 1):
+        assert not buckets.of("first").allow(2.0)
+        buckets.of(number)
+    assert not buckets.of("first").allow(3.0)
+    assert buckets.of("second").allow(3.0)
 
 
 def test_the_bucket_fills_again_one_at_a_time_and_never_over_its_size() -> None:
@@ -159,7 +183,7 @@ def test_connections_let_in_under_looser_rules_are_not_served_under_stricter_one
     file.write_text("")
     strict = ("client_auth_type: RequireAndVerifyClientCert", f"client_ca_file: {pki.authority.pair.certificate}")
     with running_server(config_file=file) as running, connect(running.port) as plain:
-        request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+        request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
         plain.sendall(request)
         assert plain.recv(65536).startswith(b"HTTP/1.1 200")
         replace(file, pki.tls_section())

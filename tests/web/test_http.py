@@ -65,13 +65,13 @@ def test_head_gives_the_same_headers_and_no_body(running: RunningServer) -> None
         ("/metrics?name[]=up&x=%20", "/metrics?name[]=up&x=%20"),
         ("/%6detrics", "/metrics?"),
         ("/a?b?c", "/a?b?c"),
-        ("http://somewhere/metrics?x=1", "/metrics?x=1"),
-        ("http://somewhere", "/?"),
-        ("HTTPS://somewhere?x=1", "/?x=1"),
+        ("http://localhost/metrics?x=1", "/metrics?x=1"),
+        ("http://localhost", "/?"),
+        ("HTTPS://localhost?x=1", "/?x=1"),
     ],
 )
 def test_path_and_query(running: RunningServer, target: str, path_and_query: str) -> None:
-    said = exchange(running.port, head(f"GET {target} HTTP/1.1", "Host: x"))
+    said = exchange(running.port, head(f"GET {target} HTTP/1.1", "Host: localhost"))
     assert said.startswith(b"HTTP/1.1 200 OK\r\n")
     assert said.endswith(f"\r\n\r\nGET {path_and_query}".encode())
 
@@ -83,24 +83,24 @@ def test_path_and_query(running: RunningServer, target: str, path_and_query: str
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
         (b"\x00" * 100, 400),
         (head("GET / HTTP/1.1"), 400),
-        (head("GET / HTTP/1.1", "Host: x", "Host: y"), 400),
-        (head("GET / HTTP/1.1", "Host: x", "no colon"), 400),
-        (head("GET / HTTP/1.1", "Host: x", "Content-Length: x"), 400),
-        (head("GET metrics HTTP/1.1", "Host: x"), 400),
-        (head("GET ftp://x/ HTTP/1.1", "Host: x"), 400),
-        (head("GET / HTTP/3.0", "Host: x"), 505),
+        (head("GET / HTTP/1.1", "Host: localhost", "Host: localhost"), 400),
+        (head("GET / HTTP/1.1", "Host: localhost", "no colon"), 400),
+        (head("GET / HTTP/1.1", "Host: localhost", "Content-Length: x"), 400),
+        (head("GET metrics HTTP/1.1", "Host: localhost"), 400),
+        (head("GET ftp://x/ HTTP/1.1", "Host: localhost"), 400),
+        (head("GET / HTTP/3.0", "Host: localhost"), 505),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
-        (head("GET / HTTP/1.1", "Host: x", "Content-Length: 3") + b"abc", 413),
-        (head("GET / HTTP/1.1", "Host: x", "Content-Length: 99999999999"), 413),
-        (head("HEAD / HTTP/1.1", "Host: x", "Content-Length: 3") + b"abc", 413),
-        (head("GET / HTTP/1.1", "Host: x", "Transfer-Encoding: chunked") + b"0\r\n\r\n", 413),
-        (head("GET / HTTP/1.1", "Host: x", "Transfer-Encoding: gzip"), 501),
-        (head("POST / HTTP/1.1", "Host: x", "Content-Length: 3") + b"abc", 405),
-        (head("GET / HTTP/1.1", "Host: x", "X: " + "y" * 17000), 431),
-        (head("GET / HTTP/1.1", "Host: x", *(f"X-{number}: {'y' * 100}" for number in range(160))), 431),
-        (head(f"GET /{'y' * 17000} HTTP/1.1", "Host: x"), 431),
+        (head("GET / HTTP/1.1", "Host: localhost", "Content-Length: 3") + b"abc", 413),
+        (head("GET / HTTP/1.1", "Host: localhost", "Content-Length: 99999999999"), 413),
+        (head("HEAD / HTTP/1.1", "Host: localhost", "Content-Length: 3") + b"abc", 413),
+        (head("GET / HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked") + b"0\r\n\r\n", 413),
+        (head("GET / HTTP/1.1", "Host: localhost", "Transfer-Encoding: gzip"), 501),
+        (head("POST / HTTP/1.1", "Host: localhost", "Content-Length: 3") + b"abc", 405),
+        (head("GET / HTTP/1.1", "Host: localhost", "X: " + "y" * 17000), 431),
+        (head("GET / HTTP/1.1", "Host: localhost", *(f"X-{number}: {'y' * 100}" for number in range(160))), 431),
+        (head(f"GET /{'y' * 17000} HTTP/1.1", "Host: localhost"), 431),
         (b"G" * 20000, 431),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n", 400),
     ],
 )
 def test_bad_requests_are_refused_and_the_connection_closed(
@@ -118,14 +118,18 @@ def test_bad_requests_are_refused_and_the_connection_closed(
 
 
 def test_a_head_of_16_kib_is_still_served(running: RunningServer) -> None:
-    said = exchange(running.port, head("GET / HTTP/1.1", "Host: x", "X: " + "y" * 16000))
+    said = exchange(running.port, head("GET / HTTP/1.1", "Host: localhost", "X: " + "y" * 16000))
     assert said.startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"])
 def test_other_methods_are_not_allowed_and_the_connection_goes_on(running: RunningServer, method: str) -> None:
     target = "x:1" if method == "CONNECT" else "*" if method == "OPTIONS" else "/"
-    said = exchange(running.port, head(f"{method} {target} HTTP/1.1", "Host: x"), head("GET /next HTTP/1.1", "Host: x"))
+    said = exchange(
+        running.port,
+        head(f"{method} {target} HTTP/1.1", "Host: localhost"),
+        head("GET /next HTTP/1.1", "Host: localhost"),
+    )
     assert said.startswith(b"HTTP/1.1 405 Method Not Allowed\r\n")
     assert b"\r\nAllow: GET, HEAD\r\n" in said
     assert said.endswith(b"GET /next?")
@@ -133,7 +137,7 @@ def test_other_methods_are_not_allowed_and_the_connection_goes_on(running: Runni
 
 def test_pipelined_requests_are_answered_in_order(running: RunningServer) -> None:
     numbers = range(300)
-    said = exchange(running.port, b"".join(head(f"GET /{number} HTTP/1.1", "Host: x") for number in numbers))
+    said = exchange(running.port, b"".join(head(f"GET /{number} HTTP/1.1", "Host: localhost") for number in numbers))
     assert said.count(b"HTTP/1.1 200 OK") == len(numbers)
     positions = [said.index(b"GET /%d?" % number) for number in numbers]
     assert positions == sorted(positions)
@@ -152,7 +156,7 @@ def test_a_connection_carries_many_requests(running: RunningServer) -> None:
 
 @pytest.mark.parametrize(
     "request_head",
-    [head("GET / HTTP/1.0"), head("GET / HTTP/1.1", "Host: x", "Connection: close")],
+    [head("GET / HTTP/1.0"), head("GET / HTTP/1.1", "Host: localhost", "Connection: close")],
 )
 def test_the_server_hangs_up_where_the_client_wants_it(running: RunningServer, request_head: bytes) -> None:
     with connect(running.port) as client:
@@ -164,7 +168,7 @@ def test_the_server_hangs_up_where_the_client_wants_it(running: RunningServer, r
 
 
 def test_a_request_in_single_bytes_is_one_request(running: RunningServer) -> None:
-    request = head("GET /slow HTTP/1.1", "Host: x")
+    request = head("GET /slow HTTP/1.1", "Host: localhost")
     said = exchange(running.port, *(request[at : at + 1] for at in range(len(request))), pause_seconds=0.001)
     assert said.endswith(b"GET /slow?")
 
@@ -172,20 +176,26 @@ def test_a_request_in_single_bytes_is_one_request(running: RunningServer) -> Non
 def test_expectations_and_upgrades_are_answered_plainly(running: RunningServer) -> None:
     said = exchange(
         running.port,
-        head("GET /1 HTTP/1.1", "Host: x", "Expect: 100-continue"),
-        head("GET /2 HTTP/1.1", "Host: x", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AA"),
-        head("GET /3 HTTP/1.1", "Host: x"),
+        head("GET /1 HTTP/1.1", "Host: localhost", "Expect: 100-continue"),
+        head(
+            "GET /2 HTTP/1.1",
+            "Host: localhost",
+            "Connection: Upgrade, HTTP2-Settings",
+            "Upgrade: h2c",
+            "HTTP2-Settings: AA",
+        ),
+        head("GET /3 HTTP/1.1", "Host: localhost"),
     )
     assert [said.count(f"GET /{number}?".encode()) for number in (1, 2, 3)] == [1, 1, 1]
 
 
 def test_headers_given_twice_are_joined(running: RunningServer) -> None:
-    said = exchange(running.port, head("GET /accept HTTP/1.1", "Host: x", "Accept: a", "ACCEPT: b"))
+    said = exchange(running.port, head("GET /accept HTTP/1.1", "Host: localhost", "Accept: a", "ACCEPT: b"))
     assert said.endswith(b"\r\n\r\na, b")
 
 
 def test_a_status_without_a_name(running: RunningServer) -> None:
-    assert exchange(running.port, head("GET /odd HTTP/1.1", "Host: x")).startswith(b"HTTP/1.1 299 \r\n")
+    assert exchange(running.port, head("GET /odd HTTP/1.1", "Host: localhost")).startswith(b"HTTP/1.1 299 \r\n")
 
 
 def test_an_answer_without_content_has_no_length(running: RunningServer) -> None:
@@ -202,7 +212,11 @@ def test_a_mistake_of_the_site_costs_one_request(
     running: RunningServer, caplog: pytest.LogCaptureFixture, path: str, logged: str
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        said = exchange(running.port, head(f"GET {path} HTTP/1.1", "Host: x"), head("GET /after HTTP/1.1", "Host: x"))
+        said = exchange(
+            running.port,
+            head(f"GET {path} HTTP/1.1", "Host: localhost"),
+            head("GET /after HTTP/1.1", "Host: localhost"),
+        )
     assert said.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
     assert said.endswith(b"GET /after?")
     assert logged in caplog.text
@@ -211,5 +225,5 @@ def test_a_mistake_of_the_site_costs_one_request(
 
 def test_a_refusal_reaches_a_client_that_is_still_sending(running: RunningServer) -> None:
     with connect(running.port) as client:
-        client.sendall(head("POST /upload HTTP/1.1", "Host: x", "Content-Length: 900000") + b"x" * 900_000)
+        client.sendall(head("POST /upload HTTP/1.1", "Host: localhost", "Content-Length: 900000") + b"x" * 900_000)
         assert read_to_end(client).startswith(b"HTTP/1.1 405 ")

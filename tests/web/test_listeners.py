@@ -238,7 +238,7 @@ def test_addresses_that_stay_keep_their_connections_and_others_lose_theirs(tmp_p
         assert kept.getresponse().read() == b"GET /1?\n"
         gone.settimeout(20)
         gone.connect(str(path))
-        gone.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        gone.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert gone.recv(65536).startswith(b"HTTP/1.1 200")
         running.call(running.server.reconfigure((LOOPBACK,), ""))
         assert gone.recv(65536) == b""
@@ -269,7 +269,7 @@ def test_a_running_answer_is_finished_at_the_end() -> None:
 
     with running_server(slow) as running:
         client = connect(running.port)
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert entered.wait(20)
         received: list[bytes] = []
         reader = threading.Thread(target=lambda: received.append(read_to_end(client)))
@@ -283,7 +283,7 @@ def test_a_running_answer_is_finished_at_the_end() -> None:
 def test_a_client_that_does_not_read_does_not_hold_up_the_end() -> None:
     with running_server(lambda _: Response(200, (b"x" * 50_000_000,))) as running, contextlib.ExitStack() as clients:
         for _ in range(5):
-            clients.enter_context(connect(running.port)).sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            clients.enter_context(connect(running.port)).sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         until(lambda: running.standing("ANSWERING") == 5, "answers under way")
         running.call(running.server.close())
         assert running.connections() == 0

@@ -14,7 +14,7 @@ from telemetry_daemon.web.crowd import Crowd, Standing
 from telemetry_daemon.web.messages import Request, Response
 from web_server_kit import connect, fetch, read_to_end, running_server, until
 
-REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FAR = 1000.0
 
 
@@ -130,9 +130,9 @@ def test_one_client_with_many_requests_does_not_hold_up_another() -> None:
         return Response(200, (b"",))
 
     with running_server(site) as running, connect(running.port) as bulk, connect(running.port) as other:
-        bulk.sendall(b"".join(b"GET /bulk HTTP/1.1\r\nHost: x\r\n\r\n" for _ in range(400)))
+        bulk.sendall(b"".join(b"GET /bulk HTTP/1.1\r\nHost: localhost\r\n\r\n" for _ in range(400)))
         assert entered.wait(20)
-        other.sendall(b"GET /other HTTP/1.1\r\nHost: x\r\n\r\n")
+        other.sendall(b"GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n")
         released.set()
         assert other.recv(65536).startswith(b"HTTP/1.1 200")
         until(lambda: len(served) == 401, "all answers")

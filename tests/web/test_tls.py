@@ -18,7 +18,7 @@ from telemetry_daemon.web.messages import Response
 from web_server_kit import Pki, connect, fetch, read_to_end, running_server, until
 
 WebFile = Callable[[str], Path]
-REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @contextlib.contextmanager

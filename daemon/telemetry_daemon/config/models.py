@@ -24,6 +24,7 @@ AbsolutePath = Annotated[str, AfterValidator(rules.absolute_path)]
 OptionalPath = Annotated[str, AfterValidator(rules.absolute_path_or_none)]
 SourceName = Annotated[str, AfterValidator(rules.source_name)]
 ListenAddress = Annotated[str, AfterValidator(rules.listen_address)]
+AllowedHost = Annotated[str, AfterValidator(rules.allowed_host)]
 
 
 def _as_list(value: Any) -> Any:
@@ -61,6 +62,17 @@ class WebSection(Section):
             "use `:19400`, and protect it with `config_file` or a firewall."
         ),
         examples=[[":19400"]],
+    )
+    allowed_hosts: Annotated[list[AllowedHost], BeforeValidator(_as_list), AfterValidator(rules.all_different)] = Field(
+        default=[],
+        description=(
+            "Host names that requests may be for, without port. Loopback addresses always answer only for "
+            "`localhost`, addresses such as `127.0.0.1`, and these names, so that no page in a browser on this machine "
+            "can read the metrics through a name of its own; other requests get 421. Needed behind a proxy that keeps the "
+            "client's `Host`. `*.example.com` allows all names below one, `*` all. Once it is set, every other address "
+            "holds to it, too, and answers for its own IP address besides. Empty: other addresses answer for every name."
+        ),
+        examples=[["telemetry.example.com", "*.gpu.example.com"]],
     )
     config_file: OptionalPath = Field(
         default="",
@@ -229,6 +241,7 @@ class ConfigFile(Section):
             log=LogSettings(level=self.log.level, format=self.log.format),
             web=WebSettings(
                 listen_address=tuple(self.web.listen_address),
+                allowed_hosts=tuple(self.web.allowed_hosts),
                 config_file=self.web.config_file,
                 telemetry_path=self.web.telemetry_path,
             ),
@@ -253,6 +266,7 @@ class ConfigFile(Section):
                 "log": {"level": settings.log.level, "format": settings.log.format},
                 "web": {
                     "listen_address": list(web.listen_address),
+                    "allowed_hosts": list(web.allowed_hosts),
                     "config_file": web.config_file,
                     "telemetry_path": web.telemetry_path,
                 },

@@ -88,13 +88,29 @@ def listen_address(text: str) -> str:
     return text
 
 
+def allowed_host(text: str) -> str:
+    """A host that requests may be for: a name or an address, `*.` and a name for all below it, or `*` for all."""
+    name = text.removeprefix("*.").removesuffix(".")
+    if text == "*" or _is_address(text) or (_HOST_NAME.match(name) and not _LIKE_IPV4.match(name)):
+        return text
+    raise ValueError(
+        f"{shown(text)} is not a host; write a name or an IP address, without scheme, port and brackets, "
+        '"*.example.com" for all names below one, or "*" for all'
+    )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:  # a name, or nothing that can be a host
+        return False
+    return True
+
+
 def _check_host(host: str, text: str) -> None:
-    if ":" in host or _LIKE_IPV4.match(host) is not None:
-        try:
-            ipaddress.ip_address(host)
-        except ValueError:
-            raise ValueError(f"{shown(text)} has an invalid IP address") from None
-    elif host and _HOST_NAME.match(host) is None:
+    if (":" in host or _LIKE_IPV4.match(host) is not None) and not _is_address(host):
+        raise ValueError(f"{shown(text)} has an invalid IP address")
+    if host and ":" not in host and _HOST_NAME.match(host) is None:
         raise ValueError(f"{shown(text)} has a host that is neither a name nor an IP address")
 
 

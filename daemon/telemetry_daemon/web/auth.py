@@ -1,20 +1,26 @@
-"""Basic authentication with bcrypt: one check at a time in a thread of its own, few waiting, answers remembered."""
+"""Basic authentication with bcrypt: one check at a time in a thread of its own, clients in turn, answers remembered."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import binascii
-import contextlib
 import hashlib
 import os
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
-LONGEST_QUEUE = 8
+from telemetry_daemon.web.clients import Buckets
+
+LONGEST_QUEUE = 64  # 32 guessers and a scraper at one address all get their turn: at cost 12, within 10 seconds
+# More failures than these make no client worse, lest one that shares its address with guessers stay behind all others.
+FAILURES_HELD_AGAINST = 16
+SECONDS_TO_FORGIVE_ONE = 15.0
 MOST_REMEMBERED = 100
 CLOSING_LOOKS = 200  # two seconds in all
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
@@ -44,6 +50,15 @@ class _Attempt:
     password: bytes
 
 
+@dataclass(slots=True)
+class _Check:
+    """An attempt that a client waits for."""
+
+    attempt: _Attempt
+    client: str
+    then: list[Then]
+
+
 class BasicAuth:
     """Checks `Authorization` headers; its methods belong to one event loop's thread."""
 
@@ -52,7 +67,9 @@ class BasicAuth:
         self._nobody = b""
         self._secret = os.urandom(32)
         self._remembered = _Memory()
-        self._waiting: dict[bytes, list[Then]] = {}
+        self._waiting: dict[bytes, _Check] = {}  # in order of arrival
+        self._running: _Check | None = None
+        self._failures = Buckets(SECONDS_TO_FORGIVE_ONE, FAILURES_HELD_AGAINST)
         self._attempts: SimpleQueue[_Attempt | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self.checks_done = 0
@@ -70,7 +87,14 @@ class BasicAuth:
         """Whether anybody has to say who they are."""
         return bool(self._users)
 
-    def check(self, header: str, then: Then) -> None:
+    def recognise(self, header: str) -> bytes | None:
+        """The user whose right password this is, if it was checked before."""
+        credentials = parse_basic(header) if self.required else None
+        if credentials is None or self._remembered.get(self._attempt(*credentials).key) is not Verdict.WELCOME:
+            return None
+        return credentials[0]
+
+    def check(self, header: str, client: str, then: Then) -> None:
         """Call `then` with the verdict, at once if it is known, else when bcrypt has spoken."""
         credentials = parse_basic(header)
         if credentials is None:
@@ -80,20 +104,45 @@ class BasicAuth:
         known = self._remembered.get(attempt.key)
         if known is not None:
             then(known)
-        elif attempt.key in self._waiting:
-            self._waiting[attempt.key].append(then)
-        elif len(self._waiting) > LONGEST_QUEUE:  # one of them is not waiting but being checked
-            then(Verdict.TOO_MANY)
         else:
-            self._waiting[attempt.key] = [then]
-            self._hand_over(attempt)
+            self._wait(attempt, client, then)
+
+    def _wait(self, attempt: _Attempt, client: str, then: Then) -> None:
+        running = self._running
+        same = running if running and running.attempt.key == attempt.key else self._waiting.get(attempt.key)
+        if same is not None:
+            same.then.append(then)
+            same.client = min(same.client, client, key=self._failures_of)
+        elif len(self._waiting) < LONGEST_QUEUE or self._make_room(client):
+            self._waiting[attempt.key] = _Check(attempt, client, [then])
+            self._check_next()
+        else:
+            then(Verdict.TOO_MANY)
+
+    def _make_room(self, client: str) -> bool:
+        """Refuse the newest check of the client that has the most; False if that would be this client."""
+        counts = Counter(check.client for check in self._waiting.values())
+        counts[client] += 1
+        most = max(counts, key=lambda each: (counts[each], self._failures_of(each), each == client))
+        if most == client:
+            return False
+        newest = next(check for check in reversed(self._waiting.values()) if check.client == most)
+        _tell(self._waiting.pop(newest.attempt.key), Verdict.TOO_MANY)
+        return True
+
+    def _check_next(self) -> None:
+        """Begin with the oldest check of the client that has failed least."""
+        if self._running is None and self._waiting:
+            first = min(self._waiting.values(), key=lambda check: self._failures_of(check.client))
+            self._running = self._waiting.pop(first.attempt.key)
+            self._hand_over(first.attempt)
+
+    def _failures_of(self, client: str) -> float:
+        return self._failures.of(client).spent(time.monotonic())
 
     async def close(self) -> None:
         """End the worker after the check that it is doing, for which it has two seconds; nobody else is answered."""
         self._waiting.clear()
-        with contextlib.suppress(Empty):  # the queue is empty, as wanted
-            while True:
-                self._attempts.get_nowait()
         self._attempts.put(None)
         # An interpreter that ends while a thread is within bcrypt aborts: the library is not made for being cut off.
         for _ in range(CLOSING_LOOKS):
@@ -128,8 +177,17 @@ class BasicAuth:
         if self._users.get(attempt.user) != attempt.hashed:
             verdict = Verdict.UNAUTHORIZED  # unknown all along, or gone or changed since the check was asked for
         self._remembered.put(attempt.key, verdict)
-        for then in self._waiting.pop(attempt.key, ()):
-            then(verdict)
+        check, self._running = self._running, None
+        if check is not None:
+            if verdict is Verdict.UNAUTHORIZED:
+                self._failures.of(check.client).take(time.monotonic())
+            _tell(check, verdict)
+        self._check_next()
+
+
+def _tell(check: _Check, verdict: Verdict) -> None:
+    for then in check.then:
+        then(verdict)
 
 
 class _Memory:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from telemetry_daemon.web.channel import TLS_HANDSHAKE_RECORD, Channel, HandshakeError, PlainChannel
+from telemetry_daemon.web.clients import Caller, client_of
 from telemetry_daemon.web.conversation import ClientLeft, Conversation, Refusal, plain
 from telemetry_daemon.web.crowd import Crowd, Standing
 from telemetry_daemon.web.gate import Gate
@@ -240,7 +241,8 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             return
         self._stand(Standing.ANSWERING)
-        self._house.gate.admit(request, functools.partial(self._answer, request))
+        caller = Caller(client_of(self._transport.get_extra_info("peername")), self.local_address)
+        self._house.gate.admit(request, caller, functools.partial(self._answer, request))
         self._wait_until_answered()
 
     def _answer(self, request: Request, refusal: Response | None) -> None:

@@ -112,8 +112,8 @@ def _request_of(event: h11.Request) -> Request | Refusal:
     target = _split_target(event.target.decode("ascii"))
     if target is None:
         return Refusal(plain(400), final=True)
-    path, query = target
-    return Request(method, path, query, headers)
+    authority, path, query = target
+    return Request(method, path, query, headers, authority or headers.get("host", ""))
 
 
 def _joined_headers(event: h11.Request) -> dict[str, str]:
@@ -124,16 +124,20 @@ def _joined_headers(event: h11.Request) -> dict[str, str]:
     return headers
 
 
-def _split_target(target: str) -> tuple[str, str] | None:
-    """Path (decoded) and query of a request target, which may be a whole URL as proxies send it."""
+def _split_target(target: str) -> tuple[str, str, str] | None:
+    """Authority, path (decoded) and query of a request target, which may be a whole URL as proxies send it."""
+    authority = ""
     if not target.startswith("/"):
         scheme, separator, rest = target.partition("://")
         if not separator or scheme.lower() not in {"http", "https"}:
             return None
         slash = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+        authority = rest[:slash].rpartition("@")[2]
+        if not authority:
+            return None
         target = rest[slash:] if rest[slash : slash + 1] == "/" else f"/{rest[slash:]}"
     path, _, query = target.partition("?")
-    return unquote(path), query
+    return authority, unquote(path), query
 
 
 def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[str, str]]:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from telemetry_daemon.web.auth import BasicAuth, Verdict
 from telemetry_daemon.web.channel import Channel, PlainChannel, TlsChannel
+from telemetry_daemon.web.clients import Buckets, Caller
 from telemetry_daemon.web.conversation import plain
 from telemetry_daemon.web.errors import WebConfigError
+from telemetry_daemon.web.hosts import HostRule
 from telemetry_daemon.web.messages import Request, Response
-from telemetry_daemon.web.rate_limit import TokenBucket
+from telemetry_daemon.web.seldom_logger import SeldomLogger
 from telemetry_daemon.web.toolkit import Pem, TlsConfig, WebConfig, load_web_config
 from telemetry_daemon.web.watch import Watch
 
@@ -94,8 +96,10 @@ class Gate:
         self._edition = edition
         self._trouble = ""
         self._looked_at = time.monotonic()
-        self._bucket: TokenBucket | None = None
+        self._limits: Buckets | None = None
         self._auth = BasicAuth()
+        self._host_log = SeldomLogger(logger)
+        self.host_rule = HostRule()
         self.most_tls_sessions = MOST_TLS_SESSIONS
         self.use(edition)
 
@@ -136,25 +140,34 @@ class Gate:
         self._auth.set_users(new.users)
         limits_changed = (old.rate_interval_seconds, old.rate_burst) != (new.rate_interval_seconds, new.rate_burst)
         if new.rate_interval_seconds == 0.0:
-            self._bucket = None
-        elif limits_changed or self._bucket is None:
-            self._bucket = TokenBucket(new.rate_interval_seconds, new.rate_burst)
+            self._limits = None
+        elif limits_changed or self._limits is None:
+            self._limits = Buckets(new.rate_interval_seconds, new.rate_burst)
 
     def channel(self) -> Channel:
         """What a new connection speaks through."""
         rules = self._edition.rules
         return PlainChannel() if rules.context is None else TlsChannel(rules.context, rules.check_client)
 
-    def admit(self, request: Request, then: Admission) -> None:
+    def admit(self, request: Request, caller: Caller, then: Admission) -> None:
         """Call `then` with the refusal or None, at once or when the password is checked."""
+        credentials = request.headers.get("authorization", "")
+        user = self._auth.recognise(credentials)
         if self._trouble:
             then(plain(500))
-        elif self._bucket is not None and not self._bucket.allow(time.monotonic()):
+        elif not self.host_rule.answers(request.authority, caller.came_to):
+            self._host_log.warning("a request for %r was refused; see web.allowed_hosts", request.authority)
+            then(_MISDIRECTED)
+        elif not self._is_within_limit(caller.client, user):
             then(plain(429))
-        elif self._auth.required:
-            self._auth.check(request.headers.get("authorization", ""), lambda verdict: then(_REFUSALS.get(verdict)))
+        elif self._auth.required and user is None:
+            self._auth.check(credentials, caller.client, lambda verdict: then(_REFUSALS.get(verdict)))
         else:
             then(None)
+
+    def _is_within_limit(self, client: str, user: bytes | None) -> bool:
+        """Charge the client; who has logged in has a share apart from the strangers at the same address."""
+        return self._limits is None or self._limits.of((client, user)).allow(time.monotonic())
 
     async def close(self) -> None:
         """End the password checks."""
@@ -177,6 +190,11 @@ class Gate:
         return context is not None and context.session_stats()["number"] > self.most_tls_sessions
 
 
+_OTHER_HOST = (
+    b"Misdirected Request: this address does not answer for the host name of the request. "
+    b"Ask for localhost or for the address itself, or add the name to web.allowed_hosts in the configuration.\n"
+)
+_MISDIRECTED = Response(421, (_OTHER_HOST,))
 _REFUSALS = {
     Verdict.UNAUTHORIZED: plain(401, (("WWW-Authenticate", "Basic"),)),
     Verdict.TOO_MANY: plain(429),

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A GET or HEAD whose head was read whole; header names are lower case."""
+    """A GET or HEAD whose head was read whole; header names are lower case, `authority` is the host (and port) asked for."""
 
     method: str
     path: str
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    authority: str = ""
 
 
 @dataclass(frozen=True, slots=True)

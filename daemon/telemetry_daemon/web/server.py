@@ -13,6 +13,7 @@ from telemetry_daemon.web.crowd import MOST_CONNECTIONS, Crowd, Standing
 from telemetry_daemon.web.descriptors import connections_within, raise_descriptor_limit
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.gate import Gate, read_edition
+from telemetry_daemon.web.hosts import HostRule
 from telemetry_daemon.web.listeners import Listener, covers, open_listener
 from telemetry_daemon.web.messages import Handler
 
@@ -28,12 +29,18 @@ class WebServer:
     """
 
     def __init__(
-        self, handler: Handler, listen: Sequence[str], config_file: str, deadlines: Deadlines | None = None
+        self,
+        handler: Handler,
+        listen: Sequence[str],
+        config_file: str,
+        deadlines: Deadlines | None = None,
+        allowed_hosts: Sequence[str] = (),
     ) -> None:
         self.ticks = 0
         self._handler = handler
         self._listen = tuple(listen)
         self._config_file = config_file
+        self._allowed_hosts = tuple(allowed_hosts)
         self._deadlines = deadlines or Deadlines()
         self._acceptors: dict[str, Acceptor] = {}
         self._ticking: asyncio.TimerHandle | None = None
@@ -62,14 +69,15 @@ class WebServer:
         self._house = House(self._handler, gate, crowd, self._deadlines)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._accept_on(listeners)
+        self._tell_hosts(self._allowed_hosts)
         self._tick()
 
     async def serve_forever(self) -> None:
         """Return after `close`; raise if accepting connections broke for good."""
         await asyncio.shield(self._over)
 
-    async def reconfigure(self, listen: Sequence[str], config_file: str) -> None:
-        """Serve these addresses by this file; after a WebError everything is as before.
+    async def reconfigure(self, listen: Sequence[str], config_file: str, allowed_hosts: Sequence[str] = ()) -> None:
+        """Serve these addresses by this file to these hosts; after a WebError everything is as before.
 
         Addresses that stay never stop listening, and those that go are given up only once the new ones are there.
         """
@@ -87,6 +95,7 @@ class WebServer:
         self._house.gate.use(edition)
         self._listen = wanted
         self._accept_on(opened)
+        self._tell_hosts(allowed_hosts)
         for acceptor in left:
             await acceptor.empty_backlog(lambda client: covers(served, client.getsockname()))
             acceptor.listener.close()
@@ -125,6 +134,11 @@ class WebServer:
             acceptor = Acceptor(listener, self._welcome, self._house.crowd.evict_one)
             acceptor.task.add_done_callback(self._accepting_ended)
             self._acceptors[listener.text] = acceptor
+
+    def _tell_hosts(self, allowed: Sequence[str]) -> None:
+        """Have the gate guard the addresses that are wanted; an old one that a new one includes is not any more."""
+        wanted = [self._acceptors[text].listener.socket for text in self._listen if text in self._acceptors]
+        self._house.gate.host_rule = HostRule(allowed, [listening.getsockname() for listening in wanted])
 
     def _accepting_ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()

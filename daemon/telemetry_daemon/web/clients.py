@@ -1,0 +1,82 @@
+"""Who counts as one client, and what each has used up: a bucket for each, of a bounded number of clients."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+MOST_CLIENTS = 4096
+_HOST_BITS_OF_ONE_CLIENT = (
+    64  # an IPv6 network of this size is what one machine gets, every address of it for the asking
+)
+LOCAL_CLIENT = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is connected, as far as shares go, and the address that it connected to (as `getsockname` gives it)."""
+
+    client: str
+    came_to: object
+
+
+def client_of(peer: object) -> str:
+    """The client that an address (as `getpeername` gives it) belongs to; all of a Unix socket's are one."""
+    if not isinstance(peer, tuple):
+        return LOCAL_CLIENT
+    address = ip_address(str(peer[0]))
+    if isinstance(address, ipaddress.IPv6Address) and not address.is_link_local:
+        return str(ipaddress.ip_network((int(address), 128 - _HOST_BITS_OF_ONE_CLIENT), strict=False))
+    return str(address)  # all neighbours on a link share fe80::/64
+
+
+def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address that a text means, an IPv4 address if it is one in IPv6's notation; a ValueError if it is none."""
+    address = ipaddress.ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+class TokenBucket:
+    """So many tokens at once, and one more for each interval that passes; moments are monotonic seconds."""
+
+    def __init__(self, interval_seconds: float, burst: int) -> None:
+        self._interval = interval_seconds
+        self._burst = float(burst)
+        self._spent = 0.0
+        self._counted_at = 0.0
+
+    def spent(self, now: float) -> float:
+        """How many tokens are missing at that moment."""
+        self._spent = max(0.0, self._spent - (now - self._counted_at) / self._interval)
+        self._counted_at = now
+        return self._spent
+
+    def allow(self, now: float) -> bool:
+        """Take a token if there is one."""
+        if self.spent(now) > self._burst - 1.0:
+            return False
+        self.take(now)
+        return True
+
+    def take(self, now: float) -> None:
+        """Take a token, or what there is."""
+        self._spent = min(self._burst, self.spent(now) + 1.0)
+
+
+class Buckets:
+    """A bucket for each client; beyond `MOST_CLIENTS` the one that was asked for longest ago is forgotten."""
+
+    def __init__(self, interval_seconds: float, burst: int) -> None:
+        self._interval = interval_seconds
+        self._burst = burst
+        self._buckets: dict[Hashable, TokenBucket] = {}
+
+    def of(self, client: Hashable) -> TokenBucket:
+        """The client's bucket, a full one for a client that is not known."""
+        bucket = self._buckets.pop(client, None) or TokenBucket(self._interval, self._burst)
+        self._buckets[client] = bucket
+        if len(self._buckets) > MOST_CLIENTS:
+            del self._buckets[next(iter(self._buckets))]
+        return bucket
