@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import select
 import socket
 import statistics
 import threading
@@ -231,6 +232,41 @@ def test_when_all_places_are_taken_the_client_with_the_most_makes_room(web_file:
         assert running.server.bcrypt_checks <= 4
     for client in crowd:
         client.close()
+
+
+def test_one_client_is_served_in_the_order_in_which_it_asked(web_file: WebFile) -> None:
+    with running_server(config_file=web_file(users(("alice", DEAR_HASH)))) as running:
+        assert fetch(running.port, headers=basic("alice", "the first failure")).status == 401
+        crowd = []
+        for number in range(12):
+            crowd.append(ask(running, "alice", f"guess {number}"))
+            until(lambda: running.standing("ANSWERING") + running.server.bcrypt_checks > len(crowd), "that it waits")
+        answered = [False]
+        while not all(answered):
+            # The last one is looked at first: if it has its answer, all before must have theirs.
+            answered = [bool(select.select([client], [], [], 0)[0]) for client in reversed(crowd)][::-1]
+            assert answered == sorted(answered, reverse=True)
+            time.sleep(0.01)
+        assert statuses(crowd) == [401] * 12
+
+
+def test_who_hangs_up_is_forgotten_and_its_password_checked(web_file: WebFile) -> None:
+    dear = bcrypt.hashpw(b"secret", bcrypt.gensalt(11)).decode()
+    with running_server(config_file=web_file(users(("alice", dear)))) as running:
+
+        async def callbacks() -> int:
+            auth = running.server._house.gate._auth
+            return sum(len(check.then) for check in (auth._running, *auth._waiting.values()) if check)
+
+        held = ask(running, "alice", "guess")
+        for _ in range(20):
+            ask(running, "alice", "secret").close()
+        until(lambda: running.connections() == 1, "the end of all others")
+        assert running.call(callbacks()) <= 1
+        assert statuses([held]) == [401]
+        until(lambda: running.server.bcrypt_checks == 2, "the check")
+        assert fetch(running.port, headers=basic("alice", "secret")).status == 200
+        assert running.server.bcrypt_checks == 2
 
 
 def test_a_password_that_somebody_else_waits_for_moves_up(web_file: WebFile) -> None:

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from telemetry_daemon.web.clients import Caller
 from telemetry_daemon.web.connection import WRITE_BYTES, Deadlines
 from telemetry_daemon.web.crowd import Crowd, Standing
 from telemetry_daemon.web.messages import Request, Response
@@ -175,10 +176,9 @@ def test_there_are_never_more_than_512_connections() -> None:
 class Guest:
     """A member of a crowd that remembers what became of it."""
 
-    local_address = None
-
-    def __init__(self) -> None:
+    def __init__(self, client: str = "somebody") -> None:
         self.aborted = 0
+        self.caller = Caller(client, None)
 
     def abort(self) -> None:
         self.aborted += 1
@@ -225,3 +225,23 @@ def test_the_unfinished_never_take_more_than_half_of_a_small_crowd() -> None:
         crowd.admit(Guest())
     assert crowd.count(Standing.UNFINISHED) == 5
     assert crowd.evicted == 15
+
+
+def test_who_brings_too_many_costs_others_nothing() -> None:
+    crowd, first, later = Crowd(20), Guest("honest"), Guest("honest")
+    crowd.admit(first)
+    mob = [Guest("mob") for _ in range(100)]
+    for guest in mob[:50]:
+        crowd.admit(guest)
+    crowd.admit(later)
+    for guest in mob[50:]:
+        crowd.admit(guest)
+    assert [first.aborted, later.aborted] == [1, 0]  # the first one was the oldest of all when its like came again
+    assert [guest.aborted for guest in mob] == [1] * 91 + [0] * 9
+
+
+def test_among_many_with_few_the_oldest_of_all_goes() -> None:
+    crowd, guests = Crowd(20), [Guest(f"client {number}") for number in range(30)]
+    for guest in guests:
+        crowd.admit(guest)
+    assert [guest.aborted for guest in guests] == [1] * 20 + [0] * 10

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from queue import SimpleQueue
 
-from telemetry_daemon.web.clients import Buckets
+from telemetry_daemon.web.clients import Buckets, Caller
 
 LONGEST_QUEUE = 64  # 32 guessers and a scraper at one address all get their turn: at cost 12, within 10 seconds
 # More failures than these make no client worse, lest one that shares its address with guessers stay behind all others.
@@ -56,7 +56,7 @@ class _Check:
 
     attempt: _Attempt
     client: str
-    then: list[Then]
+    then: dict[Caller, Then]
 
 
 class BasicAuth:
@@ -94,7 +94,7 @@ class BasicAuth:
             return None
         return credentials[0]
 
-    def check(self, header: str, client: str, then: Then) -> None:
+    def check(self, header: str, caller: Caller, then: Then) -> None:
         """Call `then` with the verdict, at once if it is known, else when bcrypt has spoken."""
         credentials = parse_basic(header)
         if credentials is None:
@@ -105,16 +105,22 @@ class BasicAuth:
         if known is not None:
             then(known)
         else:
-            self._wait(attempt, client, then)
+            self._wait(attempt, caller, then)
 
-    def _wait(self, attempt: _Attempt, client: str, then: Then) -> None:
+    def leave(self, caller: Caller) -> None:
+        """Tell a caller nothing any more; what was asked for is still checked, since who is in earnest asks again."""
+        for check in (self._running, *self._waiting.values()):
+            if check is not None:
+                check.then.pop(caller, None)
+
+    def _wait(self, attempt: _Attempt, caller: Caller, then: Then) -> None:
         running = self._running
         same = running if running and running.attempt.key == attempt.key else self._waiting.get(attempt.key)
         if same is not None:
-            same.then.append(then)
-            same.client = min(same.client, client, key=self._failures_of)
-        elif len(self._waiting) < LONGEST_QUEUE or self._make_room(client):
-            self._waiting[attempt.key] = _Check(attempt, client, [then])
+            same.then[caller] = then
+            same.client = min(caller.client, same.client, key=self._failures_now())
+        elif len(self._waiting) < LONGEST_QUEUE or self._make_room(caller.client):
+            self._waiting[attempt.key] = _Check(attempt, caller.client, {caller: then})
             self._check_next()
         else:
             then(Verdict.TOO_MANY)
@@ -123,7 +129,8 @@ class BasicAuth:
         """Refuse the newest check of the client that has the most; False if that would be this client."""
         counts = Counter(check.client for check in self._waiting.values())
         counts[client] += 1
-        most = max(counts, key=lambda each: (counts[each], self._failures_of(each), each == client))
+        failures = self._failures_now()
+        most = max(counts, key=lambda each: (counts[each], failures(each), each == client))
         if most == client:
             return False
         newest = next(check for check in reversed(self._waiting.values()) if check.client == most)
@@ -133,12 +140,14 @@ class BasicAuth:
     def _check_next(self) -> None:
         """Begin with the oldest check of the client that has failed least."""
         if self._running is None and self._waiting:
-            first = min(self._waiting.values(), key=lambda check: self._failures_of(check.client))
+            failures = self._failures_now()
+            first = min(self._waiting.values(), key=lambda check: failures(check.client))
             self._running = self._waiting.pop(first.attempt.key)
             self._hand_over(first.attempt)
 
-    def _failures_of(self, client: str) -> float:
-        return self._failures.of(client).spent(time.monotonic())
+    def _failures_now(self) -> Callable[[str], float]:
+        now = time.monotonic()  # one moment for all, lest the same client be less to blame each time it is looked at
+        return lambda client: self._failures.of(client).spent(now)
 
     async def close(self) -> None:
         """End the worker after the check that it is doing, for which it has two seconds; nobody else is answered."""
@@ -186,7 +195,7 @@ class BasicAuth:
 
 
 def _tell(check: _Check, verdict: Verdict) -> None:
-    for then in check.then:
+    for then in list(check.then.values()):
         then(verdict)
 
 

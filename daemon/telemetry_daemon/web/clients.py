@@ -13,9 +13,9 @@ _HOST_BITS_OF_ONE_CLIENT = (
 LOCAL_CLIENT = "local"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """Who is connected, as far as shares go, and the address that it connected to (as `getsockname` gives it)."""
+    """One connection's other end: the client that it belongs to, and the address of ours that it connected to."""
 
     client: str
     came_to: object

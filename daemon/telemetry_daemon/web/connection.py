@@ -59,6 +59,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_answer_made",
+        "_caller",
         "_channel",
         "_client_finished",
         "_conversation",
@@ -74,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         "_write_blocked",
     )
     _transport: asyncio.Transport
+    _caller: Caller
     _conversation: Conversation  # from the first byte on, as the channel
 
     def __init__(self, house: House) -> None:
@@ -97,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         # Blocked as soon as anything waits in user space: at most one piece of an answer does.
         self._transport.set_write_buffer_limits(high=0)
+        self._caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
         self._within(self._house.deadlines.head, self._head_overdue)
         self._house.crowd.admit(self)
 
@@ -136,6 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         """Forget everything."""
         self._standing = Standing.LEAVING
         self._house.crowd.leave(self)
+        self._house.gate.leave(self._caller)
         self._to_send.clear()
         if self._deadline is not None:
             self._deadline.cancel()
@@ -143,9 +147,9 @@ class Connection(asyncio.BufferedProtocol):
     # What the server calls.
 
     @property
-    def local_address(self) -> object:
-        """The address that the client connected to, as the socket module writes it."""
-        return self._transport.get_extra_info("sockname")
+    def caller(self) -> Caller:
+        """Who is at the other end."""
+        return self._caller
 
     def abort(self) -> None:
         """Hang up at once."""
@@ -241,8 +245,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             return
         self._stand(Standing.ANSWERING)
-        caller = Caller(client_of(self._transport.get_extra_info("peername")), self.local_address)
-        self._house.gate.admit(request, caller, functools.partial(self._answer, request))
+        self._house.gate.admit(request, self._caller, functools.partial(self._answer, request))
         self._wait_until_answered()
 
     def _answer(self, request: Request, refusal: Response | None) -> None:

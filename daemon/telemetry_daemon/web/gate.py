@@ -161,9 +161,14 @@ class Gate:
         elif not self._is_within_limit(caller.client, user):
             then(plain(429))
         elif self._auth.required and user is None:
-            self._auth.check(credentials, caller.client, lambda verdict: then(_REFUSALS.get(verdict)))
+            self._auth.check(credentials, caller, lambda verdict: then(_REFUSALS.get(verdict)))
         else:
             then(None)
+
+    def leave(self, caller: Caller) -> None:
+        """Forget a caller who has hung up."""
+        if self._auth.required:
+            self._auth.leave(caller)
 
     def _is_within_limit(self, client: str, user: bytes | None) -> bool:
         """Charge the client; who has logged in has a share apart from the strangers at the same address."""

@@ -100,7 +100,7 @@ class WebServer:
             await acceptor.empty_backlog(lambda client: covers(served, client.getsockname()))
             acceptor.listener.close()
         for connection in self._house.crowd.everyone():
-            if not covers(served, connection.local_address):
+            if not covers(served, connection.caller.came_to):
                 connection.finish()
 
     async def close(self) -> None:
