@@ -12,17 +12,18 @@ from telemetry_daemon.web.conversation import ClientLeft, Conversation, Refusal,
 from telemetry_daemon.web.messages import Request
 
 CLIENTS = Path(__file__).parent / "web" / "hostile_clients.py"
-PROCESSES = 4
+CLIENTS_OF_A_PROCESS = 750
 
 
 @contextlib.contextmanager
-def attack(port: int, mode: str, count: int) -> Iterator[None]:
-    """Hostile clients, spread over processes so that each is within its own limits."""
-    command = [sys.executable, str(CLIENTS), str(port), str(count // PROCESSES), mode]
+def attack(port: int, mode: str, count: int, source: str = "127.0.0.1") -> Iterator[None]:
+    """Hostile clients at a loopback address, spread over processes so that each is within its own limits."""
+    processes = -(-count // CLIENTS_OF_A_PROCESS)
+    command = [sys.executable, str(CLIENTS), str(port), str(count // processes), mode, source]
     with contextlib.ExitStack() as running:
         crowd = [
             running.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL))
-            for _ in range(PROCESSES)
+            for _ in range(processes)
         ]
         try:
             yield

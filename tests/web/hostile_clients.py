@@ -1,12 +1,14 @@
 """A crowd of hostile clients: it connects, does its mischief, and comes again when it is thrown out.
 
-Usage: hostile_clients.py PORT COUNT MODE, until standard input ends. MODE is `silent`, `half` (the first half of a
-TLS greeting, or of a request) or `drip` (a byte at a time), with `tls-` before it for a TLS port.
+Usage: hostile_clients.py PORT COUNT MODE SOURCE, until standard input ends. MODE is `silent`, `half` (the first half of a
+TLS greeting, or of a request) or `drip` (a byte at a time), with `tls-` before it for a TLS port; or, for a plain one,
+`guess` (a wrong password after the other), `ask` (requests without one) or `deaf` (requests whose answers are not taken).
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import functools
 import os
@@ -30,6 +32,12 @@ def greeting(mode: str) -> bytes:
     return outgoing.read()
 
 
+def request(mode: str) -> bytes:
+    guess = base64.b64encode(b"prometheus:" + os.urandom(6).hex().encode())
+    credentials = b"Authorization: Basic " + guess + b"\r\n" if mode == "guess" else b""
+    return b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + credentials + b"\r\n"
+
+
 async def mischief(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mode: str) -> None:
     if mode.endswith("half"):
         writer.write(greeting(mode)[: len(greeting(mode)) // 2])
@@ -39,13 +47,21 @@ async def mischief(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, m
             await asyncio.sleep(0.0 if number < 20 else DRIP_SECONDS)
             if reader.at_eof() or writer.is_closing():
                 return
+    elif mode in {"guess", "ask"}:
+        while not reader.at_eof():
+            writer.write(request(mode))
+            await reader.read(1024)
+    elif mode == "deaf":
+        writer.write(request("ask") * 1000)
+        await asyncio.sleep(3600)
     await reader.read(1)
 
 
-async def client(port: int, mode: str) -> None:
+async def client(port: int, mode: str, source: str) -> None:
     while True:
         with contextlib.suppress(OSError):  # the server hangs up on such clients
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            place = {"local_addr": (source, 0), "limit": 1024}
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, **place)
             try:
                 await mischief(reader, writer, mode)
             finally:
@@ -53,8 +69,8 @@ async def client(port: int, mode: str) -> None:
         await asyncio.sleep(COME_AGAIN_SECONDS)
 
 
-async def main(port: int, count: int, mode: str) -> None:
-    clients = [asyncio.create_task(client(port, mode)) for _ in range(count)]
+async def main(port: int, count: int, mode: str, source: str) -> None:
+    clients = [asyncio.create_task(client(port, mode, source)) for _ in range(count)]
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     for task in clients:
         task.cancel()
@@ -64,4 +80,4 @@ if __name__ == "__main__":
     os.nice(19)  # they stand for other machines, and shall not take the server's processor
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]))

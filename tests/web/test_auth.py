@@ -326,8 +326,7 @@ def test_the_server_ends_while_checks_are_waiting(web_file: WebFile) -> None:
         clients = [ask(running, "alice", f"guess {number}") for number in range(9)]
         until(lambda: running.standing("ANSWERING") == 9, "checks")
     assert "bcrypt" not in [thread.name for thread in threading.enumerate()]
-    for client in clients:
-        client.close()
+    assert statuses(clients) == [429] * 9
 
 
 @pytest.mark.parametrize(

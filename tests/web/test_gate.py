@@ -7,7 +7,9 @@ import http.client
 import logging
 import os
 import ssl
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,6 +124,68 @@ def test_a_new_certificate_is_served_to_new_connections_while_old_ones_go_on(pki
         kept.request("GET", "/2")
         assert kept.getresponse().read() == b"GET /2?\n"
         kept.close()
+
+
+class TlsScraper(threading.Thread):
+    """Scrapes with a client's certificate, by turns on a new connection and on a kept one, and notes each answer."""
+
+    def __init__(self, pki: Pki, port: int) -> None:
+        super().__init__()
+        self.statuses: Counter[object] = Counter()
+        self.enough = threading.Event()
+        self._port = port
+        self._tls = pki.trusting(pki.client)
+
+    def run(self) -> None:
+        kept = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=20, context=self._tls)
+        with contextlib.closing(kept):
+            while not self.enough.is_set():
+                self._note(lambda: fetch(self._port, tls=self._tls).status)
+                self._note(lambda: self._ask(kept))
+
+    def _note(self, ask: Callable[[], int]) -> None:
+        try:
+            self.statuses[ask()] += 1
+        except (OSError, http.client.HTTPException) as error:
+            self.statuses[repr(error)] += 1
+
+    def _ask(self, client: http.client.HTTPSConnection) -> int:
+        client.request("GET", "/")
+        answer = client.getresponse()
+        answer.read()
+        return answer.status
+
+
+def test_certificates_are_renewed_under_load_without_a_failed_scrape(
+    pki: Pki, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    pairs = [pki.server, *(pki.authority.issue("renewed", "DNS:localhost,IP:127.0.0.1") for _ in range(3))]
+    certificate, key, file = tmp_path / "s.crt", tmp_path / "s.key", tmp_path / "web.yml"
+    ca = pki.authority.pair.certificate
+    file.write_text(
+        "tls_server_config: {cert_file: s.crt, key_file: s.key, "
+        f"client_auth_type: RequireAndVerifyClientCert, client_ca_file: {ca}}}\n"
+    )
+    replace(certificate, pairs[0].certificate.read_bytes())
+    replace(key, pairs[0].key.read_bytes())
+    seen = set()
+    with running_server(config_file=file) as running:
+        scrapers = [TlsScraper(pki, running.port) for _ in range(4)]
+        for scraper in scrapers:
+            scraper.start()
+        for pair in pairs:
+            replace(key, pair.key.read_bytes())
+            replace(certificate, pair.certificate.read_bytes())
+            until(lambda: not seen.issuperset({serial(running, pki.trusting(pki.client))}), "the new certificate")
+            seen.add(serial(running, pki.trusting(pki.client)))
+        for scraper in scrapers:
+            scraper.enough.set()
+            scraper.join()
+    answers = sum((scraper.statuses for scraper in scrapers), Counter())
+    record_property("scrapes_during_renewals", answers.total())
+    print(answers)
+    assert set(answers) == {200}
+    assert len(seen) == len(pairs)
 
 
 def test_users_and_headers_change_also_for_open_connections(web_file: WebFile) -> None:

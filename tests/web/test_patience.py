@@ -228,16 +228,14 @@ def test_the_unfinished_never_take_more_than_half_of_a_small_crowd() -> None:
 
 
 def test_who_brings_too_many_costs_others_nothing() -> None:
-    crowd, first, later = Crowd(20), Guest("honest"), Guest("honest")
-    crowd.admit(first)
-    mob = [Guest("mob") for _ in range(100)]
-    for guest in mob[:50]:
+    crowd = Crowd(20)
+    mob, honest = [Guest("mob") for _ in range(100)], [Guest(f"honest {number}") for number in range(3)]
+    for position, guest in enumerate(mob):
         crowd.admit(guest)
-    crowd.admit(later)
-    for guest in mob[50:]:
-        crowd.admit(guest)
-    assert [first.aborted, later.aborted] == [1, 0]  # the first one was the oldest of all when its like came again
-    assert [guest.aborted for guest in mob] == [1] * 91 + [0] * 9
+        if position % 30 == 20:
+            crowd.admit(honest[position // 30])
+    assert [guest.aborted for guest in honest] == [0, 0, 0]
+    assert [guest.aborted for guest in mob] == [1] * 93 + [0] * 7
 
 
 def test_among_many_with_few_the_oldest_of_all_goes() -> None:

@@ -7,6 +7,7 @@ import http.client
 import logging
 import socket
 import ssl
+import subprocess
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -173,6 +174,47 @@ def test_ciphers(pki: Pki, web_file: WebFile, lines: tuple[str, ...], client_cip
                 cipher = client.cipher()
                 assert cipher is not None
                 assert cipher[0] == chosen
+
+
+def all_ciphers() -> list[str]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ciphers("ALL:COMPLEMENTOFALL:@SECLEVEL=0")
+    return [cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"]
+
+
+def test_of_all_ciphers_only_those_with_forward_secrecy_and_authentication_are_taken(
+    pki: Pki, web_file: WebFile
+) -> None:
+    taken = set()
+    with running_server(config_file=web_file(pki.tls_section())) as running:
+        for name in all_ciphers():
+            context = pki.trusting()
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+            context.set_ciphers(f"{name}:@SECLEVEL=0")
+            with contextlib.suppress(OSError), tls_client(running.port, context):  # refused, as most are to be
+                taken.add(name)
+    assert taken == {
+        "ECDHE-ECDSA-AES128-GCM-SHA256",
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+    }
+
+
+def s_client(port: int, said: bytes, *arguments: str) -> str:
+    """What openssl's own client tells of a connection."""
+    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", *arguments]
+    done = subprocess.run(command, input=said, capture_output=True, timeout=20, check=False)
+    return (done.stdout + done.stderr).decode(errors="replace")
+
+
+def test_nobody_renegotiates_compresses_or_downgrades(pki: Pki, web_file: WebFile) -> None:
+    with running_server(config_file=web_file(pki.tls_section())) as running:
+        told = s_client(running.port, b"R\n", "-tls1_2")
+        assert "RENEGOTIATING" in told
+        assert "no renegotiation" in told
+        assert "Compression: NONE" in s_client(running.port, b"Q\n", "-tls1_2", "-comp")
+        assert "inappropriate fallback" in s_client(running.port, b"Q\n", "-tls1_2", "-fallback_scsv")
+        assert fetch(running.port, tls=pki.trusting()).status == 200
 
 
 @pytest.mark.parametrize(("client_curve", "agrees"), [("secp384r1", True), ("prime256v1", False)])

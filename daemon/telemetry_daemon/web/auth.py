@@ -149,9 +149,16 @@ class BasicAuth:
         now = time.monotonic()  # one moment for all, lest the same client be less to blame each time it is looked at
         return lambda client: self._failures.of(client).spent(now)
 
-    async def close(self) -> None:
-        """End the worker after the check that it is doing, for which it has two seconds; nobody else is answered."""
+    def refuse_waiting(self) -> None:
+        """Tell all who wait that there are too many."""
+        checks = [*self._waiting.values(), *([self._running] if self._running else ())]
         self._waiting.clear()
+        for check in checks:
+            _tell(check, Verdict.TOO_MANY)
+            check.then.clear()
+
+    async def close(self) -> None:
+        """End the worker after the check that it is doing, for which it has two seconds."""
         self._attempts.put(None)
         # An interpreter that ends while a thread is within bcrypt aborts: the library is not made for being cut off.
         for _ in range(CLOSING_LOOKS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import Enum
 from typing import Protocol
 
@@ -11,7 +12,7 @@ MOST_CONNECTIONS = 512
 # Of those who have not asked yet, and of those who do not take their answer: what a client in earnest does takes
 # milliseconds, so the oldest of these are not in earnest.
 MOST_AT_WORK = 256
-LARGEST_SHARE = 0.25  # of these, for one client while there are too many
+LARGEST_SHARE = 0.25  # of these; while there are too many, whoever has more gives up its own oldest
 
 
 class Standing(Enum):
@@ -50,6 +51,7 @@ class Crowd:
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
         self._members: dict[Standing, dict[Member, None]] = {standing: {} for standing in Standing}
+        self._clients: dict[Standing, Counter[str]] = {standing: Counter() for standing in Standing}
         self._most = most
         self._most_at_work = min(MOST_AT_WORK, max(1, most // 2))
         self.evicted = 0
@@ -62,27 +64,26 @@ class Crowd:
         return len(self._members[standing])
 
     def admit(self, member: Member) -> None:
-        """Take in a new connection, at the cost of the oldest unfinished one if there are too many."""
-        self._members[Standing.UNFINISHED][member] = None
-        self._make_room(member.caller.client)
+        """Take in a new connection, at the cost of an old unfinished one if there are too many."""
+        self._put(member, Standing.UNFINISHED)
 
     def move(self, member: Member, old: Standing, new: Standing) -> None:
         """Note a connection's new standing; one that was evicted stays out, and one too many goes."""
         if member in self._members[old]:
-            del self._members[old][member]
-            self._members[new][member] = None
-            self._make_room(member.caller.client)
+            self._take(member, old)
+            self._put(member, new)
 
     def leave(self, member: Member) -> None:
         """Forget a connection."""
-        for members in self._members.values():
-            members.pop(member, None)
+        for standing, members in self._members.items():
+            if member in members:
+                self._take(member, standing)
 
     def evict_one(self) -> bool:
         """Drop the connection that is missed least; False if there is none."""
         for standing in _EVICTION_ORDER:
             if self._members[standing]:
-                self._evict(standing, next(iter(self._members[standing])))
+                self._evict(next(iter(self._members[standing])), standing)
                 return True
         return False
 
@@ -90,21 +91,31 @@ class Crowd:
         """All connections."""
         return [member for members in self._members.values() for member in members]
 
-    def _make_room(self, client: str) -> None:
-        """Close what is too much now that one of this client's connections came."""
-        for standing in _AT_WORK:
-            while self.count(standing) > self._most_at_work:
-                self._evict(standing, self._oldest(standing, client))
+    def _put(self, member: Member, standing: Standing) -> None:
+        self._members[standing][member] = None
+        self._clients[standing][member.caller.client] += 1
+        for crowded in _AT_WORK:
+            while self.count(crowded) > self._most_at_work:
+                self._evict(self._least_in_earnest(crowded), crowded)
         while len(self) > self._most:
             self.evict_one()
 
-    def _oldest(self, standing: Standing, client: str) -> Member:
-        """The oldest connection of all, or of the client that has brought too many and shall not cost others theirs."""
-        members = self._members[standing]
-        own = [member for member in members if member.caller.client == client]
-        return own[0] if len(own) > len(members) * LARGEST_SHARE else next(iter(members))
-
-    def _evict(self, standing: Standing, member: Member) -> None:
+    def _take(self, member: Member, standing: Standing) -> None:
+        clients, client = self._clients[standing], member.caller.client
         del self._members[standing][member]
+        clients[client] -= 1
+        if not clients[client]:
+            del clients[client]
+
+    def _least_in_earnest(self, standing: Standing) -> Member:
+        """The oldest connection of the client that has more than its share, else the oldest of all."""
+        members, clients = self._members[standing], self._clients[standing]
+        most = max(clients, key=clients.__getitem__)
+        if clients[most] <= len(members) * LARGEST_SHARE:
+            return next(iter(members))
+        return next(member for member in members if member.caller.client == most)
+
+    def _evict(self, member: Member, standing: Standing) -> None:
+        self._take(member, standing)
         self.evicted += 1
         member.abort()

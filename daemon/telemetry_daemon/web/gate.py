@@ -174,6 +174,10 @@ class Gate:
         """Charge the client; who has logged in has a share apart from the strangers at the same address."""
         return self._limits is None or self._limits.of((client, user)).allow(time.monotonic())
 
+    def refuse_waiting(self) -> None:
+        """Tell all who wait for the check of their password to come again."""
+        self._auth.refuse_waiting()
+
     async def close(self) -> None:
         """End the password checks."""
         await self._auth.close()

@@ -7,7 +7,7 @@ import contextlib
 import socket
 from collections.abc import Sequence
 
-from telemetry_daemon.web.acceptor import Acceptor
+from telemetry_daemon.web.acceptor import CLIENTS_IN_A_ROUND, MOST_CLIENTS_IN_A_ROUND, Acceptor
 from telemetry_daemon.web.connection import Connection, Deadlines, House
 from telemetry_daemon.web.crowd import MOST_CONNECTIONS, Crowd, Standing
 from telemetry_daemon.web.descriptors import connections_within, raise_descriptor_limit
@@ -65,7 +65,9 @@ class WebServer:
         self._listen = _distinct(self._listen)
         gate = Gate(read_edition(self._config_file))
         listeners = _open_all(self._listen)
-        crowd = Crowd(connections_within(raise_descriptor_limit(), MOST_CONNECTIONS))
+        room = connections_within(raise_descriptor_limit(), MOST_CONNECTIONS + MOST_CLIENTS_IN_A_ROUND)
+        crowd = Crowd(min(room, MOST_CONNECTIONS))
+        self._most_in_a_round = max(CLIENTS_IN_A_ROUND, room - MOST_CONNECTIONS)
         self._house = House(self._handler, gate, crowd, self._deadlines)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._accept_on(listeners)
@@ -121,6 +123,7 @@ class WebServer:
         crowd = self._house.crowd
         for connection in crowd.everyone():
             connection.finish()
+        self._house.gate.refuse_waiting()
         for _ in range(CLOSING_LOOKS):
             if not crowd.count(Standing.ANSWERING):
                 break
@@ -131,7 +134,7 @@ class WebServer:
 
     def _accept_on(self, listeners: Sequence[Listener]) -> None:
         for listener in listeners:
-            acceptor = Acceptor(listener, self._welcome, self._house.crowd.evict_one)
+            acceptor = Acceptor(listener, self._welcome, self._house.crowd.evict_one, self._most_in_a_round)
             acceptor.task.add_done_callback(self._accepting_ended)
             self._acceptors[listener.text] = acceptor
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 from telemetry_daemon.web.errors import WebConfigError
-from telemetry_daemon.web.tls_words import DEFAULT_OLD_CIPHERS
+from telemetry_daemon.web.tls_words import DEFAULT_CIPHERS, DEFAULT_OLD_CIPHERS
 from telemetry_daemon.web.toolkit import ClientCertificate, Pem, TlsConfig, read_small_file
 
 _VERSIONS = {
@@ -80,11 +80,10 @@ def pem_bytes(pem: Pem) -> bytes:
 
 def _set_versions_and_ciphers(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
     old = config.min_version in {"TLS10", "TLS11"}
-    ciphers = config.ciphers or (DEFAULT_OLD_CIPHERS if old else ())
+    ciphers = config.ciphers or (DEFAULT_OLD_CIPHERS if old else DEFAULT_CIPHERS)
     try:
-        if ciphers:
-            # OpenSSL 3 counts the signatures of TLS 1.0 and 1.1 as security level 0.
-            context.set_ciphers(":".join(ciphers) + (":@SECLEVEL=0" if old else ""))
+        # OpenSSL 3 counts the signatures of TLS 1.0 and 1.1 as security level 0.
+        context.set_ciphers(":".join(ciphers) + (":@SECLEVEL=0" if old else ""))
         if config.curve:
             context.set_ecdh_curve(config.curve)
         with warnings.catch_warnings():

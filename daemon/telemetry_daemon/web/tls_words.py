@@ -25,7 +25,11 @@ CIPHER_SUITES: Mapping[str, str] = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
 }
-# What a server takes that is told to speak TLS 1.0 or 1.1 and not told with which ciphers.
+# What a server takes that is told nothing: forward secrecy and authenticated encryption, as Mozilla's "intermediate" has it.
+DEFAULT_CIPHERS: tuple[str, ...] = tuple(
+    name for name in CIPHER_SUITES.values() if name.startswith("ECDHE") and ("GCM" in name or "POLY1305" in name)
+)
+# And what one takes that is told to speak TLS 1.0 or 1.1 and not told with which ciphers.
 DEFAULT_OLD_CIPHERS: tuple[str, ...] = tuple(name for name in CIPHER_SUITES.values() if name.startswith("ECDHE"))
 
 CURVES: Mapping[str, str] = {
