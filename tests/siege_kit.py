@@ -66,8 +66,12 @@ def besiege(
     burdens: Sequence[Burden] = (),
     prefix: tuple[str, ...] = (),
     cost: int = 12,
+    warning_seconds: float = 2.0,
 ) -> Siege:
-    """Attack a daemon, log in for the first time meanwhile, scrape for a while, and end it; readings are those of peace."""
+    """Attack a daemon, log in for the first time meanwhile, scrape for a while, and end it; readings are those of peace.
+
+    `warning_seconds` is how long the attackers are there before the scraper.
+    """
     peace = _readings_in_peace(folder / "peace")
     siege = Siege()
     with _guarded_daemon(folder / "war", burdens, prefix, cost) as daemon, contextlib.ExitStack() as attackers:
@@ -76,7 +80,7 @@ def besiege(
             attackers.enter_context(attack(port, mob.mode, mob.count, mob.source))
         connected = min(200, sum(mob.count for mob in mobs) // 2)
         daemon.until(lambda: held(daemon.pid).descriptors > connected)
-        time.sleep(2.0)  # by then each guesser has asked
+        time.sleep(warning_seconds)
         siege.login_seconds = _log_in(port)
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -129,3 +129,17 @@ def test_the_end_does_not_wait_for_a_reload_that_hangs(tmp_path):
             for child in checking:
                 with suppress(psutil.NoSuchProcess):  # it has ended by itself
                     child.kill()
+
+
+def test_a_host_that_a_proxy_keeps_is_answered_for_once_it_is_allowed(tmp_path):
+    """What a browser's page could ask under a name of its own is refused until the operator allows the name."""
+    allowed = '[web]\nallowed_hosts = ["gpu7.example.com"]\n'
+    with Daemon(tmp_path, HOST) as daemon:
+        for path in ("/metrics", "/api/v1/snapshot", "/", "/healthz", "/nothing"):
+            assert daemon.get(path, Host="gpu7.example.com")[0] == 421
+        assert daemon.logged("web.allowed_hosts") == 1
+        daemon.write_config(HOST + allowed)
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: daemon.get(Host="gpu7.example.com")[0] == 200)
+        assert daemon.get(Host="evil.example")[0] == 421
+        assert daemon.get(Host="localhost")[0] == 200
