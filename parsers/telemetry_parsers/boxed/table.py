@@ -233,10 +233,12 @@ def _end_record(scan: _Scan) -> None:
         text = f"{len(scan.rows)} lines below {len(scan.headings)} of headings; only the first is read"
         scan.page.problems.append(Problem(scan.rows[0].where, text))
         scan.rows = scan.rows[:1]
+        _read_record(scan, Absent.NOT_UNDERSTOOD)
     _read_record(scan)
 
 
-def _read_record(scan: _Scan) -> None:
+def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
+    """Put a record's card onto the page; `gap` is why what its lines do not give is absent."""
     rows, scan.rows = scan.rows, []
     wrapped, scan.wrapped = scan.wrapped, []
     if not rows:
@@ -256,7 +258,7 @@ def _read_record(scan: _Scan) -> None:
         _give(scan.page, device, line, _with_model(row, wrapped))
     for target in _metrics(scan):
         if not scan.page.is_given(device, target):
-            scan.page.give(device, target, Absent.NOT_REPORTED)
+            scan.page.give(device, target, gap)
 
 
 def _index(cells: Iterable[Found]) -> int | None:
