@@ -12,6 +12,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from telemetry_daemon.guarded.own import OwnFolder
+
 log = logging.getLogger(__name__)
 
 NODES = (
@@ -35,6 +37,7 @@ LOOK_SECONDS = 60.0
 # A new start is no remedy for what the unit does not allow at all; so never more often than this, and once for each node.
 SHORTEST_LIFE_SECONDS = 600.0
 _MEMORY = "denied-nodes"
+_LARGEST_MEMORY_BYTES = 1 << 20
 
 
 def why_denied(path: str) -> int:
@@ -66,7 +69,7 @@ class NodeWatch:
         patterns: Sequence[str] = NODES,
         refusal: Callable[[str], int] = why_denied,
     ) -> None:
-        self._memory = memory_folder / _MEMORY
+        self._folder = memory_folder
         self._monotonic = monotonic
         self._patterns = patterns
         self._refusal = refusal
@@ -87,16 +90,18 @@ class NodeWatch:
 
     def _remembered(self) -> set[str]:
         try:
-            return set(self._memory.read_text().splitlines())
+            with OwnFolder.at(self._folder) as folder:
+                return set(folder.read(_MEMORY, _LARGEST_MEMORY_BYTES).decode().splitlines())
         except (OSError, UnicodeDecodeError):
             return set()
 
     def _remember(self, keys: set[str]) -> bool:
         """Without a memory there would be no end of new starts."""
         try:
-            self._memory.write_text("".join(f"{key}\n" for key in sorted(keys)))
+            with OwnFolder.at(self._folder) as folder:
+                folder.replace(_MEMORY, "".join(f"{key}\n" for key in sorted(keys)).encode())
         except OSError as error:
-            log.warning("no memory of denied device nodes", extra={"path": self._memory, "error": error})
+            log.warning("no memory of denied device nodes", extra={"path": self._folder / _MEMORY, "error": error})
             return False
         return True
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from telemetry_daemon.guarded import named
 from telemetry_daemon.log import ChangeLog
 from telemetry_exporters import textfile
 from telemetry_parsers.model import Metric, Snapshot
@@ -53,7 +53,7 @@ class TextfileJob:
         if not self.wanted or not self._turn.acquire(timeout=_PATIENCE_SECONDS):
             return
         try:
-            self._path.unlink(missing_ok=True)
+            named.remove(self._path)
         except OSError as error:
             log.warning("cannot take the textfile away", extra={"path": str(self._path), "error": error})
         finally:
@@ -63,21 +63,7 @@ class TextfileJob:
 def _renew(path: Path, content: bytes) -> None:
     """Put the content in place, or leave nothing there and raise OSError."""
     try:
-        write_whole(path, content)
+        named.replace(path, content, _MODE)
     except OSError:
-        path.unlink(missing_ok=True)
-        write_whole(path, content)  # on a full disk, the room of the old one may do
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Put the content in place at once, readable by all. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        # The folder may be another user's: what lies there is not written into, nor is a link followed.
-        temporary.unlink(missing_ok=True)
-        with open(temporary, "xb") as file:  # noqa: PTH123  # a Path opens alike, but write_bytes follows links
-            file.write(content)
-            os.fchmod(file.fileno(), _MODE)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        named.remove(path)
+        named.replace(path, content, _MODE)  # on a full disk, the room of the old one may do

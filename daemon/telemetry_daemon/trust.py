@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from pathlib import Path
 
-ROOT = 0
-# As many as the kernel follows (path_resolution(7)).
-_MOST_LINKS = 40
+from telemetry_daemon.guarded.way import Step, walk
 
 
 def stranger(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
@@ -19,37 +18,16 @@ def stranger(path: Path, users: Container[int], groups: Container[int] = ()) -> 
     real = path.resolve(strict=True)
     # In a sticky folder further up, such as /tmp, nobody can replace what belongs to another.
     close = (real, real.parent)
-    return next((text for place in _way(path) if (text := _writer(place, users, groups, close)) is not None), None)
+    way: list[Step] = []
+    os.close(walk(path, way.append))
+    return next((text for step in way if (text := _writer(step, users, groups, close)) is not None), None)
 
 
-def _way(path: Path) -> Iterator[Path]:
-    """Every folder, link and file that is passed from / to the file."""
-    here, links = Path("/"), 0
-    left = list(reversed(path.absolute().parts[1:]))
-    yield here
-    while left:
-        name = left.pop()
-        if name == "..":
-            here = here.parent
-            continue
-        place = here / name
-        yield place
-        if not place.is_symlink():
-            here = place
-            continue
-        links += 1
-        if links > _MOST_LINKS:
-            raise OSError(f"too many links on the way to {path}")
-        target = place.readlink()
-        here = Path("/") if target.is_absolute() else here
-        left.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
-
-
-def _writer(place: Path, users: Container[int], groups: Container[int], close: tuple[Path, ...]) -> str | None:
-    status = place.lstat()
+def _writer(step: Step, users: Container[int], groups: Container[int], close: tuple[Path, ...]) -> str | None:
+    place, status = step.place, step.status
     if status.st_uid not in users:
         return f"{place} belongs to user {status.st_uid}, who could change what runs here: chown root {place}"
-    if stat.S_ISLNK(status.st_mode):  # its mode says nothing; only who may write to its folder can point it elsewhere
+    if step.is_link:  # its mode says nothing; only who may write to its folder can point it elsewhere
         return None
     shared = stat.S_IWOTH | (0 if status.st_gid in groups else stat.S_IWGRP)
     sticky = bool(status.st_mode & stat.S_ISVTX) and place not in close

@@ -189,7 +189,7 @@ def test_a_long_list_of_names_is_not_told(bench: Workbench) -> None:
         ),
         (b"a = " + b"[" * 100_000, "telemetry.toml"),
         (b"a = " + b"9" * 5000, "telemetry.toml"),
-        (b"#" * (1 << 20) + b"\n", "telemetry.toml: cannot be read: it is larger than 1048576 bytes"),
+        (b"#" * (1 << 20) + b"\n", "telemetry.toml: cannot be read: it is larger than 1 MiB"),
     ],
     ids=[
         "header",
@@ -217,13 +217,13 @@ def test_a_folder_is_refused(bench: Workbench) -> None:
 
 def test_a_pipe_is_refused_and_not_waited_for(bench: Workbench) -> None:
     os.mkfifo(bench.file)
-    assert bench.complaints() == ["telemetry.toml: cannot be read: it is not a regular file"]
+    assert bench.complaints() == ["telemetry.toml: cannot be read: it is a pipe, not a regular file"]
 
 
 def test_a_socket_is_refused(bench: Workbench) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(bench.file))
-        assert bench.complaints() == ["telemetry.toml: cannot be read: it is not a regular file"]
+        assert bench.complaints() == ["telemetry.toml: cannot be read: it is a socket, not a regular file"]
 
 
 def test_a_file_without_permission_is_an_error_and_not_the_defaults(bench: Workbench) -> None:

@@ -20,7 +20,7 @@ NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
 # Folders of other users can only be made by root.
 OTHERS = [NOBODY] if IS_ROOT else []
-TROUBLES = ["a file in its place", "writable by others", "a link", *(["somebody else's"] if IS_ROOT else [])]
+TROUBLES = ["a file in its place", "writable by others", "a link that others can change", *(["somebody else's"] if IS_ROOT else [])]
 
 
 def now() -> float:
@@ -131,8 +131,10 @@ def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
     folder = tmp_path / "locks"
     if trouble == "a file in its place":
         folder.write_text("")
-    elif trouble == "a link":
-        folder.symlink_to(tmp_path)
+    elif trouble == "a link that others can change":
+        (tmp_path / "target").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "target")
+        tmp_path.chmod(0o777)
     else:
         folder.mkdir(mode=0o700)
     if trouble == "writable by others":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from telemetry_daemon import exits
 from telemetry_daemon.commands import forms, options
 from telemetry_daemon.commands.lookup import find_parser
 from telemetry_daemon.exits import CommandError
+from telemetry_daemon.guarded.reading import TooLargeError, read_stream
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
@@ -24,6 +26,7 @@ from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
 
 _LIFE_SECONDS = 3600.0
+_LARGEST_INPUT_BYTES = 64 << 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +72,10 @@ def _captures(parser: Parser, name: str) -> list[Capture]:
 
 def _read(name: str) -> str:
     try:
-        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        with contextlib.nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as stream:
+            content = read_stream(stream, _LARGEST_INPUT_BYTES, name)
+    except TooLargeError as error:
+        raise CommandError(f"cannot read '{name}': {error.strerror}; give what one run of the tool printed") from None
     except OSError as error:
         raise CommandError(f"cannot read '{name}': {error.strerror}; give a file that you may read") from None
     return content.decode("utf-8", errors="replace")

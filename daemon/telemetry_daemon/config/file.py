@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +16,7 @@ from telemetry_daemon.config.errors import dotted, explained, unknown_names
 from telemetry_daemon.config.inputs import FILE_VARIABLE, ConfigError, ConfigInputs
 from telemetry_daemon.config.layers import Document, merged, unknown_variables
 from telemetry_daemon.config.models import ConfigFile
+from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.settings import Settings
 
 if sys.version_info >= (3, 11):
@@ -72,7 +70,7 @@ def _document(inputs: ConfigInputs) -> Document:
     asked = inputs.path or inputs.variables().get(FILE_VARIABLE)
     path = asked or inputs.default_path
     try:
-        content = _content(path)
+        content = read_file(path, _LARGEST_FILE_BYTES)
     except FileNotFoundError:
         if asked is None:
             return Document({})
@@ -82,21 +80,6 @@ def _document(inputs: ConfigInputs) -> Document:
         raise ConfigError(f"{_printable(path)}: cannot be read: {_reason(error)}") from error
     text = _text(_printable(path), content)
     return Document(_parsed(_printable(path), text), _printable(path), text)
-
-
-def _content(path: str) -> bytes:
-    """The bytes of a regular file; neither a pipe nor a device is waited for."""
-    file = Path(path)
-    mode = file.stat().st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder; name the file in it")
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    with file.open("rb") as opened:
-        content = opened.read(_LARGEST_FILE_BYTES + 1)
-    if len(content) > _LARGEST_FILE_BYTES:
-        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST_FILE_BYTES} bytes")
-    return content
 
 
 def _reason(error: OSError | ValueError) -> str:

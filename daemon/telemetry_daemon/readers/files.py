@@ -6,19 +6,17 @@ import base64
 import errno
 import glob
 import os
-import stat
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 
+from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.readers.patterns import Folders
 from telemetry_parsers.model import Files, Output
 
 FILE_LIMIT_BYTES = 64 << 10
 # More than the largest node has; a pattern that matches more is a mistake.
 MATCH_LIMIT = 16_384
-
-_CHUNK_BYTES = 16 << 10
 
 # Paths are texts here: for hundreds of files every two seconds pathlib takes as long as the kernel.
 _Read = Callable[[str, str], Output]
@@ -79,7 +77,7 @@ def _attempt(read: _Read, name: str, path: str) -> Output:
 
 
 def _text(name: str, path: str) -> Output:
-    return Output(name, text=_content(path).decode("utf-8", errors="replace"), status=0)
+    return Output(name, text=read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace"), status=0)
 
 
 def _target(name: str, path: str) -> Output:
@@ -87,26 +85,7 @@ def _target(name: str, path: str) -> Output:
 
 
 def _bytes(name: str, path: str) -> Output:
-    return Output(name, status=0, data={"base64": base64.b64encode(_content(path)).decode("ascii")})
-
-
-def _content(path: str) -> bytes:
-    """The whole of a plain file; a device or a pipe is not even opened, half a file is none."""
-    mode = os.stat(path).st_mode  # noqa: PTH116  # paths are texts here
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    try:
-        content = bytearray()
-        while chunk := os.read(descriptor, _CHUNK_BYTES):
-            content += chunk
-            if len(content) > FILE_LIMIT_BYTES:
-                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
-        return bytes(content)
-    finally:
-        os.close(descriptor)
+    return Output(name, status=0, data={"base64": base64.b64encode(read_file(path, FILE_LIMIT_BYTES)).decode("ascii")})
 
 
 def _why_nothing(root: str, pattern: str) -> Iterable[Output]:
@@ -142,6 +121,6 @@ class _Skipped:
 
 def _says(path: str, text: str) -> bool:
     try:
-        return _content(path).decode("utf-8", errors="replace").strip() == text.strip()
+        return read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace").strip() == text.strip()
     except OSError:
         return False  # a folder without such a file says nothing

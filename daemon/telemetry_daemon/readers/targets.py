@@ -7,7 +7,10 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from telemetry_daemon.guarded.reading import read_file
+
 _LONGEST_TEXT = 500
+_LARGEST_MODULE_BYTES = 8 << 20
 
 
 class BrokenProtocolError(Exception):
@@ -47,8 +50,7 @@ def _module_from_file(path: str) -> ModuleType:
     if name not in sys.modules:
         module = ModuleType(name)
         module.__file__ = path
-        with open(path, "rb") as file:  # noqa: PTH123  # importing pathlib costs every worker 0.4 MiB
-            code = compile(file.read(), path, "exec", dont_inherit=True)
+        code = compile(read_file(path, _LARGEST_MODULE_BYTES), path, "exec", dont_inherit=True)
         sys.modules[name] = module
         try:
             exec(code, module.__dict__)  # noqa: S102  # running the operator's plugin is what a worker is for

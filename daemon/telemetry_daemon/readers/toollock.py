@@ -7,18 +7,18 @@ import errno
 import fcntl
 import logging
 import os
-import stat
-import tempfile
 import threading
 import time
 from pathlib import Path
 
+from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_parsers.model import Failure
 
 # The words by which a failure tells that the tool runs elsewhere: see `is_busy`.
 BUSY = "another process runs it"
 
 _PAUSE_SECONDS = 0.05
+_FOLDER_MODE = 0o700
 # Errors that say "not in this folder"; any other (no descriptors, no memory) is no reason to run without a lock.
 _UNUSABLE = frozenset(
     {
@@ -109,14 +109,15 @@ class ToolLocks:
 
 def own_folder() -> Path:
     """Where a user without access to the daemon's folder keeps locks."""
-    return Path(tempfile.gettempdir()) / f"telemetry-{os.geteuid()}"
+    return Path(os.environ.get("TMPDIR") or "/tmp") / f"telemetry-{os.geteuid()}"  # noqa: S108  # nobody else's: see OwnFolder
 
 
 def is_held(folder: Path, tool: str) -> bool:
     """Whether somebody runs the tool right now, as far as this user may know."""
     for place in (folder, own_folder()):
         try:
-            descriptor = os.open(place / _file_name(tool), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            with OwnFolder.at(place) as own:
+                descriptor = own.existing_lock_file(_file_name(tool))
         except OSError:  # no lock of ours to ask: unknown is not held
             continue
         try:
@@ -141,59 +142,15 @@ def _file_name(tool: str) -> str:
 
 def _lock(folder: Path, tool: str) -> HeldLock:
     """The lock, or BlockingIOError; repeated if the file was removed between opening and locking it."""
-    _make_private(folder)
-    path = folder / _file_name(tool)
-    while True:
-        descriptor = _open(path)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(path, descriptor):
-                return HeldLock(descriptor)
-        except BaseException:
+    name = _file_name(tool)
+    with OwnFolder.made(folder, _FOLDER_MODE) as own:
+        while True:
+            descriptor = own.lock_file(name)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if own.has(name, descriptor):
+                    return HeldLock(descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
             os.close(descriptor)
-            raise
-        os.close(descriptor)
-
-
-def _make_private(folder: Path) -> None:
-    """Make the folder for its owner alone; one in which others can write is not used: they could hold the lock."""
-    with contextlib.suppress(FileExistsError):  # whether the one that is there will do is looked at next
-        folder.mkdir(mode=0o700, parents=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-    if found.st_mode & 0o022 or not _is_ours(folder, found.st_uid):
-        raise PermissionError(errno.EACCES, "it belongs to, or can be written by, somebody else", str(folder))
-
-
-def _is_ours(folder: Path, owner: int) -> bool:
-    """Our own, or for root a service user's folder at a place that only root could have given to that user."""
-    if owner == os.geteuid():
-        return True
-    if os.geteuid() != 0:
-        return False
-    above = (parent.stat() for parent in folder.absolute().parents)
-    given_by = next((found for found in above if found.st_uid != owner), None)
-    return given_by is not None and given_by.st_uid == 0 and not given_by.st_mode & 0o022
-
-
-def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return os.open(path, flags)
-    owner = path.parent.stat()
-    if owner.st_uid != os.geteuid():
-        # Root made a file in the service user's folder: the daemon must be able to open it, too.
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
-    return descriptor
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        there = path.stat()
-    except FileNotFoundError:  # removed meanwhile, so it is another's
-        return False
-    ours = os.fstat(descriptor)
-    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

@@ -11,7 +11,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.trust import ROOT, stranger
+from telemetry_daemon.guarded.way import ROOT
+from telemetry_daemon.trust import stranger
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, final
 
+from telemetry_daemon.guarded import named
 from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_to_plain, encode_line
 from telemetry_parsers.model import Capture
 
@@ -43,7 +43,10 @@ class Recorder:
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Append to a file that is made for its owner's eyes only; RecordError if that cannot be."""
+        """Write to a new file of that name, for its owner's eyes only, or to a device or pipe; RecordError if that cannot be.
+
+        Of an earlier recording nothing stays: its stand-ins were others. What is no recording is left as it is.
+        """
         try:
             return cls(_WholeLines(path), str(path))
         except OSError as error:
@@ -93,14 +96,11 @@ class _WholeLines:
     """A file of whole lines: of one that does not fit, nothing stays."""
 
     def __init__(self, path: Path) -> None:
-        with contextlib.ExitStack() as undo:
-            # For reading, too: whether the last line is whole must be looked at.
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            undo.callback(os.close, self._descriptor)
-            self._is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
-            if self._is_file:
-                self._claim(path)
-            undo.pop_all()
+        _check_existing(path)
+        self._descriptor = named.start(path)
+        self._is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+        if self._is_file:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # for as long as it is recorded to
 
     def write(self, text: str, /) -> None:
         """Append a line."""
@@ -114,6 +114,7 @@ class _WholeLines:
         except OSError:
             if self._is_file:
                 os.ftruncate(self._descriptor, before)
+                os.lseek(self._descriptor, 0, os.SEEK_END)
             raise
 
     def flush(self) -> None:
@@ -125,14 +126,18 @@ class _WholeLines:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _claim(self, path: Path) -> None:
-        """Keep other recorders away, and don't add to what is no recording."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OSError(errno.EBUSY, "another process records to it", str(path)) from None
-        size = os.fstat(self._descriptor).st_size
-        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
-            raise OSError(errno.EINVAL, "it ends within a line", str(path))
-        if size and CAPTURE_SCHEMA.encode() not in os.pread(self._descriptor, _HEAD_BYTES, 0):
-            raise OSError(errno.EINVAL, "it is no recording", str(path))
+
+def _check_existing(path: Path) -> None:
+    """Raise OSError where the name is that of a file that is no recording, or of one that is recorded to."""
+    descriptor = named.existing(path)
+    if descriptor is None:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        head = os.pread(descriptor, _HEAD_BYTES, 0)
+    except BlockingIOError:
+        raise OSError(errno.EBUSY, "another process records to it", str(path)) from None
+    finally:
+        os.close(descriptor)
+    if head and CAPTURE_SCHEMA.encode() not in head:
+        raise OSError(errno.EINVAL, "it is no recording", str(path))

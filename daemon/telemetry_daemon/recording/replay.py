@@ -11,12 +11,17 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from telemetry_daemon.guarded.reading import read_lines
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
 from telemetry_parsers.model import Capture, Failure, Poll
 
 _Key = tuple[str, str]
+# A capture holds at most what each run of a tool may print (8 MiB), escaped.
+LONGEST_LINE_BYTES = 64 << 20
+# All of it is kept in memory while it is played.
+LARGEST_RECORDING_BYTES = 1 << 30
 _REMEDY = "give a file that `telemetry record` wrote"
 
 
@@ -28,7 +33,8 @@ def read_recording(path: Path) -> Iterator[Capture]:
     """The captures of a file, one at a time; RecordingError at the first line that is none."""
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            lines = read_lines(file, LONGEST_LINE_BYTES, LARGEST_RECORDING_BYTES, str(path))
+            for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _capture(path, number, line)
     except OSError as error:

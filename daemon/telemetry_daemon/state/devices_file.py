@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_daemon.log import ChangeLog
 from telemetry_parsers.codec.fields import CodecError, Fields, decode_line
 from telemetry_parsers.model import Identity, Plain
@@ -17,6 +17,8 @@ from telemetry_parsers.model import Identity, Plain
 log = logging.getLogger(__name__)
 
 SCHEMA = "telemetry.devices/1"
+# Room for a hundred thousand devices.
+LARGEST_FILE_BYTES = 64 << 20
 _PATIENCE_SECONDS = 1.0
 _KEYS = frozenset(field.name for field in fields(Identity))
 
@@ -29,7 +31,9 @@ def path_in(directory: str) -> Path:
 def load(path: Path) -> tuple[Identity, ...]:
     """The remembered devices; none, with a warning, when the file cannot be used."""
     try:
-        document = Fields(decode_line(path.read_bytes()), "", frozenset({"schema", "devices"}))
+        with OwnFolder.at(path.parent) as folder:
+            content = folder.read(path.name, LARGEST_FILE_BYTES)
+        document = Fields(decode_line(content), "", frozenset({"schema", "devices"}))
         document.word("schema", (SCHEMA,))
         found = document.items("devices", _identity)
     except FileNotFoundError:  # the first start
@@ -45,24 +49,8 @@ def save(path: Path, identities: Iterable[Identity]) -> None:
     """Replace the file; simulated devices are not remembered. Raises OSError."""
     devices = [asdict(identity) for identity in identities if not identity.simulated]
     text = json.dumps({"schema": SCHEMA, "devices": devices}, indent=1) + "\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            _give_to_owner_of(path.parent, file.fileno())
-            os.fsync(file.fileno())  # else a power cut may leave an empty file under the name
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _give_to_owner_of(folder: Path, descriptor: int) -> None:
-    """Where root wrote in the service user's folder, the daemon must be able to read it."""
-    owner = folder.stat()
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    with OwnFolder.made(path.parent) as folder:
+        folder.replace(path.name, text.encode())
 
 
 class DeviceMemory:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import stat
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.web.errors import WebConfigError
 from telemetry_daemon.web.tls_words import (
     CIPHER_SUITES,
@@ -108,20 +108,10 @@ def load_web_config(file: str) -> WebConfig:
 def read_small_file(file: str, what: str) -> bytes:
     """A file's bytes; a WebConfigError says why they cannot be had."""
     try:
-        # A pipe that is empty must not be taken for an empty file, which would mean: open to everybody.
-        ordinary = stat.S_ISREG(Path(file).stat().st_mode)
-        content = _first_bytes(file) if ordinary else b""
+        return read_file(file, LARGEST_FILE_BYTES)
     except OSError as error:
         reason = error.strerror or str(error)
         raise WebConfigError(f"{file}: cannot read {what}: {reason}; check path and permissions") from error
-    if not ordinary or len(content) > LARGEST_FILE_BYTES:
-        raise WebConfigError(f"{file}: cannot read {what}: it is not a regular file of at most 1 MiB; check the path")
-    return content
-
-
-def _first_bytes(file: str) -> bytes:
-    with Path(file).open("rb") as opened:
-        return opened.read(LARGEST_FILE_BYTES + 1)
 
 
 def _tls(table: Table, folder: Path) -> TlsConfig | None:

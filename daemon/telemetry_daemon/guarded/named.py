@@ -1,0 +1,89 @@
+"""Files that the user named: their folder may be shared with others, who still cannot have us write elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from telemetry_daemon.guarded import below
+from telemetry_daemon.guarded.way import ROOT, UnsafeError, reach
+
+_OWN_STREAM = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]+))\Z|/proc/self/fd/([0-9]+)\Z")
+_STREAMS = {"stdout": 1, "stderr": 2}
+
+
+def replace(path: Path, content: bytes, mode: int) -> None:
+    """Put a file with the content and the mode under the name, in one step; a link there is replaced. Raises OSError."""
+    with _folder_of(path) as folder, below.replacing(folder, path.name) as descriptor:
+        below.write(descriptor, content)
+        os.fchmod(descriptor, mode)
+
+
+def remove(path: Path) -> None:
+    """Take away what has the name, be it there or not. Raises OSError."""
+    with _folder_of(path) as folder:
+        below.remove(folder, path.name)
+
+
+def start(path: Path) -> int:
+    """A descriptor to write to from now on: of a new file under the name, or of the device, pipe or stream that it names.
+
+    The file is its owner's alone. Raises OSError.
+    """
+    stream = _OWN_STREAM.match(str(path))
+    if stream is not None:
+        return os.dup(_STREAMS[stream[1]] if stream[1] else int(stream[2] or stream[3]))
+    with _folder_of(path) as folder:
+        status = _status(folder, path.name)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            return _opened(folder, path.name, status)
+        with below.replacing(folder, path.name) as descriptor:
+            return os.dup(descriptor)
+
+
+def existing(path: Path) -> int | None:
+    """A descriptor that reads the regular file under the name; None where there is none. Raises OSError."""
+    with _folder_of(path) as folder:
+        status = _status(folder, path.name)
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return None
+        return os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+
+
+@contextlib.contextmanager
+def _folder_of(path: Path) -> Iterator[int]:
+    if not path.name or path.name == "..":
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    folder = reach(path.parent)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _status(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:  # a new file, then
+        return None
+
+
+def _opened(folder: int, name: str, status: os.stat_result) -> int:
+    """A descriptor of a device or pipe; a link is not followed, nor is a pipe of another user's written to."""
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, "it is a link, which is not followed", name)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    ours = stat.S_ISCHR(status.st_mode) or (stat.S_ISFIFO(status.st_mode) and status.st_uid in (ROOT, os.geteuid()))
+    if not ours:
+        raise UnsafeError("it is no file, and no device or pipe of yours")
+    descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=folder)
+    if os.path.samestat(os.fstat(descriptor), status):
+        return descriptor
+    os.close(descriptor)
+    raise UnsafeError("somebody put another one there meanwhile")
