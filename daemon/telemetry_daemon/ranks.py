@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import platform
-import stat
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import psutil
 
 from telemetry_daemon.log import ChangeLog
+from telemetry_daemon.rank_table import read
 from telemetry_daemon.settings import RankSettings
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import Snapshot
-from telemetry_parsers.ranktable import COMPLETED, RankTable, RankTableError, ranks_of, read_rank_table
+from telemetry_parsers.ranktable import RankTableError
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 10.0
-_LARGEST_FILE_BYTES = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the rank table says of this node, and in words for a person."""
-
-    ranks: NodeRanks
-    text: str
-
-
-def read(settings: RankSettings, names: Callable[[], frozenset[str]]) -> Found:
-    """The ranks on this node, which has these names. Raises RankTableError and OSError."""
-    table = read_rank_table(_text(Path(settings.table)))
-    if table.status != COMPLETED:
-        return Found(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
-    own = ranks_of(table, names(), settings.server)
-    server = own[0].server if own else None
-    shown = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
-    ranks = NodeRanks(shown, MappingProxyType({rank.chip: rank.rank for rank in own}))
-    return Found(ranks, _in_words(table, len(own)))
 
 
 def names_of_node() -> frozenset[str]:
@@ -123,22 +100,3 @@ def _mark(path: str) -> tuple[int, int, int, int] | None:
     except OSError:  # whoever opens the file tells why it cannot be read
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
-
-
-def _text(path: Path) -> str:
-    """The text of a regular file; neither a pipe nor a device is waited for."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    with path.open("rb") as opened:
-        content = opened.read(_LARGEST_FILE_BYTES + 1)
-    if len(content) > _LARGEST_FILE_BYTES:
-        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST_FILE_BYTES >> 20} MiB")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RankTableError(f"byte {error.start}: is not valid UTF-8") from None
-
-
-def _in_words(table: RankTable, here: int) -> str:
-    servers = len(table.servers)
-    return f"version {table.version}, {len(table.ranks)} ranks on {servers} {'server' if servers == 1 else 'servers'}, {here} here"

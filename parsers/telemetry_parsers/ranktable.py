@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from telemetry_parsers.model import Plain
@@ -16,6 +17,13 @@ COMPLETED = "completed"
 _MOST_RANKS = 1_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 _MOST_NAMED = 5
+# What a host name may have (RFC 1035), which is the longest of what is named here.
+_LONGEST_TEXT = 255
+_DEEPEST = 32
+# A text that does not end reaches to the document's end: this always matches, so that nothing is looked at twice.
+_QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_NO_BRACKET = re.compile(r"[^\[\]{}]+")
+_DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class RankTableError(ValueError):
@@ -156,6 +164,8 @@ class _Object:
         value = self._values.get(key)
         if value is not None and not isinstance(value, str):
             raise RankTableError(f"{self._at(key)}: must be a text in quotes")
+        if value is not None and len(value) > _LONGEST_TEXT:
+            raise RankTableError(f"{self._at(key)}: is longer than {_LONGEST_TEXT} characters")
         return value
 
     def number(self, key: str) -> int:
@@ -180,13 +190,21 @@ class _Object:
 
 
 def _json(text: str) -> Plain:
+    _check_depth(text)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         line = text.split("\n")[error.lineno - 1]
         raise RankTableError(f"line {error.lineno}: is not JSON: {_remedy(line, error)}") from None
-    except (RecursionError, ValueError) as error:
+    except ValueError as error:
         raise RankTableError(f"is not JSON that can be read: {quote(str(error))}") from None
+
+
+def _check_depth(text: str) -> None:
+    """No interpreter's own limit is tried: what it is differs, and with it what is left of the stack."""
+    brackets = _NO_BRACKET.sub("", _QUOTED.sub("", text))
+    if max(accumulate(map(_DEEPER.__getitem__, brackets)), default=0) > _DEEPEST:
+        raise RankTableError(f"is nested more than {_DEEPEST} deep")
 
 
 def _remedy(line: str, error: json.JSONDecodeError) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 
 import pytest
 
 from rank_kit import version_1, written
-from telemetry_daemon.ranks import RankWatch, names_of_node, read
+from telemetry_daemon.rank_table import LARGEST_FILE_BYTES, SMALL_FILE_BYTES, read
+from telemetry_daemon.ranks import RankWatch, names_of_node
 from telemetry_daemon.settings import RankSettings
 from telemetry_parsers.merge.ranks import NodeRanks
 from telemetry_parsers.ranktable import RankTableError
@@ -95,10 +97,51 @@ def test_a_node_whose_address_comes_after_the_table_finds_itself_in_it(path, put
     assert [len(ranks.by_chip) for ranks in put] == [0, 2]
 
 
-def test_a_folder_or_a_pipe_is_no_table(path, watch, put):
-    os.mkfifo(path)
+PLANTED = {
+    "a pipe": (os.mkfifo, "it is a pipe, not a regular file"),
+    "a folder": (os.mkdir, "it is a folder; name the file in it"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "it is a device, not a regular file"),
+    "a file without end": (
+        lambda path: (path.touch(), os.truncate(path, 1 << 40)),
+        "it is larger than 8 MiB",
+    ),
+    "deep brackets": (lambda path: path.write_text("[" * 60_000), "is nested more than 32 deep"),
+    "deep brackets, and large": (lambda path: path.write_text("[" * 8_000_000), "is nested more than 32 deep"),
+    "large rubbish": (lambda path: path.write_text(" " * 100_000), "line 1: is not JSON: it ends here"),
+    "long names": (
+        lambda path: path.write_text(written(version_1()).replace("10.0.0.1", "n" * 300)),
+        "server_list[1].server_id: is longer than 255 characters",
+    ),
+    "more chips than a node has": (
+        lambda path: path.write_text(written(version_1(servers=2, chips=1025))),
+        "lists 1025 chips of this node; a node has at most 1024",
+    ),
+    "lists and lists": (
+        lambda path: path.write_text('{"version": "1.0", "x": [' + "[]," * 2_700_000 + "[]]}"),
+        "status: is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plant", "said"), PLANTED.values(), ids=PLANTED)
+def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(
+    path, watch, put, plant, said, caplog
+):
+    plant(path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     watch.look()
     assert put == [NodeRanks()]
+    assert [record.error for record in caplog.records] == [said]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000, "KiB: what it takes is the child's"
+
+
+def test_a_large_table_is_read_elsewhere_and_says_the_same(path, watch, put):
+    """Of a job on a thousand nodes."""
+    table = version_1(servers=1000, chips=8)
+    path.write_text(written(table))
+    assert SMALL_FILE_BYTES < path.stat().st_size < LARGEST_FILE_BYTES
+    watch.look()
+    assert [(dict(ranks.by_chip), ranks.server) for ranks in put] == [({n: 8 + n for n in range(8)}, "1")]
 
 
 def test_without_a_setting_there_are_no_ranks(path, watch, put):

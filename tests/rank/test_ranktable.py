@@ -106,7 +106,11 @@ def test_errors_of_version_2(change, text: str) -> None:
         ('{"a": [1,]\n}', "line 1: is not JSON: take out the comma before the closing bracket"),
         ('{"a": 1\n "b": 2}', "line 2: is not JSON: Expecting ',' delimiter at column 2"),
         ("[]", "the document: must be an object"),
-        ("[" * 200_000, "is not JSON that can be read"),
+        ("[" * 200_000, "is nested more than 32 deep"),
+        ("[" * 33 + "]" * 33, "is nested more than 32 deep"),
+        ('{"a": "' + "[" * 100 + '\\"[", "b": 1', "line 1: is not JSON: Expecting ',' delimiter"),
+        ("[" * 32 + "]" * 32, "the document: must be an object"),
+        ('"\\' * 100_000 + "\\", "line 1: is not JSON: "),
         ('{"rank_count": ' + "9" * 5000 + "}", ""),
     ],
 )

@@ -48,11 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_rank_table(settings: RankSettings) -> None:
     """Tell what the rank table says of this node; one that is not there yet is no error."""
-    from telemetry_daemon import ranks
+    from telemetry_daemon import rank_table, ranks
     from telemetry_parsers.ranktable import RankTableError
 
     try:
-        found = ranks.read(settings, ranks.names_of_node)
+        found = rank_table.read(settings, ranks.names_of_node)
     except FileNotFoundError:
         sys.stderr.write(f"telemetry: rank_table: {settings.table}: there is no such file yet\n")
     except (RankTableError, OSError) as error:

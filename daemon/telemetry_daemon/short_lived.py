@@ -1,0 +1,74 @@
+"""A process of our own for one question: what it takes to answer, memory above all, is gone when it has answered."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_DEATH_SECONDS = 1.0
+# The child imports from exactly the places that this process imports from; `-m` would put the working
+# directory first, where anybody may have left a module.
+_PROGRAM = (
+    "import sys; sys.path[:] = sys.argv[2:]; from importlib import import_module; "
+    "sys.exit(import_module(sys.argv[1]).main())"
+)
+
+
+class NoAnswerError(Exception):
+    """The process could not be started, or did not answer in time; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the process ended, and all that it said."""
+
+    status: int
+    output: str
+    errors: str
+
+
+def running(module: str) -> tuple[str, ...]:
+    """The command that runs a module's `main`, which reads its question from standard input."""
+    return (sys.executable, "-c", _PROGRAM, module, *filter(None, sys.path))
+
+
+def ask(command: Sequence[str], question: str, deadline_seconds: float) -> Ended:
+    """What the command answers; NoAnswerError when it gives none."""
+    try:
+        child = _started(command)
+        output, errors = child.communicate(question, timeout=deadline_seconds)
+    except OSError as error:
+        raise NoAnswerError(f"no process could be started: {error}") from error
+    except subprocess.TimeoutExpired:
+        _abandon(child)
+        raise NoAnswerError(f"no answer within {deadline_seconds:g} s; is the file on a disk that hangs?") from None
+    return Ended(child.returncode, output, errors)
+
+
+def _started(command: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+
+
+def _abandon(child: subprocess.Popen[str]) -> None:
+    """Kill the child with all that it started, and leave it alone if it cannot die."""
+    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+        os.killpg(child.pid, signal.SIGKILL)
+    try:
+        child.communicate(timeout=_DEATH_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.poll()
+        for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
+            stream.close()
