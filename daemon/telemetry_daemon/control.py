@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_parsers.codec.fields import CodecError, decode_line
+from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.sockets import connected
+from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_parsers.codec.fields import CodecError, Fields, decode_line
 from telemetry_parsers.model import Plain
 
 log = logging.getLogger(__name__)
@@ -20,8 +26,13 @@ _LINE_LIMIT_BYTES = 1 << 16
 _ANSWER_LIMIT_BYTES = 16 << 20
 _TIMEOUT_SECONDS = 5.0
 
-# A verb gets the request and gives the answer.
-Verb = Callable[[Mapping[str, Plain]], Mapping[str, Plain]]
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What can be asked for: the names of its arguments, and what gives the answer; CodecError says that one is wrong."""
+
+    arguments: tuple[str, ...]
+    answer: Callable[[Fields], Mapping[str, Plain]]
 
 
 class ControlError(Exception):
@@ -47,21 +58,18 @@ class ControlServer:
 
     async def start(self) -> None:
         """Listen; a socket left by a daemon that is gone is replaced. Raises OSError."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        if self._path.exists() and await _answers(self._path):
+        if await asyncio.to_thread(_answers, self._path):
             raise OSError(f"another daemon listens on {self._path}")
-        self._path.unlink(missing_ok=True)
-        before = os.umask(0o177)
-        try:
-            self._server = await asyncio.start_unix_server(self._serve, str(self._path), limit=_LINE_LIMIT_BYTES)
-        finally:
-            os.umask(before)
+        with OwnFolder.made(self._path.parent) as folder:
+            listening = folder.bound(self._path.name)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=_LINE_LIMIT_BYTES)
 
     async def close(self) -> None:
         """Stop listening and remove the socket."""
         if self._server is not None:
             self._server.close()
-            self._path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError), OwnFolder.at(self._path.parent) as folder:  # gone with its folder
+                folder.remove(self._path.name)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -85,7 +93,10 @@ class ControlServer:
         verb = self._verbs.get(str(request.get("verb", ""))) if isinstance(request, dict) else None
         if verb is None:
             return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
-        return verb(request)
+        try:
+            return verb.answer(Fields(request, "", frozenset({"verb", *verb.arguments})))
+        except CodecError as error:
+            return {"error": f"{request['verb']}: {error}"}
 
 
 def _is_own_user(connection: socket.socket) -> bool:
@@ -94,27 +105,26 @@ def _is_own_user(connection: socket.socket) -> bool:
     return uid in (0, os.geteuid())
 
 
-async def _answers(path: Path) -> bool:
+def _answers(path: Path) -> bool:
     try:
-        _, writer = await asyncio.open_unix_connection(str(path))
-    except OSError:  # nobody listens: the socket is a dead daemon's
+        connected(path, _TIMEOUT_SECONDS).close()
+    except OSError:  # nobody listens: if there is a socket, it is a dead daemon's
         return False
-    writer.close()
     return True
 
 
 def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     """The running daemon's answer. Raises ControlError."""
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_TIMEOUT_SECONDS)
-            connection.connect(str(path))
+        with connected(path, _TIMEOUT_SECONDS) as connection:
             connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
             answer = _read_all(connection)
         plain = decode_line(answer)
     except (FileNotFoundError, ConnectionRefusedError):
         remedy = "start it, or name the configuration that it runs with (--config)"
         raise ControlError(f"no daemon answers on {path}; {remedy}") from None
+    except UnsafeError as error:
+        raise ControlError(str(error)) from None
     except PermissionError:
         raise ControlError(f"permission denied on {path}; run this as root or as the daemon's user") from None
     except (OSError, CodecError) as error:
@@ -128,8 +138,10 @@ def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
 
 def _read_all(connection: socket.socket) -> bytes:
     received = bytearray()
+    until = time.monotonic() + _TIMEOUT_SECONDS
     while chunk := connection.recv(1 << 16):
         received += chunk
+        connection.settimeout(max(0.001, until - time.monotonic()))
         if len(received) > _ANSWER_LIMIT_BYTES:
             raise OSError("the answer is too long")
     return bytes(received)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from telemetry_daemon import control, device_nodes, exits, log, systemd
 from telemetry_daemon.config.inputs import ConfigError
-from telemetry_daemon.control import ControlServer
+from telemetry_daemon.control import ControlServer, Verb
 from telemetry_daemon.device_nodes import NodeWatch
 from telemetry_daemon.node import Node
 from telemetry_daemon.own_metrics import OwnMetrics
@@ -34,6 +34,7 @@ from telemetry_daemon.web.process_metrics import ProcessMetrics
 from telemetry_daemon.web.server import WebServer
 from telemetry_daemon.web.site import Site
 from telemetry_exporters import json
+from telemetry_parsers.codec.fields import CodecError, Fields
 from telemetry_parsers.model import Plain
 
 logger = logging.getLogger(__name__)
@@ -81,10 +82,10 @@ class Service:
         self._control = ControlServer(
             control.path_in(self._settings.runtime_directory),
             {
-                "forget": self._forget,
-                "release": self._release,
-                "resume": self._resume,
-                "snapshot": self._snapshot,
+                "forget": Verb(("id",), self._forget),
+                "release": Verb(("source", "seconds"), self._release),
+                "resume": Verb(("source",), self._resume),
+                "snapshot": Verb((), self._snapshot),
             },
         )
         self._nodes = NodeWatch(Path(self._settings.runtime_directory), clock.monotonic)
@@ -245,8 +246,8 @@ class Service:
         if self._memory is not None:
             self._memory.keep(self._store.identities())
 
-    def _forget(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
-        device_id = str(request.get("id", ""))
+    def _forget(self, request: Fields) -> Mapping[str, Plain]:
+        device_id = request.text("id")
         forgotten = self._store.forget(device_id)
         if forgotten:
             self._remember()
@@ -256,17 +257,19 @@ class Service:
             }
         return {"forgotten": forgotten, "lost": list(self._store.lost())}
 
-    def _release(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
-        name, seconds = str(request.get("source", "")), request.get("seconds")
+    def _release(self, request: Fields) -> Mapping[str, Plain]:
+        name, seconds = request.text("source"), request.number_or("seconds", None)
         if name not in self._node.names():
             return {"error": self._no_source(name)}
-        until = math.inf if seconds is None else float(seconds)
+        if seconds is not None and seconds <= 0:
+            raise CodecError(request.path("seconds"), "must be more than 0")
+        until = math.inf if seconds is None else seconds
         held_by = self._poller.release(name, lambda: self._node.source(name, self._settings), until)
         logger.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
         return {"left_behind": list(held_by)}
 
-    def _resume(self, request: Mapping[str, Plain]) -> Mapping[str, Plain]:
-        name = str(request.get("source", ""))
+    def _resume(self, request: Fields) -> Mapping[str, Plain]:
+        name = request.text("source")
         if name not in self._node.names():
             return {"error": self._no_source(name)}
         was_released = self._poller.resume(name)
@@ -276,7 +279,7 @@ class Service:
     def _no_source(self, name: str) -> str:
         return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._node.names()))}"
 
-    def _snapshot(self, _request: Mapping[str, Plain]) -> Mapping[str, Plain]:
+    def _snapshot(self, _request: Fields) -> Mapping[str, Plain]:
         return json.document(self._store.snapshot(), self._metrics)
 
 

@@ -11,15 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.control import ControlServer, RefusedError, ask, path_in
+from telemetry_daemon.control import ControlServer, RefusedError, Verb, ask, path_in
 from telemetry_parsers.model import Plain
+
+
+VERBS = {
+    "echo": Verb((), lambda _: {"got": "it"}),
+    "repeat": Verb(("text", "times"), lambda request: {"got": request.text("text") * request.whole("times")}),
+}
 
 
 def with_server(folder: Path, client: Callable[[Path], Plain]) -> Plain:
     """What a client gets from a server whose one verb gives the request back."""
 
     async def serve() -> Plain:
-        server = ControlServer(path_in(str(folder)), {"echo": lambda request: {"got": dict(request)}})
+        server = ControlServer(path_in(str(folder)), VERBS)
         await server.start()
         try:
             return await asyncio.to_thread(client, path_in(str(folder)))
@@ -29,7 +35,7 @@ def with_server(folder: Path, client: Callable[[Path], Plain]) -> Plain:
     return asyncio.run(serve())
 
 
-def said(path: Path, line: bytes) -> bytes:
+def said_back(path: Path, line: bytes) -> bytes:
     """All that comes back for a line; nothing from a server that hangs up in the middle of it."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
@@ -43,7 +49,22 @@ def said(path: Path, line: bytes) -> bytes:
 
 
 def test_a_verb_is_answered(tmp_path: Path) -> None:
-    assert with_server(tmp_path, lambda path: ask(path, "echo", id="x")) == {"got": {"verb": "echo", "id": "x"}}
+    assert with_server(tmp_path, lambda path: ask(path, "repeat", text="x", times=2)) == {"got": "xx"}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"verb": "repeat", "text": 7, "times": 1}', "repeat: text: expected a string, found 7"),
+        (b'{"verb": "repeat", "text": "x", "times": [1]}', "repeat: times: expected a whole number of at most 64 bits, found list"),
+        (b'{"verb": "repeat", "text": "x", "times": 1e400}', "repeat: times: expected a whole number of at most 64 bits, found inf"),
+        (b'{"verb": "repeat", "text": "x"}', "repeat: times: missing"),
+        (b'{"verb": "echo", "id": {}}', "echo: id: unknown key"),
+        (b'{"verb": "echo", "verb": "repeat"}', "repeat: text: missing"),
+    ],
+)
+def test_arguments_of_the_wrong_types_are_told(tmp_path: Path, line: bytes, said: str) -> None:
+    assert json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n"))) == {"error": said}
 
 
 @pytest.mark.parametrize(
@@ -51,8 +72,8 @@ def test_a_verb_is_answered(tmp_path: Path) -> None:
     [b'{"verb": "sing"}', b'{"verb": ["echo"]}', b'{"verb": {"echo": 1}}', b'{"verb": null}', b"{}", b"[]", b'"echo"'],
 )
 def test_what_is_no_verb_is_refused_by_naming_those_that_are(tmp_path: Path, line: bytes) -> None:
-    answer = json.loads(with_server(tmp_path, lambda path: said(path, line + b"\n")))
-    assert answer == {"error": "unknown request; the verbs are echo"}
+    answer = json.loads(with_server(tmp_path, lambda path: said_back(path, line + b"\n")))
+    assert answer == {"error": "unknown request; the verbs are echo, repeat"}
 
 
 @pytest.mark.parametrize(
@@ -60,11 +81,11 @@ def test_what_is_no_verb_is_refused_by_naming_those_that_are(tmp_path: Path, lin
 )
 def test_after_rubbish_the_next_one_is_served(tmp_path: Path, line: bytes) -> None:
     def client(path: Path) -> Plain:
-        said_back = said(path, line)
-        assert not said_back or "error" in json.loads(said_back)
+        answer = said_back(path, line)
+        assert not answer or "error" in json.loads(answer)
         return ask(path, "echo")
 
-    assert with_server(tmp_path, client) == {"got": {"verb": "echo"}}
+    assert with_server(tmp_path, client) == {"got": "it"}
 
 
 def test_only_the_owner_may_use_the_socket_and_it_is_gone_at_the_end(tmp_path: Path) -> None:
@@ -73,5 +94,5 @@ def test_only_the_owner_may_use_the_socket_and_it_is_gone_at_the_end(tmp_path: P
 
 
 def test_a_refusal_says_why(tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="the verbs are echo"):
+    with pytest.raises(RefusedError, match="the verbs are echo, repeat"):
         with_server(tmp_path, lambda path: ask(path, "sing"))

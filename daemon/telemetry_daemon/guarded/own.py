@@ -120,25 +120,6 @@ class OwnFolder:
             os.fchown(descriptor, *self._owner)
 
 
-def connected(path: Path, timeout_seconds: float) -> socket.socket:
-    """A connection to the Unix socket at the path, which is no link. Raises OSError."""
-    with contextlib.ExitStack() as undo:
-        folder = reach(path.parent)
-        undo.callback(os.close, folder)
-        there = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        undo.callback(os.close, there)
-        if not stat.S_ISSOCK(os.fstat(there).st_mode):
-            raise UnsafeError(f"{path} is no socket; remove it, and start the daemon anew")
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        made.settimeout(timeout_seconds)
-        try:
-            made.connect(f"/proc/self/fd/{there}")
-        except BaseException:
-            made.close()
-            raise
-        return made
-
-
 def _make(path: Path, mode: int) -> None:
     """Make a folder, and those above it."""
     try:

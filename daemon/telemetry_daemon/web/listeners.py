@@ -7,11 +7,12 @@ import errno
 import os
 import re
 import socket
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from telemetry_daemon.guarded import named
+from telemetry_daemon.guarded.sockets import bound
 from telemetry_daemon.web.errors import ListenError, WebError
 
 BACKLOG = 4096  # what does not fit waits a second until its client tries again
@@ -63,7 +64,7 @@ class Listener:
             path = Path(self.address.removeprefix(UNIX_PREFIX))
             with contextlib.suppress(OSError):  # somebody else removed it: that is what was wanted
                 if path.stat().st_ino == self.inode:
-                    path.unlink()
+                    named.remove(path)
         self.socket.close()
 
 
@@ -120,36 +121,17 @@ def _unix_address(text: str) -> UnixAddress:
 
 
 def _listen_unix(text: str, path: str) -> Listener:
-    _remove_stale_socket(text, path)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        listening.bind(path)
+        listening = bound(Path(path))
+    except FileExistsError as error:
+        raise WebError(f"cannot listen on {text}: {error.strerror}; remove it or choose another path") from None
+    try:
         listening.listen(BACKLOG)
         listening.settimeout(0)
         return Listener(text, listening, f"{UNIX_PREFIX}{path}", Path(path).stat().st_ino)
     except BaseException:
         listening.close()
         raise
-
-
-def _remove_stale_socket(text: str, path: str) -> None:
-    """A socket file that nobody listens on is removed; anything else at the path is left alone."""
-    try:
-        mode = Path(path).lstat().st_mode
-    except FileNotFoundError:  # nothing in the way
-        return
-    if not stat.S_ISSOCK(mode):
-        raise WebError(
-            f"cannot listen on {text}: a file that is not a socket is there; remove it or choose another path"
-        )
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            Path(path).unlink()
-        else:
-            raise OSError(errno.EADDRINUSE, "taken")
 
 
 def _listen_tcp(text: str, address: TcpAddress, beside: list[Listener]) -> Listener:

@@ -1,0 +1,64 @@
+"""Unix sockets at a path that the user named: no link is followed to one, and nothing but a dead socket is replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+from pathlib import Path
+
+from telemetry_daemon.guarded import below
+from telemetry_daemon.guarded.way import UnsafeError, reach
+
+_PROBE_SECONDS = 1.0
+
+
+def connected(path: Path, timeout_seconds: float) -> socket.socket:
+    """A connection to the Unix socket at the path, which is no link. Raises OSError."""
+    with contextlib.ExitStack() as undo:
+        folder = reach(path.parent)
+        undo.callback(os.close, folder)
+        there = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        undo.callback(os.close, there)
+        if not stat.S_ISSOCK(os.fstat(there).st_mode):
+            raise UnsafeError(f"{path} is no socket; remove it, and start its daemon anew")
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.settimeout(timeout_seconds)
+        try:
+            made.connect(f"/proc/self/fd/{there}")
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+
+def bound(path: Path) -> socket.socket:
+    """A socket at the path, in place of one that nobody listens on. Raises OSError: FileExistsError for what is no socket."""
+    with contextlib.ExitStack() as undo:
+        folder = reach(path.parent)
+        undo.callback(os.close, folder)
+        _clear(folder, path)
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.bind(str(path))  # the name by which `ss` shows it; a link in its place is not followed
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+
+def _clear(folder: int, path: Path) -> None:
+    try:
+        mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:  # nothing in the way
+        return
+    if not stat.S_ISSOCK(mode):
+        raise FileExistsError(errno.EEXIST, "a file that is not a socket is there", str(path))
+    try:
+        connected(path, _PROBE_SECONDS).close()
+    except ConnectionRefusedError:
+        below.remove(folder, path.name)
+    else:
+        raise OSError(errno.EADDRINUSE, "taken")
