@@ -12,6 +12,7 @@ from telemetry_daemon import exits, log
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import load_in_child
 from telemetry_daemon.exits import CommandError
+from telemetry_daemon.memory import give_large_blocks_back
 from telemetry_daemon.node import Node, RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.service import Service, Start, leave
@@ -44,8 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; does not return when it served."""
+    give_large_blocks_back()
     inputs = options.inputs(arguments)
-
     settings = load_in_child(inputs)
     log.setup(settings.log.level, settings.log.format)
     loaded = load(settings.plugin_paths)

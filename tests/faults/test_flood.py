@@ -1,0 +1,30 @@
+"""What prints without end: it is cut off, and the memory that it took goes back to the system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faults_kit import TOOL, rss_mib, tool_node, tool_text
+from fake_tools import ToolFolder
+
+FLOODS = {"output": ToolFolder.prints_for_ever, "errors": ToolFolder.complains_for_ever}
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+def test_after_a_flood_the_daemon_is_as_small_as_before(tmp_path: Path, flood) -> None:
+    daemon, tools = tool_node(tmp_path)
+    with daemon:
+        daemon.until_state(TOOL, "ok")
+        daemon.until(lambda: len(tools.calls(TOOL)) > 3)
+        before = rss_mib(daemon.pid)
+        flood(tools, TOOL)
+        daemon.until(lambda: daemon.source(TOOL).get("reason") == "too_much_output")
+        seen = len(tools.calls(TOOL))
+        daemon.until(lambda: len(tools.calls(TOOL)) > seen + 3)
+        tools.prints(TOOL, tool_text())
+        daemon.until_state(TOOL, "ok")
+        assert rss_mib(daemon.pid) < before + 4
+        assert daemon.stop()[0] == 0
+
