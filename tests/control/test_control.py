@@ -14,7 +14,6 @@ import pytest
 from telemetry_daemon.control import ControlServer, RefusedError, Verb, ask, path_in
 from telemetry_parsers.model import Plain
 
-
 VERBS = {
     "echo": Verb((), lambda _: {"got": "it"}),
     "repeat": Verb(("text", "times"), lambda request: {"got": request.text("text") * request.whole("times")}),
@@ -56,8 +55,14 @@ def test_a_verb_is_answered(tmp_path: Path) -> None:
     ("line", "said"),
     [
         (b'{"verb": "repeat", "text": 7, "times": 1}', "repeat: text: expected a string, found 7"),
-        (b'{"verb": "repeat", "text": "x", "times": [1]}', "repeat: times: expected a whole number of at most 64 bits, found list"),
-        (b'{"verb": "repeat", "text": "x", "times": 1e400}', "repeat: times: expected a whole number of at most 64 bits, found inf"),
+        (
+            b'{"verb": "repeat", "text": "x", "times": [1]}',
+            "repeat: times: expected a whole number of at most 64 bits, found list",
+        ),
+        (
+            b'{"verb": "repeat", "text": "x", "times": 1e400}',
+            "repeat: times: expected a whole number of at most 64 bits, found inf",
+        ),
         (b'{"verb": "repeat", "text": "x"}', "repeat: times: missing"),
         (b'{"verb": "echo", "id": {}}', "echo: id: unknown key"),
         (b'{"verb": "echo", "verb": "repeat"}', "repeat: text: missing"),

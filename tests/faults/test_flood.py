@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from faults_kit import TOOL, rss_mib, tool_node, tool_text
 from fake_tools import ToolFolder
+from faults_kit import TOOL, rss_mib, tool_node, tool_text
 
 FLOODS = {"output": ToolFolder.prints_for_ever, "errors": ToolFolder.complains_for_ever}
 
@@ -27,4 +27,3 @@ def test_after_a_flood_the_daemon_is_as_small_as_before(tmp_path: Path, flood) -
         daemon.until_state(TOOL, "ok")
         assert rss_mib(daemon.pid) < before + 4
         assert daemon.stop()[0] == 0
-

@@ -124,9 +124,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize(("plant", "said"), PLANTED.values(), ids=PLANTED)
-def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(
-    path, watch, put, plant, said, caplog
-):
+def test_whatever_a_job_puts_there_is_told_and_neither_waited_for_nor_believed(path, watch, put, plant, said, caplog):
     plant(path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     watch.look()

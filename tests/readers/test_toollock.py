@@ -20,7 +20,12 @@ NOBODY = 65534
 IS_ROOT = os.geteuid() == 0
 # Folders of other users can only be made by root.
 OTHERS = [NOBODY] if IS_ROOT else []
-TROUBLES = ["a file in its place", "writable by others", "a link that others can change", *(["somebody else's"] if IS_ROOT else [])]
+TROUBLES = [
+    "a file in its place",
+    "writable by others",
+    "a link that others can change",
+    *(["somebody else's"] if IS_ROOT else []),
+]
 
 
 def now() -> float:

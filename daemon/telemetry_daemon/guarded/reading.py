@@ -45,7 +45,7 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
     What is no file is not even opened: to open a device may wake it, to open a pipe may let somebody else go on.
     """
     follow = folder is None
-    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode):  # noqa: PTH116  # no pathlib
+    if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode):  # no pathlib
         raise NotAFileError(mode, path)
     descriptor = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW), dir_fd=folder)
     try:
@@ -92,4 +92,6 @@ def _content(descriptor: int, limit_bytes: int, path: str) -> bytes:
 
 def _in_words(count: int) -> str:
     units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-    return next((f"{count // unit} {name}" for unit, name in units if count >= unit and not count % unit), f"{count} bytes")
+    return next(
+        (f"{count // unit} {name}" for unit, name in units if count >= unit and not count % unit), f"{count} bytes"
+    )

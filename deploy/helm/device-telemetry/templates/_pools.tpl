@@ -33,7 +33,9 @@
 {{- if and . (not (has . $.pool.sources)) }}{{ $_ := set $sources . (dict "mode" "never") }}{{ end }}
 {{- end }}
 {{- end }}
-{{- $table := mergeOverwrite (dict "web" $web "sources" $sources) (deepCopy .root.Values.config) (deepCopy .pool.config) }}
+{{- /* Everybody may write to an emptyDir, and the daemon uses no such folder: it makes these in it, for itself alone. */ -}}
+{{- $state := dict "directory" "/var/lib/telemetry/state" "runtime_directory" "/run/telemetry/daemon" }}
+{{- $table := mergeOverwrite (dict "web" $web "sources" $sources "state" $state) (deepCopy .root.Values.config) (deepCopy .pool.config) }}
 {{- $address := printf ":%v" .root.Values.port }}
 {{- if not (has $address (default list $table.web.listen_address)) }}
 {{- fail (printf "config.web.listen_address: probes and Prometheus ask at port; keep %q in the list, or leave the setting out" $address) }}

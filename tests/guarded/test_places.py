@@ -1,0 +1,150 @@
+"""Every place that opens, makes, moves or removes a file is in the guarded room, or in this list with its reason."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from captures_kit import ROOT
+
+PACKAGES = ("daemon/telemetry_daemon", "exporters/telemetry_exporters", "parsers/telemetry_parsers")
+ROOM = "daemon/telemetry_daemon/guarded/"
+
+# Whatever it is called on: os, a Path, a socket, shutil, tempfile, logging.
+CALLS = frozenset(
+    [
+        "open",
+        "fdopen",
+        "creat",
+        "memfd_create",
+        "write_text",
+        "write_bytes",
+        "read_text",
+        "read_bytes",
+        "touch",
+        "truncate",
+        "ftruncate",
+        "mkdir",
+        "makedirs",
+        "rmdir",
+        "removedirs",
+        "unlink",
+        "remove",
+        "rename",
+        "renames",
+        "symlink",
+        "symlink_to",
+        "link",
+        "hardlink_to",
+        "link_to",
+        "chmod",
+        "lchmod",
+        "fchmod",
+        "chown",
+        "lchown",
+        "fchown",
+        "mkfifo",
+        "mknod",
+        "setxattr",
+        "utime",
+        "bind",
+        "start_unix_server",
+        "open_unix_connection",
+        "UnixStreamServer",
+        "copy",
+        "copy2",
+        "copyfile",
+        "copyfileobj",
+        "copytree",
+        "copymode",
+        "copystat",
+        "move",
+        "rmtree",
+        "make_archive",
+        "unpack_archive",
+        "mkstemp",
+        "mkdtemp",
+        "mktemp",
+        "gettempdir",
+        "NamedTemporaryFile",
+        "TemporaryFile",
+        "TemporaryDirectory",
+        "SpooledTemporaryFile",
+        "FileHandler",
+        "RotatingFileHandler",
+        "TimedRotatingFileHandler",
+        "WatchedFileHandler",
+    ]  # fifty words, a line for each of which would be a page
+)
+COMMON_WORDS = frozenset({"remove", "copy", "move"})
+MODULES = frozenset({"os", "io", "shutil", "tempfile", "pathlib", "fileinput", "dbm", "shelve", "sqlite3", "mmap"})
+
+KERNEL = "a file of /proc or /sys: the kernel's own, read only"
+PLACES = {
+    "cli.py": {"open": "/dev/null"},
+    "streams.py": {"open": "/dev/null", "fdopen": "a standard stream"},
+    "device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
+    "commands/parse.py": {
+        "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
+    },
+    "recording/replay.py": {
+        "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
+    },
+    "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},
+    "control.py": {"start_unix_server": "on the socket that guarded.own bound"},
+    "web/listeners.py": {"bind": "an address of the network"},
+    "web/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
+    "readers/worker_main.py": {"open": "the pipe of requests"},
+    "readers/process.py": {"read_bytes": KERNEL},
+    "readers/pci.py": {"read_text": KERNEL},
+    "readers/nvml/processes.py": {"read_text": KERNEL},
+    "readers/nvml/reader.py": {"open": "its own method: it opens a library"},
+}
+
+
+def calls(tree: ast.AST) -> Iterator[str]:
+    """The names of the calls that may touch a file, however they are reached."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            yield from (alias.name for alias in node.names if alias.name in CALLS | {"replace"})
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if name in CALLS and (name not in COMMON_WORDS or _is_module(function)):
+            yield name
+        # str.replace and dataclasses.replace take more, or names; Path.replace takes the one target.
+        moved = name == "replace" and isinstance(function, ast.Attribute) and len(node.args) == 1 and not node.keywords
+        if moved or (name == "replace" and _is_module(function)):
+            yield name
+
+
+def _is_module(function: ast.expr) -> bool:
+    """Whether it is a module's function: `list.remove` and `dict.copy` are no files."""
+    return isinstance(function, ast.Attribute) and getattr(function.value, "id", "") in MODULES
+
+
+def found() -> dict[str, set[str]]:
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            name = str(file.relative_to(ROOT))
+            if not name.startswith(ROOM):
+                places[name.removeprefix("daemon/telemetry_daemon/")] |= set(calls(ast.parse(file.read_text())))
+    return {name: names for name, names in places.items() if names}
+
+
+def test_no_file_is_opened_beside_the_guarded_room() -> None:
+    """A new place goes through telemetry_daemon.guarded, or says here why nobody can plant anything in its way."""
+    assert found() == {name: set(reasons) for name, reasons in PLACES.items()}
+
+
+def test_a_new_place_would_be_found() -> None:
+    text = """
+from shutil import rmtree
+path.write_text("x"); Path("x").replace(other); os.replace(a, b); os.open("x", 0); open("x"); logging.FileHandler("x")
+text.replace("a", "b"); replace(snapshot, a=1); names.remove(1); socket.bind(place); os.remove("x"); rmtree("x")
+"""
+    expected = ["FileHandler", "bind", "open", "open", "remove", "replace", "replace", "rmtree", "rmtree", "write_text"]
+    assert sorted(calls(ast.parse(text))) == expected

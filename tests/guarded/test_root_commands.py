@@ -1,0 +1,261 @@
+"""The service's user plants links, pipes and folders wherever it may write; root runs every command: nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import Daemon, clean_environment, run
+from fake_tools import ToolFolder
+from faults_kit import TOOL, TOOL_CONFIG, tool_text
+from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.state import devices_file
+from telemetry_parsers.model import Identity
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for two users")
+
+SERVICE = 65534
+LOST = Identity("GPU-1", "nvidia", "0", "X", lost_since=1.7e9)
+# All names that we make in the folders, and those that we made there before.
+NAMES = (
+    "devices.json",
+    "control.sock",
+    "denied-nodes",
+    "telemetry.prom",
+    "web.sock",
+    f"{TOOL}.lock",
+    "recording.jsonl",
+)
+
+
+class Node:
+    """A node whose service user owns its folders; what lies in `outside` is nobody's business."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.chmod(0o755)
+        self.folder = folder
+        self.outside = folder / "outside"
+        self.outside.mkdir(mode=0o755)
+        for name in NAMES:
+            (self.outside / name).write_text(json.dumps({"schema": "telemetry.capture/1", "secret": name}) + "\n")
+            (self.outside / name).chmod(0o600)
+        self.owned = [folder / name for name in ("state", "run", "collector")]
+        for each in self.owned:
+            each.mkdir(mode=0o755)
+            os.chown(each, SERVICE, SERVICE)
+        (folder / "shared").mkdir()
+        (folder / "shared").chmod(0o1777)
+        self.tools = ToolFolder(folder / "tools")
+        self.tools.prints(TOOL, tool_text())
+        self.config = (
+            f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n'
+            f'[export.textfile]\npath = "{folder}/collector/telemetry.prom"\ninterval = 1.0\n' + TOOL_CONFIG
+        )
+        (folder / "telemetry.toml").write_text(self.config)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": self.tools.search_path, "TMPDIR": str(self.folder / "shared")}
+
+    def remember(self) -> None:
+        devices_file.save(devices_file.path_in(str(self.folder / "state")), [LOST])
+
+    def picture(self) -> dict[str, tuple[object, ...]]:
+        """All that there is outside: who owns it, who may do what with it, what it holds, when it was last changed."""
+        found = {}
+        for path in sorted([self.outside, *self.outside.rglob("*")]):
+            status = path.lstat()
+            content = path.read_bytes() if path.is_file() else b""
+            found[path.name] = (status.st_uid, status.st_gid, status.st_mode, status.st_mtime_ns, content)
+        return found
+
+    def command(self, *arguments: str) -> tuple[int, str, str]:
+        return run(*arguments, "--config", str(self.folder / "telemetry.toml"), environment=self.environment)
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    """In /tmp itself: the folder of a test is closed to other users."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Node(Path(folder))
+
+
+def in_each(node: Node, plant: Callable[[Path, Path], None]) -> None:
+    """Plant under every name in every folder of the service's user."""
+    for folder in (*node.owned, node.folder / "shared"):
+        for name in NAMES:
+            with suppress(FileExistsError):
+                plant(folder / name, node.outside / name)
+                os.chown(folder / name, SERVICE, SERVICE, follow_symlinks=False)
+
+
+def locks_elsewhere(node: Node) -> None:
+    in_each(node, lambda place, victim: place.symlink_to(victim))
+    for folder in (node.folder / "run" / "locks", node.folder / "shared" / "telemetry-0"):
+        folder.symlink_to(node.outside)
+        os.chown(folder, SERVICE, SERVICE, follow_symlinks=False)
+
+
+def in_locks_too(plant: Callable[[Path, Path], None]) -> Callable[[Node], None]:
+    """Plant under every name, and under that of the tool's lock."""
+
+    def everywhere(node: Node) -> None:
+        in_each(node, plant)
+        folder = node.folder / "run" / "locks"
+        folder.mkdir(mode=0o700)
+        plant(folder / f"{TOOL}.lock", node.outside / f"{TOOL}.lock")
+        os.chown(folder, SERVICE, SERVICE)
+
+    return everywhere
+
+
+def folders_elsewhere(node: Node) -> None:
+    """The service's user owns the folder above, and puts a link in the place of the one that is written to."""
+    above = node.folder / "state" / "above"
+    above.mkdir()
+    os.chown(above, SERVICE, SERVICE)
+    for name in ("own", "run", "collector"):
+        (above / name).symlink_to(node.outside)
+        os.chown(above / name, SERVICE, SERVICE, follow_symlinks=False)
+    text = node.config.replace(f"{node.folder}/state", f"{above}/own").replace(f"{node.folder}/run", f"{above}/run")
+    (node.folder / "telemetry.toml").write_text(text.replace(f"{node.folder}/collector", f"{above}/collector"))
+
+
+PLANTS: dict[str, Callable[[Node], None]] = {
+    "links, and a link for the locks": locks_elsewhere,
+    "links to new files": in_locks_too(lambda place, victim: place.symlink_to(f"{victim}.new")),
+    "other names of files": in_locks_too(lambda place, victim: place.hardlink_to(victim)),
+    "pipes": in_locks_too(lambda place, _: os.mkfifo(place)),
+    "folders": in_locks_too(lambda place, _: place.mkdir()),
+    "links for all folders": folders_elsewhere,
+}
+COMMANDS = (
+    ("forget", "GPU-1"),
+    ("snapshot", "--timeout", "5"),
+    ("doctor", "--source", TOOL),
+    ("release", TOOL),
+    ("resume", TOOL),
+    ("config", "check"),
+    ("config", "show"),
+)
+
+
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+def test_what_root_does_touches_nothing_elsewhere(node: Node, plant: Callable[[Node], None]) -> None:
+    plant(node)
+    before = node.picture()
+    for arguments in COMMANDS:
+        _, _, said = node.command(*arguments)
+        assert "a bug of ours" not in said, (arguments, said)
+        assert node.picture() == before, arguments
+    for folder in ("shared", "collector"):
+        node.command("record", "--for", "0.3s", "-o", str(node.folder / folder / "recording.jsonl"))
+        assert node.picture() == before, folder
+    assert node.folder.joinpath("state").stat().st_uid == SERVICE
+
+
+@pytest.mark.parametrize("plant", PLANTS.values(), ids=PLANTS)
+def test_the_daemon_as_root_starts_serves_and_ends_and_touches_nothing_elsewhere(
+    node: Node, plant: Callable[[Node], None]
+) -> None:
+    plant(node)
+    before = node.picture()
+    with AsItIs(node.folder, environment=node.environment) as daemon:
+        daemon.until_state(TOOL, "ok")
+        daemon.until(lambda: daemon.logged("textfile") or (node.folder / "collector" / "telemetry.prom").is_file())
+        assert daemon.stop()[0] == 0
+    assert daemon.logged("Traceback") == 0
+    assert node.picture() == before
+
+
+class AsItIs(Daemon):
+    """A daemon with the configuration that is there."""
+
+    def write_config(self, text: str) -> None:
+        del text
+
+
+def test_a_link_where_a_new_file_is_begun_is_not_followed(node: Node) -> None:
+    """Once such names were `.devices.json.` and the number of the process, which is easily guessed."""
+    node.remember()
+    for number in range(os.getpid(), os.getpid() + 3000):
+        place = node.folder / "state" / f".devices.json.{number}"
+        place.symlink_to(node.outside / "devices.json")
+        os.chown(place, SERVICE, SERVICE, follow_symlinks=False)
+    before = node.picture()
+    assert node.command("forget", "GPU-1")[:2] == (0, "forgot GPU-1\n")
+    assert node.picture() == before
+
+
+def test_what_root_makes_is_the_services_and_what_was_there_keeps_its_owner(node: Node) -> None:
+    node.remember()
+    assert node.command("forget", "GPU-1")[:2] == (0, "forgot GPU-1\n")
+    node.command("snapshot", "--source", TOOL)
+    made = [path for folder in node.owned for path in folder.rglob("*")]
+    assert {path.name for path in made} == {"devices.json", "locks", f"{TOOL}.lock"}
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in made} == {(SERVICE, SERVICE)}
+
+
+SWAP = """
+import os, sys
+os.setgroups([]); os.setgid({user}); os.setuid({user})
+os.chdir({folder!r})
+print("ready", flush=True)
+while True:
+    for name in ("link", "real"):
+        try:
+            os.rename("own", "aside"); os.rename(name, "own"); os.rename("aside", "link" if name == "real" else "real")
+        except OSError as error:
+            sys.exit(str(error))
+"""
+
+
+@contextmanager
+def swapping(folder: Path) -> Iterator[None]:
+    """The service's user exchanges its folder `own` and a link, over and over."""
+    program = SWAP.format(user=SERVICE, folder=str(folder))
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=clean_environment({})) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        try:
+            yield
+            assert child.poll() is None
+        finally:
+            child.send_signal(signal.SIGKILL)
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(node: Node) -> None:
+    folder = node.folder / "state"
+    (folder / "own").mkdir()
+    os.chown(folder / "own", SERVICE, SERVICE)
+    (folder / "link").symlink_to(node.outside)
+    before = node.picture()
+    with swapping(folder):
+        end = time.monotonic() + 2
+        outcomes = Counter()
+        while time.monotonic() < end:
+            outcomes[written_in(folder / "own")] += 1
+    assert node.picture() == before
+    assert set(outcomes) == {True, False}
+
+
+def written_in(folder: Path) -> bool:
+    """Whether it could be written in."""
+    try:
+        with OwnFolder.at(folder) as own:
+            own.replace("devices.json", b"{}")
+            os.close(own.lock_file("smi.lock"))
+    except OSError:
+        return False
+    return True
