@@ -29,7 +29,11 @@ _Masked = Callable[[Capture, Report | None], Capture]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Where to, for how long, and whether masked."""
     parser.add_argument(
-        "-o", dest="output", type=Path, metavar="FILE", help="where to write it (default: standard output)"
+        "-o",
+        dest="output",
+        type=Path,
+        metavar="FILE",
+        help="where to write it, in place of an earlier recording (default: standard output)",
     )
     parser.add_argument(
         "--for",

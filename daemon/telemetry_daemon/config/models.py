@@ -168,11 +168,12 @@ class StateSection(Section):
     """Where files are kept."""
 
     directory: AbsolutePath = Field(
-        default=_DEFAULTS.state_directory, description="Where the identities of devices are kept across restarts."
+        default=_DEFAULTS.state_directory,
+        description="Where the identities of devices are kept across restarts; nobody else may write there.",
     )
     runtime_directory: AbsolutePath = Field(
         default=_DEFAULTS.runtime_directory,
-        description="Where lock files and the control socket are; a reboot may clear it.",
+        description="Where lock files and the control socket are; nobody else may write there. A reboot may clear it.",
     )
 
 

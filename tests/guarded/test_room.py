@@ -1,0 +1,219 @@
+"""The guarded room: whose folders it takes, what it reads, where it writes for the user."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from daemon_kit import clean_environment
+from telemetry_daemon.guarded import named
+from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file, read_lines
+from telemetry_daemon.guarded.sockets import bound, connected
+from telemetry_daemon.guarded.way import UnsafeError
+
+NOBODY = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+
+
+def made(path: Path, mode: int = 0o755, owner: int = -1) -> Path:
+    path.mkdir(parents=True)
+    path.chmod(mode)
+    os.chown(path, owner, -1)
+    return path
+
+
+def link(path: Path, target: Path, owner: int = -1) -> Path:
+    path.symlink_to(target)
+    os.chown(path, owner, -1, follow_symlinks=False)
+    return path
+
+
+GOOD: dict[str, Callable[[Path], Path]] = {
+    "one of ours": lambda base: made(base / "a"),
+    "over a link of ours": lambda base: link(base / "link", made(base / "a")),
+    "over a link, two dots and a link": lambda base: link(
+        made(base / "b") / "to", Path("..") / link(base / "l", made(base / "a")).name
+    ),
+    "ours in one that all may write to, as in a pod": lambda base: made(made(base / "empty", 0o777) / "a"),
+    "ours in a sticky one, as in /tmp": lambda base: made(made(base / "tmp", 0o1777) / "a"),
+    "one that is not there": lambda base: base / "a" / "b" / "c",
+}
+BAD: dict[str, Callable[[Path], Path]] = {
+    "all may write to it": lambda base: made(base / "a", 0o777),
+    "all may write to it, and it is sticky": lambda base: made(base / "a", 0o1777),
+    "a group may write to it": lambda base: made(base / "a", 0o775),
+    "a link where all may write": lambda base: link(made(base / "open", 0o777) / "link", made(base / "a")),
+}
+BAD_FOR_ROOT: dict[str, Callable[[Path], Path]] = {
+    "another's, where anybody could make it": lambda base: made(made(base / "tmp", 0o1777) / "a", owner=NOBODY),
+    "another's link": lambda base: link(base / "link", made(base / "a"), NOBODY),
+    "a link of root's in another's folder": lambda base: link(made(base / "x", owner=NOBODY) / "l", made(base / "a")),
+    "a third one's in another's": lambda base: made(made(base / "x", owner=NOBODY) / "y", owner=NOBODY - 1),
+}
+
+
+@pytest.mark.parametrize("place", GOOD.values(), ids=GOOD)
+def test_a_folder_that_is_ours_alone_is_used(tmp_path: Path, place: Callable[[Path], Path]) -> None:
+    path = place(tmp_path)
+    with OwnFolder.made(path) as own:
+        own.replace("x", b"1")
+        own.replace("x", b"2")
+        assert own.read("x", 1) == b"2"
+    assert [entry.name for entry in path.iterdir()] == ["x"]
+    assert stat.S_IMODE((path / "x").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("place", BAD.values(), ids=BAD)
+def test_one_in_which_others_have_a_hand_is_not(tmp_path: Path, place: Callable[[Path], Path]) -> None:
+    _is_refused(tmp_path, place)
+
+
+@needs_root
+@pytest.mark.parametrize("place", BAD_FOR_ROOT.values(), ids=BAD_FOR_ROOT)
+def test_root_takes_only_what_root_has_given(tmp_path: Path, place: Callable[[Path], Path]) -> None:
+    _is_refused(tmp_path, place)
+
+
+def _is_refused(base: Path, place: Callable[[Path], Path]) -> None:
+    path = place(base)
+    before = sorted(base.rglob("*"))
+    with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|name the place itself"):
+        OwnFolder.made(path)
+    assert sorted(base.rglob("*")) == before
+
+
+@needs_root
+def test_what_root_makes_in_the_services_folder_is_the_services(tmp_path: Path) -> None:
+    service = made(tmp_path / "run", owner=NOBODY)
+    with OwnFolder.made(service / "locks", 0o700) as own:
+        os.close(own.lock_file("smi.lock"))
+    assert [(path.stat().st_uid, path.name) for path in service.rglob("*")] == [(NOBODY, "locks"), (NOBODY, "smi.lock")]
+
+
+READ: dict[str, tuple[Callable[[Path], object], type[OSError], str]] = {
+    "a pipe": (os.mkfifo, NotAFileError, "it is a pipe, not a regular file"),
+    "a folder": (Path.mkdir, NotAFileError, "it is a folder; name the file in it"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), NotAFileError, "it is a device, not a regular file"),
+    "too much": (lambda path: path.write_bytes(b"x" * 1025), TooLargeError, "it is larger than 1 KiB"),
+    "too much that has no size": (lambda path: path.symlink_to("/proc/cpuinfo"), TooLargeError, "it is larger than 1 KiB"),
+    "nothing": (lambda _: None, FileNotFoundError, "No such file or directory"),
+}  # fmt: skip  # a row for each
+
+
+@pytest.mark.parametrize(("plant", "error", "said"), READ.values(), ids=READ)
+def test_only_a_file_of_fair_size_is_read(
+    tmp_path: Path, plant: Callable[[Path], object], error: type[OSError], said: str
+) -> None:
+    plant(tmp_path / "x")
+    with pytest.raises(error) as caught:
+        read_file(str(tmp_path / "x"), 1024)
+    assert (caught.value.strerror, caught.value.filename) == (said, str(tmp_path / "x"))
+
+
+def test_in_our_own_folders_no_link_is_read_through(tmp_path: Path) -> None:
+    (tmp_path / "x").symlink_to("/etc/passwd")
+    with OwnFolder.at(tmp_path) as own, pytest.raises(NotAFileError, match="it is a link"):
+        own.read("x", 1 << 20)
+
+
+def test_lines_without_end_and_without_number_end_at_the_limit() -> None:
+    with Path("/dev/zero").open("rb") as zero, pytest.raises(TooLargeError, match="a line in it is larger than 1 KiB"):
+        list(read_lines(zero, 1024, 1 << 20, "zero"))
+    reading, writing = os.pipe()
+    os.write(writing, b"line\n" * 300)
+    with os.fdopen(reading, "rb") as lines, pytest.raises(TooLargeError, match="it is larger than 1 KiB"):
+        list(read_lines(lines, 1024, 1024, "lines"))
+    os.close(writing)
+
+
+def started(path: Path, content: bytes) -> None:
+    descriptor = named.start(path)
+    os.write(descriptor, content)
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("mode", [0o1777, 0o2775, 0o777])
+def test_where_the_user_says_so_a_shared_folder_will_do(tmp_path: Path, mode: int) -> None:
+    path = made(tmp_path / "shared", mode) / "x"
+    other = path.with_name("other name")
+    path.write_text("old")
+    path.chmod(0o666)
+    other.hardlink_to(path)
+    started(path, b"new")
+    assert (path.read_text(), other.read_text()) == ("new", "old")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    named.replace(path, b"newer", 0o644)
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("newer", 0o644)
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["other name", "x"]
+
+
+def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    link(tmp_path / "x", victim)
+    with pytest.raises(OSError, match="it is a link"):
+        named.start(tmp_path / "x")
+    named.replace(tmp_path / "x", b"new", 0o644)
+    assert (victim.read_text(), (tmp_path / "x").is_symlink()) == ("mine", False)
+
+
+def test_streams_devices_and_pipes_of_ones_own_are_written_to(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    started(tmp_path / "pipe", b"piped")
+    reader.join(30)
+    assert read == [b"piped"]
+    started(Path("/dev/null"), b"x")
+    program = "from pathlib import Path; from telemetry_daemon.guarded import named; import os; "
+    program += "[os.write(named.start(Path(name)), b'x') for name in ('/dev/stdout', '/dev/fd/1', '/proc/self/fd/1')]"
+    for target in (subprocess.PIPE, (tmp_path / "file").open("wb")):
+        done = subprocess.run([sys.executable, "-c", program], stdout=target, env=clean_environment({}), timeout=60)
+        assert done.returncode == 0
+        assert (done.stdout or (tmp_path / "file").read_bytes()) == b"xxx"
+        if not isinstance(target, int):
+            target.close()
+
+
+@needs_root
+def test_a_pipe_of_another_user_is_neither_written_to_nor_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x")
+    os.chown(tmp_path / "x", NOBODY, -1)
+    with pytest.raises(UnsafeError, match="no device or pipe of yours"):
+        named.start(tmp_path / "x")
+
+
+def test_a_dead_socket_is_replaced_and_a_living_one_and_a_file_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "x.sock"
+    bound(path).close()
+    with bound(path) as living:
+        living.listen()
+        connected(path, 1.0).close()
+        with pytest.raises(OSError, match="taken"):
+            bound(path)
+    path.unlink()
+    path.write_text("")
+    with pytest.raises(FileExistsError):
+        bound(path)
+
+
+def test_a_link_to_a_socket_is_not_spoken_to(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as victim:
+        victim.bind(str(tmp_path / "victim"))
+        victim.listen()
+        victim.settimeout(0)
+        link(tmp_path / "control.sock", tmp_path / "victim")
+        with pytest.raises(UnsafeError, match="is no socket"):
+            connected(tmp_path / "control.sock", 1.0)
+        with pytest.raises(BlockingIOError):
+            victim.accept()
