@@ -97,8 +97,8 @@ class Service:
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
         await self._web.start()
-        await self._start_control()
         self._install_signals()
+        await self._start_control()
         self._tell_own_metrics()
         self._poller.start(self._node.sources(self._settings))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
