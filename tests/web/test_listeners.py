@@ -132,6 +132,13 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "data"
 
 
+def test_a_folder_that_another_can_make_a_link_of_is_told(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    (tmp_path / "folder").symlink_to("/run")
+    said = start_error(f"unix:{tmp_path}/folder/web.sock")
+    assert said.endswith(f": {tmp_path}/folder is a link that another user can change; name the place itself")
+
+
 def test_another_servers_socket_is_not_removed_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "web.sock"
     with running_server(listen=(f"unix:{path}",)):

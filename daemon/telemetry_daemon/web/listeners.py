@@ -13,6 +13,7 @@ from pathlib import Path
 
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.sockets import bound
+from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_daemon.web.errors import ListenError, WebError
 
 BACKLOG = 4096  # what does not fit waits a second until its client tries again
@@ -91,6 +92,8 @@ def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
         if isinstance(address, UnixAddress):
             return _listen_unix(text, address.path)
         return _listen_tcp(text, address, [old for old in beside if old.socket.family != socket.AF_UNIX])
+    except UnsafeError as error:
+        raise ListenError(f"cannot listen on {text}: {error}") from error
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, error.strerror or str(error))
         raise ListenError(f"cannot listen on {text}: {remedy}") from error
