@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from telemetry_daemon.guarded.reading import read_file
+
 _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
-_READ_BYTES = 1 << 20
+_LARGEST_FILE_BYTES = 64 << 20
 # Those of people, as Linux distributions number them; below are services, above is nobody.
 _OF_PEOPLE = range(1000, 65534)
 _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
@@ -26,8 +28,7 @@ def names_here(
 
 def _lines(path: Path) -> list[str]:
     try:
-        with path.open("rb") as file:
-            return file.read(_READ_BYTES).decode("utf-8", "replace").splitlines()
+        return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:  # an image may lack it; then it names nobody
         return []
 
