@@ -6,6 +6,8 @@ import fcntl
 import logging
 import os
 import resource
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -34,7 +36,7 @@ def now() -> float:
 
 def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
     folder = tmp_path / "run" / "locks"
-    ours, theirs = ToolLocks(folder), ToolLocks(folder)
+    ours, theirs = ToolLocks(folder, "smi"), ToolLocks(folder, "smi")
     held = ours.take("smi", now(), NEVER)
     assert is_held(folder, "smi")
     with pytest.raises(ToolBusyError, match="smi: another process runs it"):
@@ -46,13 +48,13 @@ def test_a_lock_is_held_by_one_and_given_back(tmp_path: Path) -> None:
 
 
 def test_folder_and_file_are_for_their_owner_alone(tmp_path: Path) -> None:
-    ToolLocks(tmp_path / "locks").take("smi", now(), NEVER).release()
+    ToolLocks(tmp_path / "locks", "smi").take("smi", now(), NEVER).release()
     assert (tmp_path / "locks").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "locks" / "smi.lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_lock_that_is_given_back_is_waited_for(tmp_path: Path) -> None:
-    locks = ToolLocks(tmp_path)
+    locks = ToolLocks(tmp_path, "smi")
     held = locks.take("smi", now(), NEVER)
     timer = threading.Timer(0.2, held.release)
     timer.start()
@@ -61,7 +63,7 @@ def test_a_lock_that_is_given_back_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_closing_ends_the_wait(tmp_path: Path) -> None:
-    locks = ToolLocks(tmp_path)
+    locks = ToolLocks(tmp_path, "smi")
     held = locks.take("smi", now(), NEVER)
     closing = threading.Event()
     closing.set()
@@ -71,7 +73,7 @@ def test_closing_ends_the_wait(tmp_path: Path) -> None:
 
 
 def test_release_frees_also_a_copy_that_a_child_kept(tmp_path: Path) -> None:
-    locks = ToolLocks(tmp_path)
+    locks = ToolLocks(tmp_path, "smi")
     held = locks.take("smi", now(), NEVER)
     assert held.descriptor is not None
     copy = os.dup(held.descriptor)
@@ -81,7 +83,7 @@ def test_release_frees_also_a_copy_that_a_child_kept(tmp_path: Path) -> None:
 
 
 def test_leave_keeps_it_held_as_long_as_a_child_has_a_copy(tmp_path: Path) -> None:
-    held = ToolLocks(tmp_path).take("smi", now(), NEVER)
+    held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
     assert held.descriptor is not None
     copy = os.dup(held.descriptor)
     held.leave()
@@ -92,7 +94,7 @@ def test_leave_keeps_it_held_as_long_as_a_child_has_a_copy(tmp_path: Path) -> No
 
 
 def test_a_removed_file_is_made_anew(tmp_path: Path) -> None:
-    locks = ToolLocks(tmp_path)
+    locks = ToolLocks(tmp_path, "smi")
     first = locks.take("smi", now(), NEVER)
     (tmp_path / "smi.lock").unlink()
     second = locks.take("smi", now(), NEVER)
@@ -103,7 +105,7 @@ def test_a_removed_file_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_a_path_is_locked_under_the_tools_name(tmp_path: Path) -> None:
-    held = ToolLocks(tmp_path).take("/opt/vendor/bin/smi", now(), NEVER)
+    held = ToolLocks(tmp_path, "smi").take("/opt/vendor/bin/smi", now(), NEVER)
     assert is_held(tmp_path, "smi")
     held.release()
 
@@ -114,12 +116,12 @@ def test_a_lock_belongs_to_the_owner_of_its_folder(tmp_path: Path, owner: int) -
     for each in (folder.parent, folder):
         each.mkdir(mode=0o755)
         os.chown(each, owner, -1)
-    ToolLocks(folder).take("smi", now(), NEVER).release()
+    ToolLocks(folder, "smi").take("smi", now(), NEVER).release()
     assert (folder / "smi.lock").stat().st_uid == owner
 
 
 def test_no_descriptors_left_is_no_reason_to_run_without_a_lock(tmp_path: Path) -> None:
-    locks = ToolLocks(tmp_path)
+    locks = ToolLocks(tmp_path, "smi")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:
@@ -148,7 +150,7 @@ def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
         tmp_path.chmod(0o777)
         os.chown(folder, NOBODY, -1)
     name = f"smi-{os.getpid()}"
-    locks = ToolLocks(folder)
+    locks = ToolLocks(folder, "smi")
     with caplog.at_level(logging.WARNING):
         held = locks.take(name, now(), NEVER)
         with pytest.raises(ToolBusyError):
@@ -164,7 +166,64 @@ def test_a_folder_that_cannot_be_trusted_is_left_for_the_users_own(
 
 
 def test_only_a_busy_tool_counts_as_busy() -> None:
-    assert is_busy(Failure("stuck", None, "smi: another process runs it, and has not ended"))
+    assert is_busy(Failure("stuck", None, "smi: another process runs it: our own source smi"))
     assert not is_busy(Failure("stuck", None, "smi (process 1) has not ended for 3 s"))
     assert not is_busy(Failure("failed", "timeout", "smi did not end"))
     assert not is_busy(None)
+
+
+def busy(folder: Path, tool: str = "smi", source: str = "other-smi") -> str:
+    with pytest.raises(ToolBusyError) as caught:
+        ToolLocks(folder, source).take(tool, now(), NEVER)
+    return str(caught.value)
+
+
+def test_our_own_other_source_is_named_with_its_process(tmp_path: Path) -> None:
+    held = ToolLocks(tmp_path, "hy-smi").take("smi", now(), NEVER)
+    held.runs(4711)
+    assert busy(tmp_path) == (
+        "smi: another process runs it: our own source hy-smi (process 4711, for 0 s); "
+        "this poll is left out and asked again when it is next due"
+    )
+    held.release()
+
+
+ANOTHER = """
+import sys, threading, time
+from pathlib import Path
+from telemetry_daemon.readers.toollock import ToolLocks
+held = ToolLocks(Path(sys.argv[2]), "hy-smi").take("smi", time.monotonic(), threading.Event())
+held.runs(int(sys.argv[3]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_another_command_of_ours_is_named_while_it_lives(tmp_path: Path) -> None:
+    line = [sys.executable, "-c", ANOTHER, "telemetry snapshot", str(tmp_path), "77"]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "held\n"
+        said = busy(tmp_path)
+        other.stdin.close()
+    assert f"(process {other.pid}) for its source hy-smi (process 77, for " in said
+    assert said.endswith("asked again when it is next due")
+
+
+def test_a_tool_that_outlived_who_started_it_is_named_with_what_to_do(tmp_path: Path) -> None:
+    """The child has the lock, and the command that took it was killed."""
+    held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
+    (tmp_path / "smi.lock").write_text("4194304 77 hy-smi\n")  # no number of a process: pid_max is at most that
+    said = busy(tmp_path)
+    assert "process 77 that an earlier telemetry, which has ended, started" in said
+    assert "end it" in said
+    held.release()
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "1 2", "-1 2 smi\n", "9" * 5000, "\x00\xff"])
+def test_a_lock_file_that_says_nothing_is_busy_all_the_same(tmp_path: Path, text: str) -> None:
+    held = ToolLocks(tmp_path, "smi").take("smi", now(), NEVER)
+    (tmp_path / "smi.lock").write_text(text)
+    assert busy(tmp_path).startswith("smi: another process runs it: ")
+    held.release()

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from telemetry_daemon.readers.toollock import BUSY
 from telemetry_daemon.readers.tools import Whereabouts
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Command, Files, Health, Library, MergedDevice, SourceStatus
@@ -22,6 +23,7 @@ _REMEDIES = {
         "end its process (ps -eo pid,stat,cmd shows it); one in state D cannot be ended: reset the device, or reboot "
         "the node"
     ),
+    "busy": "see the line above; where it is asked again by itself there is nothing to do",
     "no_devices": "nothing, if the node has no such card",
     "not_supported": "nothing: this version or product cannot tell it",
     "timeout": "run the tool by hand; raise sources.{source}.deadline if it is only slow",
@@ -137,6 +139,8 @@ def _remedy(patient: Patient) -> str:
     status = patient.status
     if status.state == "missing":
         text = _INSTALL[type(patient.parser.polls[0].request)]
+    elif BUSY in status.detail:
+        text = _REMEDIES["busy"]
     else:
         text = _REMEDIES.get(status.reason or status.state, _REMEDIES.get(status.state, ""))
     return text.format(source=status.source)

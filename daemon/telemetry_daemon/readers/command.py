@@ -101,7 +101,7 @@ class CommandReader:
         self._environment = _for_tools(os.environ if environment is None else environment)
         self._launch = launcher
         self._limits = limits or Limits()
-        self._locks = ToolLocks(lock_directory)
+        self._locks = ToolLocks(lock_directory, source)
         self._alternatives = Alternatives()
         self._turn = threading.Lock()
         self._closing = threading.Event()
@@ -245,6 +245,7 @@ class CommandReader:
         """Do one run and keep what it gave; raise if the runs after it would fare no better."""
         self._may_start(task, attempt)
         process = self._start(task)
+        task.lock.runs(process.pid)
         since = time.monotonic()
         run = supervise(process, attempt.until, self._closing, self._limits, request.on_deadline)
         attempt.cpu_seconds += run.ended.cpu_seconds if run.ended else 0.0

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.readers import holder
 from telemetry_parsers.model import Failure
 
 # The words by which a failure tells that the tool runs elsewhere: see `is_busy`.
@@ -46,8 +47,15 @@ class ToolBusyError(Exception):
 class HeldLock:
     """A lock that is held; `descriptor` is for the child to inherit, None where no folder could be used."""
 
-    def __init__(self, descriptor: int | None) -> None:
+    def __init__(self, descriptor: int | None, source: str) -> None:
         self.descriptor = descriptor
+        self._source = source
+        self.runs(0)
+
+    def runs(self, tool_pid: int) -> None:
+        """Note the tool's process, for whoever waits for the lock."""
+        if self.descriptor is not None:
+            holder.note(self.descriptor, self._source, tool_pid)
 
     def release(self) -> None:
         """Give the lock back, also for a child that left a copy of the descriptor behind."""
@@ -64,10 +72,11 @@ class HeldLock:
 
 
 class ToolLocks:
-    """The locks of all tools in one folder, or in the user's own where that folder is not ours to write."""
+    """A source's locks of its tools in one folder, or in the user's own where that folder is not ours to write."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, source: str) -> None:
         self._folders = (folder, own_folder())
+        self._source = source
         self._warned = False
 
     def take(self, tool: str, until: float, closing: threading.Event) -> HeldLock:
@@ -78,17 +87,26 @@ class ToolLocks:
             except BlockingIOError:
                 left = until - time.monotonic()
             if left <= 0 or closing.wait(min(_PAUSE_SECONDS, left)):
-                raise ToolBusyError(
-                    f"{tool}: {BUSY}, and has not ended: {self._folders[0] / _file_name(tool)} is locked"
-                )
+                raise ToolBusyError(f"{tool}: {BUSY}: {self._holder(tool)}")
+
+    def _holder(self, tool: str) -> str:
+        """Who has the lock, in words."""
+        for folder in self._folders:
+            with contextlib.suppress(OSError), OwnFolder.at(folder) as own:  # not in this folder
+                descriptor = own.existing_lock_file(_file_name(tool))
+                try:
+                    return holder.words(descriptor)
+                finally:
+                    os.close(descriptor)
+        return f"{self._folders[0] / _file_name(tool)} is locked"
 
     def _try(self, tool: str) -> HeldLock:
         held = (self._try_in(folder, tool) for folder in self._folders)
-        return next((lock for lock in held if lock is not None), HeldLock(None))
+        return next((lock for lock in held if lock is not None), HeldLock(None, self._source))
 
     def _try_in(self, folder: Path, tool: str) -> HeldLock | None:
         try:
-            return _lock(folder, tool)
+            return HeldLock(_lock(folder, tool), self._source)
         except BlockingIOError:
             raise
         except OSError as error:
@@ -140,8 +158,8 @@ def _file_name(tool: str) -> str:
     return Path(tool).name + ".lock"
 
 
-def _lock(folder: Path, tool: str) -> HeldLock:
-    """The lock, or BlockingIOError; repeated if the file was removed between opening and locking it."""
+def _lock(folder: Path, tool: str) -> int:
+    """The locked file, or BlockingIOError; repeated if the file was removed between opening and locking it."""
     name = _file_name(tool)
     with OwnFolder.made(folder, _FOLDER_MODE) as own:
         while True:
@@ -149,7 +167,7 @@ def _lock(folder: Path, tool: str) -> HeldLock:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if own.has(name, descriptor):
-                    return HeldLock(descriptor)
+                    return descriptor
             except BaseException:
                 os.close(descriptor)
                 raise
