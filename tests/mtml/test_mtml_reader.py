@@ -133,6 +133,16 @@ def test_a_card_more_is_found(fake: FakeMtml, ask: Callable[..., Capture]) -> No
     assert fake.calls("mtmlLibraryFreeDevice") == 2
 
 
+def test_exchanged_handles_are_noticed_at_the_next_slow_poll(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
+    before = [device.uuid for device in PARSER.parse(ask()).devices]
+    for card in (0, 1):
+        fake.tell(card, **fake.identity(1 - card))
+    for tier in ("slow", "fast"):
+        report = PARSER.parse(ask(tier))
+        assert [device.uuid for device in report.devices] == before[::-1]
+    assert fake.calls("mtmlLibraryInit") == 1
+
+
 def test_no_cards_are_an_answer(fake: FakeMtml, ask: Callable[..., Capture]) -> None:
     fake.tell("node", count=0)
     assert PARSER.parse(ask()).outcome == "no_devices"

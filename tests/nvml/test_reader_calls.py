@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nvml_kit import NO_PERMISSION, NODE, NOT_SUPPORTED, FakeNvml
+from nvml_profile import Profile, load_profile
 from nvml_reader_kit import TIERS, Bench, reading, value
 from telemetry_parsers.model import Absent
 
@@ -22,6 +23,11 @@ NEVER = (
 )
 
 
+def two_h100() -> Profile:
+    document = dict(load_profile("h100").document)
+    return Profile("h100", {**document, "buses": document["buses"][:2]})
+
+
 def settled(bench: Bench) -> None:
     """Every tier was read once: what is not supported is known."""
     for tier in TIERS:
@@ -31,18 +37,18 @@ def settled(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("profile", "fast", "slow", "links", "processes", "inventory"),
     [
-        ("h100", 9, 16, 55, 3, 23),
-        ("h200", 9, 16, 55, 3, 23),
-        ("b200", 9, 16, 56, 3, 23),
-        ("gb200", 9, 16, 56, 3, 24),
-        ("a100", 8, 15, 38, 3, 22),
-        ("t4", 8, 14, 0, 3, 23),
-        ("vgpu", 5, 4, 0, 3, 7),
-        ("wsl", 8, 8, 0, 2, 13),
-        ("gb10", 6, 8, 0, 3, 12),
-        ("geforce-old", 3, 2, 0, 0, 7),
-        ("jetson", 0, 0, 0, 0, 2),
-        ("h100-mig", 12, 12, 55, 4, 37),
+        ("h100", 9, 17, 55, 3, 23),
+        ("h200", 9, 17, 55, 3, 23),
+        ("b200", 9, 17, 56, 3, 23),
+        ("gb200", 9, 17, 56, 3, 24),
+        ("a100", 8, 16, 38, 3, 22),
+        ("t4", 8, 15, 0, 3, 23),
+        ("vgpu", 5, 5, 0, 3, 7),
+        ("wsl", 8, 9, 0, 2, 13),
+        ("gb10", 6, 9, 0, 3, 12),
+        ("geforce-old", 3, 3, 0, 0, 7),
+        ("jetson", 0, 1, 0, 0, 2),
+        ("h100-mig", 12, 15, 55, 4, 37),
     ],
 )
 def test_calls_of_each_tier_on_one_gpu(
@@ -170,3 +176,30 @@ def test_after_an_initialisation_everything_is_asked_anew(bench: Bench) -> None:
 def test_eight_gpus_are_asked_alike(bench: Bench) -> None:
     settled(bench)
     assert {index: sum(bench.made("fast", index).values()) for index in range(8)} == dict.fromkeys(range(8), 9)
+
+
+def test_exchanged_handles_are_noticed_at_the_next_slow_poll(tmp_path: Path) -> None:
+    """From one moment on each GPU's handle answers as the other: a minute later all that is told is of the right one."""
+    fake = FakeNvml(tmp_path, two_h100())
+    with reading(fake) as bench:
+        settled(bench)
+        first, second = (bench.gpu(index)["uuid"] for index in (0, 1))
+        fake.tell(0, "nvmlDeviceGetUUID", second)
+        fake.tell(1, "nvmlDeviceGetUUID", first)
+        bench.move(60)
+        assert [gpu["uuid"] for gpu in bench.data("slow")["gpus"]] == [second, first]
+        assert [bench.gpu(index)["uuid"] for index in (0, 1)] == [second, first]
+        assert fake.calls("nvmlInitWithFlags") == 2
+
+
+def test_handles_that_are_exchanged_again_and_again_are_no_loop(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path, "h100")
+    with reading(fake) as bench:
+        settled(bench)
+        for name in ("GPU-0000000a", "GPU-0000000b"):
+            fake.tell(0, "nvmlDeviceGetUUID", name)
+            refused = bench.refusal("slow")
+        assert (refused.state, "another GPU" in refused.text) == ("failed", True)
+        assert fake.calls("nvmlInitWithFlags") == 1
+        bench.move(5)
+        assert bench.gpu()["uuid"] == "GPU-0000000b"

@@ -126,6 +126,15 @@ def test_a_layout_that_changed_in_silence_is_noticed_by_the_inventory(mig: Bench
     assert mig.report().devices[3].uuid == "MIG-another"
 
 
+def test_exchanged_instances_are_noticed_by_the_slow_tier(mig: Bench) -> None:
+    before = [device.uuid for device in mig.report().devices]
+    mig.fake.tell("0/0", "nvmlDeviceGetUUID", before[2])
+    mig.fake.tell("0/1", "nvmlDeviceGetUUID", before[1])
+    mig.move(60)
+    mig.report("slow")
+    assert [device.uuid for device in mig.report().devices] == [before[0], before[2], before[1], before[3]]
+
+
 def test_a_lost_card_takes_its_instances_with_it(mig: Bench) -> None:
     mig.report()
     mig.fake.lose(0)

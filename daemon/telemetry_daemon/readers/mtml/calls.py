@@ -63,7 +63,8 @@ def _ecc_counters(span: int) -> tuple[Call, ...]:
     return tuple(_call("memory", "EccErrorCounter", kind, span, _DRAM) for kind in (0, 1))
 
 
-NAMES = (_call("", "Name"), _call("", "UUID"), _call("", "SerialNumber"), _call("", "PciInfo", plain=_bus_id))
+UUID = _call("", "UUID")
+NAMES = (_call("", "Name"), UUID, _call("", "SerialNumber"), _call("", "PciInfo", plain=_bus_id))
 PROPERTY = _call("", "Property", plain=_members("virtRole", "mpcCap", "mpcType"))
 FAST = (
     _call("", "PowerUsage"),

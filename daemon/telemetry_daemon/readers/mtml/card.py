@@ -54,6 +54,12 @@ class Card:
             raise CardLostError(min(lost))
         return {**self.known, "calls": answers, "instances": [card.read(tier) for card in self._instances]}
 
+    def is_another(self) -> bool:
+        """Whether its handle, or that of an instance, answers as another card than the one it was made for."""
+        return self._value(calls.UUID) not in (None, self.known["uuid"]) or any(
+            card.is_another() for card in self._instances
+        )
+
     def close(self) -> None:
         """Free its handles."""
         for card in self._instances:
@@ -150,6 +156,10 @@ class Slot:
             except CardLostError as error:
                 self._lose(error.code)
         return {**self._known, "lost": {"error": self._code}}
+
+    def is_another(self) -> bool:
+        """Whether what is held for one card answers as another."""
+        return self._card is not None and self._card.is_another()
 
     def close(self) -> None:
         """Free the card's handles."""

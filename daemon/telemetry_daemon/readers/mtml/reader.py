@@ -56,6 +56,8 @@ class MtmlReader:
             return CallError(codes.FUNCTION_NOT_FOUND, f"the tiers are {' '.join(TIERS)}")
         try:
             self._count_again()
+            if tier == "slow" and any(slot.is_another() for slot in self._slots):
+                self._find_again()
             cards = [slot.read(tier) for slot in self._slots]
         except SessionOverError as over:
             raise self._put_off(over.code) from None
@@ -80,11 +82,14 @@ class MtmlReader:
         if isinstance(given, Refused):
             raise SessionOverError(given.code)
         count = min(int(given), _MOST_CARDS)
-        if count != len(self._slots):
-            for slot in self._slots:
-                slot.close()
-            self._slots = [Slot(self._mtml, index, self._clock, _PAUSE_SECONDS) for index in range(count)]
         self._node["count"] = count
+        if count != len(self._slots):
+            self._find_again()
+
+    def _find_again(self) -> None:
+        for slot in self._slots:
+            slot.close()
+        self._slots = [Slot(self._mtml, index, self._clock, _PAUSE_SECONDS) for index in range(self._node["count"])]
 
     def _driver(self) -> Plain:
         system = self._mtml.call("mtmlLibraryInitSystem")

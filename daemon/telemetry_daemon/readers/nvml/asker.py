@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.calls import Call
+from telemetry_daemon.readers.nvml.calls import UUID, Call
 from telemetry_daemon.readers.nvml.codes import GpuLostError, SessionOverError
 from telemetry_daemon.readers.nvml.fields import MOST_AT_ONCE, Field, plain_value
 from telemetry_daemon.readers.nvml.library import Nvml, Refused
@@ -45,6 +45,12 @@ class Asker:
         if call.fallback is not None and self._is_not_there(call.key, error_in(given)):
             return self.answer(call.fallback)
         return call.key, given
+
+    def confirm(self, uuid: Plain) -> None:
+        """SessionOverError when the handle answers with another uuid than the one it was found with."""
+        _, answer = self.answer(UUID)
+        if uuid is not None and is_answered(answer) and answer != uuid:
+            raise SessionOverError(codes.ANOTHER_DEVICE)
 
     def fields(self, batch: Sequence[Field]) -> dict[str, Plain]:
         """Name and answer of each field, in as few calls as may be."""

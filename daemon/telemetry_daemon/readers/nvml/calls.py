@@ -76,7 +76,8 @@ MIG_MODE = _call("MigMode")
 COMPUTE_CAPABILITY = _call("CudaComputeCapability")
 # Only where the fields of the power are not known: on drivers before 525, on A100 and older cards.
 POWER_USAGE = _call("PowerUsage")
-PERSISTENT_NAMES = (_call("Name"), _call("UUID"), _call("Serial"))
+UUID = _call("UUID")
+PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:

@@ -29,6 +29,8 @@ GPU_NOT_FOUND = 28
 UNKNOWN = 999
 # Not NVML's: pynvml could not read the text that the library gave.
 UNREADABLE = -1
+# Nor this: what was given as one device's handle answers as another device.
+ANOTHER_DEVICE = -2
 
 # A call that gets one of these is not made again before the next initialisation.
 SWITCHES_OFF = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED, UNREADABLE})
@@ -58,6 +60,7 @@ _REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = MappingProxyType(
             "library_mismatch",
             "library and kernel module are of different versions: reboot, or reload the module nvidia",
         ),
+        ANOTHER_DEVICE: ("failed", "driver_gone", "a handle answers as another GPU: the library is initialised again"),
         NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
         OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
     }

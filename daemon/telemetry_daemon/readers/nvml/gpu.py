@@ -81,7 +81,10 @@ class Gpu:
         return {"calls": found, "fields": values, "gpm": gpm, "instances": self._of_instances(Instance.fast)}
 
     def slow(self) -> dict[str, Plain]:
-        """Errors, limits, engines, fans: what changes from minute to minute."""
+        """Errors, limits, engines, fans: what changes from minute to minute; and whether its handles are still its own."""
+        self._asker.confirm(self.known["uuid"])
+        for instance in self._instances:
+            instance.confirm()
         self.stale = self.stale or self._answer(calls.MIG_MODE) != self._mig_mode
         values = self._asker.fields(fields.SLOW)
         found = self._asker.answers((*calls.SLOW, *self._limit_calls(values)))

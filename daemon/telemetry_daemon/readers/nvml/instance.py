@@ -7,14 +7,14 @@ from typing import Any
 
 from telemetry_daemon.readers.nvml import calls, codes
 from telemetry_daemon.readers.nvml.asker import Asker, error_in, is_answered
-from telemetry_daemon.readers.nvml.calls import Call
+from telemetry_daemon.readers.nvml.calls import UUID, Call
 from telemetry_daemon.readers.nvml.gpm import Gpm
 from telemetry_daemon.readers.nvml.library import Nvml, Refused
 from telemetry_daemon.readers.nvml.processes import ProcessLists
 from telemetry_parsers.model import Plain
 
 _IDS = (
-    ("uuid", Call("UUID", "nvmlDeviceGetUUID")),
+    ("uuid", UUID),
     ("name", Call("Name", "nvmlDeviceGetName")),
     ("gpu_instance", Call("GpuInstanceId", "nvmlDeviceGetGpuInstanceId")),
     ("compute_instance", Call("ComputeInstanceId", "nvmlDeviceGetComputeInstanceId")),
@@ -46,6 +46,10 @@ class Instance:
         if isinstance(number, int):
             self._gpm = Gpm(*self._arguments, number)
             self._gpm.begin()
+
+    def confirm(self) -> None:
+        """SessionOverError when its handle answers as another instance."""
+        self._asker.confirm(self.known["uuid"])
 
     def fast(self) -> dict[str, Plain]:
         """Memory and GPM; InstanceGoneError when it is not there any more."""
