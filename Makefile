@@ -70,10 +70,10 @@ test-helm: $(VENV)/.installed-dev ## Lint, render and validate the Helm chart (g
 dashboards-preview: $(VENV)/.installed-dev ## Draw the dashboards into docs/images (wants Node.js, Chromium and Prometheus)
 	@$(BIN)/python .ci/preview.py $(ARGS)
 
-.PHONY: test-faults fuzz audit
-test-faults: $(VENV)/.installed-dev ## Run the whole fault and load suite, the long part included (ARGS="-k kill")
+.PHONY: test-long fuzz audit
+test-long: $(VENV)/.installed-dev ## Run what takes too long for `make test`: faults, load, days in fast motion (ARGS="-k kill")
 	@.ci/needs.sh
-	$(BIN)/python -m pytest --durations=5 $(wildcard tests/faults/test_*.py tests/faults/long_*.py) $(ARGS)
+	$(BIN)/python -m pytest --durations=5 -rP $(sort $(wildcard tests/*/long_*.py)) $(ARGS)
 
 fuzz: losses $(VENV)/.installed-dev ## Fuzz parsers, files and the web side (FUZZ_SECONDS=60 FUZZ_SEED= FUZZ_ONLY=)
 	@$(BIN)/python tests/fuzz_run.py

@@ -1,0 +1,103 @@
+"""The time of day is set under a running daemon, back and forth, by hours and by years: polls go on and nothing is too old."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clock_kit import SteppedClock
+from daemon_kit import Daemon
+from fake_tools import ToolFolder
+from faults_kit import TOOL, series, tool_node, tool_text
+
+pytestmark = pytest.mark.needs("cc")
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+STEPS = {
+    "a second forward": 1.5,
+    "an hour back": -HOUR,
+    "a month forward": 30 * DAY,
+    "a year back": -365 * DAY,
+    "two years forward": 730 * DAY,
+    "summer time ends": -HOUR,
+}
+READING = "accelerator_utilization_ratio{"
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Iterator[SteppedClock]:
+    """A clock that is set for the daemon and all that it starts."""
+    clock = SteppedClock(tmp_path)
+    yield clock
+    clock.close()
+
+
+def stepped(folder: Path, clock: SteppedClock) -> tuple[Daemon, ToolFolder]:
+    """A daemon, not started yet, that lives by the clock."""
+    daemon, tools = tool_node(folder)
+    daemon.environment = {**daemon.environment, **clock.environment()}
+    return daemon, tools
+
+
+def last_success(daemon: Daemon) -> float:
+    """The tool's newest success, as the page tells it."""
+    lines = series(daemon, "telemetry_source_last_success_timestamp_seconds{")
+    return max(float(line.rpartition(" ")[2]) for line in lines if f'source="{TOOL}"' in line)
+
+
+def without_the_second_card(text: str) -> str:
+    """The tool's table as it is when a card has left the bus."""
+    lines = text.splitlines(keepends=True)
+    row = next(number for number, line in enumerate(lines) if line.startswith("| 1 "))
+    return "".join((*lines[:row], *lines[row + 3 :]))
+
+
+def watch(daemon: Daemon, tools: ToolFolder, polls: int) -> None:
+    """The tool is asked so often, and at no look are its readings away or its answer too old."""
+    goal = len(tools.calls(TOOL)) + polls
+    while len(tools.calls(TOOL)) < goal:
+        assert series(daemon, READING)
+        ages = [poll["age_seconds"] for poll in daemon.source(TOOL)["polls"]]
+        assert all(0.0 <= age < 10.0 for age in ages), ages
+        time.sleep(0.1)
+
+
+@pytest.mark.timeout(300)
+def test_polls_go_on_whatever_the_time_of_day_is_set_to(tmp_path: Path, clock: SteppedClock) -> None:
+    daemon, tools = stepped(tmp_path, clock)
+    with daemon:
+        daemon.until(lambda: series(daemon, READING))
+        for name, seconds in STEPS.items():
+            clock.step(seconds)
+            watch(daemon, tools, 5)
+            assert abs(last_success(daemon) - time.time() - clock.offset_seconds) < 30.0, name
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: daemon.logged("configuration reloaded"))
+        watch(daemon, tools, 3)
+        assert daemon.logged("Traceback") == 0
+        status, seconds = daemon.stop()
+        assert (status, seconds < 3.0) == (0, True)
+
+
+@pytest.mark.timeout(300)
+def test_a_lost_card_stays_lost_for_its_week_however_the_clock_is_set(tmp_path: Path, clock: SteppedClock) -> None:
+    """By its age and not by the time of day: a month forward is no week, and a month back keeps it no longer."""
+    daemon, tools = stepped(tmp_path, clock)
+    ups = "accelerator_up{"
+    with daemon:
+        daemon.until(lambda: len(series(daemon, READING)) == 2)
+        tools.prints(TOOL, without_the_second_card(tool_text()))
+        daemon.until(lambda: [line for line in series(daemon, ups) if line.endswith(" 0.0")])
+        for seconds in (30 * DAY, -60 * DAY, HOUR):
+            clock.step(seconds)
+            watch(daemon, tools, 3)
+            assert [line.rpartition(" ")[2] for line in series(daemon, ups)] == ["1.0", "0.0"]
+        tools.prints(TOOL, tool_text())
+        daemon.until(lambda: len(series(daemon, READING)) == 2)
+        assert daemon.logged("device lost") == daemon.logged("device returned") == 1
+        assert daemon.stop()[0] == 0
