@@ -29,7 +29,9 @@ NOW = 5_000.0
 DEVICE_METRICS = tuple(metric for metric in CATALOGUE if metric.scope == "device" and metric.key not in ("up", "info"))
 HOST_METRICS = tuple(metric for metric in CATALOGUE if metric.scope == "host")
 FREE_OWN_METRICS = tuple(
-    name for name in OWN_LABELS if not name.startswith("telemetry_source_") and name != "telemetry_devices"
+    name
+    for name in OWN_LABELS
+    if not name.startswith("telemetry_source_") and name not in ("telemetry_devices", "telemetry_devices_refused")
 )
 
 

@@ -49,7 +49,7 @@ class Node:
 
     def put(self, report=CARDS, verdict=OK, poll=FAST, source="tool"):
         capture = Capture(source, poll.name, REQUEST, cpu_seconds=0.25, wall_time=1e9, monotonic_time=self.times.now)
-        return self.store.put(source, poll, capture, report, verdict, poll.interval)
+        return self.store.put(source, poll, capture, report, verdict, poll.interval).events
 
     def fail(self, reason, poll=FAST):
         return self.put(None, Verdict("failed", reason, "it failed"), poll)

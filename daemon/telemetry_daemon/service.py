@@ -8,6 +8,7 @@ import math
 import os
 import platform
 import signal
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ from telemetry_daemon.ranks import LOOK_SECONDS, RankWatch
 from telemetry_daemon.settings import Settings
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.devices_file import of_vendor
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.textfile_job import TextfileJob
 from telemetry_daemon.times import Clock
@@ -42,6 +44,8 @@ logger = logging.getLogger(__name__)
 HOUSEKEEPING_SECONDS = 10.0
 # With no watchdog to feed, the loop still looks at itself this often.
 HEARTBEAT_SECONDS = 5.0
+# Whoever stops us has not to wait longer, whatever hangs.
+LONGEST_END_SECONDS = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class Service:
             control.path_in(self._settings.runtime_directory),
             {
                 "forget": Verb(("id",), self._forget),
+                "forget_lost": Verb(("vendor",), self._forget_lost),
                 "release": Verb(("source", "seconds"), self._release),
                 "resume": Verb(("source",), self._resume),
                 "snapshot": Verb((), self._snapshot),
@@ -127,9 +132,12 @@ class Service:
             task.cancel()
 
     async def _end(self) -> None:
-        """Stop everything, each part within its own bounds."""
+        """Stop everything, each part within its own bounds and all of it within one."""
         logger.info("stopping")
         systemd.stopping()
+        last_moment = threading.Timer(LONGEST_END_SECONDS, self._leave_unfinished)
+        last_moment.daemon = True
+        last_moment.start()
         await self._control.close()
         await self._web.close()
         self._guard.stop()
@@ -137,6 +145,11 @@ class Service:
         self._textfile.end()
         self._node.close()
         self._remember()
+        last_moment.cancel()
+
+    def _leave_unfinished(self) -> None:
+        logger.warning("not all could be ended in time: left behind", extra={"seconds": LONGEST_END_SECONDS})
+        leave(self._status)
 
     async def _start_control(self) -> None:
         try:
@@ -248,14 +261,19 @@ class Service:
 
     def _forget(self, request: Fields) -> Mapping[str, Plain]:
         device_id = request.text("id")
-        forgotten = self._store.forget(device_id)
+        forgotten = self._store.forget(lambda lost: lost.id == device_id)
         if forgotten:
             self._remember()
         elif any(device.id == device_id for device in self._store.snapshot().devices):
             return {
                 "error": f"'{device_id}' is not a lost device: it is still listed; only one that no source lists can be forgotten"
             }
-        return {"forgotten": forgotten, "lost": list(self._store.lost())}
+        return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
+
+    def _forget_lost(self, request: Fields) -> Mapping[str, Plain]:
+        forgotten = self._store.forget(of_vendor(request.text_or_none("vendor")))
+        self._remember()
+        return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
 
     def _release(self, request: Fields) -> Mapping[str, Plain]:
         name, seconds = request.text("source"), request.number_or("seconds", None)

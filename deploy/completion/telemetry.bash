@@ -9,7 +9,7 @@ _telemetry_options() {
         parse) options='-h --help --format --parsers.paths' ;;
         metrics) options='-h --help --format' ;;
         config) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
-        forget) options='-h --help --config' ;;
+        forget) options='-h --help --all-lost --vendor --config' ;;
         release) options='-h --help --for --config' ;;
         resume) options='-h --help --config' ;;
         version) options='-h --help' ;;
@@ -48,6 +48,7 @@ _telemetry_option() {
         'config --web.listen-address') takes=yes kind=free words='' ;;
         'config --web.config.file') takes=yes kind=file words='' ;;
         'config --web.telemetry-path') takes=yes kind=free words='' ;;
+        'forget --vendor') takes=yes kind=words words='nvidia amd hygon moorethreads ascend cambricon metax iluvatar enflame intel kunlunxin' ;;
         'forget --config') takes=yes kind=file words='' ;;
         'release --for') takes=yes kind=free words='' ;;
         'release --config') takes=yes kind=file words='' ;;

@@ -43,6 +43,7 @@ def _source_samples(source: SourceStatus, now: float) -> Iterator[Sample]:
     yield Sample("telemetry_source_cpu_seconds_total", source.cpu_seconds, name)
     yield Sample("telemetry_source_problems", float(len(source.problems)), name)
     yield Sample("telemetry_source_unknown_fields", float(len(source.unknown_fields)), name)
+    yield Sample("telemetry_devices_refused", float(source.refused), name)
     for poll in source.polls:
         if poll.attempted and poll.state not in NEITHER_UP_NOR_DOWN:
             yield from _poll_samples(poll, (*name, ("poll", poll.poll)), now)

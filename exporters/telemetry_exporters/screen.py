@@ -37,7 +37,8 @@ NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
 _AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds"})
 # What exporters make themselves, from a device's presence and from the sources' health.
 MADE_HERE = frozenset(
-    {"up", "info", "telemetry_devices"} | {name for name in OWN_LABELS if name.startswith("telemetry_source_")}
+    {"up", "info", "telemetry_devices", "telemetry_devices_refused"}
+    | {name for name in OWN_LABELS if name.startswith("telemetry_source_")}
 )
 
 _TEXTS_OF = attrgetter(*(field.name for field in fields(MergedDevice) if field.type in ("str", "str | None")))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 Plain = Any  # the JSON-compatible data that a library reader returns
@@ -317,7 +316,7 @@ class MergedDevice:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """A source's state over all its polls."""
+    """A source's state over all its polls; `refused` counts devices beyond the bounds."""
 
     source: str
     vendor: str
@@ -330,6 +329,7 @@ class SourceStatus:
     unknown_fields: tuple[str, ...] = ()
     polls: tuple[Health, ...] = ()
     cpu_seconds: float = 0.0
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +362,8 @@ class Snapshot:
 class Identity:
     """What a device is called for as long as the process (and the state directory) lives.
 
-    `listed_by` are the sources that listed it last, `lost_since` the Unix time it went missing.
+    `listed_by` are the sources that listed it last, `lost_since` the Unix time it went missing. `polls` are the lists that
+    had it, rounded down to a power of two: the state file is not to be written at every poll.
     """
 
     id: str
@@ -379,15 +380,4 @@ class Identity:
     listed_by: tuple[str, ...] = ()
     lost_since: float | None = None
     simulated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MergeState:
-    """What merge remembers from one snapshot to the next.
-
-    `learnt` maps (vendor, index space) and index to address and uuid; `counters` pins (id, metric, label) to a source.
-    """
-
-    identities: tuple[Identity, ...] = ()
-    learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
-    counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    polls: int = 1

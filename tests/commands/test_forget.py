@@ -20,3 +20,31 @@ def test_an_id_with_blanks_is_told_as_it_is_to_be_typed(tmp_path: Path) -> None:
     assert (status, told) == (64, f"telemetry: '4ED7F9F2' is not a lost device; the lost devices are '{ASCEND}'\n")
     assert run("forget", ASCEND, "--config", str(config))[:2] == (0, f"forgot {ASCEND}\n")
     assert devices_file.load(path) == ()
+
+
+def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> None:
+    path = devices_file.path_in(str(tmp_path))
+    here = Identity("GPU-1", "amd", "0", "MI300X")
+    lost = [
+        Identity(f"GPU-{n}", vendor, "1", "X", lost_since=1.7e9) for n, vendor in ((2, "amd"), (3, "amd"), (4, "acme"))
+    ]
+    devices_file.save(path, [here, *lost])
+    config = tmp_path / "telemetry.toml"
+    config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
+    where = ("--config", str(config))
+    assert run("forget", "--all-lost", "--vendor", "amd", *where)[:2] == (0, "forgot 2 lost devices\n")
+    assert {one.id for one in devices_file.load(path)} == {"GPU-1", "GPU-4"}
+    assert run("forget", "GPU-1", *where)[0] == 64, "it is not lost"
+    assert run("forget", "--all-lost", *where)[:2] == (0, "forgot 1 lost device\n")
+    assert run("forget", "--all-lost", *where)[:2] == (0, "forgot 0 lost devices\n")
+    assert devices_file.load(path) == (here,)
+
+
+def test_what_is_to_be_forgotten_must_be_said(tmp_path: Path) -> None:
+    for arguments, word in (
+        ((), "required"),
+        (("GPU-1", "--all-lost"), "--all-lost"),
+        (("GPU-1", "--vendor", "amd"), "--vendor"),
+    ):
+        status, _, told = run("forget", *arguments)
+        assert (status, word in told) == (64, True), told

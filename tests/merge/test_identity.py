@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from merge_kit import Node, card, told
-from telemetry_parsers.model import MergeState
+from telemetry_parsers.merge.memory import MergeState
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
 UUID0, UUID1 = "GPU-399282a8-ba01", "GPU-5ebdeb63-ba7a"
@@ -83,10 +83,11 @@ def test_identity_survives_a_restart():
 
 
 def test_another_card_in_the_same_slot_is_another_device():
-    """A card with another uuid at a known bus address gets an id of its own; the old one is lost."""
+    """A card with another uuid at a known bus address gets an id of its own when it is told again; the old one is lost."""
     node = Node()
     node.see(told("tool", [(card(0, uuid=UUID0, bus_id=BUS0), {})]))
-    merged = node.see(told("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=1.0))
+    node.see(told("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=1.0))
+    merged = node.see(told("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=2.0))
     assert {device.id: device.up for device in merged.devices} == {UUID0: False, UUID1: True}
 
 
@@ -131,3 +132,13 @@ def test_a_partition_is_the_same_whether_or_not_its_address_counts_partitions():
         before = node.see(*reports)
         after = node.see(last)
         assert (ids(after), after.events) == (ids(before), ())
+
+
+def test_an_address_alone_is_that_of_the_card_that_is_there_and_not_of_the_one_it_replaced():
+    """The source that tells uuids fails; the other one goes on."""
+    node = Node()
+    for number, uuid in enumerate((UUID0, UUID1, UUID1)):
+        node.see(told("tool", [(card(0, uuid=uuid, bus_id=BUS0), {})], taken=float(number)))
+    merged = node.see(told("sysfs", [(card(None, bus_id=BUS0), {})], taken=3.0), now=3.0)
+    assert {device.id: device.up for device in merged.devices} == {UUID0: False, UUID1: True}
+    assert merged.events == ()

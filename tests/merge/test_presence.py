@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from merge_kit import Node, card, told
-from telemetry_parsers.model import MergeState
+from telemetry_parsers.merge.memory import MergeState
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
 DAY = 24 * 3600.0

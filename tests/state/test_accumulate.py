@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.state.accumulate import MOST_CODES, Accumulator
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_parsers.bounds import MOST_EVENT_CODES
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Value
 
@@ -173,12 +174,12 @@ def test_an_event_at_an_impossible_time_is_counted_without_its_time():
 
 def test_made_up_codes_are_bounded_and_no_event_is_lost():
     accumulator = Accumulator()
-    for number in range(10 * MOST_CODES):
+    for number in range(10 * MOST_EVENT_CODES):
         accumulator.count_event("GPU-a", f"code_{number}", 1_800_000_000.0)
     totals = {key: value for key, value in counted(accumulator, BARE).items() if key.startswith("events_total")}
-    assert len(totals) == MOST_CODES + 1
-    assert totals["events_total:other"] == 9 * MOST_CODES
-    assert sum(totals.values()) == 10 * MOST_CODES
+    assert len(totals) == MOST_EVENT_CODES + 1
+    assert totals["events_total:other"] == 9 * MOST_EVENT_CODES
+    assert sum(totals.values()) == 10 * MOST_EVENT_CODES
 
 
 def test_a_forgotten_device_starts_anew_and_the_others_go_on():

@@ -1,52 +1,72 @@
-"""`telemetry forget ID`: a lost device is no longer shown as lost."""
+"""`telemetry forget`: lost devices are no longer shown as lost, one of them or all."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Callable
 
 from telemetry_daemon import control, exits
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
 from telemetry_daemon.exits import CommandError
 from telemetry_daemon.state import devices_file
+from telemetry_parsers.model import Identity
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The device, and where the daemon keeps its state."""
-    parser.add_argument("id", metavar="ID", help="`id` label of a lost device, whose accelerator_up is 0")
+    """The devices, and where the daemon keeps its state."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("id", metavar="ID", nargs="?", help="`id` label of a lost device, whose accelerator_up is 0")
+    which.add_argument("--all-lost", action="store_true", help="all lost devices, as after a tool that made some up")
+    parser.add_argument(
+        "--vendor", metavar="VENDOR", help="with --all-lost: of this vendor only, as in the label `vendor`"
+    )
     options.add_config(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell the running daemon, or change its state file where none runs."""
+    if arguments.vendor is not None and not arguments.all_lost:
+        raise CommandError("--vendor goes with --all-lost; an ID is one device's", status=exits.USAGE)
     settings = options.settings(arguments)
     socket_path = control.path_in(settings.runtime_directory)
     if socket_path.exists():
-        answer = ask_daemon(settings, "forget", id=arguments.id)
-        if not answer["forgotten"]:
-            raise CommandError(_unknown(arguments.id, answer["lost"]))
+        if arguments.all_lost:
+            answer = ask_daemon(settings, "forget_lost", vendor=arguments.vendor)
+        else:
+            answer = ask_daemon(settings, "forget", id=arguments.id)
+        forgotten, lost = answer["forgotten"], answer["lost"]
     else:
-        _forget_in_file(arguments.id, settings.state_directory)
-    print(f"forgot {arguments.id}")
+        chosen = devices_file.of_vendor(arguments.vendor) if arguments.all_lost else _with_id(arguments.id)
+        forgotten, lost = _forget_in_file(chosen, settings.state_directory)
+    if not forgotten and not arguments.all_lost:
+        raise CommandError(_unknown(arguments.id, lost))
+    counted = f"{forgotten} lost {'device' if forgotten == 1 else 'devices'}"
+    print(f"forgot {counted if arguments.all_lost else arguments.id}")
     return exits.OK
 
 
-def _forget_in_file(device_id: str, directory: str) -> None:
+def _with_id(device_id: str) -> Callable[[Identity], bool]:
+    return lambda one: one.id == device_id
+
+
+def _forget_in_file(chosen: Callable[[Identity], bool], directory: str) -> tuple[int, list[str]]:
+    """How many were forgotten, and the ids of the devices that are still lost."""
     path = devices_file.path_in(directory)
     identities = devices_file.load(path)
-    kept = [identity for identity in identities if identity.id != device_id]
-    if len(kept) == len(identities):
-        raise CommandError(_unknown(device_id, [i.id for i in identities if i.lost_since is not None]))
-    try:
-        devices_file.save(path, kept)
-    except OSError as error:
-        raise CommandError(
-            f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
-        ) from None
+    kept = [one for one in identities if one.lost_since is None or not chosen(one)]
+    if len(kept) < len(identities):
+        try:
+            devices_file.save(path, kept)
+        except OSError as error:
+            raise CommandError(
+                f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
+            ) from None
+    return len(identities) - len(kept), [one.id for one in kept if one.lost_since is not None]
 
 
-def _unknown(device_id: str, lost: object) -> str:
-    names = ", ".join(shlex.quote(str(each)) for each in lost) if isinstance(lost, list) else ""
+def _unknown(device_id: str, lost: list[str]) -> str:
+    names = ", ".join(map(shlex.quote, lost))
     known = f"the lost devices are {names}" if names else "no device is lost"
     return f"'{device_id}' is not a lost device; {known}"

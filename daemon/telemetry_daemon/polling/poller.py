@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEvent
@@ -15,20 +15,21 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.log import ChangeLog
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.news import News
 from telemetry_daemon.polling.out_of_turn import OutOfTurn
 from telemetry_daemon.polling.releases import Releases
 from telemetry_daemon.polling.schedule import Need
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.threads import OneThread
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
-from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, SourceFacts, Store
+from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, SourceFacts, Store, Taken
 from telemetry_daemon.times import Clock
-from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Failure, Poll, State
 
 log = logging.getLogger(__name__)
 
-_DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+LONGEST_STOP_SECONDS = 1.5
 
 
 class Poller:
@@ -46,6 +47,7 @@ class Poller:
         self._out_of_turn = OutOfTurn(store, clock)
         self._releases = Releases(clock.monotonic)
         self._changes = ChangeLog()
+        self._news = News(clock.monotonic)
         self._scheduler = BackgroundScheduler(
             timezone=timezone.utc,
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
@@ -169,8 +171,9 @@ class Poller:
         threads = [threading.Thread(target=source.close, daemon=True) for source in self.sources().values()]
         for thread in threads:
             thread.start()
+        end = self._clock.monotonic() + LONGEST_STOP_SECONDS
         for thread in threads:
-            thread.join(timeout=1.5)
+            thread.join(timeout=max(0.0, end - self._clock.monotonic()))
 
     def _trigger(self, source: Source, poll: Poll) -> SteadyTrigger:
         interval = schedule.base_interval(poll, source.settings)
@@ -210,12 +213,13 @@ class Poller:
         with self._lock:  # else it could be released or taken away between the look and the taking in
             if self._sources.get(source.name) is not source:
                 return
-            events = self._store.put(source.name, poll, answer.capture, answer.report, answer.verdict, interval)
+            taken = self._store.put(source.name, poll, answer.capture, answer.report, answer.verdict, interval)
         self.finished_polls += 1
-        self._log(source, poll, answer, events)
+        self._log(source, poll, answer.verdict, taken)
         if answer.verdict.state == "ok":
             self._reconsider(source)
-        for name, other in self._out_of_turn.after(source, poll, answer, events, self.sources().values()):
+        answer = replace(answer, report=taken.report)
+        for name, other in self._out_of_turn.after(source, poll, answer, taken.events, self.sources().values()):
             self._ask_now(name, other)
 
     def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
@@ -250,23 +254,18 @@ class Poller:
         with suppress(JobLookupError):  # the source was removed meanwhile
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
 
-    def _log(self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent]) -> None:
-        verdict = answer.verdict
+    def _log(self, source: Source, poll: Poll, verdict: Verdict, taken: Taken) -> None:
         facts = {"source": source.name, "poll": poll.name, "state": verdict.state}
         if self._changes.changed((source.name, poll.name), (verdict.state, verdict.reason)):
             level = self._level(source.name, poll, verdict.state)
             log.log(level, "source changed state", extra={**facts, "reason": verdict.reason, "detail": verdict.detail})
-        for event in events:
+        for event in taken.events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
-            log.log(
-                level, "device %s", event.what, extra={"vendor": event.vendor, "device": event.device, "id": event.id}
-            )
-        problems = answer.report.problems if answer.report and verdict.state == "ok" else ()
-        for problem in problems:
-            # Not by its numbers: a line that nobody understands may hold a reading that is another at each poll.
-            shape = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
-            if self._changes.changed((source.name, poll.name, shape), "told"):
-                log.warning("problem", extra={**facts, "where": problem.where, "text": problem.text})
+            if message := self._news.event(source, event):
+                log.log(level, message, extra={"vendor": event.vendor, "device": event.device, "id": event.id})
+        for problem in taken.problems:
+            if message := self._news.problem(source, poll, problem):
+                log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _level(self, source: str, poll: Poll, state: State) -> int:
         """How loud a change of state is: a tool that is not here is told once for all polls, one that is off never."""

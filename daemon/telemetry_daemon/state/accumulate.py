@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from telemetry_parsers import bounds
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
 
@@ -17,8 +18,7 @@ INTEGRALS = (
 )
 _INPUTS = frozenset(key for _, key in INTEGRALS)
 LONGEST_GAP_INTERVALS = 2.0
-# A plugin that makes up codes must not fill the memory: what comes after these many is counted as one.
-MOST_CODES = 64
+# What comes after as many codes as are kept is counted as one.
 OTHER_CODE = "other"
 
 
@@ -89,7 +89,7 @@ class Accumulator:
     def count_event(self, device_id: str, code: str, wall_time: float) -> None:
         """Count one event of a device; `wall_time` is when it happened, in Unix seconds."""
         events = self._counters(device_id).events
-        if code not in events and len(events) >= MOST_CODES:
+        if code not in events and len(events) >= bounds.MOST_EVENT_CODES:
             code = OTHER_CODE
         known = events.setdefault(code, _Events())
         known.count += 1

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 
 from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_daemon.log import ChangeLog
 from telemetry_parsers.codec.fields import CodecError, Fields, decode_line
+from telemetry_parsers.merge import doubts
+from telemetry_parsers.merge.presence import remembered
 from telemetry_parsers.model import Identity, Plain
 
 log = logging.getLogger(__name__)
@@ -32,17 +34,19 @@ def load(path: Path) -> tuple[Identity, ...]:
     """The remembered devices; none, with a warning, when the file cannot be used."""
     try:
         with OwnFolder.at(path.parent) as folder:
-            content = folder.read(path.name, LARGEST_FILE_BYTES)
-        document = Fields(decode_line(content), "", frozenset({"schema", "devices"}))
-        document.word("schema", (SCHEMA,))
-        found = document.items("devices", _identity)
+            found = _devices_in(folder.read(path.name, LARGEST_FILE_BYTES))
     except FileNotFoundError:  # the first start
         return ()
     except (OSError, CodecError) as error:
         log.warning("devices are not remembered: the state file is unusable", extra={"path": str(path), "error": error})
         return ()
     # A device that was named without a model gets its model, and the same id, when it is seen again.
-    return tuple(identity for identity in found if identity.model or identity.lost_since is not None)
+    usable = [identity for identity in found if identity.model or identity.lost_since is not None]
+    kept = remembered(usable)
+    if len(kept) < len(usable):
+        facts = {"path": str(path), "devices": len(usable), "kept": len(kept)}
+        log.warning("more devices were remembered than can be; those that were seen least are forgotten", extra=facts)
+    return tuple(kept)
 
 
 def save(path: Path, identities: Iterable[Identity]) -> None:
@@ -51,6 +55,11 @@ def save(path: Path, identities: Iterable[Identity]) -> None:
     text = json.dumps({"schema": SCHEMA, "devices": devices}, indent=1) + "\n"
     with OwnFolder.made(path.parent) as folder:
         folder.replace(path.name, text.encode())
+
+
+def of_vendor(vendor: str | None) -> Callable[[Identity], bool]:
+    """Whether a device is one of this vendor, where one is given."""
+    return lambda identity: vendor is None or identity.vendor == vendor
 
 
 class DeviceMemory:
@@ -88,7 +97,15 @@ class DeviceMemory:
         self.identities = identities
 
 
+def _devices_in(content: bytes) -> tuple[Identity, ...]:
+    document = Fields(decode_line(content), "", frozenset({"schema", "devices"}))
+    document.word("schema", (SCHEMA,))
+    return document.items("devices", _identity)
+
+
 def _identity(plain: Plain, path: str) -> Identity:
+    if isinstance(plain, dict):
+        plain.setdefault("polls", doubts.ENOUGH_WITNESSES)  # as written before polls were counted
     device = Fields(plain, path, _KEYS)
     return Identity(
         id=device.text("id"),
@@ -105,4 +122,5 @@ def _identity(plain: Plain, path: str) -> Identity:
         listed_by=device.texts("listed_by"),
         lost_since=device.number_or("lost_since", None),
         simulated=device.flag("simulated"),
+        polls=max(1, device.whole("polls")),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from telemetry_parsers import bounds
+from telemetry_parsers.merge.admission import WHERE, short_problem
 from telemetry_parsers.model import (
     Capture,
     Health,
@@ -154,6 +156,7 @@ def status(
     *,
     cpu_seconds: float,
     now: float,
+    refused: int = 0,
 ) -> SourceStatus:
     """A source's state over its polls that were attempted, which must be one at least."""
     deciding = _deciding(healths)
@@ -173,6 +176,7 @@ def status(
         unknown_fields=tuple(sorted({field for report in known for field in report.unknown_fields})),
         polls=tuple(healths),
         cpu_seconds=cpu_seconds,
+        refused=refused,
     )
 
 
@@ -191,8 +195,12 @@ def _version(reports: Iterable[Report]) -> str | None:
 
 
 def _told_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """A card that is lost is one problem, however many polls tell of it."""
-    return tuple(dict.fromkeys(problems))
+    """A card that is lost is one problem, however many polls tell of it; there are no more than the bound allows."""
+    told = tuple(dict.fromkeys(problems))
+    if len(told) <= bounds.MOST_PROBLEMS:
+        return tuple(map(short_problem, told))
+    more = Problem(WHERE, f"and {len(told) - bounds.MOST_PROBLEMS} more problems")
+    return (*map(short_problem, told[: bounds.MOST_PROBLEMS]), more)
 
 
 def _failure_problem(health: Health) -> tuple[Problem, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from telemetry_daemon.readers.base import Targets
@@ -12,6 +12,9 @@ from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.times import Clock
+from telemetry_parsers import bounds
+from telemetry_parsers.merge.admission import admit, short
+from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged, merge
 from telemetry_parsers.merge.precedence import Offered, offered
 from telemetry_parsers.merge.presence import DeviceEvent
@@ -20,7 +23,6 @@ from telemetry_parsers.model import (
     Capture,
     Health,
     Identity,
-    MergeState,
     Metric,
     Poll,
     Problem,
@@ -57,6 +59,8 @@ class _Known:
 
     state: MergeState
     reports: dict[Key, Offered] = field(default_factory=dict)
+    # How many devices of each list were too many.
+    refused: dict[Key, int] = field(default_factory=dict)
     healths: dict[Key, Health] = field(default_factory=dict)
     # What counts go on from when a source is taken away and made anew.
     removed: dict[Key, Health] = field(default_factory=dict)
@@ -72,6 +76,15 @@ class _Known:
     started_wall: float = 0.0
     # By how much the time of day is ahead of the time since the machine's start.
     wall_ahead: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the store took of an attempt: the report within its bounds, what became of devices, and what to say."""
+
+    report: Report | None = None
+    events: tuple[DeviceEvent, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 class Store:
@@ -109,6 +122,7 @@ class Store:
             for key in [key for key in known.healths if key[0] == source]:
                 known.removed[key] = known.healths.pop(key)
                 known.reports.pop(key, None)
+                known.refused.pop(key, None)
                 known.awaited.pop(key, None)
             known.sources.pop(source, None)
             self._merged = self._snapshot = None
@@ -133,8 +147,8 @@ class Store:
 
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, verdict: Verdict, interval: float
-    ) -> tuple[DeviceEvent, ...]:
-        """Take in one attempt; returns what became of devices since the one before.
+    ) -> Taken:
+        """Take in one attempt, with no more of its report than the bounds allow.
 
         A source that was removed is not heard any more.
         """
@@ -143,7 +157,10 @@ class Store:
             self._notice_sleep()
             known = self._known
             if source not in known.sources:
-                return ()
+                return Taken()
+            admitted = admit(report or Report(), known.state.identities)
+            report = admitted.report if report is not None else None
+            verdict = replace(verdict, detail=short(verdict.detail, bounds.LONGEST_TEXT))
             previous = known.healths.get(key) or known.removed.get(key)
             known.healths[key] = health.attempt(source, poll, capture, verdict, interval, previous)
             known.cpu_seconds[source] = known.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
@@ -152,6 +169,7 @@ class Store:
                 for other in [other for other in known.reports if other[0] == source]:
                     del known.reports[other]
             known.reports.pop(key, None)
+            known.refused[key] = admitted.refused
             if report is not None and verdict.state in ("ok", "no_devices"):
                 told = self._source_report(source, poll, capture, report, interval)
                 known.reports[key] = offered(told, known.metrics)
@@ -159,7 +177,8 @@ class Store:
             if report is not None and self._accumulator is not None:
                 self._count_events(self._accumulator, merged, key, report, capture)
             events, known.untold = known.untold, ()
-            return events
+            problems = admitted.report.problems if verdict.state == "ok" else ()
+            return Taken(report, events, (*problems, *self._merge_problems(merged, source)))
 
     def count_overrun(self, key: Key) -> None:
         """Note that a poll was due while it was still running."""
@@ -218,18 +237,19 @@ class Store:
         """The ids of the devices that can be forgotten: those that no list has any more."""
         return tuple(identity.id for identity in self.identities() if identity.lost_since is not None)
 
-    def forget(self, device_id: str) -> bool:
-        """Forget a lost device; False when no lost device has that id."""
+    def forget(self, chosen: Callable[[Identity], bool]) -> tuple[str, ...]:
+        """Forget the chosen ones of the lost devices; their ids."""
         with self._lock:
             state = self._known.state
-            kept = tuple(i for i in state.identities if i.id != device_id or i.lost_since is None)
-            if len(kept) == len(state.identities):
-                return False
-            self._known.state = replace(state, identities=kept)
+            gone = tuple(one.id for one in state.identities if one.lost_since is not None and chosen(one))
+            if gone:
+                kept = tuple(one for one in state.identities if one.id not in frozenset(gone))
+                self._known.state = replace(state, identities=kept, forgotten={})
+                self._merged = self._snapshot = None
             if self._accumulator is not None:
-                self._accumulator.forget(device_id)
-            self._merged = self._snapshot = None
-            return True
+                for device_id in gone:
+                    self._accumulator.forget(device_id)
+            return gone
 
     def _source_report(
         self, source: str, poll: Poll, capture: Capture, report: Report, interval: float
@@ -348,14 +368,18 @@ class Store:
 
     def _status(self, source: str, merged: Merged, now: float) -> SourceStatus:
         known = self._known
-        problems: tuple[Problem, ...] = tuple(problem for name, problem in merged.problems if name == source)
         facts = known.sources.get(source, SourceFacts(source, "", ()))
         return health.status(
             source,
             facts.vendor,
             [item for key, item in sorted(known.healths.items()) if key[0] == source],
             [item.report for key, item in known.reports.items() if key[0] == source and item.report.expires > now],
-            problems,
+            self._merge_problems(merged, source),
             cpu_seconds=known.cpu_seconds.get(source, 0.0),
             now=now,
+            refused=sum(count for key, count in known.refused.items() if key[0] == source)
+            + sum(count for (_, name), count in known.state.forgotten.items() if name == source),
         )
+
+    def _merge_problems(self, merged: Merged, source: str) -> tuple[Problem, ...]:
+        return tuple(problem for name, problem in merged.problems if name == source)

@@ -64,6 +64,13 @@ MONITOR = Page(
                     DOUBTFUL,
                 ),
                 number(
+                    "Devices refused",
+                    "Devices beyond what is taken of one source: a tool or plugin that makes some up.",
+                    "short",
+                    now("sum(telemetry_devices_refused{$nodes})"),
+                    BAD,
+                ),
+                number(
                     "Plugins not loaded",
                     "Parsers that were installed and could not be loaded.",
                     "short",

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.devices import canonical_uuid, same_slot, slot_of, without_domain
+from telemetry_parsers.merge.doubts import Weighed
 from telemetry_parsers.merge.joining import Group
+from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.seats import seat_of
 from telemetry_parsers.model import Device, Identity
 
@@ -18,6 +21,15 @@ class Named:
 
     group: Group
     identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The groups with their identities, those that no unique identity could be found for, and the doubts about others."""
+
+    named: tuple[Named, ...]
+    nameless: tuple[Group, ...]
+    weighed: Weighed
 
 
 class _Known:
@@ -86,7 +98,10 @@ class _Known:
         if not found and self.bus_count[key] == 1:
             found = [known for known, its_slot in alike.items() if same_slot(its_slot, slot)]
             found = found if len(found) == 1 else []
-        return [self.identities[known] for known in found]
+        # One that was replaced was at the same address: what is there is the other, or else the one that was seen more.
+        return sorted(
+            (self.identities[known] for known in found), key=lambda one: (one.lost_since is not None, -one.polls)
+        )
 
     def _is_another(self, identity: Identity, group: Group) -> bool:
         """Whether the slot now holds another card: both have a uuid, and it differs."""
@@ -194,23 +209,26 @@ def _ranks(groups: Sequence[Group]) -> dict[int, int]:
     return ranks
 
 
-def name(
-    groups: Sequence[Group], identities: Iterable[Identity], pending_vendors: Collection[str]
-) -> tuple[tuple[Named, ...], tuple[Group, ...]]:
-    """The groups with their identities, and those that no unique identity could be found for.
+def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
+    """Every group with its identity, the remembered one or a new one.
 
-    A new device of a pending vendor is left out of both until its vendor's first inventory is over.
+    A new device of a pending vendor is left out until its vendor's first inventory is over, and one that is doubted
+    is the known device in its place.
     """
-    known = _Known(identities, groups)
+    known = _Known(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
     named: dict[int, Named] = {}
     nameless = []
     whole_first = sorted(groups, key=lambda group: id(group) in parents)
     found = {id(group): known.find(group) for group in whole_first}
+    newcomers = [group for group in whole_first if found[id(group)] is None and group.vendor not in pending_vendors]
+    weighed = _weighed(newcomers, known, state) if newcomers else Weighed()
     for group in whole_first:
         owner = parents.get(id(group))
         parent = named[id(owner)].identity if owner is not None and id(owner) in named else None
-        identity = found[id(group)]
+        identity, shown = found[id(group)], group
+        if id(group) in weighed.doubts:
+            identity, shown = weighed.doubts[id(group)].occupant, weighed.doubts[id(group)].group
         if identity is None:
             if group.vendor in pending_vendors:
                 continue
@@ -218,10 +236,22 @@ def name(
             if identity is None:
                 nameless.append(group)
                 continue
-        identity = _refresh(identity, group.device, parent)
+        identity = _refresh(identity, shown.device, parent)
         known.identities[identity.id] = identity
-        named[id(group)] = Named(group, identity)
-    return tuple(named[id(group)] for group in groups if id(group) in named), tuple(nameless)
+        named[id(group)] = Named(shown, identity)
+    return Naming(tuple(named[id(group)] for group in groups if id(group) in named), tuple(nameless), weighed)
+
+
+def _weighed(newcomers: Sequence[Group], known: _Known, state: MergeState) -> Weighed:
+    """The doubts about newcomers while devices that were there a moment ago are not told; none is there twice."""
+    present = [
+        one
+        for one in known.identities.values()
+        if one.id in state.seen and one.lost_since is None and one.partition is None and one.id not in known.claimed
+    ]
+    weighed = doubts.weigh(newcomers, present, state.doubts) if present else Weighed()
+    known.claimed.update(doubt.occupant.id for doubt in weighed.doubts.values())
+    return weighed
 
 
 def _create(group: Group, parent: Identity | None, known: _Known, rank: int) -> Identity | None:

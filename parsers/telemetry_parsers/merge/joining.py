@@ -10,6 +10,8 @@ from telemetry_parsers.merge.devices import canonical_uuid, combine, same_slot, 
 from telemetry_parsers.merge.sightings import Sighting
 from telemetry_parsers.model import Device, Problem
 
+_MOST_NAMED = 4
+
 
 @dataclass(slots=True, eq=False)
 class Group:
@@ -109,8 +111,9 @@ def _name(device: Device) -> str:
 
 
 def _ambiguous(candidates: Sequence[Group]) -> str:
-    names = ", ".join(_name(group.device) for group in candidates)
-    return f"could be any of {names}, so it is shown as a device of its own"
+    names = ", ".join(_name(group.device) for group in candidates[:_MOST_NAMED])
+    more = f" and {len(candidates) - _MOST_NAMED} more" if len(candidates) > _MOST_NAMED else ""
+    return f"could be any of {names}{more}, so it is shown as a device of its own"
 
 
 def join(found: Sequence[Sighting]) -> Joined:

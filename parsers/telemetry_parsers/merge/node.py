@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.merge import identity, joining, numbering, precedence, presence
 from telemetry_parsers.merge.identity import Named
+from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.precedence import Offered, ReadingKey
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.sightings import sightings
@@ -18,7 +19,6 @@ from telemetry_parsers.model import (
     Identity,
     MergedDevice,
     MergedReading,
-    MergeState,
     Problem,
     Process,
     SourceReport,
@@ -54,24 +54,36 @@ def merge(
     fresh = tuple(known.report for known in by_report.values())
     recalled = numbering.recall(sightings(fresh), fresh, state.learnt)
     joined = joining.join(recalled.sightings)
-    named, nameless = identity.name(joined.groups, state.identities, pending_vendors)
+    naming = identity.name(joined.groups, state, pending_vendors)
+    named, weighed = naming.named, naming.weighed
     # Before the first inventory is over, another source of the vendor may still list what this one lacks.
     listing = {report.source for report in fresh if report.lists_devices and report.vendor not in pending_vendors}
     numbering_sources = numbering.numbers_only(recalled.sightings)
-    there = presence.update(state.identities, named, listing.difference(recalled.strangers), numbering_sources, wall)
+    there = presence.update(state, named, listing.difference(recalled.strangers), numbering_sources, wall)
     counters = dict(state.counters)
     live, underivable = _live_devices(named, by_report, counters, pending_vendors)
     remembered = {known.id for known in there.identities}
+    believed = [weighed.doubts[id(one)].group if id(one) in weighed.doubts else one for one in joined.groups]
     return Merged(
         devices=tuple(sorted((*live, *map(_lost_device, there.lost)), key=_display_order)),
         host=_host_readings(by_report.values()),
         state=MergeState(
             identities=there.identities,
-            learnt={**recalled.learnt, **numbering.learn(joined.groups)},
-            counters={pin: source for pin, source in counters.items() if pin[0] in remembered},
+            seen=there.seen,
+            doubts=weighed.remembered,
+            forgotten=there.forgotten,
+            learnt=numbering.remember(recalled.learnt, numbering.learn(believed)),
+            counters=precedence.remember(counters, remembered, live),
         ),
         valid_until=min((report.expires for report in fresh), default=math.inf),
-        problems=(*recalled.problems, *joined.problems, *underivable, *map(_nameless_problem, nameless)),
+        problems=(
+            *recalled.problems,
+            *joined.problems,
+            *underivable,
+            *map(_nameless_problem, naming.nameless),
+            *(doubt.problem for doubt in weighed.doubts.values()),
+            *there.problems,
+        ),
         events=there.events,
         positions=_positions(fresh, named),
     )

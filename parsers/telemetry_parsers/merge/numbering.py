@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from telemetry_parsers import bounds
 from telemetry_parsers.merge.devices import combine, is_told
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.sightings import Sighting
@@ -76,6 +78,17 @@ def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
             if not is_told(known) or pairs.setdefault(_space(sighting), {}).setdefault(index, known) is not known:
                 unclear.add(_space(sighting))
     return {space: known for space, known in pairs.items() if space not in unclear}
+
+
+def remember(learnt: Learnt, now: Learnt) -> Learnt:
+    """What numbers stand for as was known before and is learnt now; of a vendor with too many spaces only the latter."""
+    known = {**learnt, **now}
+    if len(known) <= bounds.MOST_INDEX_SPACES:
+        return known
+    spaces = Counter(vendor for vendor, _ in known)
+    return {
+        space: told for space, told in known.items() if space in now or spaces[space[0]] <= bounds.MOST_INDEX_SPACES
+    }
 
 
 def _forgotten(listed: _Listed, fresh: Iterable[SourceReport], learnt: Learnt) -> dict[_Space, dict[int, Device]]:

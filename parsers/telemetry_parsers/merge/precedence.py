@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from telemetry_parsers import bounds
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.sightings import FORM_RANK
 from telemetry_parsers.metrics import BY_KEY, in_range
-from telemetry_parsers.model import Absent, MergedReading, Metric, SourceReport
+from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, SourceReport
 
 # Between absences the most telling one is shown.
 _TELLING = {
@@ -122,6 +123,17 @@ def _is_its_source(
     if may_pin:
         return counters.setdefault(counter, source) == source
     return counters.get(counter) == source
+
+
+def remember(
+    counters: Mapping[tuple[str, str, str], str], ids: Collection[str], devices: Iterable[MergedDevice]
+) -> Mapping[tuple[str, str, str], str]:
+    """The sources of the counters of these devices; of too many only of those that are told now."""
+    kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
+    if len(kept) <= bounds.MOST_PINNED_COUNTERS:
+        return kept
+    told = {(device.id, reading.metric, reading.label) for device in devices for reading in device.readings}
+    return {pin: source for pin, source in kept.items() if pin in told}
 
 
 class Absences:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_parsers.merge.devices import is_told
+from telemetry_parsers import bounds
+from telemetry_parsers.merge import doubts
+from telemetry_parsers.merge.devices import is_told, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.identity import Named
-from telemetry_parsers.model import Identity
+from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.model import Identity, Problem
 
 FORGET_AFTER_SECONDS = 7 * 24 * 3600.0
+_Place = tuple[str, str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +35,28 @@ class DeviceEvent:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What is remembered now, which of it is lost, and what has changed."""
+    """What is remembered now, which of it is lost, what has changed, and what was too much to remember.
+
+    `forgotten` counts by vendor and source for as long as the vendor has as many lost devices as are remembered.
+    """
 
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]
     events: tuple[DeviceEvent, ...]
+    seen: Mapping[str, tuple[int, float]]
+    forgotten: Mapping[tuple[str, str], int]
 
-
-def _seen(named: Named) -> Identity:
-    sources = tuple(sorted({sighting.source for sighting in named.group.sightings}))
-    return replace(named.identity, listed_by=sources, lost_since=None)
+    @property
+    def problems(self) -> tuple[tuple[str, Problem], ...]:
+        """What to say of devices that were forgotten."""
+        text = (
+            f"{{count}} lost devices of {{vendor}} were forgotten, those that were seen least: no more than "
+            f"{bounds.MOST_LOST} are remembered; `telemetry forget --all-lost --vendor {{vendor}}` makes room"
+        )
+        return tuple(
+            (source, Problem("lost devices", text.format(count=count, vendor=vendor)))
+            for (vendor, source), count in self.forgotten.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +66,47 @@ class _Look:
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
     seen: Collection[str]
+    returned: Returned
     wall: float
 
     def is_told_of(self, identity: Identity) -> bool:
         """Whether some list would have the device if it were there."""
         says_nothing = self.numbering_sources if is_told(identity) else ()
         return any(source in self.listing_sources and source not in says_nothing for source in identity.listed_by)
+
+
+class Returned:
+    """The devices that have come back in this look: what was shown in their places meanwhile was they, misread."""
+
+    def __init__(self, identities: Iterable[Identity]) -> None:
+        self._kinds: set[tuple[str, str | None]] = set()
+        self._numbers: set[tuple[str, str | None, int | None]] = set()
+        self._places: dict[_Place, list[str]] = {}
+        for one in identities:
+            self._kinds.add((one.vendor, one.partition))
+            self._numbers.add((one.vendor, one.partition, one.index))
+            if one.bus_id:
+                self._places.setdefault(_place(one, one.bus_id), []).append(slot_of(one.bus_id, one.partition))
+
+    def replace(self, identity: Identity) -> bool:
+        """Whether a device that is not there goes for good: its place is held again.
+
+        One that was told of only once goes also with another's return, or when its number is another's again.
+        """
+        if not self._kinds:
+            return False
+        if identity.polls < doubts.ENOUGH_WITNESSES:
+            if identity.lost_since is None and (identity.vendor, identity.partition) in self._kinds:
+                return True
+            if (identity.vendor, identity.partition, identity.index) in self._numbers:
+                return True
+        slot = slot_of(identity.bus_id, identity.partition) if identity.bus_id else ""
+        held = self._places.get(_place(identity, identity.bus_id), ()) if identity.bus_id else ()
+        return any(same_slot(each, slot) for each in held)
+
+
+def _place(identity: Identity, bus_id: str) -> _Place:
+    return identity.vendor, identity.partition, without_domain(slot_of(bus_id, identity.partition))
 
 
 def _missing(identity: Identity, look: _Look, addressed: Collection[tuple[str, int | None]]) -> Identity | None:
@@ -65,13 +118,15 @@ def _missing(identity: Identity, look: _Look, addressed: Collection[tuple[str, i
     goes_by_address = identity.index is not None and (identity.vendor, identity.index) in addressed
     if somebody_knows and goes_by_address and not is_told(identity):
         return None
+    if look.returned.replace(identity):
+        return None
     if identity.lost_since is not None:
         return identity if look.wall - identity.lost_since < FORGET_AFTER_SECONDS else None
     return replace(identity, lost_since=look.wall) if somebody_knows else identity
 
 
 def update(
-    identities: Iterable[Identity],
+    state: MergeState,
     named: Sequence[Named],
     listing_sources: Collection[str],
     numbering_sources: Collection[str],
@@ -82,21 +137,65 @@ def update(
     `listing_sources` are those with a fresh list of devices, `numbering_sources` those of them that tell numbers only:
     which device that was known by its address is not among them cannot be seen by these.
     """
-    seen = {item.identity.id: _seen(item) for item in named}
-    before: Mapping[str, Identity] = {identity.id: identity for identity in identities}
-    look = _Look(listing_sources, numbering_sources, seen, wall)
+    counts = {item.identity.id: _counted(item, state.seen) for item in named}
+    seen = {item.identity.id: _seen(item, counts[item.identity.id][0]) for item in named}
+    before: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
+    returned = [seen[one.id] for one in state.identities if one.lost_since is not None and one.id in seen]
+    look = _Look(listing_sources, numbering_sources, seen, Returned(returned), wall)
     addressed = {(one.vendor, one.index) for one in {**before, **seen}.values() if is_told(one)}
-    after = dict(seen)
+    missing = {one.id: _missing(one, look, addressed) for one in state.identities if one.id not in seen}
+    kept, forgotten = _within_bounds([one for one in missing.values() if one is not None], state.forgotten)
+    after = {**seen, **{one.id: one for one in kept}}
     events = [DeviceEvent.of(new, "appeared") for known_id, new in seen.items() if known_id not in before]
-    for known_id, identity in before.items():
-        was_lost = identity.lost_since is not None
-        if known_id in seen:
-            events += [DeviceEvent.of(seen[known_id], "returned")] if was_lost else []
-            continue
-        now = _missing(identity, look, addressed)
-        if now is not None:
-            after[known_id] = now
-        if not was_lost and (now is None or now.lost_since is not None):
-            events.append(DeviceEvent.of(identity, "removed" if now is None else "lost"))
-    lost = tuple(identity for identity in after.values() if identity.lost_since is not None)
-    return Presence(tuple(after.values()), lost, tuple(events))
+    events += [DeviceEvent.of(one, "returned") for one in returned]
+    for known_id, now in missing.items():
+        if before[known_id].lost_since is None and (now is None or (now.lost_since is not None and known_id in after)):
+            events.append(DeviceEvent.of(before[known_id], "removed" if now is None else "lost"))
+    return Presence(
+        identities=tuple(after.values()),
+        lost=tuple(identity for identity in after.values() if identity.lost_since is not None),
+        events=tuple(events),
+        seen={one: count for one, count in {**state.seen, **counts}.items() if one in after},
+        forgotten=forgotten,
+    )
+
+
+def _counted(named: Named, before: Mapping[str, tuple[int, float]]) -> tuple[int, float]:
+    """In how many lists the device was seen, and when the newest of them was taken."""
+    polls, last = before.get(named.identity.id, (named.identity.polls if named.identity.listed_by else 0, -math.inf))
+    # Of a doubted newcomer in its place, nothing that told of it may be left.
+    taken = max((sighting.listing.taken for sighting in named.group.sightings if sighting.parts), default=last)
+    return (polls + 1, taken) if taken > last else (polls, last)
+
+
+def _seen(named: Named, polls: int) -> Identity:
+    sources = tuple(sorted({sighting.source for sighting in named.group.sightings}))
+    rounded = 1 << (polls.bit_length() - 1)
+    return replace(named.identity, listed_by=sources, lost_since=None, polls=rounded)
+
+
+def _within_bounds(
+    missing: Sequence[Identity], forgotten: Mapping[tuple[str, str], int]
+) -> tuple[Sequence[Identity], Mapping[tuple[str, str], int]]:
+    """What is remembered of devices that are not there, and how many were forgotten since there are as many."""
+    kept = remembered(missing) if len(missing) > bounds.MOST_LOST else missing
+    if len(kept) == len(missing) and not forgotten:
+        return kept, {}
+    lost = Counter(one.vendor for one in kept if one.lost_since is not None)
+    counts = Counter({key: count for key, count in forgotten.items() if lost[key[0]] >= bounds.MOST_LOST})
+    ids = {one.id for one in kept}
+    counts.update((one.vendor, source) for one in missing if one.id not in ids for source in one.listed_by[:1])
+    return kept, dict(counts)
+
+
+def remembered(missing: Iterable[Identity]) -> list[Identity]:
+    """Of devices that are not there as many as are remembered: those that were seen in the most polls, then longest ago."""
+    room: dict[tuple[str, bool], int] = {}
+    kept: list[Identity] = []
+    for one in sorted(missing, key=lambda one: (-one.polls, one.lost_since or 0.0)):
+        key = (one.vendor, one.lost_since is not None)
+        left = room.setdefault(key, bounds.MOST_LOST if one.lost_since is not None else bounds.MOST_UNKNOWN)
+        if left > 0 and len(kept) < bounds.MOST_REMEMBERED:
+            room[key] = left - 1
+            kept.append(one)
+    return kept

@@ -1,0 +1,27 @@
+"""The most that is taken of anything that a source tells: what a bad one can cost the node is bounded by these numbers."""
+
+from __future__ import annotations
+
+# Of one report. The largest nodes known have 64 whole devices, or 72 links on each of eight.
+MOST_DEVICES = 256
+MOST_READINGS = 32_768
+MOST_WORDS = 128  # of one metric's label on one device
+MOST_EVENTS = 1024
+MOST_PROCESSES = 4096
+MOST_PROBLEMS = 64
+MOST_UNKNOWN_FIELDS = 256
+MOST_FACTS = 64  # of one device, and of the report itself
+
+# In characters: whatever becomes a label or a name, and what is told of a problem.
+LONGEST_NAME = 256
+LONGEST_TEXT = 1024
+
+# What is remembered of devices that are not there: the lost ones of a vendor, and those of which nobody knows.
+MOST_LOST = 128
+MOST_UNKNOWN = 256
+MOST_REMEMBERED = 2048  # of all vendors, in the state file
+
+# What is remembered from report to report beside the devices.
+MOST_EVENT_CODES = 64  # of one device
+MOST_PINNED_COUNTERS = 16_384
+MOST_INDEX_SPACES = 16  # of one vendor

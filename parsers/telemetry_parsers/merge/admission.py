@@ -1,0 +1,192 @@
+"""A report within its bounds: what a source tells too much of is left out before anything is made of it, and told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from telemetry_parsers import bounds
+from telemetry_parsers.merge.devices import canonical_uuid
+from telemetry_parsers.model import Device, Event, Identity, Problem, Process, Reading, Report
+
+WHERE = "too much"
+_Pairs = tuple[tuple[str, str], ...]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What is taken of a report, and how many of its devices were refused."""
+
+    report: Report
+    refused: int = 0
+
+
+def admit(report: Report, known: Iterable[Identity]) -> Admitted:
+    """The report itself where it is within the bounds, as nearly every one is; of too many devices the best known ones."""
+    if _is_within(report):
+        return Admitted(report)
+    told: list[str] = []
+    listed = _fewer_devices(report, known, told)
+    cut = _with_short_texts(_fewer_of_each(listed, told), told)
+    return Admitted(
+        replace(cut, problems=(*cut.problems, *(Problem(WHERE, text) for text in told))),
+        refused=len(report.devices) - len(listed.devices),
+    )
+
+
+def _is_within(report: Report) -> bool:
+    """The quick look that every report gets: lengths, and the few different words of its readings."""
+    words = {reading.label for reading in report.readings}
+    names = (*words, *report.unknown_fields, *(process.name for process in report.processes), report.index_space)
+    texts = (*(event.code for event in report.events), *(text for pair in report.facts for text in pair))
+    return (
+        len(report.devices) <= bounds.MOST_DEVICES
+        and len(report.readings) <= bounds.MOST_READINGS
+        and len(words) <= bounds.MOST_WORDS
+        and len(report.events) <= bounds.MOST_EVENTS
+        and len(report.processes) <= bounds.MOST_PROCESSES
+        and len(report.problems) <= bounds.MOST_PROBLEMS
+        and len(report.unknown_fields) <= bounds.MOST_UNKNOWN_FIELDS
+        and len(report.facts) <= bounds.MOST_FACTS
+        and max(map(len, (*names, *texts))) <= bounds.LONGEST_NAME
+        and all(len(problem.where) + len(problem.text) <= bounds.LONGEST_TEXT for problem in report.problems)
+        and all(map(_is_modest, report.devices))
+    )
+
+
+def _is_modest(device: Device) -> bool:
+    """Whether a device's texts are short together, which most are; if not, each is looked at."""
+    texts = (*_names(device), *(text for pair in device.facts for text in pair))
+    return len(device.facts) <= bounds.MOST_FACTS and (
+        len("".join(texts)) <= bounds.LONGEST_NAME or max(map(len, texts)) <= bounds.LONGEST_NAME
+    )
+
+
+def _names(device: Device) -> tuple[str, ...]:
+    told = (device.model, device.uuid, device.bus_id, device.partition, device.serial, device.driver)
+    return tuple(text for text in told if text)
+
+
+def _fewer_devices(report: Report, known: Iterable[Identity], told: list[str]) -> Report:
+    """The report of the devices that were seen in the most polls, whole ones before parts, in the order of its list."""
+    devices = report.devices
+    if len(devices) <= bounds.MOST_DEVICES:
+        return report
+    polls = {name: identity.polls for identity in known for name in _ids(identity)}
+    familiar = [max((polls.get(name, 0) for name in _ids(device)), default=0) for device in devices]
+    order = sorted(range(len(devices)), key=lambda place: (devices[place].parent is not None, -familiar[place]))
+    kept = set(order[: bounds.MOST_DEVICES])
+    kept = {place for place in kept if devices[place].parent is None or devices[place].parent in kept}
+    told.append(f"{len(devices)} devices, of which the {len(kept)} that were seen in the most polls are kept")
+    return only(report, {place: number for number, place in enumerate(sorted(kept))})
+
+
+def _ids(device: Device | Identity) -> list[tuple[str, str | None, str]]:
+    """What a device can be known by: the uuid, the address, and the number of one that has neither."""
+    names = [canonical_uuid(device.uuid), device.bus_id]
+    names = [name for name in names if name] or [f"#{device.index}"]
+    return [(device.vendor, device.partition, name) for name in names if name]
+
+
+def only(report: Report, places: Mapping[int, int]) -> Report:
+    """The report about some of its devices: `places` gives the new place of each that is kept."""
+
+    def is_kept(item: Reading | Event | Process) -> bool:
+        return item.device is None or item.device in places
+
+    def moved(place: int | None) -> int | None:
+        return None if place is None else places[place]
+
+    return replace(
+        report,
+        devices=tuple(
+            device if device.parent is None else replace(device, parent=moved(device.parent))
+            for place, device in enumerate(report.devices)
+            if place in places
+        ),
+        readings=tuple(replace(item, device=moved(item.device)) for item in report.readings if is_kept(item)),
+        events=tuple(replace(item, device=moved(item.device)) for item in report.events if is_kept(item)),
+        processes=tuple(replace(item, device=places[item.device]) for item in report.processes if is_kept(item)),
+    )
+
+
+def _fewer_of_each(report: Report, told: list[str]) -> Report:
+    """The report with no more of anything but devices than the bounds allow: the first ones stay."""
+
+    def first(items: tuple[_T, ...], most: int, name: str) -> tuple[_T, ...]:
+        if len(items) > most:
+            told.append(f"{len(items)} {name}, of which the first {most} are kept")
+        return items[:most]
+
+    return replace(
+        report,
+        devices=tuple(replace(one, facts=first(one.facts, bounds.MOST_FACTS, "facts")) for one in report.devices),
+        readings=first(_fewer_words(report.readings, told), bounds.MOST_READINGS, "readings"),
+        events=first(report.events, bounds.MOST_EVENTS, "events"),
+        processes=first(report.processes, bounds.MOST_PROCESSES, "processes"),
+        problems=first(report.problems, bounds.MOST_PROBLEMS, "problems"),
+        unknown_fields=first(report.unknown_fields, bounds.MOST_UNKNOWN_FIELDS, "unknown fields"),
+        facts=first(report.facts, bounds.MOST_FACTS, "facts"),
+    )
+
+
+def _fewer_words(readings: tuple[Reading, ...], told: list[str]) -> tuple[Reading, ...]:
+    """The readings with the first words of each metric of each device."""
+    words: Counter[tuple[int | None, str]] = Counter()
+    kept = []
+    for reading in readings:
+        words[reading.device, reading.metric] += 1
+        if words[reading.device, reading.metric] <= bounds.MOST_WORDS:
+            kept.append(reading)
+    if len(kept) < len(readings):
+        metric = words.most_common(1)[0][0][1]
+        told.append(f"{len(readings) - len(kept)} readings beyond {bounds.MOST_WORDS} words of one metric, as {metric}")
+    return tuple(kept)
+
+
+def _with_short_texts(report: Report, told: list[str]) -> Report:
+    """The report with the beginning of whatever is too long to be a name or a line."""
+    found = replace(
+        report,
+        devices=tuple(map(_short_device, report.devices)),
+        readings=tuple(replace(item, label=short(item.label)) for item in report.readings),
+        events=tuple(replace(item, code=short(item.code)) for item in report.events),
+        processes=tuple(replace(item, name=short(item.name)) for item in report.processes),
+        problems=tuple(map(short_problem, report.problems)),
+        unknown_fields=tuple(map(short, report.unknown_fields)),
+        facts=_short_pairs(report.facts),
+        index_space=short(report.index_space),
+    )
+    if found != report:
+        told.append(f"texts of more than {bounds.LONGEST_NAME} characters, of which the beginning is kept")
+    return found
+
+
+def _short_device(device: Device) -> Device:
+    return replace(
+        device,
+        model=device.model and short(device.model),
+        uuid=device.uuid and short(device.uuid),
+        bus_id=device.bus_id and short(device.bus_id),
+        partition=device.partition and short(device.partition),
+        serial=device.serial and short(device.serial),
+        driver=device.driver and short(device.driver),
+        facts=_short_pairs(device.facts),
+    )
+
+
+def _short_pairs(pairs: Iterable[tuple[str, str]]) -> _Pairs:
+    return tuple((short(key), short(text)) for key, text in pairs)
+
+
+def short(text: str, longest: int = bounds.LONGEST_NAME) -> str:
+    """The text, or the beginning of one that is too long."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def short_problem(problem: Problem) -> Problem:
+    """The problem with as much of its text as is shown of one."""
+    return Problem(short(problem.where), short(problem.text, bounds.LONGEST_TEXT - bounds.LONGEST_NAME))

@@ -1,0 +1,127 @@
+"""A new device where a known one was a moment ago is not believed before it is told twice: one garbled line makes no card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from telemetry_parsers.merge.devices import canonical_uuid, combine, same_slot, without_domain
+from telemetry_parsers.merge.joining import Group
+from telemetry_parsers.merge.sightings import Sighting
+from telemetry_parsers.model import Device, Identity, Problem, SourceReport
+
+ENOUGH_WITNESSES = 2
+# The source, the poll, and when it was taken.
+Witness = tuple[str, str, float]
+# The vendor, and the uuid or address that nobody knows.
+Doubts = Mapping[tuple[str, str], frozenset[Witness]]
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A newcomer in the place of a known device: that one's identity, and what is told of it besides the new name."""
+
+    group: Group
+    occupant: Identity
+    problem: tuple[str, Problem]
+
+
+@dataclass(slots=True)
+class Weighed:
+    """The doubts, by the identity of the group object, and what to remember of all newcomers to occupied places."""
+
+    doubts: dict[int, Doubt] = field(default_factory=dict)
+    remembered: dict[tuple[str, str], frozenset[Witness]] = field(default_factory=dict)
+
+
+def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubts) -> Weighed:
+    """Which newcomers to doubt; `present` are the known devices that were there a moment ago and are not told now.
+
+    Parts of a card are believed at once: they come and go at the same places.
+    """
+    weighed, places = Weighed(), _Places(present)
+    for group in newcomers:
+        name = canonical_uuid(group.device.uuid) or group.device.bus_id
+        occupant = places.occupant(group.device) if name and group.device.partition is None else None
+        if occupant is None or name is None:
+            continue
+        key = (group.vendor, name)
+        told = {(one.source, one.poll, one.taken) for one, device in _parts(group) if _is_another(device, occupant)}
+        if not told:
+            continue  # it is not told which device it is, and not another one either
+        # So many are enough, and what is remembered does not grow with a device that gets no name.
+        witnesses = frozenset(sorted(told | before.get(key, frozenset()))[:ENOUGH_WITNESSES])
+        weighed.remembered[key] = witnesses
+        if len(witnesses) < ENOUGH_WITNESSES:
+            weighed.doubts[id(group)] = Doubt(_what_is_left(group, occupant), occupant, _problem(group, occupant))
+            places.free(occupant)
+    return weighed
+
+
+class _Places:
+    """Known devices by their addresses, as every tool prints them, and by their numbers."""
+
+    def __init__(self, present: Iterable[Identity]) -> None:
+        self._held: dict[tuple[str, str | int], list[Identity]] = {}
+        for one in present:
+            for place in self._of(one):
+                self._held.setdefault(place, []).append(one)
+
+    def occupant(self, device: Device) -> Identity | None:
+        """The one known device at the same address, else the one with the same number."""
+        for place in self._of(device):
+            found = self._held.get(place)
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
+
+    def free(self, occupant: Identity) -> None:
+        """Let nothing else be taken for a newcomer in this one's place."""
+        for place in self._of(occupant):
+            self._held[place].remove(occupant)
+
+    @staticmethod
+    def _of(device: Device | Identity) -> Iterator[tuple[str, str | int]]:
+        if device.bus_id:
+            yield device.vendor, without_domain(device.bus_id)
+        if device.index is not None:
+            yield device.vendor, device.index
+
+
+def _parts(group: Group) -> list[tuple[SourceReport, Device]]:
+    parts = [part for sighting in group.sightings for part in sighting.parts]
+    return [(report, report.report.devices[position]) for report, position in parts]
+
+
+def _is_another(device: Device, occupant: Identity) -> bool:
+    """Whether a telling names another device than the one that is known there."""
+    old, new = canonical_uuid(occupant.uuid), canonical_uuid(device.uuid)
+    if old is not None and new is not None and old != new:
+        return True
+    return bool(device.bus_id and occupant.bus_id) and not same_slot(device.bus_id or "", occupant.bus_id or "")
+
+
+def _what_is_left(group: Group, occupant: Identity) -> Group:
+    left = Group(group.vendor)
+    for sighting in group.sightings:
+        left.add(_without_another(sighting, occupant))
+    return left
+
+
+def _without_another(sighting: Sighting, occupant: Identity) -> Sighting:
+    """The sighting as one of the occupant, without the parts that name another device."""
+    parts = tuple(
+        (report, position)
+        for report, position in sighting.parts
+        if not _is_another(report.report.devices[position], occupant)
+    )
+    known = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
+    told = (replace(report.report.devices[position], parent=None) for report, position in parts)
+    return replace(sighting, device=reduce(combine, (*told, known)), parts=parts)
+
+
+def _problem(group: Group, occupant: Identity) -> tuple[str, Problem]:
+    name = group.device.uuid or group.device.bus_id
+    text = f"told as {name} where {occupant.id} was: not believed before it is told twice"
+    return group.sightings[0].source, Problem(f"{occupant.vendor} {occupant.device}", text)

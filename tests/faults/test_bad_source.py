@@ -1,0 +1,68 @@
+"""A source that makes up devices costs a bounded page and nobody else's readings; it is told, counted and forgotten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bad_source_kit import FLOOD, fill_state, flooded_node, honest_readings
+from daemon_kit import Daemon, run
+from faults_kit import series, tool_node
+from telemetry_parsers import bounds
+
+SHOWN_AT_MOST = bounds.MOST_DEVICES + bounds.MOST_LOST
+
+
+def refused(daemon: Daemon) -> float:
+    line = series(daemon, f'telemetry_devices_refused{{source="{FLOOD}"}}')
+    return float(line[0].rpartition(" ")[2]) if line else 0.0
+
+
+def invented(daemon: Daemon) -> list[str]:
+    return [line for line in series(daemon, "accelerator_up{") if 'vendor="acme"' in line]
+
+
+def test_a_plugin_that_invents_hundreds_of_devices_at_each_poll(tmp_path: Path) -> None:
+    with flooded_node(tmp_path, 300) as daemon:
+        daemon.until(lambda: refused(daemon) > 5 * bounds.MOST_DEVICES)
+        readings = honest_readings(daemon)
+        assert len(invented(daemon)) <= SHOWN_AT_MOST
+        assert [line for line in readings if line.startswith("accelerator_temperature_celsius")]
+        document = daemon.source(FLOOD)
+        assert len(document["problems"]) <= bounds.MOST_PROBLEMS + 1
+        daemon.until(lambda: daemon.logged("more kinds of problems than are logged"))
+        before = len(daemon.lines)
+        daemon.until(lambda: refused(daemon) > 40 * bounds.MOST_DEVICES)
+        assert daemon.logged("devices, of which") == 1
+        assert len(daemon.lines) - before < 10
+        status, seconds = daemon.stop()
+        assert (status, seconds < 3.0) == (0, True)
+    remembered = json.loads((tmp_path / "state" / "devices.json").read_text())["devices"]
+    assert len([one for one in remembered if one["vendor"] == "acme"]) <= SHOWN_AT_MOST
+
+
+def test_a_state_file_of_a_hundred_thousand_devices_is_pruned_and_told(tmp_path: Path) -> None:
+    path = fill_state(tmp_path, 100_000)
+    daemon, _ = tool_node(tmp_path)
+    with daemon:
+        daemon.until(lambda: honest_readings(daemon))
+        assert daemon.logged("more devices were remembered than can be") == 1
+        assert len(invented(daemon)) == bounds.MOST_LOST
+        assert [line for line in invented(daemon) if 'id="ACME-000000000"' in line]
+        status, seconds = daemon.stop()
+        assert (status, seconds < 3.0) == (0, True)
+    assert path.stat().st_size < 200_000
+
+
+def test_all_lost_devices_of_a_vendor_are_forgotten_at_once(tmp_path: Path) -> None:
+    fill_state(tmp_path, 3)
+    daemon, _ = tool_node(tmp_path)
+    config = ("--config", str(daemon.config_path))
+    with daemon:
+        daemon.until(lambda: honest_readings(daemon))
+        assert run("forget", "--all-lost", "--vendor", "amd", *config)[:2] == (0, "forgot 0 lost devices\n")
+        assert run("forget", "ACME-000000001", *config)[:2] == (0, "forgot ACME-000000001\n")
+        assert len(invented(daemon)) == 2
+        assert run("forget", "--all-lost", *config)[:2] == (0, "forgot 2 lost devices\n")
+        assert invented(daemon) == []
+        assert series(daemon, "accelerator_up{")

@@ -1,0 +1,60 @@
+"""Whatever hangs when the daemon is told to end, it ends: in one bound for all, and says what it left behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+from daemon_kit import clean_environment
+from faults_kit import tool_node
+from telemetry_daemon.polling.poller import LONGEST_STOP_SECONDS, Poller
+from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.settings import SourceSettings
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Command, Poll, Report
+
+HANGS = """
+import time
+from telemetry_daemon.node import RealNode
+RealNode.close = lambda self: time.sleep(600)
+"""
+
+
+def test_a_part_that_does_not_end_is_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "patched").mkdir()
+    (tmp_path / "patched" / "sitecustomize.py").write_text(HANGS)
+    daemon, _ = tool_node(tmp_path)
+    search = os.pathsep.join((str(tmp_path / "patched"), clean_environment({})["PYTHONPATH"]))
+    daemon.environment = {**daemon.environment, "PYTHONPATH": search}
+    with daemon:
+        assert daemon.stop()[0] == 0
+        daemon.until(lambda: daemon.logged("not all could be ended in time"))
+
+
+class Stuck:
+    """A reader that does not come back from its end."""
+
+    def __init__(self, released: threading.Event) -> None:
+        self._released = released
+
+    def close(self) -> None:
+        self._released.wait(60.0)
+
+
+def test_many_sources_that_hang_at_their_end_take_no_longer_than_one() -> None:
+    released, clock, poll = threading.Event(), Clock(), Poll("readings", Command((("acme-smi",),)))
+    poller = Poller(Store("node", clock), clock)
+    for number in range(20):
+        parser = SourceParser(f"acme-{number}", "acme", (), (poll,), lambda _: Report())
+        poller.add(
+            Source(parser, {poll.name: Stuck(released)}, SourceSettings(), lambda _: PciView(), clock, lambda *_: None)
+        )
+    began = time.monotonic()
+    poller.stop()
+    took = time.monotonic() - began
+    released.set()
+    assert took < 10 * LONGEST_STOP_SECONDS, "one after the other they would take twenty times as long"

@@ -1,0 +1,132 @@
+"""A report within its bounds is taken as it is; of one beyond them as much as is allowed, and it is told what was not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from telemetry_parsers import bounds
+from telemetry_parsers.merge.admission import admit
+from telemetry_parsers.model import Device, Event, Identity, Problem, Process, Reading, Report
+
+LONG = "x" * 5000
+CARDS = tuple(Device("amd", number, bus_id=f"0000:{number:02x}:00.0") for number in range(4))
+ORDINARY = Report(
+    devices=CARDS,
+    readings=tuple(
+        Reading(card, "temperature_celsius", 40.0, word) for card in range(4) for word in ("edge", "memory")
+    ),
+    events=(Event(0, "xid_79"),),
+    processes=(Process(1, 4711, "python3", 1e9),),
+    problems=(Problem("line 3", "not known"),),
+    unknown_fields=("Drain",),
+    facts=(("tool_version", "6.2"),),
+)
+
+
+def cards(count: int, start: int = 0) -> tuple[Device, ...]:
+    return tuple(Device("amd", number, uuid=f"GPU-{number:08x}-b1c2") for number in range(start, start + count))
+
+
+def test_an_ordinary_report_is_taken_as_it_is() -> None:
+    assert admit(ORDINARY, ()).report is ORDINARY
+
+
+@pytest.mark.parametrize(
+    ("part", "items", "most"),
+    [
+        ("events", tuple(Event(0, f"code_{n}") for n in range(5000)), bounds.MOST_EVENTS),
+        ("processes", tuple(Process(0, n, "a") for n in range(5000)), bounds.MOST_PROCESSES),
+        ("unknown_fields", tuple(f"field {n}" for n in range(5000)), bounds.MOST_UNKNOWN_FIELDS),
+        ("facts", tuple((f"fact_{n}", "a") for n in range(5000)), bounds.MOST_FACTS),
+        ("readings", tuple(Reading(0, f"metric_{n}", 1.0) for n in range(40_000)), bounds.MOST_READINGS),
+        ("readings", tuple(Reading(0, "link_up", 1.0, f"link{n}") for n in range(5000)), bounds.MOST_WORDS),
+    ],
+)
+def test_of_too_many_the_first_are_taken_and_it_is_told(part: str, items: tuple[object, ...], most: int) -> None:
+    admitted = admit(replace(ORDINARY, **{part: items}), ())
+    assert getattr(admitted.report, part) == items[:most]
+    *before, told = admitted.report.problems
+    assert tuple(before) == ORDINARY.problems
+    assert (told.where, str(len(items)) in told.text or str(len(items) - most) in told.text) == ("too much", True)
+    assert admitted.refused == 0
+
+
+def test_problems_beyond_the_bound_are_one() -> None:
+    problems = tuple(Problem("line", f"problem {n}") for n in range(5000))
+    told = admit(replace(ORDINARY, problems=problems), ()).report.problems
+    assert told[:-1] == problems[: bounds.MOST_PROBLEMS]
+    assert "5000 problems" in told[-1].text
+
+
+def test_facts_of_a_device_are_bounded_too() -> None:
+    card = replace(CARDS[0], facts=tuple((f"fact_{n}", "a") for n in range(5000)))
+    admitted = admit(replace(ORDINARY, devices=(card, *CARDS[1:])), ())
+    assert len(admitted.report.devices[0].facts) == bounds.MOST_FACTS
+    assert admitted.report.devices[1:] == CARDS[1:]
+
+
+def test_whatever_becomes_a_name_or_a_line_is_cut() -> None:
+    report = Report(
+        devices=(Device("amd", 0, LONG, LONG, LONG, LONG, None, LONG, LONG, facts=((LONG, LONG),)),),
+        readings=(Reading(0, "link_up", 1.0, LONG),),
+        events=(Event(0, LONG),),
+        processes=(Process(0, 1, LONG),),
+        problems=(Problem(LONG, LONG),),
+        unknown_fields=(LONG,),
+        facts=((LONG, LONG),),
+        index_space=LONG,
+    )
+    admitted = admit(report, ())
+    assert len(repr(admitted.report)) < 16 * bounds.LONGEST_NAME + 2 * bounds.LONGEST_TEXT + 2000
+    assert "of which the beginning is kept" in admitted.report.problems[-1].text
+    assert len(admitted.report.problems) == 2
+
+
+@pytest.mark.parametrize("place", range(12))
+def test_each_long_text_alone_is_noticed(place: int) -> None:
+    """The quick look sees every text that is kept."""
+    texts = ["a"] * 12
+    texts[place] = LONG
+    card = Device("amd", 0, *texts[:3], texts[3], None, texts[4], texts[5], facts=((texts[6], "b"),))
+    report = Report(
+        devices=(card,),
+        readings=(Reading(0, "link_up", 1.0, texts[7]),),
+        events=(Event(0, texts[8]),),
+        processes=(Process(0, 1, texts[9]),),
+        unknown_fields=(texts[10],),
+        problems=(Problem("line", texts[11]),),
+    )
+    assert LONG not in repr(admit(report, ()).report)
+
+
+def test_of_too_many_devices_those_that_were_seen_most_are_taken() -> None:
+    """The honest card comes last in the list, after hundreds that were never seen before."""
+    honest = cards(2)
+    known = [Identity(card.uuid or "", "amd", "0", "", uuid=card.uuid, polls=1 << 9) for card in honest]
+    report = Report(
+        devices=(*cards(600, start=100), *honest),
+        readings=tuple(Reading(place, "power_watts", float(place)) for place in range(602)),
+        processes=(Process(601, 4711, "train"), Process(599, 4712, "none")),
+    )
+    admitted = admit(report, known)
+    assert admitted.refused == 602 - bounds.MOST_DEVICES
+    taken = admitted.report
+    assert len(taken.devices) == len(taken.readings) == bounds.MOST_DEVICES
+    assert taken.devices[-2:] == honest
+    assert [(taken.devices[one.device], one.value) for one in taken.readings[-2:]] == [
+        (honest[0], 600.0),
+        (honest[1], 601.0),
+    ]
+    assert taken.processes == (Process(bounds.MOST_DEVICES - 1, 4711, "train"),)
+
+
+def test_a_part_is_taken_with_its_card_only() -> None:
+    parts = tuple(Device("amd", None, uuid=f"MIG-{n:08x}", partition=str(n % 7), parent=n // 7) for n in range(1400))
+    taken = admit(Report(devices=(*cards(200), *parts)), ()).report.devices
+    assert len(taken) == bounds.MOST_DEVICES
+    assert taken[:200] == cards(200)
+    assert all(one.parent == place // 7 for place, one in enumerate(taken[200:]))
+    crowded = admit(Report(devices=(*cards(300), *parts)), ()).report.devices
+    assert crowded == cards(300)[: bounds.MOST_DEVICES]

@@ -1,0 +1,277 @@
+"""A garbled line makes no card: a new identity where a known device was is believed when it was told twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from merge_kit import Node, card, numbers, told, values
+from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.model import Device
+
+BUS0, BUS1, BUS2 = "0000:33:00.0", "0000:53:00.0", "0000:73:00.0"
+UUID0, UUID1, UUID2 = "GPU-399282a8-ba01", "GPU-5ebdeb63-ba7a", "GPU-77aa11bb-ba99"
+GARBLED = "GPU-3?9282a8-ba01"
+FIRST, SECOND = card(0, uuid=UUID0, bus_id=BUS0), card(1, uuid=UUID1, bus_id=BUS1)
+WATTS = {"power_watts": 5.0}
+
+
+class Lists:
+    """One list after another of one tool, which is all that the node has."""
+
+    def __init__(self, state: MergeState | None = None) -> None:
+        self.node = Node(state or MergeState())
+        self.taken = 0.0
+
+    def tell(self, *devices: Device, **more):
+        self.taken += 2.0
+        return self.node.see(told("tool", [(one, WATTS) for one in devices], taken=self.taken, **more), now=self.taken)
+
+    def restarted(self) -> Lists:
+        return Lists(MergeState(identities=self.node.state.identities))
+
+
+def ups(merged):
+    return {device.id: device.up for device in merged.devices}
+
+
+def happened(merged):
+    return [(event.id, event.what) for event in merged.events]
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        pytest.param(card(0, uuid=GARBLED, bus_id=BUS0), id="the uuid"),
+        pytest.param(card(0, uuid=GARBLED, bus_id="0000:3f:00.0"), id="uuid and address"),
+        pytest.param(card(0, bus_id="0000:3f:00.0"), id="the address, without a uuid"),
+        pytest.param(card(0, uuid=GARBLED), id="the uuid, without an address"),
+        pytest.param(card(7, uuid=GARBLED, bus_id=BUS0), id="uuid and number"),
+    ],
+)
+def test_one_garbled_list_makes_no_card_and_loses_none(garbled: Device) -> None:
+    """Its readings are nobody's, the list says so, and all is as before after the next one."""
+    lists = Lists()
+    before = ups(lists.tell(FIRST, SECOND))
+    merged = lists.tell(garbled, SECOND)
+    assert (ups(merged), merged.events) == (before, ())
+    assert [numbers(device) for device in merged.devices] == [{}, WATTS]
+    assert ["told twice" in problem.text for _, problem in merged.problems] == [True]
+    merged = lists.tell(FIRST, SECOND)
+    assert (ups(merged), merged.events, merged.problems) == (before, (), ())
+    assert [numbers(device) for device in merged.devices] == [WATTS, WATTS]
+
+
+def test_a_garbled_number_that_is_all_that_is_told_leaves_nothing_behind() -> None:
+    lists = Lists()
+    lists.tell(card(0), card(1))
+    assert ups(lists.tell(card(7), card(1))) == {"nvidia:0": False, "nvidia:1": True, "nvidia:7": True}
+    assert ups(lists.tell(card(0), card(1))) == {"nvidia:0": True, "nvidia:1": True}
+    assert happened(lists.node.merged) == [("nvidia:0", "returned"), ("nvidia:7", "removed")]
+
+
+def test_a_card_that_was_replaced_is_shown_at_the_second_list() -> None:
+    """The old one is lost then, as before."""
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    new = card(0, uuid=UUID2, bus_id=BUS0)
+    assert ups(lists.tell(new, SECOND)) == {UUID0: True, UUID1: True}
+    merged = lists.tell(new, SECOND)
+    assert ups(merged) == {UUID0: False, UUID1: True, UUID2: True}
+    assert set(happened(merged)) == {(UUID0, "lost"), (UUID2, "appeared")}
+
+
+def test_two_sources_that_agree_are_two_witnesses() -> None:
+    node = Node()
+    sources = ("nvml", "tool")
+    node.see(*(told(source, [(FIRST, WATTS)]) for source in sources))
+    new = card(0, uuid=UUID2, bus_id=BUS0)
+    merged = node.see(*(told(source, [(new, WATTS)], taken=2.0) for source in sources), now=2.0)
+    assert ups(merged) == {UUID0: False, UUID2: True}
+
+
+def test_the_same_list_seen_again_is_no_second_witness() -> None:
+    """Merging happens at every poll of every source: what counts is what was told, not how often it was looked at."""
+    lists = Lists()
+    lists.tell(FIRST)
+    report = told("tool", [(card(0, uuid=UUID2, bus_id=BUS0), WATTS)], taken=4.0)
+    for now in (4.0, 5.0, 6.0):
+        assert ups(lists.node.see(report, now=now)) == {UUID0: True}
+
+
+def test_what_other_sources_tell_of_the_card_is_still_read() -> None:
+    """Only what names another card is doubted: the files of the driver go on."""
+    node = Node()
+    files = told("sysfs", [(card(None, bus_id=BUS0), {"fan_ratio": 0.5})], life=100.0)
+    node.see(files, told("tool", [(FIRST, WATTS)]))
+    merged = node.see(files, told("tool", [(card(0, uuid=GARBLED, bus_id=BUS0), WATTS)], taken=2.0), now=2.0)
+    assert [(device.id, numbers(device)) for device in merged.devices] == [(UUID0, {"fan_ratio": 0.5})]
+
+
+def test_a_garbled_inventory_does_not_blind_the_fast_polls_beside_it() -> None:
+    """The uuid comes every five minutes, numbers every two seconds: they stay the known card's."""
+    node = Node()
+
+    def inventory(*devices: Device, taken: float):
+        return told("tool", [(one, {}) for one in devices], poll="inventory", taken=taken, life=900.0, interval=300.0)
+
+    def fast(taken: float):
+        return told("tool", [(card(0), WATTS), (card(1), WATTS)], taken=taken)
+
+    node.see(inventory(FIRST, SECOND, taken=0.0))
+    node.see(inventory(FIRST, SECOND, taken=0.0), fast(2.0), now=2.0)
+    bad = inventory(card(0, uuid=GARBLED, bus_id=BUS0), SECOND, taken=300.0)
+    node.see(bad, now=300.0)
+    for now in (301.0, 303.0):
+        merged = node.see(bad, fast(now), now=now)
+        assert [(device.id, numbers(device)) for device in merged.devices] == [(UUID0, WATTS), (UUID1, WATTS)]
+        assert merged.events == ()
+
+
+def test_a_tool_that_invents_a_uuid_at_each_poll_publishes_none() -> None:
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    for number in range(50):
+        merged = lists.tell(card(0, uuid=f"GPU-{number:08x}-aaaa", bus_id=BUS0), SECOND)
+        assert (ups(merged), merged.events) == ({UUID0: True, UUID1: True}, ())
+        assert numbers(merged.devices[1]) == WATTS
+    assert len(lists.node.state.identities) == 2
+    assert len(lists.node.state.doubts) == 1
+
+
+def test_a_card_in_a_new_slot_is_shown_at_once() -> None:
+    """Hot-plugged, also where the tool counts by address and gives it another one's number."""
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    assert len(ups(lists.tell(FIRST, SECOND, card(2, uuid=UUID2, bus_id=BUS2)))) == 3
+    lists = Lists()
+    lists.tell(FIRST)
+    merged = lists.tell(card(0, uuid=UUID2, bus_id="0000:11:00.0"), card(1, uuid=UUID0, bus_id=BUS0))
+    assert ups(merged) == {UUID0: True, UUID2: True}
+    assert merged.problems == ()
+
+
+def test_exchanged_cards_are_told_by_their_uuids() -> None:
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    merged = lists.tell(card(0, uuid=UUID1, bus_id=BUS0), card(1, uuid=UUID0, bus_id=BUS1))
+    assert {device.id: device.bus_id for device in merged.devices} == {UUID0: BUS1, UUID1: BUS0}
+    assert (merged.events, merged.problems) == ((), ())
+
+
+def test_a_card_in_the_slot_of_a_lost_one_is_shown_at_once() -> None:
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    lists.tell(SECOND)
+    assert ups(lists.tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)) == {UUID0: False, UUID1: True, UUID2: True}
+
+
+def test_after_a_start_what_is_there_is_shown_at_once() -> None:
+    """A card is replaced while the machine is off; what was remembered is no reason to wait."""
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    merged = lists.restarted().tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
+    assert ups(merged) == {UUID0: False, UUID1: True, UUID2: True}
+    assert ups(Lists().tell(FIRST)) == {UUID0: True}
+
+
+@pytest.mark.parametrize("lists_of_it", [1, 2, 5])
+def test_what_was_published_wrongly_goes_when_its_slot_is_held_by_the_known_card_again(lists_of_it: int) -> None:
+    """The first lists after a start were garbled: the card comes back, and nothing stays lost for a week."""
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    lists = lists.restarted()
+    for _ in range(lists_of_it):
+        merged = lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
+    assert ups(merged) == {UUID0: False, GARBLED: True, UUID1: True}
+    merged = lists.tell(FIRST, SECOND)
+    assert ups(merged) == {UUID0: True, UUID1: True}
+    assert set(happened(merged)) == {(UUID0, "returned"), (GARBLED, "removed")}
+
+
+def test_it_goes_also_when_the_slot_was_empty_in_between() -> None:
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    lists = lists.restarted()
+    lists.tell(card(0, uuid=UUID2, bus_id=BUS0), SECOND)
+    lists.tell(SECOND)
+    assert ups(lists.tell(FIRST, SECOND)) == {UUID0: True, UUID1: True}
+
+
+def test_a_returning_card_takes_no_lost_one_of_another_slot_along() -> None:
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    lists.tell()
+    assert ups(lists.tell(FIRST)) == {UUID0: True, UUID1: False}
+    assert ups(lists.tell(card(0, uuid=UUID1, bus_id=BUS1))) == {UUID0: False, UUID1: True}
+
+
+def test_partitions_come_and_go_at_once() -> None:
+    """A new layout gives other uuids to the same places."""
+    lists = Lists()
+
+    def parts(*uuids: str) -> list[Device]:
+        return [card(None, uuid=uuid, bus_id=BUS0, partition=str(n), parent=0) for n, uuid in enumerate(uuids)]
+
+    lists.tell(FIRST, *parts("MIG-aaaa-1111", "MIG-bbbb-2222"))
+    assert ups(lists.tell(FIRST, *parts("MIG-cccc-3333"))) == {UUID0: True, "MIG-cccc-3333": True}
+    assert lists.node.merged.problems == ()
+
+
+def test_partitions_of_a_doubted_card_stay_its_own() -> None:
+    lists = Lists()
+    part = card(None, uuid="MIG-aaaa-1111", bus_id=BUS0, partition="0", parent=0)
+    before = ups(lists.tell(FIRST, part))
+    merged = lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), part)
+    assert (ups(merged), [device.parent for device in merged.devices]) == (before, [None, UUID0])
+
+
+def test_a_number_still_stands_for_the_known_card_after_a_doubt() -> None:
+    """What numbers stand for is not unlearnt, and not learnt from a garbled list."""
+    lists = Lists()
+    lists.tell(FIRST, SECOND)
+    lists.tell(card(0, uuid=GARBLED, bus_id=BUS0), SECOND)
+    merged = lists.tell(card(0), card(1))
+    assert [(device.id, values(device)) for device in merged.devices] == [(UUID0, WATTS), (UUID1, WATTS)]
+
+
+CARDS = tuple(card(n, uuid=f"GPU-{n}1b2c3d4-ba{n}1", bus_id=f"0000:{n + 3}3:00.0") for n in range(3))
+GARBLES = st.sampled_from(["uuid", "bus_id", "index", "uuid and bus_id", "no uuid", "no bus_id", "none"])
+
+
+def garble(device: Device, how: str, number: int) -> Device:
+    """The device as a line tells it of which some was lost on the way."""
+    fresh = {
+        "uuid": f"GPU-{number:x}?{number:x}-ba",
+        "bus_id": f"0000:{number % 100 + 100:02x}:1f.0",
+        "index": 40 + number,
+    }
+    for name in ("uuid", "bus_id", "index"):
+        if name in how.split(" "):
+            device = replace(device, **{name: None if how.startswith("no ") else fresh[name]})
+    return device
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.one_of(st.just(()), st.lists(GARBLES, min_size=3, max_size=3).map(tuple)), max_size=8),
+    st.integers(min_value=0, max_value=8),
+)
+def test_whatever_a_bad_list_told_all_is_as_it_was_after_the_next_whole_one(
+    lists: list[tuple[str, ...]], start: int
+) -> None:
+    """One bad list at a time, each another one, with lines missing too; a restart lies somewhere among them."""
+    known = Lists()
+    for _ in range(3):
+        known.tell(*CARDS)
+    before = ups(known.node.merged)
+    for number, how in enumerate(lists):
+        if number == start:
+            known = known.restarted()
+        known.tell(*(garble(one, word, 3 * number + n) for n, (one, word) in enumerate(zip(CARDS, how, strict=False))))
+        merged = known.tell(*CARDS)
+        assert ups(merged) == before
+        assert [numbers(device) for device in merged.devices] == [WATTS] * 3

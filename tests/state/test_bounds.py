@@ -1,0 +1,271 @@
+"""No sequence of reports, however bad, makes page or memory grow past a bound, or pushes out what is really there."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.store import SourceFacts, Store, Taken
+from telemetry_daemon.times import Clock
+from telemetry_exporters import json as json_form
+from telemetry_exporters import prometheus
+from telemetry_parsers import bounds
+from telemetry_parsers.model import (
+    Capture,
+    Command,
+    Device,
+    Event,
+    Identity,
+    MergedDevice,
+    Poll,
+    Problem,
+    Process,
+    Reading,
+    Report,
+)
+
+REQUEST = Command((("tool",),))
+SOURCES = ("honest", "evil")
+POLLS = tuple(Poll(name, REQUEST, interval=2.0) for name in ("readings", "inventory"))
+CARD = Device("amd", 0, uuid="GPU-1234", bus_id="0000:03:00.0")
+HONEST = Report(devices=(CARD,), readings=(Reading(0, "power_watts", 81.0),))
+
+
+@dataclass(frozen=True)
+class Evil:
+    """What one report is made of; `n` of the node counts the reports, so that names are new ones in each."""
+
+    devices: int = 0
+    words: int = 0
+    others: int = 0
+    parts: bool = False
+    addresses: bool = True
+    names: str = "new"
+    poll: int = 0
+    state: str = "ok"
+    seconds: float = 2.0
+
+    def report(self, n: int) -> Report:
+        mark = {"new": f"{n}", "two": f"{n % 2}", "same": "s", "long": f"{n}" + "x" * 3000, "none": ""}[self.names]
+        devices = tuple(self._device(place, mark) for place in range(self.devices))
+        owner = 0 if devices else None
+        return Report(
+            outcome="ok" if devices else "no_devices",
+            devices=devices,
+            readings=(
+                *(Reading(place, "power_watts", 5.0) for place in range(self.devices)),
+                *(Reading(owner, "pcie_errors_total", 7.0, f"{mark}w{word}") for word in range(self.words)),
+            ),
+            events=tuple(Event(owner, f"{mark}e{k}") for k in range(self.others)),
+            processes=tuple(Process(0, k, f"{mark}p") for k in range(self.others if devices else 0)),
+            problems=tuple(Problem(f"{mark}", f"{mark}q{k}") for k in range(self.others)),
+            unknown_fields=tuple(f"{mark}u{k}" for k in range(self.others)),
+            facts=tuple((f"{mark}f{k}", mark) for k in range(self.others)),
+            index_space=mark,
+        )
+
+    def _device(self, place: int, mark: str) -> Device:
+        is_part = self.parts and place > 0
+        return Device(
+            "amd",
+            None if is_part else place,
+            uuid=f"GPU-{mark}-{place}-b1" if mark else None,
+            bus_id=f"{place:04x}:{len(mark):02x}:00.0" if self.addresses else None,
+            partition=str(place) if is_part else None,
+            parent=0 if is_part else None,
+            facts=tuple((f"{mark}f{k}", mark) for k in range(min(self.others, 100))),
+        )
+
+
+EVILS = st.builds(
+    Evil,
+    devices=st.sampled_from([0, 1, 2, 40, 200, 300]),
+    words=st.sampled_from([0, 1, 100, 300]),
+    others=st.sampled_from([0, 1, 70, 300]),
+    parts=st.booleans(),
+    addresses=st.booleans(),
+    names=st.sampled_from(["new", "two", "same", "long", "none"]),
+    poll=st.sampled_from([0, 0, 1]),
+    state=st.sampled_from(["ok", "ok", "ok", "failed"]),
+    seconds=st.sampled_from([0.0, 2.0, 2.0, 30.0]),
+)
+
+
+@dataclass
+class Node:
+    """A store with an honest source and one that tells anything."""
+
+    identities: tuple[Identity, ...] = ()
+    now: float = 1000.0
+    told: int = 0
+    store: Store = field(init=False)
+
+    def __post_init__(self) -> None:
+        clock = Clock(lambda: self.now, lambda: 1.8e9 + self.now, lambda: 0.0)
+        self.store = Store("node", clock, self.identities, Accumulator())
+        for source in SOURCES:
+            self.store.add_source(SourceFacts(source, "amd", ("power_watts",)))
+
+    def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> Taken:
+        capture = Capture(source, poll.name, REQUEST, wall_time=1.8e9 + self.now, monotonic_time=self.now)
+        verdict = Verdict("ok") if state == "ok" else Verdict("failed", "timeout", "x" * 9000)
+        return self.store.put(source, poll, capture, report if state == "ok" else None, verdict, poll.interval)
+
+    def live_through(self, evil: Evil) -> Taken:
+        """The honest source is polled as ever, the other one tells its next report."""
+        self.now += evil.seconds
+        self.told += 1
+        self.put("honest", HONEST)
+        return self.put("evil", evil.report(self.told), POLLS[evil.poll], evil.state)
+
+    def honest(self) -> MergedDevice:
+        return next(device for device in self.store.snapshot().devices if device.uuid == CARD.uuid)
+
+    def refused(self) -> int:
+        return next(source.refused for source in self.store.snapshot().sources if source.source == "evil")
+
+
+def weight(root: object) -> int:
+    """The bytes of all that an object holds, code and modules left out."""
+    seen: set[int] = set()
+    pending: list[object] = [root]
+    total = 0
+    while pending:
+        item = pending.pop()
+        if id(item) in seen or isinstance(item, type | types.ModuleType | types.FunctionType | types.MethodType):
+            continue
+        seen.add(id(item))
+        total += sys.getsizeof(item)
+        pending += gc.get_referents(item)
+    return total
+
+
+# 256 devices of two lists at most and 128 lost ones, one reading each, their names and what hangs on the first one.
+MOST_SHOWN = 2 * bounds.MOST_DEVICES + bounds.MOST_LOST
+PAGE_BYTES = MOST_SHOWN * (2 * bounds.LONGEST_NAME * 4 + bounds.MOST_FACTS * 2 * bounds.LONGEST_NAME) + (2 << 20)
+HELD_BYTES = 64 << 20
+
+
+def check(node: Node) -> None:
+    snapshot = node.store.snapshot()
+    assert len(snapshot.devices) <= MOST_SHOWN
+    assert len(node.store.lost()) <= bounds.MOST_LOST
+    assert len(node.store.identities()) <= MOST_SHOWN + bounds.MOST_UNKNOWN
+    assert max(len(source.problems) for source in snapshot.sources) <= bounds.MOST_PROBLEMS + 1
+    honest = node.honest()
+    assert (honest.up, [one.value for one in honest.readings if one.metric == "power_watts"]) == (True, [81.0])
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(EVILS, min_size=1, max_size=8))
+def test_no_sequence_of_reports_takes_more_than_the_bounds_or_hides_the_honest_card(evils: list[Evil]) -> None:
+    node = Node()
+    node.put("honest", HONEST)
+    for evil in evils:
+        node.live_through(evil)
+        check(node)
+    snapshot = node.store.snapshot()
+    assert len(prometheus.text_page(snapshot)) <= PAGE_BYTES
+    assert len(json_form.render(snapshot)) <= PAGE_BYTES
+    assert weight(node.store) <= HELD_BYTES
+
+
+SEQUENCES = {
+    "a new uuid at each poll": [Evil(devices=1)],
+    "a new uuid at each poll, without an address": [Evil(devices=1, addresses=False)],
+    "hundreds of new uuids at each poll": [Evil(devices=300)],
+    "each uuid for two polls": [Evil(devices=40, names="same"), Evil(devices=40), Evil(devices=40, names="two")],
+    "parts of a card": [Evil(devices=200, parts=True)],
+    "words, codes, facts, problems, processes, fields, index spaces": [
+        Evil(devices=2, words=300, others=300, names="new")
+    ],
+    "words of a device that stays": [Evil(devices=1, words=100, names="new"), Evil(devices=1, words=100, names="same")],
+    "long names": [Evil(devices=40, others=70, names="long")],
+    "failures in between": [Evil(devices=200), Evil(devices=200, state="failed", seconds=30.0)],
+}
+
+
+@pytest.mark.parametrize("evils", SEQUENCES.values(), ids=list(SEQUENCES))
+def test_what_is_held_does_not_grow_however_long_it_goes_on(evils: list[Evil], monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some tens of reports all bounds are reached: as many again add nothing."""
+    monkeypatch.setattr(bounds, "MOST_PINNED_COUNTERS", 1000)
+    node = Node()
+
+    def live(reports: Iterable[int]) -> int:
+        for number in reports:
+            node.live_through(evils[number % len(evils)])
+        check(node)
+        node.store.snapshot()
+        return weight(node.store)
+
+    before = max(live(range(15)), live(range(15, 30)))
+    assert live(range(30, 75)) <= before * 1.1 + (64 << 10)
+
+
+def test_counters_that_come_under_new_names_are_not_remembered_for_ever() -> None:
+    """The honest card's own counters keep their source meanwhile."""
+    node = Node()
+    words = bounds.MOST_WORDS
+    for number in range(4 * bounds.MOST_PINNED_COUNTERS // words // 2):
+        readings = tuple(Reading(0, "pcie_errors_total", 1.0, f"{number}w{word}") for word in range(words))
+        node.now += 2.0
+        node.put("evil", Report(devices=(CARD,), readings=readings))
+        if number == 0:
+            before = weight(node.store)
+    assert weight(node.store) < before + 8 * (1 << 20)
+
+
+def test_invented_devices_never_push_out_one_that_is_really_lost() -> None:
+    node = Node()
+    for _ in range(300):
+        node.now += 2.0
+        node.put("honest", Report(devices=(CARD, Device("amd", 1, uuid="GPU-5678", bus_id="0000:04:00.0"))))
+    node.put("honest", HONEST)
+    for number in range(60):
+        node.now += 2.0
+        node.put("honest", HONEST)
+        node.put("evil", Evil(devices=40, addresses=False).report(number // 3))
+    assert "GPU-5678" in node.store.lost()
+    assert len(node.store.lost()) == bounds.MOST_LOST
+
+
+def test_what_is_refused_is_counted_and_told_once_in_the_log_and_goes_when_it_is_mended() -> None:
+    node = Node()
+    taken = node.live_through(Evil(devices=300, names="same"))
+    assert node.refused() == 300 - bounds.MOST_DEVICES
+    assert ["300 devices" in problem.text for problem in taken.problems] == [True]
+    page = prometheus.text_page(node.store.snapshot()).decode()
+    assert f'telemetry_devices_refused{{source="evil"}} {300.0 - bounds.MOST_DEVICES}\n' in page
+    assert 'telemetry_devices_refused{source="honest"} 0.0\n' in page
+    node.live_through(Evil(devices=2, names="same"))
+    assert node.refused() > 0, "more are lost than are remembered"
+    assert any(
+        "telemetry forget --all-lost --vendor amd" in problem.text for problem in node.put("evil", None).problems
+    )
+    assert len(node.store.forget(lambda one: one.vendor == "amd")) == bounds.MOST_LOST
+    node.live_through(Evil(devices=2, names="same"))
+    assert (node.refused(), node.store.lost()) == (0, ())
+
+
+def test_what_is_kept_after_a_start_is_what_was_seen_most() -> None:
+    """How often is remembered over a restart, as powers of two, so that the file is not written at every poll."""
+    node = Node()
+    counts = set()
+    for _ in range(200):
+        node.now += 2.0
+        node.put("honest", HONEST)
+        counts.add(node.store.identities())
+    assert [one.polls for one in node.store.identities()] == [128]
+    assert len(counts) == 8
+    again = Node(identities=node.store.identities())
+    again.put("honest", HONEST)
+    assert [one.polls for one in again.store.identities()] == [128]
