@@ -88,7 +88,7 @@ class Returned:
             if one.bus_id:
                 self._places.setdefault(_place(one, one.bus_id), []).append(slot_of(one.bus_id, one.partition))
 
-    def replace(self, identity: Identity) -> bool:
+    def takes_place_of(self, identity: Identity) -> bool:
         """Whether a device that is not there goes for good: its place is held again.
 
         One that was told of only once goes also with another's return, or when its number is another's again.
@@ -118,7 +118,7 @@ def _missing(identity: Identity, look: _Look, addressed: Collection[tuple[str, i
     goes_by_address = identity.index is not None and (identity.vendor, identity.index) in addressed
     if somebody_knows and goes_by_address and not is_told(identity):
         return None
-    if look.returned.replace(identity):
+    if look.returned.takes_place_of(identity):
         return None
     if identity.lost_since is not None:
         return identity if look.wall - identity.lost_since < FORGET_AFTER_SECONDS else None
