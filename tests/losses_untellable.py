@@ -46,4 +46,35 @@ UNTELLABLE = (
     Untellable(
         "a list of processes has one line for each, and no count beside it", kind="line", what=r": processes\{\}"
     ),
+    Untellable("the list of npu-smi -m has no end", parser="npu-smi", kind="tail", sample="/(?:doc950-)?m[-.]"),
+    Untellable(
+        "npu-smi watch prints turn after turn, and the last one counts",
+        parser="npu-smi",
+        sample="watch",
+        where="^(?:from )?line [2-9]",
+    ),
+    Untellable(
+        "answers one after another: nothing tells that one more followed",
+        parser="npu-smi",
+        kind="tail",
+        sample="/(?:log|temp-power)$",
+    ),
+    Untellable(
+        "whether the card's controller follows its chips depends on the product",
+        parser="npu-smi",
+        kind="tail",
+        where=r"LM75A_TE|Voltage\(V\) +: 5\.04|Chip Name +: mcu",
+    ),
+    Untellable(
+        "npu-smi before 23 closes its table behind each card, and lists no processes below it",
+        parser="npu-smi",
+        kind="tail",
+        sample=r"default-910A-x8-22\.0\.3\.1",
+    ),
+    Untellable(
+        "a text that is cut off already is cut off earlier: the same problem",
+        parser="npu-smi",
+        kind="tail",
+        sample=r"/(?:processes-many|usages-cut)$",
+    ),
 )

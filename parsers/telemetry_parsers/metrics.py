@@ -23,6 +23,7 @@ ENGINES = (
     "ctrlcpu",
     "vector",
     "cube",
+    "npu",
 )
 # NVIDIA's names of its tensor pipes: HMMA takes every 16-bit format and TF32, DFMA is double precision, IMMA integers.
 PIPES = ("fp64", "fp32", "fp16", "int", "tensor_dfma", "tensor_hmma", "tensor_imma")
@@ -89,6 +90,7 @@ _POWER = (
     _device("power_instant_watts", "watts", "Power at one moment.", 0, 20_000, card_level=True),
     _device("power_module_watts", "watts", "Power of the module on which the device sits with a CPU, the CPU included; devices of one module tell the same.", 0, 20_000, card_level=True),
     _device("power_memory_watts", "watts", "Power of the device's memory, a part of that of the device.", 0, 20_000, card_level=True),
+    _device("power_card_watts", "watts", "Power of the whole card on which the device sits with others; devices of one card tell the same.", 0, 20_000, card_level=True),
     _device("power_cap_default_watts", "watts", "Power limit that the device starts with.", 0, 20_000, card_level=True),
     _device("power_cap_min_watts", "watts", "Lowest power limit that can be set.", 0, 20_000, card_level=True),
     _device("power_cap_max_watts", "watts", "Highest power limit that can be set.", 0, 20_000, card_level=True),

@@ -196,12 +196,16 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a device: an Xid, a reset, a lost link."""
+    """Something that happened to a device: an Xid, a reset, a lost link.
+
+    One that `is_standing` is told for as long as it lasts, such as an error code; it is counted when it begins.
+    """
 
     device: int | None
     code: str
     text: str = ""
     wall_time: float | None = None
+    is_standing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ NOBODY = {
     "accelerator_pipe_active_ratio": "no simulated card tells it",
     "accelerator_ecc_corrected_lifetime_total": "no simulated card tells it",
     "accelerator_ecc_uncorrected_lifetime_total": "no simulated card tells it",
+    "accelerator_power_card_watts": "no simulated card holds several devices",
     "accelerator_fan_rpm": "no simulated card tells it",
     "accelerator_voltage_volts": "no simulated card tells it",
     "accelerator_pcie_errors_total": "the simulated links have no errors",

@@ -112,15 +112,24 @@ def test_numbers_of_another_line_never_stand_under_a_heading() -> None:
     assert values(report, "power_watts") == [231.5, 70.2]
 
 
-def test_a_table_that_ends_between_two_dies_says_so_and_one_that_ends_after_a_card_does_not() -> None:
-    cut = DIES.index("+---------------------------+---------------+-", DIES.index("65536"))
-    assert report_on(DIES[:cut]).problems == ()
+@pytest.mark.parametrize(("version", "problems"), [("25.2.0", 1), ("x.x.x", 1), ("23.0.rc1", 1), ("22.0.3.1", 0)])
+def test_a_table_of_cards_with_hbm_is_whole_only_above_the_list_of_processes(version: str, problems: int) -> None:
+    text = DIES.replace("25.2.0", version)
+    cut = text.index("+---------------------------+---------------+-", text.index("65536"))
+    assert len(report_on(text[:cut]).problems) == problems
     assert "cut off" in report_on(text_of("table-cut-between-dies")).problems[0].text
+
+
+def test_a_chip_whose_second_line_is_lost_is_told() -> None:
+    rows = text_of("table-310-chips").split("\n")
+    lost = next(at for at, row in enumerate(rows) if "0000:3B" in row)
+    report = report_on("\n".join(rows[:lost] + rows[lost + 1 :]))
+    assert "no heading" in report.problems[0].text or "line" in report.problems[0].text
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(0, "ok"), (None, "ok"), (1, "failed"), (-9, "failed")])
 def test_a_table_that_may_go_on_is_a_failure_when_the_tool_failed(status: int | None, outcome: str) -> None:
-    assert report_on(SPARSE, status).outcome == outcome
+    assert report_on(SPARSE[: SPARSE.index("| NPU     Chip")], status).outcome == outcome
 
 
 def test_a_whole_table_of_a_failed_tool_is_read_with_a_problem() -> None:

@@ -4,35 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case, parse_file, text_capture
+from npu_smi_kit import POLLS, asked, report_on, seats, text_of, values
 from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Absent, Capture, Command, Output, Report, Value
 from telemetry_parsers.npu_smi.parser import PARSER, parse
-
-POLLS = {poll.name: poll for poll in PARSER.polls}
-
-
-def text_of(case: str) -> str:
-    return parse_file(own_case("npu-smi", case).path.read_text()).text
-
-
-def report_on(text: str) -> Report:
-    return parse(text_capture(PARSER, text))
-
-
-def asked(poll: str, *answers: tuple[str, str]) -> Report:
-    """The report on what each card answered, as the reader hands it over."""
-    outputs = tuple(Output(f"npu-smi info -t {poll} -i {card}", card, text, status=0) for card, text in answers)
-    return parse(Capture(PARSER.name, poll, POLLS[poll].request, outputs))
-
-
-def values(report: Report, metric: str, label: str = "") -> list[Value]:
-    return [item.value for item in report.readings if (item.metric, item.label) == (metric, label)]
-
-
-def seats(report: Report) -> list[tuple[str | None, str | None]]:
-    return [(dict(device.facts).get("card"), dict(device.facts).get("chip")) for device in report.devices]
-
 
 USAGES, COMMON = text_of("usages-310p"), text_of("common-mcu")
 
@@ -123,7 +98,10 @@ PROCESS = "Process id:{} Process name:{} Process memory(MB):48208\n"
         (PROCESS.format(7, "a") + "Chip ID : 0\n\n" + PROCESS.format(8, "b") + "Chip ID : 1\n", [("0", 7), ("1", 8)]),
         ("Chip ID : 0\n" + PROCESS.format(7, "a") + "\nChip ID : 1\n" + PROCESS.format(8, "b"), [("0", 7), ("1", 8)]),
         ("No process in device.\nChip ID : 0\n\n" + PROCESS.format(8, " ") + "Chip ID : 1\n", [("1", 8)]),
-        ("Get pid name failed.\n" + PROCESS.format(8, " ") + "Chip ID : 1\n", [("1", 8)]),
+        (
+            "No process in device.\nChip ID : 0\n\nGet pid name failed.\n" + PROCESS.format(8, " ") + "Chip ID : 1\n",
+            [("1", 8)],
+        ),
     ],
 )
 def test_a_process_is_its_chips_whose_number_stands_above_or_below(text: str, expected: list[tuple[str, int]]) -> None:
@@ -153,7 +131,7 @@ def test_answers_about_several_chips_without_their_names_are_not_read() -> None:
         ("HBM ECC-Enable Status : True\n", {"ecc_enabled": 1.0}),
         ("DDR ECC-Enable Status : True\nHBM ECC-Enable Status : False\n", {"ecc_enabled": 0.0}),
         ("ECC-Enable Status : odd\n", {"ecc_enabled": Absent.NOT_UNDERSTOOD}),
-        ("Voltage(V) : 0.85\nProduct Type : Atlas 300I Duo\nHugepages Total(page) : 969\n", {}),
+        ("Product Type : Atlas 300I Duo\nHugepages Total(page) : 969\nVoltage(V) : 0.85\n", {"voltage_volts": 0.85}),
     ],
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_answers_of_single_products(text: str, expected: dict[str, Value]) -> None:
@@ -185,23 +163,9 @@ def test_answers_of_single_products(text: str, expected: dict[str, Value]) -> No
 def test_keys_are_read_by_their_meaning_and_their_unit(
     key: str, value: str, metric: str, label: str, expected: Value
 ) -> None:
-    report = report_on(f"NPU ID : 0\nChip ID : 0\n{key} : {value}\n")
+    report = report_on(f"NPU ID : 0\nChip Count : 1\n\n{key} : {value}\nChip ID : 0\n")
     assert values(report, metric, label) == [expected]
     assert bool(report.problems) == (expected in (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE))
-
-
-def test_ddr_is_read_only_where_hbm_can_not_follow_any_more() -> None:
-    text = "NPU ID : 0\nDDR Capacity(MB) : 15171\nDDR Usage Rate(%) : 3\n"
-    assert report_on(text).readings == ()
-    assert values(report_on(text + "Aicpu Usage Rate(%) : 1\n"), "memory_used_ratio") == [0.03]
-    assert values(report_on(text + "HBM Capacity(MB) : 32768\n"), "memory_total_bytes") == [32768.0 * 2**20]
-
-
-def test_cards_with_hbm_have_no_other_memory() -> None:
-    """A virtual chip's `-t common` leaves the usage of its HBM out, and prints 0 for the memory that it lacks."""
-    text = "NPU ID : 0\nChip ID : 0\nMemory Usage Rate(%) : 0\nAicore Count : 8\nTemperature(C) : 46\n"
-    assert values(report_on(text), "memory_used_ratio") == []
-    assert values(report_on(text.replace("Aicore Count : 8\n", "")), "memory_used_ratio") == [0.0]
 
 
 def test_a_warning_before_the_answer_is_a_problem_and_no_device() -> None:
@@ -305,6 +269,8 @@ def test_only_the_table_lists_devices_and_the_others_ask_card_by_card() -> None:
         "usages",
         "common",
         "memory",
+        "temperatures",
+        "voltage",
         "board",
         "ecc",
         "health",

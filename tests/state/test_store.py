@@ -214,6 +214,18 @@ def test_events_are_counted_once_each():
     assert readings[("event_last_timestamp_seconds", "79")] == 1234.0
 
 
+def test_an_event_that_stands_is_counted_when_it_begins():
+    """A tool tells an error code at each poll for as long as it lasts; what ended and came again is another event."""
+    node = Node()
+    fault = Event(1, "error_80e01801", is_standing=True)
+    for events in ((fault,), (fault,), (), (fault,)):
+        node.put(replace(CARDS, events=events))
+    node.fail("timeout")
+    node.put(replace(CARDS, events=(fault,)))
+    readings = {(r.metric, r.label): r.value for r in node.store.snapshot().devices[1].readings}
+    assert readings[("events_total", "error_80e01801")] == 2.0
+
+
 def test_cpu_time_adds_up_and_overruns_count():
     """What a source costs is the sum over its polls."""
     node = Node()

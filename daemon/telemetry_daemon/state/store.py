@@ -72,6 +72,8 @@ class _Known:
     metrics: dict[str, Metric] = field(default_factory=dict)
     ranks: NodeRanks = field(default_factory=NodeRanks)
     untold: tuple[DeviceEvent, ...] = ()
+    # Of each poll the devices and codes of what it tells for as long as it lasts.
+    standing: dict[Key, frozenset[tuple[str, str]]] = field(default_factory=dict)
     slept: float = 0.0
     started_wall: float = 0.0
     # By how much the time of day is ahead of the time since the machine's start.
@@ -341,10 +343,17 @@ class Store:
         self, accumulator: Accumulator, merged: Merged, key: Key, report: Report, capture: Capture
     ) -> None:
         ids = merged.positions.get(key, ())
+        before = self._known.standing.get(key, frozenset())
+        standing = {item for item in before if item[0] not in ids}  # of which this report tells nothing
         for event in report.events:
             device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
-            if device_id is not None:
+            if device_id is None:
+                continue
+            if event.is_standing:
+                standing.add((device_id, event.code))
+            if not event.is_standing or (device_id, event.code) not in before:
                 accumulator.count_event(device_id, event.code, event.wall_time or capture.wall_time)
+        self._known.standing[key] = frozenset(standing)
 
     def _assemble(self, merged: Merged, now: float) -> Snapshot:
         known = self._known

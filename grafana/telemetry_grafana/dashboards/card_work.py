@@ -51,6 +51,7 @@ WORK = Section(
             query("accelerator_power_average_watts{$cards}", "{{device}} average"),
             query("accelerator_power_instant_watts{$cards}", "{{device}} instant"),
             query("accelerator_power_module_watts{$cards}", "{{device}} with its CPU"),
+            query("accelerator_power_card_watts{$cards}", "{{device}} with the others of its card"),
             query("accelerator_power_memory_watts{$cards}", "{{device}} memory"),
             limits=query("accelerator_power_cap_watts{$cards}", "{{device}} limit"),
         ),

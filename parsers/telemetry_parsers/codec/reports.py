@@ -58,7 +58,7 @@ _DEVICE = frozenset(
     ]
 )
 _READING = frozenset(["device", "metric", "value", "label"])
-_EVENT = frozenset(["device", "code", "text", "wall_time"])
+_EVENT = frozenset(["device", "code", "text", "wall_time", "is_standing"])
 _PROCESS = frozenset(["device", "pid", "name", "memory_used_bytes"])
 _PROBLEM = frozenset(["where", "text"])
 
@@ -70,10 +70,7 @@ def report_to_plain(report: Report) -> dict[str, Any]:
         "reason": report.reason,
         "devices": [_device_to_plain(device) for device in report.devices],
         "readings": [_reading_to_plain(reading) for reading in report.readings],
-        "events": [
-            {"device": event.device, "code": event.code, "text": event.text, "wall_time": event.wall_time}
-            for event in report.events
-        ],
+        "events": [_event_to_plain(event) for event in report.events],
         "processes": [_process_to_plain(process) for process in report.processes],
         "problems": [{"where": problem.where, "text": problem.text} for problem in report.problems],
         "unknown_fields": list(report.unknown_fields),
@@ -158,6 +155,16 @@ def _value(fields: Fields) -> Value:
     return _ABSENT[Fields(value, fields.path("value"), _ABSENT_KEYS).word("absent", _ABSENT_WORDS)]
 
 
+def _event_to_plain(event: Event) -> dict[str, Any]:
+    return {
+        "device": event.device,
+        "code": event.code,
+        "text": event.text,
+        "wall_time": event.wall_time,
+        "is_standing": event.is_standing,
+    }
+
+
 def _event_from_plain(plain: Plain, path: str) -> Event:
     fields = Fields(plain, path, _EVENT)
     return Event(
@@ -165,6 +172,7 @@ def _event_from_plain(plain: Plain, path: str) -> Event:
         code=fields.text("code"),
         text=fields.text("text"),
         wall_time=fields.number_or("wall_time", None),
+        is_standing=fields.flag("is_standing"),
     )
 
 

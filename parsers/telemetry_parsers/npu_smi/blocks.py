@@ -1,233 +1,164 @@
-"""The `key : value` answers of npu-smi (`-l`, `-t …`): blocks of chips, whose number stands first or last in them."""
+"""The `key : value` answers of npu-smi (`-l`, `-t …`): what each section of them gives, and what is of nobody."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Absent, Device, Problem, Process
+from telemetry_parsers.model import Device, Problem, Process
 from telemetry_parsers.npu_smi import keys
 from telemetry_parsers.npu_smi.page import Page, Place
-from telemetry_parsers.npu_smi.readings import KNOWN, Block, Entry, has_readings, read_block
-from telemetry_parsers.npu_smi.words import TOOL, VENDOR, known, measured, split_key
+from telemetry_parsers.npu_smi.readings import KNOWN, Block, is_measured, read_block, read_card_fields
+from telemetry_parsers.npu_smi.sections import Card, Section, cards, is_process
+from telemetry_parsers.npu_smi.words import TOOL, VENDOR, known, split_key
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
-_PROCESS = ("process id:", "process name:", "process memory(mb):")
 _EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
-_CRIES = ("warning", "[warning", "error:", "[error", "failed to ")
-_COUNT = "chip count"
-_NO_PROCESS = "no process in device"
-_NO_NAME = "get pid name failed"
+_CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
+_MOST_CHIPS = 16  # of one card; 310 has four
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A process whose chip may be told below it."""
-
-    pid: int
-    name: str
-    memory_bytes: float | None
-    line: Line
-
-
-@dataclass(slots=True)
-class _Scan:
-    """The state between two lines."""
-
-    page: Page
-    asked: Place
-    card: int | None = None
-    chip: int | None = None
-    chip_count: int | None = None
-    chip_comes_last: bool | None = None
-    chip_is_open: bool = False
-    is_other_part: bool = False
-    is_named: bool = False
-    spoken_of: bool = False
-    are_several: bool = False
-    has_gap: bool = False
-    since_gap: set[str] = field(default_factory=set)
-    block: dict[str, Entry] = field(default_factory=dict)
-    processes: list[_Row] = field(default_factory=list)
-    says_idle: bool = False
-
-
-def is_blocks(lines: Sequence[Line]) -> bool:
-    """Whether some line is a key that only npu-smi prints, or a process as `-t proc-mem` prints it."""
-    return any(_is_key(line) or _is_process(line) for line in lines)
+def is_blocks(lines: Sequence[Line], common: frozenset[str] = keys.COMMON_WORDS) -> bool:
+    """Whether some line is a key that only npu-smi prints, being none of the `common` ones, or a process of `-t proc-mem`."""
+    return any(_is_key(line, common) or is_process(line) for line in lines)
 
 
 def read(lines: Sequence[Line], asked: Place) -> Page:
     """What the answer says; `asked` is the place that the command named, for answers that don't name it."""
-    scan = _Scan(Page(), asked, asked.card, asked.chip)
-    for line in lines:
-        text = line.text.strip()
-        if not text:
-            scan.has_gap, scan.since_gap = True, set()
-        elif not line.ended:
-            problem = "the text ends inside this line, which is not read"
-            scan.page.problems.append(Problem(line.where, problem))
-        elif _is_process(line):
-            _take_process(scan, line)
-        elif text.lower().startswith(_NO_PROCESS):
-            scan.says_idle = True
-        elif not text.lower().startswith(_NO_NAME):  # the process follows, with a blank name
-            _take_line(scan, line)
-    _end_card(scan, closed=False)
-    _check_total(scan.page, lines)
-    return scan.page
+    page = Page()
+    totals = list(_totals(lines))
+    for card in cards(lines, asked.card, page.problems):
+        before = len(page.problems)
+        sections = _read_card(page, card, asked)
+        is_empty = not sections or any(section.is_empty for section in sections)
+        if card.is_named and is_empty and not totals and len(page.problems) == before:
+            page.problems.append(Problem(card.where, f"nothing is said of NPU {card.number} or of one of its chips"))
+    _check_totals(page, totals)
+    return page
 
 
-def _is_key(line: Line) -> bool:
+def _is_key(line: Line, common: frozenset[str]) -> bool:
     name, colon, _ = line.text.partition(":")
-    return bool(colon) and line.ended and split_key(name)[0] in KNOWN - keys.COMMON_WORDS
+    key = split_key(name)[0]
+    return bool(colon) and line.ended and key in KNOWN and key not in common
 
 
-def _take_line(scan: _Scan, line: Line) -> None:
-    name, colon, value = line.text.partition(":")
-    key, unit = split_key(name)
-    if not colon:
-        scan.page.problems.append(Problem(line.where, f"not understood: {quote(line.text)}"))
-    elif key.startswith(_CRIES):
-        scan.page.problems.append(Problem(line.where, quote(line.text)))
-        _take_failure(scan)
-    elif key and key not in keys.TOTALS:  # a value goes on under a blank key; the totals are looked at in the end
-        _take_value(scan, key, Entry(value.strip(), unit, line))
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A card as its answer tells it: `whole` is the place of what names no chip, `chips` are the places named."""
+
+    page: Page
+    card: Card
+    whole: Place
+    chips: tuple[Place, ...]
+    names_owners: bool
+
+    def all_chips(self) -> tuple[Place, ...]:
+        """The places that what is of the whole card is told of."""
+        count = self.card.chip_count or 1
+        counted = tuple(Place(self.card.number, chip) for chip in range(count if count <= _MOST_CHIPS else 0))
+        return self.chips or (counted if count > 1 else (Place(self.card.number),))
 
 
-def _take_value(scan: _Scan, key: str, entry: Entry) -> None:
-    if key == keys.CARD_KEY:
-        _end_card(scan)
-        scan.card, scan.is_named = units.whole(entry.text), True
-        _forget_chip(scan)
-    elif key == keys.CHIP_KEY:
-        _take_chip(scan, entry.text)
-    elif key == keys.NAME_KEY and entry.text.lower() in keys.OTHER_PARTS:
-        _take_other_part(scan, entry.line)
+def _read_card(page: Page, card: Card, asked: Place) -> list[Section]:
+    """Read what is said of a card; its sections."""
+    sections = list(card.sections(page.problems))
+    owners = [section.owner for section in sections if section.owner is not None]
+    numbers = dict.fromkeys(owner.chip for owner in owners if owner.chip is not None)
+    if card.number is None and (numbers or card.is_named or card.chip_count is not None):
+        page.problems.append(Problem(card.where, "what is said of a card without its NPU ID is not read"))
+        return sections
+    whole = Place(card.number, asked.chip if card.number == asked.card else None)
+    told = _Told(page, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners))
+    for section in sections:
+        _read_section(told, section)
+    if numbers and len(numbers) < (card.chip_count or 0):
+        text = f"NPU {card.number} counts {card.chip_count} chips and tells of {len(numbers)}"
+        page.problems.append(Problem(card.where, text))
+    if card.is_named and card.number not in {place.card for place in page.places()}:
+        page.device(whole)
+    return sections
+
+
+def _read_section(told: _Told, section: Section) -> None:
+    page, owner = told.page, section.owner
+    refusal = _refusal(told, section)
+    if refusal:
+        page.problems.append(Problem(section.where, refusal))
+    elif owner is not None and owner.is_part:
+        _is_closed(page, section, keys.ENDS_OF_PARTS)
+        read_card_fields(page, list(map(page.device, told.all_chips())), section.entries)
+    elif owner is None and _is_of_the_card(told, section):
+        read_card_fields(page, list(map(page.device, told.all_chips())), section.entries)
+    elif owner is not None or section.rows or section.says_idle or not KNOWN.isdisjoint(section.entries):
+        place = told.whole if owner is None else Place(told.card.number, owner.chip)
+        names_only_card = told.card.is_named and not told.names_owners
+        _give(page, page.device(place), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
     else:
-        if key == _COUNT:
-            scan.chip_count = units.whole(entry.text)
-        if key in scan.block:
-            _look_for_others(scan, key, entry.line)
-            _end_block(scan)
-        scan.block[key] = entry
-    scan.since_gap.add(key)
+        page.unknown.update(dict.fromkeys(map(quote, section.entries)))
 
 
-def _look_for_others(scan: _Scan, key: str, line: Line) -> None:
-    """The same reading twice and no word of whose it is: these are answers about several chips."""
-    if scan.card is None and scan.chip is None and key in KNOWN - keys.QUIET and not scan.are_several:
-        scan.are_several = True
-        problem = "answers about several chips that don't say about which are not read; keep the command lines"
-        scan.page.problems.append(Problem(line.where, problem))
+def _refusal(told: _Told, section: Section) -> str:
+    """Why nothing of a section is read; empty where it is."""
+    if section.twice is not None and told.whole == Place() and section.owner is None:
+        return "answers about several chips that don't say about which are not read; keep the command lines"
+    if section.twice is not None:
+        return "values that come twice are not read: the name of a chip or part between them is lost"
+    if section.owner is not None and section.owner.chip is None and not section.owner.is_part:
+        return "a chip whose number is none is not read"
+    is_nobodys = section.owner is None and section.has_content
+    if is_nobodys and (
+        told.names_owners or (told.card.chip_count is not None and not _holds_only(section, keys.CARD_FIELDS))
+    ):
+        what = "processes" if section.rows else "readings"
+        return f"{what} of one of {told.card.chip_count or 'several'} chips or parts without its name are not read"
+    return ""
 
 
-def _take_chip(scan: _Scan, value: str) -> None:
-    """The number of a chip opens its block, as in `-t common`, or closes it, as in `-t usages`."""
-    if scan.chip_comes_last is None:
-        scan.chip_comes_last = not scan.is_other_part and _has_content(scan)
-    if not scan.chip_comes_last:
-        _end_block(scan)
-    scan.chip, scan.chip_is_open = units.whole(value), True
-    if scan.chip_comes_last:
-        _end_block(scan)
-        _forget_chip(scan)
+def _is_of_the_card(told: _Told, section: Section) -> bool:
+    """Whether all that it holds is of the whole card: its sensors, and its power where several chips share it."""
+    return _holds_only(section, keys.CARD_FIELDS if len(told.all_chips()) > 1 else keys.CARD_SENSORS)
 
 
-def _forget_chip(scan: _Scan) -> None:
-    scan.chip = scan.asked.chip if scan.card == scan.asked.card else None
+def _holds_only(section: Section, fields: Mapping[str, object]) -> bool:
+    measured = set(filter(is_measured, section.entries))
+    return bool(measured) and not section.rows and measured <= fields.keys()
 
 
-def _take_other_part(scan: _Scan, line: Line) -> None:
-    """The name of a part that is no chip opens its block, as in `-t common`, or closes it, as in the other answers."""
-    readable = has_readings(scan.block)
-    follows_chip = keys.CHIP_KEY in scan.since_gap
-    own = scan.since_gap & scan.block.keys() if scan.has_gap and not follows_chip else frozenset[str]()
-    if scan.chip_comes_last:
-        scan.block = {}
-    elif scan.chip_is_open and follows_chip and not readable:  # `-t board` of that part
-        scan.chip_is_open, scan.is_other_part = False, True
-        _forget_chip(scan)
-    elif own:
-        scan.block = {key: entry for key, entry in scan.block.items() if key not in own}
-    elif scan.chip_comes_last is None and readable and not scan.has_gap:
-        problem = "values beside the name of a part that is no chip are not read: they may be the part's or a chip's"
-        scan.page.problems.append(Problem(line.where, problem))
-        scan.block, scan.is_other_part = {}, True
-    else:
-        _end_block(scan)
-        scan.is_other_part = True
+def _give(page: Page, device: int, section: Section, ends: Sequence[keys.End]) -> None:
+    """The readings, facts, events and processes of one chip."""
+    _describe(page, device, section.entries)
+    _tell_events(page, device, section.entries)
+    if section.has_content:
+        read_block(page, device, section.entries, closed=_is_closed(page, section, ends))
+    page.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
+    if section.says_idle and not section.rows:
+        page.count_processes(device, 0.0)
 
 
-def _has_content(scan: _Scan) -> bool:
-    return bool(scan.block.keys() - {_COUNT} or scan.processes or scan.says_idle)
+def _is_closed(page: Page, section: Section, ends: Sequence[keys.End]) -> bool:
+    """Whether a line proves that nothing is missing below: the owner's, or one that ends such an answer; a problem if not."""
+    last = section.last_key
+    told = {*section.entries, keys.CHIP_KEY} if section.owner else {*section.entries}
+    closed = last not in KNOWN or any(
+        end.key == last and end.instead not in told and (not end.beside or end.beside in told) for end in ends
+    )
+    page.problems.extend([] if closed else [Problem(section.where, f'the answer is cut off below "{quote(last)}"')])
+    return closed
 
 
-def _take_failure(scan: _Scan) -> None:
-    """A chip that did not answer has its number alone, which tells nothing of where the others have theirs."""
-    if not _has_content(scan):
-        _end_block(scan)
-        scan.chip_comes_last = None
-        _forget_chip(scan)
-
-
-def _end_card(scan: _Scan, *, closed: bool = True) -> None:
-    """What a card said is over; one of which nothing was said is listed all the same."""
-    _end_block(scan, closed=closed)
-    if scan.is_named and scan.card is not None and not scan.spoken_of:
-        _here(scan)
-    scan.card, scan.chip = scan.asked.card, scan.asked.chip
-    scan.chip_count = scan.chip_comes_last = None
-    scan.is_named = scan.spoken_of = scan.is_other_part = scan.has_gap = False
-    scan.since_gap = set()
-
-
-def _here(scan: _Scan) -> int:
-    scan.spoken_of = True
-    return scan.page.device(Place(scan.card, scan.chip))
-
-
-def _end_block(scan: _Scan, *, closed: bool = True) -> None:
-    block, scan.block = scan.block, {}
-    other, scan.is_other_part = scan.is_other_part, False
-    is_open, scan.chip_is_open = scan.chip_is_open, False
-    if is_open and not other:
-        _here(scan)
-    _end_processes(scan)
-    if scan.are_several and scan.card is None and scan.chip is None:
-        return
-    if other or not block.keys() - {_COUNT}:
-        return
-    if has_readings(block) and _lacks_chip(scan, "readings", next(iter(block.values())).line):
-        return
-    if KNOWN.isdisjoint(block):
-        scan.page.unknown.update(dict.fromkeys(map(quote, block)))
-        return
-    device = _here(scan)
-    _describe(scan.page, device, block)
-    read_block(scan.page, device, block, closed=closed)
-
-
-def _end_processes(scan: _Scan) -> None:
-    rows, scan.processes = scan.processes, []
-    idle, scan.says_idle = scan.says_idle, False
-    if rows and not _lacks_chip(scan, "processes", rows[0].line):
-        device = _here(scan)
-        scan.page.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in rows)
-    elif idle and (scan.chip is not None or (scan.chip_count or 1) == 1):
-        scan.page.count_processes(_here(scan), 0.0)
-
-
-def _lacks_chip(scan: _Scan, what: str, line: Line) -> bool:
-    """Whether the chip of these is unknown although it should be told; a problem then."""
-    several = (scan.chip_count or 1) > 1
-    lacks = scan.chip is None and (several or scan.chip_comes_last is True)
-    if lacks:
-        whose = f"one of {scan.chip_count} chips" if several else "a chip"
-        scan.page.problems.append(Problem(line.where, f"{what} of {whose} without its Chip ID are not read"))
-    return lacks
+def _tell_events(page: Page, device: int, block: Block) -> None:
+    """An event for each fault that stands."""
+    words = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
+    for match in filter(None, map(_CODE.match, words)):
+        page.tell_event(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
+    for match in _EVENT.finditer(block[keys.FAULT_EVENTS].text) if keys.FAULT_EVENTS in block else ():
+        page.tell_event(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
+    for key in keys.FAULT_COUNTS:
+        if key in block and units.whole(block[key].text):
+            page.tell_event(device, "chip_fault", quote(f"{key}: {block[key].text}"))
 
 
 def _describe(page: Page, device: int, block: Block) -> None:
@@ -251,25 +182,6 @@ def _describe(page: Page, device: int, block: Block) -> None:
     page.describe(device, told, facts)
 
 
-def _is_process(line: Line) -> bool:
-    return line.ended and line.text.strip().lower().startswith(_PROCESS[0])
-
-
-def _take_process(scan: _Scan, line: Line) -> None:
-    """A line such as `Process id:2077  Process name:python     Process memory(MB):55436`."""
-    text = line.text.strip()
-    lower = text.lower()
-    starts = [lower.find(word) for word in _PROCESS]
-    ends = [start + len(word) for start, word in zip(starts, _PROCESS, strict=True)]
-    pid = units.whole(text[ends[0] : starts[1]])
-    if pid is None or -1 in starts or starts != sorted(starts):
-        scan.page.problems.append(Problem(line.where, f"no process: {quote(text)}"))
-    else:
-        memory = measured(text[ends[2] :], "mb", "memory_used_bytes")
-        used = None if isinstance(memory, Absent) else memory
-        scan.processes.append(_Row(pid, text[ends[1] : starts[2]].strip(), used, line))
-
-
 def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
     for line in lines:
         name, _, value = line.text.partition(":")
@@ -278,10 +190,10 @@ def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
             yield line, count
 
 
-def _check_total(page: Page, lines: Sequence[Line]) -> None:
+def _check_totals(page: Page, totals: Sequence[tuple[Line, int]]) -> None:
     """A list that has fewer cards than it counts was cut."""
-    cards = {place.card for place in page.places()}
-    for line, count in _totals(lines):
-        if count != len(cards):
+    cards_told = {place.card for place in page.places()}
+    for line, count in totals:
+        if count != len(cards_told):
             page.cut, page.complete = True, False
-            page.problems.append(Problem(line.where, f"{TOOL} counts {count} cards and lists {len(cards)}"))
+            page.problems.append(Problem(line.where, f"{TOOL} counts {count} cards and lists {len(cards_told)}"))

@@ -14,25 +14,41 @@ MEMORY_NAMES = (("hbm",), ("ddr", "memory"))
 BARE_MEMORY = ("capacity", "clock speed")
 FLASH_KEY = "flash id"
 # Only cards without HBM print these.
-WITHOUT_HBM = frozenset({"memory capacity", "memory clock speed", "memory bandwidth usage rate", *BARE_MEMORY})
-# Only cards with HBM print these; a virtual one may leave its HBM's usage out.
-WITH_HBM = frozenset({"aicore count", "aivector usage rate", "aicube usage rate", "npu utilization"})
+WITHOUT_HBM = frozenset(
+    {
+        *BARE_MEMORY, "memory capacity", "memory clock speed", "memory bandwidth usage rate", "total ddr capacity", "vectorcore usage rate",
+        *(f"dvpp {engine} usage rate" for engine in ("vdec", "venc", "vpc", "jpege", "jpegd")),
+    }
+)  # fmt: skip  # kept in rows: one item on each line would be a page
+# Cards with HBM print these; a virtual one may leave its HBM's usage out, and the lines of HBM may be lost.
+MAY_HAVE_HBM = frozenset(
+    {
+        "aicore count", "aivector usage rate", "aicube usage rate", "npu utilization", "ddr usage rate", "ddr bandwidth usage rate",
+        "ddr hugepages total", "ddr hugepages usage rate",
+    }
+)  # fmt: skip  # kept in rows: one item on each line would be a page
 BITS = ("single", "double")
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The metric that a key gives. Of two keys for one metric the lower `turn` counts; of the same, the first."""
+    """The metric that a key gives; of two keys for one metric the first counts."""
 
     key: str
     label: str = ""
-    turn: int = 0
 
 
-# The AI cores' share is what Huawei calls the utilization; the whole chip's stands in where only that is told.
+# Of the whole card, whoever is named beside them: its air, its module, its USB hub, its disk, as Huawei explains them.
+CARD_SENSORS: Mapping[str, Field] = MappingProxyType(
+    {
+        **{f"lm75{one}_te": Field("temperature_celsius", f"lm75_{one}") for one in "abc"},
+        "tec_temp": Field("temperature_celsius", "tec"),
+    }
+)
+# The AI cores' share is what Huawei calls the utilization.
 FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
     {
-        "npu utilization": (Field("utilization_ratio", turn=1),),
+        "npu utilization": (Field("engine_utilization_ratio", "npu"),),
         "aicore usage rate": (Field("utilization_ratio"), Field("engine_utilization_ratio", "aicore")),
         "aivector usage rate": (Field("engine_utilization_ratio", "vector"),),
         "vectorcore usage rate": (Field("engine_utilization_ratio", "vector"),),
@@ -50,11 +66,20 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
         "hbm temperature": (Field("temperature_celsius", "memory"),),
         "soc max temperature": (Field("temperature_celsius", "soc"),),
         "ndie temperature": (Field("temperature_celsius", "ndie"),),
+        "sfp temperature": (Field("temperature_celsius", "sfp"),),
+        "voltage": (Field("voltage_volts", "core"),),
         "npu real-time power": (Field("power_watts"),),
         "power dissipation": (Field("power_watts"),),
         "rated power dissipation": (Field("power_watts"),),
         "retry count": (Field("pcie_replays_total"),),
+        **{key: (wanted,) for key, wanted in CARD_SENSORS.items()},
     }
+)
+# Of the whole card where they stand below no chip; of several chips on one card none tells its own.
+CARD_FIELDS: Mapping[str, Field] = MappingProxyType({**CARD_SENSORS, "power dissipation": Field("power_card_watts")})
+# Of the whole card where its controller is named.
+PART_FIELDS: Mapping[str, Field] = MappingProxyType(
+    {**CARD_FIELDS, "npu real-time power": Field("power_card_watts"), "voltage": Field("voltage_volts", "board")}
 )
 # The same of HBM and of DDR: HBM is the device's memory where the chip has any, see `docs/vendors/ascend.md`.
 MEMORY_FIELDS: Mapping[str, Field] = MappingProxyType(
@@ -88,7 +113,7 @@ JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in MEMORIES for bits in BITS)
 HEALTH = ("health status", "health")
 
-CARD_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip id", "chip name"
+CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
 # Parts of a card that are none of its chips open a block with their name.
 OTHER_PARTS = frozenset({"mcu", "3559"})
 MODELS, UUIDS = ("npu name", "chip name"), ("vdie id", "ddie id", "die id")
@@ -105,19 +130,31 @@ FACTS: Mapping[str, str] = MappingProxyType(
     }
 )
 TOTALS = ("total count", "card count")
-# Known, and nothing of ours: DDR's and huge pages' bookkeeping, counts over all starts, numbers of parts.
-QUIET = frozenset(
+# Faults that stand: codes behind the first, hexadecimal; how many chips of the card have one behind the others.
+ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
+# Goes on in lines whose key is blank.
+LONG_KEY = "error information"
+PCIE_ERRORS = (
+    "tx error count", "rx error count", "lcrc error count", "ecrc error count", "retry count",
+    "pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count",
+)  # fmt: skip  # kept in rows: one item on each line would be a page
+# What a board is and what it is called: not measured.
+ABOUT = frozenset(
     {
-        CARD_KEY, CHIP_KEY, *TOTALS, *MODELS, *UUIDS, SERIAL, DRIVER, *FACTS, ADDRESS, "chip count", "chip type", "chip version", "model",
+        CARD_KEY, CHIP_KEY, *TOTALS, *MODELS, *UUIDS, SERIAL, DRIVER, *FACTS, ADDRESS, COUNT_KEY, "chip type", "chip version", "model",
         "manufacturer", "board id", "main board id", "pcb id", "bom id", "class id", "pci vendor id", "pci device id",
-        "subsystem vendor id", "subsystem device id", "ndie id", "chip position id", "error information",
+        "subsystem vendor id", "subsystem device id", "ndie id", "chip position id", "error information", "fault event count",
+        FAULT_EVENTS, *FAULT_COUNTS, "flash count", FLASH_KEY, "manufacturer id", "ddie count", "module board id", "vendor id",
+        "device id", "module vendor id", "module id", "hbm manufacturer id",
+    }
+)  # fmt: skip  # kept in rows: one item on each line would be a page
+# Measured, and nothing of ours: DDR's and huge pages' bookkeeping, counts over all starts.
+UNREAD = frozenset(
+    {
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
-        "hugepages total", "hugepages usage rate", "total capacity", "total ddr capacity", "voltage",
-        "flash count", FLASH_KEY, "manufacturer id", "ddie count", "module board id", "vendor id", "device id", "module vendor id", "module id",
-        "hbm manufacturer id", "sfp temperature", "fault event count", "fault event information", "faulty chip count", "chip fault", "chip temperature",
+        "hugepages total", "hugepages usage rate", "total capacity", "total ddr capacity", "chip temperature",
         *(f"{memory} {bits} bit aggregate total err cnt" for memory in MEMORIES for bits in BITS),
-        "tx error count", "rx error count", "lcrc error count", "ecrc error count",
-        "pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count",
+        *PCIE_ERRORS,
     }
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 
@@ -135,8 +172,43 @@ COMMON_WORDS = frozenset(
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 # Links between chips have a whole set of keys, none of which says of which link it is.
 QUIET_BEGINNINGS = ("hccs ", "xlink ")
-FAULT_EVENTS = "fault event information"
 RATED_POWER = "rated power dissipation"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The key of the last line of an answer; only where `beside` is told too, and not where `instead` is."""
+
+    key: str
+    beside: str = ""
+    instead: str = ""
+
+
+# Which line proves that an answer is whole. One about the chips of a card names each of them, above its lines or below
+# them; where the name stands below, it is the proof. Other answers end with one of these keys and with no other known one.
+# Those of 950, which has no chips, begin with the card:
+ENDS_OF_CARDS: tuple[End, ...] = (
+    *map(End, ("aicube usage rate", "npu real-time power", "error information", "hbm manufacturer id", *ECC_ENABLED)),
+    *map(End, ("hbm double bit next-isolated pages count", *PCIE_ERRORS)),
+    End("temperature", instead="aicore usage rate"),  # temp; common tells the power below it
+)
+# Those that were asked of one chip name nobody; in common, temp and volt the chip stands above its lines.
+ENDS_OF_CHIPS: tuple[End, ...] = (
+    *map(End, ("memory bandwidth usage rate", "dvpp jpegd usage rate", "npu utilization")),  # usages
+    End("hbm bandwidth usage rate", instead="aivector usage rate"),  # usages of 910A
+    *map(End, ("npu real-time power", RATED_POWER, "power dissipation")),  # common, power
+    End("temperature", beside="aicore freq", instead="aicore count"),  # common of 310P
+    End("temperature", instead="aicore usage rate"),  # temp
+    *map(End, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
+    *map(End, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # memory
+    End("ddr clock speed", beside="total ddr capacity"),  # memory of 310P
+    *map(End, ("hbm double bit isolated pages count", "hbm double bit next-isolated pages count")),  # ecc
+    *map(End, ("double-bit error count", *PCIE_ERRORS, *ECC_ENABLED)),  # ecc of 310, pcie-err, ecc-enable
+    End("health", beside=CHIP_KEY),
+    End("error information"),  # health
+)
+# The card's controller is named above its lines in common, and below them in the others.
+ENDS_OF_PARTS: tuple[End, ...] = (End("npu real-time power"), End("power dissipation"))
 
 GIVES = tuple(
     dict.fromkeys(
@@ -144,6 +216,7 @@ GIVES = tuple(
             *(wanted.key for fields in FIELDS.values() for wanted in fields),
             *(wanted.key for wanted in MEMORY_FIELDS.values()),
             *(wanted.key for wanted in ECC_FIELDS.values()),
+            *(wanted.key for wanted in PART_FIELDS.values()),
             "ecc_enabled",
             "retired_pages_pending",
             "health",

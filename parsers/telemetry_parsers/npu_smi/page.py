@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.merge.devices import combine
 from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report, Value
+from telemetry_parsers.model import Absent, Device, Event, Problem, Process, Reading, Report, Value
 from telemetry_parsers.npu_smi.words import MOST_DEVICES, TOOL, VENDOR
 from telemetry_parsers.text.answers import failed, told
 from telemetry_parsers.text.lines import quote
@@ -37,6 +37,7 @@ class Page:
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     _devices: list[Device] = field(default_factory=list)
     _places: dict[Place, int] = field(default_factory=dict)
     _readings: dict[tuple[int, str, str], Reading] = field(default_factory=dict)
@@ -77,6 +78,11 @@ class Page:
         if before is None or (isinstance(before.value, Absent) and not isinstance(item.value, Absent)):
             self._readings[key] = item
 
+    def tell_event(self, position: int, code: str, text: str) -> None:
+        """Something that is wrong for now."""
+        event = Event(position, code, text, is_standing=True)
+        self.events.extend([] if event in self.events else [event])
+
     def value(self, position: int, metric: str, label: str = "") -> Value | None:
         """What was read so far."""
         item = self._readings.get((position, metric, label))
@@ -96,6 +102,7 @@ class Page:
             outcome="ok",
             devices=tuple(self._devices),
             readings=tuple(self._readings.values()),
+            events=tuple(self.events),
             processes=tuple(self.processes),
             problems=told(self.problems),
             unknown_fields=tuple(self.unknown)[:MOST_DEVICES],

@@ -17,7 +17,7 @@ from telemetry_parsers.npu_smi.segments import segments
 from telemetry_parsers.npu_smi.words import ERRORS, SILENT, TOOL, VENDOR
 from telemetry_parsers.text.answers import torn
 from telemetry_parsers.text.echoes import Run, arguments_of, runs, without_commands
-from telemetry_parsers.text.lines import Line, lines
+from telemetry_parsers.text.lines import Line, lines, quote
 from telemetry_parsers.text.outputs import blank, explained, failure_of, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
@@ -30,8 +30,10 @@ _UNSUPPORTED = ("does not support", "dose not support")
 _ADDED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
-        "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units"}),
+        "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
         "memory": frozenset({"temperature_celsius", "clock_hertz"}),
+        "temperatures": frozenset({"temperature_celsius"}),
+        "voltage": frozenset({"voltage_volts"}),
         "ecc": frozenset({"ecc_corrected_total", "ecc_uncorrected_total", "retired_pages", "retired_pages_pending"}),
         "pcie-errors": frozenset({"pcie_replays_total"}),
         "health": frozenset(),
@@ -39,6 +41,9 @@ _ADDED: Mapping[str, frozenset[str]] = MappingProxyType(
         "mapping": frozenset(),
     }
 )
+
+
+_TABLES = ("temperature_celsius", "core")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,8 @@ def parse(capture: Capture) -> Report:
     added = _ADDED.get(capture.poll)
     if added is None:
         return report
-    return replace(report, readings=tuple(item for item in report.readings if item.metric in added))
+    readings = (item for item in report.readings if item.metric in added)
+    return replace(report, readings=tuple(item for item in readings if (item.metric, item.label) != _TABLES))
 
 
 def _one(output: Output) -> Report:
@@ -85,9 +91,11 @@ def _answers(found: Sequence[Line], asked: Sequence[str], target: str) -> list[_
 
 def _failures(run: Run) -> Iterator[_Answer]:
     """What a command failed with, where others beside it gave answers."""
-    problems = failure_of(run.lines, ERRORS) if run.arguments else ()
+    problems = tuple(failure_of(run.lines, ERRORS)) if run.arguments else ()
+    if run.arguments and not any(line.text.strip() for line in run.lines):
+        problems = (Problem("text", f"no answer to {TOOL} {quote(' '.join(run.arguments))}"),)
     if problems:
-        yield _Answer(Report("ok", problems=tuple(problems)))
+        yield _Answer(Report("ok", problems=problems))
 
 
 def _answers_of(run: Run, asked: Sequence[str], target: str) -> Iterator[_Answer]:
@@ -115,7 +123,8 @@ def _shape(run: Run, asked: Sequence[str], target: str) -> _Answer | None:
         return _answer(rows.read_watch(run.lines))
     if rows.is_topology(run.lines):
         return _answer(rows.read_topology(run.lines))
-    if blocks.is_blocks(run.lines):
+    common = frozenset[str]() if "-t" in run.arguments else keys.COMMON_WORDS
+    if blocks.is_blocks(run.lines, common):
         return _answer(blocks.read(run.lines, _place(run, asked, target)))
     return _facts_only(run.lines)
 
@@ -177,6 +186,8 @@ PARSER = SourceParser(
         _per_card("usages", "usages", 60.0),
         _per_card("common", "common", 60.0),
         _per_card("memory", "memory", 60.0),
+        _per_card("temperatures", "temp", 120.0),
+        _per_card("voltage", "volt", 120.0),
         _per_card("board", "board", 300.0, first_chip=True),
         _per_card("ecc", "ecc", 300.0),
         _per_card("health", "health", 300.0, first_chip=True),

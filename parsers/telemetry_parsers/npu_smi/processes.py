@@ -63,7 +63,7 @@ def read_processes(page: Page, lines: Sequence[Line]) -> None:
         _take(page, record, found, listed, closed=record.line.number < last_rule)
     is_empty = not listed and not table.records and is_rule(lines[-1].text)
     if not table.closed and not is_empty:
-        page.problems.append(Problem(lines[-1].where, "the process table is cut off here"))
+        page.problems.append(Problem(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}"))
     for card, line in found.strangers.items():
         page.problems.append(Problem(line.where, f"processes of NPU {card}, which the device table lacks"))
     if not listed:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Value
+from telemetry_parsers.model import Absent, Problem, Value
 from telemetry_parsers.npu_smi import keys
 from telemetry_parsers.npu_smi.keys import Field
 from telemetry_parsers.npu_smi.page import Page
@@ -41,14 +41,14 @@ _SWITCH: Mapping[str, float] = MappingProxyType({"true": 1.0, "false": 0.0})
 KNOWN = frozenset(
     {
         *keys.FIELDS, *_MEMORY_KEYS, *keys.ECC_FIELDS, *keys.ECC_ENABLED, *keys.JPEG, *keys.PENDING_PAGES,
-        *keys.HEALTH, *keys.QUIET,
+        *keys.HEALTH, *keys.ABOUT, *keys.UNREAD,
     }
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
-def has_readings(block: Block) -> bool:
-    """Whether a block holds more than what is known to give no reading."""
-    return any(key in KNOWN and key not in keys.QUIET for key in block)
+def is_measured(key: str) -> bool:
+    """Whether a key is known to tell what was measured, be it read or not."""
+    return key in KNOWN and key not in keys.ABOUT
 
 
 def read_block(page: Page, device: int, block: Block, *, closed: bool) -> None:
@@ -56,7 +56,11 @@ def read_block(page: Page, device: int, block: Block, *, closed: bool) -> None:
 
     A block that the end of the text ends may go on: it is not `closed`.
     """
-    kind = _memory_of(block, closed=closed)
+    hides_hbm = _hides_hbm(block)
+    kind = None if hides_hbm else _memory_of(block, closed=closed)
+    if hides_hbm:
+        problem = "HBM's capacity is not told, so that nothing says which memory is the chip's"
+        page.problems.append(Problem(next(iter(block.values())).line.where, problem))
     for key, wanted in _wanted(block, kind):
         _give(page, device, block[key], wanted)
     for key in keys.HEALTH:
@@ -70,30 +74,43 @@ def read_block(page: Page, device: int, block: Block, *, closed: bool) -> None:
             page.unknown[quote(key) or "(blank)"] = None
 
 
+def read_card_fields(page: Page, devices: Sequence[int], block: Block) -> None:
+    """Put what is of a whole card onto the page for each of its chips; its power only where there are several."""
+    for key, entry in block.items():
+        wanted = keys.PART_FIELDS.get(key)
+        if wanted is not None and (len(devices) > 1 or wanted.key != "power_card_watts"):
+            for device in devices:
+                _give(page, device, entry, wanted)
+        elif key not in KNOWN:
+            page.unknown[quote(key)] = None
+
+
 def _wanted(block: Block, kind: int | None) -> Iterator[tuple[str, Field]]:
-    """The keys that give a reading each, the ones whose turn is first before the others."""
-    found = [(key, wanted) for key in block for wanted in keys.FIELDS.get(key, ())]
-    found += [(key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS]
-    found += [(key, _MEMORY_KEYS[key][1]) for key in block if key in _MEMORY_KEYS and _MEMORY_KEYS[key][0] == kind]
-    yield from sorted(found, key=lambda pair: pair[1].turn)
+    """The keys that give a reading each."""
+    yield from ((key, wanted) for key in block for wanted in keys.FIELDS.get(key, ()))
+    yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
+    yield from ((key, _MEMORY_KEYS[key][1]) for key in block if key in _MEMORY_KEYS and _MEMORY_KEYS[key][0] == kind)
 
 
 def _memory_of(block: Block, *, closed: bool) -> int | None:
-    """Which memory is the device's: HBM unless there is none, else DDR unless HBM may still follow; None for neither."""
+    """Which memory is the device's: HBM unless there is none, else DDR where no line of HBM can be lost; None for neither."""
     if keys.FLASH_KEY in block:
         return None
-    kinds = [_MEMORY_KEYS[key][0] if key in _MEMORY_KEYS else None for key in block]
+    kinds = {_MEMORY_KEYS[key][0] for key in block if key in _MEMORY_KEYS}
     if _HBM in kinds and not _is_none(block, "hbm capacity"):
         return _HBM
-    if (
-        _DDR not in kinds
-        or _is_none(block, "ddr capacity")
-        or (_HBM not in kinds and not keys.WITH_HBM.isdisjoint(block))
-    ):
+    if _DDR not in kinds or _is_none(block, "ddr capacity"):
         return None
-    last = len(kinds) - 1 - kinds[::-1].index(_DDR)
-    over = closed or _HBM in kinds or last < len(kinds) - 1 or not keys.WITHOUT_HBM.isdisjoint(block)
-    return _DDR if over else None
+    is_proven = _HBM in kinds or not keys.WITHOUT_HBM.isdisjoint(block)
+    is_open = not closed or not keys.MAY_HAVE_HBM.isdisjoint(block)
+    return _DDR if is_proven or not is_open else None
+
+
+def _hides_hbm(block: Block) -> bool:
+    """Whether HBM is spoken of and its capacity, which is 0 where there is none, is lost beside that of DDR."""
+    speaks = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
+    capacity = block.get("hbm capacity")
+    return speaks and "ddr capacity" in block and (capacity is None or units.placeholder(capacity.text) is not None)
 
 
 def _is_none(block: Block, key: str) -> bool:
@@ -106,15 +123,15 @@ def _give(page: Page, device: int, entry: Entry, wanted: Field) -> None:
 
 
 def _give_jpeg(page: Page, device: int, block: Block) -> None:
-    """The busier of the two engines, if both are told."""
+    """The busier of the two engines; of one alone it is not known whether it is that."""
     entries = [block[key] for key in keys.JPEG if key in block]
     values = [measured(entry.text, entry.unit, "engine_utilization_ratio") for entry in entries]
     if not entries:
         return
     numbers = [value for value in values if not isinstance(value, Absent)]
-    gaps = [value for value in values if isinstance(value, Absent)]
+    gaps = [value for value in values if isinstance(value, Absent)] + [Absent.NOT_REPORTED] * (len(entries) == 1)
     chosen: Value = gaps[0] if gaps else max(numbers)
-    at = values.index(chosen)
+    at = values.index(chosen) if chosen in values else 0
     item = reading(device, "engine_utilization_ratio", chosen, "jpeg")
     page.give(device, item, entries[at].text, entries[at].line.where)
 

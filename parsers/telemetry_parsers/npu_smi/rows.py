@@ -14,7 +14,8 @@ from telemetry_parsers.npu_smi.words import PHYSICAL, VENDOR, known, measured, s
 from telemetry_parsers.text.framed import headings_in
 from telemetry_parsers.text.lines import Line, quote
 
-_MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy-id", "chip name"})
+_NAME = "chip name"
+_MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy-id", _NAME})
 _CARD, _CHIP = "npuid(idx)", "chipid(idx)"
 # A row of `watch` gives these; what is not here stands for itself.
 _WATCHED: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
@@ -22,7 +23,7 @@ _WATCHED: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
         "pwr(w)": (("power_watts", ""),),
         "pwr(mw)": (("power_watts", ""),),
         "temp(c)": (("temperature_celsius", "core"),),
-        "npu util(%)": (("utilization_ratio", ""),),
+        "npu util(%)": (("utilization_ratio", ""), ("engine_utilization_ratio", "npu")),
         "ai core(%)": (("utilization_ratio", ""), ("engine_utilization_ratio", "aicore")),
         "ai cpu(%)": (("engine_utilization_ratio", "aicpu"),),
         "ctrl cpu(%)": (("engine_utilization_ratio", "ctrlcpu"),),
@@ -69,6 +70,8 @@ def read_mapping(lines: Sequence[Line]) -> tuple[Page, str]:
                 page.problems.append(Problem(line.where, f"no row of the mapping: {quote(line.text)}"))
             else:
                 spaces.add(_add_mapped(page, row))
+    if headings and not spaces:
+        page.problems.append(Problem(lines[-1].where, "the mapping names no chip"))
     return page, PHYSICAL if spaces - {None} == {PHYSICAL} else ""
 
 
@@ -84,11 +87,18 @@ def _mapping_headings(line: Line) -> tuple[str, ...]:
 
 
 def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
-    """The cells of a row: a word for each heading, and the name at the end, which may have blanks."""
+    """The cells of a row: a number or a dash for each heading, and the name at the end, which may have blanks."""
     words = line.text.split(maxsplit=len(headings) - 1)
-    if len(words) != len(headings) or units.whole(words[0]) is None:
+    *numbers, name = words or [""]
+    if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):
+        return None
+    if headings[-1] != _NAME or not all(map(_is_number, numbers)):
         return None
     return {heading: word.strip() for heading, word in zip(headings, words, strict=True)}
+
+
+def _is_number(word: str) -> bool:
+    return word == "-" or units.whole(word) is not None
 
 
 def _add_mapped(page: Page, row: Mapping[str, str]) -> str | None:
@@ -100,7 +110,7 @@ def _add_mapped(page: Page, row: Mapping[str, str]) -> str | None:
     page.number(device, logic if physical is None else physical)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     told = {name: known(row.get(heading)) for name, heading in facts.items()}
-    page.describe(device, Device(VENDOR, model=known(row.get("chip name"))), told)
+    page.describe(device, Device(VENDOR, model=known(row.get(_NAME))), told)
     return "logic" if physical is None else PHYSICAL
 
 
@@ -119,6 +129,8 @@ def read_watch(lines: Sequence[Line]) -> Page:
             page.problems.append(Problem(line.where, f"no row of watch: {quote(line.text)}"))
         else:
             last[Place(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
+    if not last:
+        page.problems.append(Problem(lines[-1].where, "watch names no chip"))
     for place, (line, cells) in last.items():
         _add_watched(page, place, line, cells)
     return page
@@ -143,15 +155,26 @@ def _add_watched(page: Page, place: Place, line: Line, cells: Mapping[str, str])
 
 
 def read_topology(lines: Sequence[Line]) -> Page:
-    """The devices that the matrix names, with the processors that are near to each."""
+    """The devices that the matrix names, with the processors that are near to each; it has a row for each of its columns."""
     page = Page()
+    columns: set[str] = set()
+    nodes: set[str] = set()
     for line in lines:
         row = _topology_row(line) if line.ended else None
+        words = line.text.split(maxsplit=_MOST_COLUMNS)
         if row is not None:
             place, processors = row
+            nodes.add(words[0])
             device = page.device(place)
             page.number(device, place.physical)
             page.describe(device, Device(VENDOR), {"cpu_affinity": processors})
+        elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
+            page.problems.append(Problem(line.where, f"no row of the matrix: {quote(line.text)}"))
+        columns.update(filter(_NODE.match, words) if row is None else ())
+    if columns - nodes:
+        page.problems.append(
+            Problem(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
+        )
     return page
 
 

@@ -45,9 +45,12 @@ _SHAPES = tuple(
 _BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
 _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
 
+_LISTS_PROCESSES = 23  # the first version of the tool that does so below every table; 22.0.3.1 does not
+
 # A chip's busy share is that of its AI cores where it is told, else of the whole chip.
 _AI_CORES = ("aicore(%)", "ai core(%)")
-_UTILIZATIONS = (*_AI_CORES, "npu util(%)")
+_WHOLE_CHIP = "npu util(%)"
+_UTILIZATIONS = (*_AI_CORES, _WHOLE_CHIP)
 GIVES = (
     "utilization_ratio", "engine_utilization_ratio", "power_watts", "temperature_celsius", "memory_used_bytes",
     "memory_total_bytes", "health", "processes",
@@ -74,12 +77,19 @@ def read(lines: Sequence[Line]) -> tuple[Page, str]:
     numbered = {_add(page, record, driver, "phy-id" if has_physical else "npu") for record in table.records} - {None}
     page.problems.extend(_unread(line) for line in table.unread if not _expected(line))
     page.complete = title < len(lines)
-    if not (page.complete or (table.headed and table.closed)):
+    if not page.complete and not (table.headed and table.closed and _may_end(lines, page.tool_version)):
         page.cut = True
         page.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
     if title < len(lines):
         read_processes(page, lines[title:])
     return page, _index_space(page, numbered)
+
+
+def _may_end(lines: Sequence[Line], version: str | None) -> bool:
+    """Whether a text may end with the device table: cards with HBM close it after each card, and list processes from 23 on."""
+    has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
+    major = units.whole((version or "").partition(".")[0])
+    return not has_hbm or (major is not None and major < _LISTS_PROCESSES)
 
 
 def _last_run(lines: Sequence[Line]) -> tuple[Sequence[Line], int]:
@@ -164,9 +174,9 @@ def _give_readings(page: Page, device: int, cells: Mapping[str, Cell]) -> None:
     give("temperature_celsius", cells.get("temp(c)"), number("temp(c)", "temperature_celsius"), "core")
     busy = next((name for name in _UTILIZATIONS if name in cells), _UTILIZATIONS[0])
     give("utilization_ratio", cells.get(busy), number(busy, "utilization_ratio"))
-    for heading in _AI_CORES:
+    for heading, engine in (*((name, "aicore") for name in _AI_CORES), (_WHOLE_CHIP, "npu")):
         if heading in cells:
-            give("engine_utilization_ratio", cells[heading], number(heading, "engine_utilization_ratio"), "aicore")
+            give("engine_utilization_ratio", cells[heading], number(heading, "engine_utilization_ratio"), engine)
     _give_memory(cells, give)
 
 

@@ -247,6 +247,8 @@ def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]]
             values.update({name: Value(name, text, row.line) for name, text in (found or {}).items()})
         if not fits or (shape.ruled and row.line.ended and _is_short(row, names)):
             misfits.append(row.line)
+    if shape.ruled and len(rows) < len(headings) and not misfits:
+        misfits.append(rows[-1].line)  # the lines below it are lost
     return Record(rows[0].line, values, tuple(misfits))
 
 
