@@ -77,4 +77,17 @@ UNTELLABLE = (
         kind="tail",
         sample=r"/(?:processes-many|usages-cut)$",
     ),
+    Untellable(
+        "answers of hccn_tool one after another: nothing tells that one more followed",
+        parser="hccn-tool",
+        kind="tail",
+        sample=r"/(?:flaps|link|facts)$|doc-nethealth|ip-|-8-cards-|stat-link_stat",
+        what="gone$",
+    ),
+    Untellable(
+        "an answer about a port of a 950 names the port; chip and die are in its command only",
+        parser="hccn-tool",
+        sample="/statistics-950$",
+        where="^line 1|of line 1 ",
+    ),
 )

@@ -20,10 +20,11 @@ def report_on(text: str) -> Report:
 
 
 def told(report: Report) -> dict[tuple[int | None, str, str], Value]:
+    """What was printed: a counter that an answer has not is absent."""
     return {
         (report.devices[item.device].index, item.metric, item.label): item.value
         for item in report.readings
-        if item.device is not None
+        if item.device is not None and (item.metric == "link_up" or not isinstance(item.value, Absent))
     }
 
 
@@ -116,3 +117,36 @@ def test_a_command_that_failed_among_others_that_did_not_is_told() -> None:
     report = report_on(text)
     assert [device.index for device in report.devices] == [0]
     assert [problem.text.split("!")[0] for problem in report.problems] == ["Cmd execute failed"]
+
+
+LINKS = text_of("link")
+HISTORY, PORTS = text_of("flaps-950"), text_of("ports-950")
+
+
+@pytest.mark.parametrize(
+    ("text", "lost", "problem"),
+    [
+        (LINKS, "/usr/local/Ascend/driver/tools/hccn_tool -i 1 -link -g\n", "told twice"),
+        (LINKS, "/usr/local/Ascend/driver/tools/hccn_tool -i 0 -link -g\n", "whose command is lost"),
+        (LINKS, "link status: DOWN\n", "no answer that is understood"),
+        (text_of("flaps"), "[devid 4]link up count       : 4\n", "tells no link_recovery_errors_total"),
+        (HISTORY, "UDie", "cut off"),
+        (HISTORY, "|  6  |  0   |  4   |  LINK_UP    | Mon Feb 9 21:45:51 2026 |\n", "which port"),
+        (PORTS, PORTS[PORTS.index("| 1 ") :], "cut off"),
+        ("packet statistics:\nport_id: 4\ncrc_error_sum: 2\n", "port_id: 4\n", "which port"),
+        ("hccn_tool -i 3 -stat -g\npacket statistics:\nroce_rx_err_pkt_num:3\n", "roce_rx_err_pkt_num:3\n", "cut off"),
+        ("hccn_tool -i 3 -link -g\nlink status: UP\n", "link status", "known to print"),
+    ],
+)  # fmt: skip  # kept in rows: one item on each line would be a page
+def test_a_lost_line_is_told_and_no_number_moves(text: str, lost: str, problem: str) -> None:
+    assert text.count(lost) == 1
+    left = report_on(text.replace(lost, ""))
+    assert told(left).items() <= told(report_on(text)).items()
+    assert any(problem in found.text for found in left.problems), left.problems
+
+
+def test_counters_that_an_answer_has_not_are_absent() -> None:
+    report = report_on("hccn_tool -i 3 -stat -g\npacket statistics:\nroce_rx_err_pkt_num:3\n")
+    assert told(report) == {(3, "link_receive_errors_total", "roce"): 3.0}
+    assert {item.value for item in report.readings} == {3.0, Absent.NOT_REPORTED}
+    assert len(report.readings) == 6

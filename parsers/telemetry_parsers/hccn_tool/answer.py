@@ -9,13 +9,18 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.hccn_tool.keys import (
+    BESIDE_FLAPS,
     COUNTERS,
     FACTS,
+    FLAGS,
     FLAPS_KEY,
     INDEX_SPACE,
     LINK_KEY,
+    PORT_COUNTERS,
     PORT_KEY,
     QUIET,
+    ROCE_COUNTERS,
+    STATISTICS,
     TITLES,
     UP,
     VENDOR,
@@ -57,11 +62,12 @@ class Answer:
     readings: dict[tuple[str, str], Reading] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
+    beside: set[str] = field(default_factory=set)
 
     def give(self, metric: str, value: Value, word: str, text: str, where: str) -> None:
         """Take a reading in; a bad text becomes a problem too."""
         if (metric, word) in self.readings:
-            self._find_another(where)
+            self._find_another(where, f"{metric} of {word}")
         item = reading(0, metric, value, word)
         if item.value is Absent.NOT_UNDERSTOOD or item.value is Absent.IMPLAUSIBLE:
             self.problems.append(Problem(where, f'{metric}: "{quote(text)}" is {item.value.value}'))
@@ -70,15 +76,34 @@ class Answer:
     def state(self, name: str, text: str, where: str) -> None:
         """Take a fact in."""
         if name in self.facts:
-            self._find_another(where)
+            self._find_another(where, name)
         self.facts.setdefault(name, text)
 
-    def _find_another(self, where: str) -> None:
-        """The same thing twice and no word of whose it is: these are answers about several devices."""
-        if self.device is None and not self.are_several:
+    def _find_another(self, where: str, what: str) -> None:
+        """The same thing twice: these are answers about several devices, and nothing or one command says of whose."""
+        if self.device is not None:
+            self.problems.append(
+                Problem(where, f"{what} is told twice; the first is kept, the other may be another device's")
+            )
+        elif not self.are_several:
             self.are_several = True
             problem = "answers about several devices that don't say about which are not read; keep the command lines"
             self.problems.append(Problem(where, problem))
+
+    def close(self, flags: Sequence[str], where: str) -> None:
+        """Say what the answer to these flags lacks; a counter that was not printed is absent."""
+        told = {metric for metric, _ in self.readings}
+        wanted = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
+        if BESIDE_FLAPS & self.beside:
+            wanted.add(COUNTERS[FLAPS_KEY])
+        for metric in sorted(wanted - told):
+            self.problems.append(Problem(where, f"the answer tells no {metric}: it is cut off, or not understood"))
+        if self.beside == {STATISTICS}:
+            self.problems.append(Problem(where, "the statistics are cut off below their title"))
+        elif STATISTICS in self.beside:
+            for metric in (PORT_COUNTERS if self.port.number else ROCE_COUNTERS).values():
+                if (metric, self.port.word) not in self.readings:
+                    self.give(metric, Absent.NOT_REPORTED, self.port.word, "", "")
 
     def report(self) -> Report:
         """The device with what was read of it; a text that tells neither which one nor anything of it has none."""
@@ -93,7 +118,7 @@ class Answer:
         )
 
 
-def read(lines: Sequence[Line], device: int | None, port: Port) -> Iterator[Answer]:
+def read(lines: Sequence[Line], device: int | None, port: Port, flags: Sequence[str]) -> Iterator[Answer]:
     """What the lines say of the device that was asked for, or of each that they name by a prefix."""
     answer, is_listing = Answer(device, port), False
     _read_tables(answer, lines)
@@ -101,12 +126,14 @@ def read(lines: Sequence[Line], device: int | None, port: Port) -> Iterator[Answ
         prefix = _DEVICE_PREFIX.match(line.text)
         if prefix is not None and int(prefix[1]) != answer.device:
             if answer.understood and answer.device is not None:
+                answer.close(flags, line.where)
                 yield answer
                 answer = Answer(None, port)
             answer.device = int(prefix[1])
         text = line.text[prefix.end() :] if prefix else line.text
         is_listing = _take(answer, text.strip(), line, is_listing=is_listing)
     if answer.understood:
+        answer.close(flags, lines[-1].where)
         yield answer
 
 
@@ -119,9 +146,16 @@ def _take(answer: Answer, text: str, line: Line, *, is_listing: bool) -> bool:
         if not line.ended and text:
             answer.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
         return is_listing
+    if bare in answer.beside & QUIET and not is_listing:
+        answer.problems.append(
+            Problem(line.where, f"{quote(key)} is told twice: the command between two answers is lost")
+        )
+    answer.beside.add(bare)
     if bare in TITLES:
         answer.understood = True
         return True
+    if colon and not key and value.strip():
+        answer.problems.append(Problem(line.where, f"a value without its key: {quote(text)}"))
     if not colon or not key or "|" in text or is_rule(text):
         return is_listing
     if not _take_value(answer, key, value.strip(), line) and not is_listing and key not in QUIET:
@@ -135,8 +169,12 @@ def _take_value(answer: Answer, key: str, value: str, line: Line) -> bool:
     if key == LINK_KEY:
         state = UP.get(value.lower(), units.placeholder(value) or Absent.NOT_UNDERSTOOD)
         answer.give("link_up", state, answer.port.word, value, line.where)
-    elif key in COUNTERS and (key != FLAPS_KEY or _DEVICE_PREFIX.match(line.text) or answer.port.number):
-        answer.give(COUNTERS[key], units.number(value), answer.port.word, value, line.where)
+    elif key in COUNTERS:
+        is_ports = answer.port.number or key in ROCE_COUNTERS or (key == FLAPS_KEY and _DEVICE_PREFIX.match(line.text))
+        if is_ports:
+            answer.give(COUNTERS[key], units.number(value), answer.port.word, value, line.where)
+        else:
+            answer.problems.append(Problem(line.where, f"{key}: which port it is of is not told"))
     elif key == PORT_KEY:
         _take_port(answer, value)
     elif key in FACTS and value and units.placeholder(value) is None:
@@ -156,19 +194,36 @@ def _take_port(answer: Answer, value: str) -> None:
 
 def _read_tables(answer: Answer, lines: Sequence[Line]) -> None:
     """The ports of `-dev_info`; the device, die and port that the rows of other tables name."""
-    for record in read_table(lines, _PORTS).records:
+    for cells, line in _rows(answer, lines, _PORTS):
+        word = Port(cells["udie id"], cells["port id"]).word
+        status = cells["link status"]
+        state = UP.get(status.lower(), units.placeholder(status) or Absent.NOT_UNDERSTOOD)
+        answer.give("link_up", state, word, status, line.where)
+        answer.understood = True
+    for cells, _ in _rows(answer, lines, _NUMBERED):
+        answer.device = int(cells["npu"]) if answer.device is None else answer.device
+        answer.port = answer.port if answer.port.number else Port(cells["udie"], cells["port"])
+        answer.understood = True
+
+
+def _rows(answer: Answer, lines: Sequence[Line], shape: Shape) -> Iterator[tuple[dict[str, str], Line]]:
+    """The rows of a table that have all its cells; a rule closes it, so that without one below them rows may be missing."""
+    table = read_table(lines, shape)
+    for record in table.records:
         cells = {heading: value.text for heading, value in record.values.items()}
-        status = cells.get("link status")
-        if status is not None and "udie id" in cells and "port id" in cells and record.line.ended:
-            word = Port(cells["udie id"], cells["port id"]).word
-            state = UP.get(status.lower(), units.placeholder(status) or Absent.NOT_UNDERSTOOD)
-            answer.give("link_up", state, word, status, record.line.where)
-            answer.understood = True
-    for record in read_table(lines, _NUMBERED).records:
-        number = units.whole(record.values["npu"].text) if "npu" in record.values else None
-        if number is not None and record.line.ended:
-            answer.device = number if answer.device is None else answer.device
-            cells = {heading: value.text for heading, value in record.values.items()}
-            if not answer.port.number:
-                answer.port = Port(cells.get("udie", ""), cells.get("port", ""))
-            answer.understood = True
+        if shape.headings <= cells.keys() and not record.misfits and record.line.ended:
+            yield cells, record.line
+        else:
+            answer.problems.append(Problem(record.line.where, f"no row of the table: {quote(record.line.text)}"))
+    bars = next((line.text.count("|") for line in lines if _is_head(line, shape)), 0)
+    for line in table.unread:
+        if line.text.count("|") == bars > 0 and not _is_head(line, shape):
+            answer.problems.append(Problem(line.where, f"no row of the table: {quote(line.text)}"))
+    last_rule = max((line.number for line in lines if is_rule(line.text)), default=0)
+    last_row = max((line.number for line in lines if "|" in line.text), default=0)
+    if table.headed and last_rule < last_row:
+        answer.problems.append(Problem(lines[-1].where, "the table is cut off here"))
+
+
+def _is_head(line: Line, shape: Shape) -> bool:
+    return shape.opening in line.text.lower()

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from telemetry_parsers import units
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.hccn_tool.answer import Answer, read
-from telemetry_parsers.hccn_tool.keys import ERRORS, GIVES, TOOL, VENDOR, Port
+from telemetry_parsers.hccn_tool.keys import ERRORS, FLAGS, GIVES, TOOL, VENDOR, Port
 from telemetry_parsers.merge.outputs import combine_reports
-from telemetry_parsers.model import Capture, Command, Output, Poll, Report
+from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
 from telemetry_parsers.text.echoes import Run, arguments_of, runs
-from telemetry_parsers.text.lines import Line, foreign_tool, lines
+from telemetry_parsers.text.lines import Line, foreign_tool, lines, quote
 from telemetry_parsers.text.outputs import blank, explained, failure_of, report_on, too_long, unknown, with_complaints
 from telemetry_parsers.text.prefixes import without_prefix
 
@@ -40,19 +40,33 @@ def _reports(found: Sequence[Line], output: Output) -> list[Report]:
     found_runs = [(run, [answer.report() for answer in _answers(run, output)]) for run in runs(found, TOOL)]
     if not any(reports for _, reports in found_runs):
         return []
+    are_named = any(run.arguments for run, _ in found_runs)
+    for run, reports in found_runs:
+        if (
+            are_named
+            and not run.arguments
+            and any(not report.devices or report.devices[0].index is None for report in reports)
+        ):
+            problem = Problem(run.lines[0].where, "an answer whose command is lost is not read: it may be any device's")
+            reports[:] = [Report(problems=(problem,))]
     return [report for run, reports in found_runs for report in reports or _failures(run)]
 
 
 def _failures(run: Run) -> Iterator[Report]:
-    problems = failure_of(run.lines, ERRORS) if run.arguments else ()
+    problems = tuple(failure_of(run.lines, ERRORS)) if run.arguments else ()
+    lines = [line for line in run.lines if line.text.strip()]
+    if not problems and FLAGS.keys() & set(run.arguments) and (not lines or ":" in lines[0].text):
+        text = f"no answer that is understood to {TOOL} {quote(' '.join(run.arguments))}"
+        problems = (Problem(lines[0].where if lines else "text", text),)
     if problems:
-        yield Report("ok", problems=tuple(problems))
+        yield Report("ok", problems=problems)
 
 
 def _answers(run: Run, output: Output) -> Iterator[Answer]:
     named = run if run.arguments else Run(arguments_of(output.name, TOOL) or (), ())
     device = units.whole(named.value_of("-i") or output.target)
-    yield from read(run.lines, device, Port(_digits(named.value_of("-u")), _digits(named.value_of("-p"))))
+    port = Port(_digits(named.value_of("-u")), _digits(named.value_of("-p")))
+    yield from read(run.lines, device, port, named.arguments)
 
 
 def _digits(text: str) -> str:
