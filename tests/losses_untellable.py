@@ -90,4 +90,11 @@ UNTELLABLE = (
         sample="/statistics-950$",
         where="^line 1|of line 1 ",
     ),
+    Untellable("the list of mthreads-gmi -L has no end", parser="mthreads-gmi", kind="tail", sample="/names$"),
+    Untellable(
+        "a text that is cut off already is cut off earlier: the same problem",
+        parser="mthreads-gmi",
+        kind="tail",
+        sample="/(?:table|query)-cut-",
+    ),
 )

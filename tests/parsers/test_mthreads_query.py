@@ -103,8 +103,34 @@ def test_fastest_fan_counts_and_only_when_all_are_there() -> None:
     assert fans == {(0, 0.74), (1, 0.30)}
     without = LIST.replace("            Fan1                                  :  74%\n", "")
     assert (0, "fan_ratio", "", 0.71) not in numbers(report_on(without))
-    stopped = LIST.replace("70%", "N/A").replace("74%", "N/A").replace("71%", "0%")
-    assert (0, "fan_ratio", "", 0.0) in numbers(report_on(stopped))
+    silent = LIST.replace("74%", "N/A")
+    assert (0, "fan_ratio", "", 0.71) not in numbers(report_on(silent))
+
+
+@pytest.mark.parametrize(
+    ("lost", "problem"),
+    [
+        ("    Max Clocks\n", "graphics is told twice"),
+        ("    FB Memory Usage\n", "the heading of its section is lost"),
+        ("    Utilization\n", "the heading of its section is lost"),
+        ("    Performance State                             :  N/A\n", "cut off"),
+        ("Gpu ", "without its key"),
+    ],
+)
+def test_a_lost_line_is_told_and_no_number_moves(lost: str, problem: str) -> None:
+    left = report_on(LIST.replace(lost, "", 1))
+    assert numbers(left) <= numbers(report_on(LIST))
+    assert any(problem in found.text for found in left.problems), left.problems
+
+
+def test_fans_without_their_number_may_be_a_part_of_them() -> None:
+    report = report_on(LIST.replace("        Channel                                   :  3\n", "", 1))
+    assert (0, "fan_ratio", "", 0.74) not in numbers(report)
+
+
+def test_a_card_of_which_only_the_heading_is_left_is_told() -> None:
+    report = report_on(LIST[: LIST.index("\n", LIST.index("GPU1")) + 1])
+    assert [problem.where for problem in report.problems] == ["GPU1"]
 
 
 def test_a_card_listed_twice_is_one_card() -> None:

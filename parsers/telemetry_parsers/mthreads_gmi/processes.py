@@ -71,7 +71,8 @@ def _read_rows(lines: Sequence[Line], body: Sequence[Line]) -> ProcessTable:
     for position, line in enumerate(body):
         text = line.text.strip()
         if is_rule(text):
-            return ProcessTable(tuple(rows), rest=tuple(body[position + 1 :]))
+            rest = tuple(body[position + 1 :])
+            return ProcessTable(tuple(rows), rest=rest) if rows or said_none else _empty(line, rest)
         if not text:
             continue
         row = _row(text) if line.ended else None
@@ -97,6 +98,11 @@ def _row(text: str) -> ProcessRow | None:
     if index is None or pid is None or used is Absent.NOT_UNDERSTOOD or used is Absent.IMPLAUSIBLE:
         return None
     return ProcessRow(index, pid, "".join(names), None if isinstance(used, Absent) else used)
+
+
+def _empty(line: Line, rest: Sequence[Line]) -> ProcessTable:
+    problem = Problem(line.where, f"the process table has no row and does not say {_NONE!r}")
+    return ProcessTable(gap=Absent.NOT_REPORTED, problems=(problem,), rest=tuple(rest))
 
 
 def _cut(lines: Sequence[Line]) -> ProcessTable:

@@ -21,6 +21,7 @@ from telemetry_parsers.mthreads_gmi.keys import (
     QUIET,
     QUIET_SECTIONS,
     SECTIONS,
+    Field,
     Key,
 )
 from telemetry_parsers.mthreads_gmi.words import INDEX_SPACE, MOST_DEVICES, TOOL, VENDOR, Answer, is_echo, known
@@ -33,6 +34,9 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _DEEPEST = 8
 _COUNT = "attached gpus"
 _HEAD = ("driver version", _COUNT)
+_HEADING: frozenset[Key] = frozenset({("", "index"), ("pci", "bus id")})
+_FIRST, _LAST = ("", "product name"), ("", "performance state")
+_READ_SOMEWHERE = frozenset(name for section, name in FIELDS if section)
 
 
 @dataclass(slots=True)
@@ -90,6 +94,8 @@ def _take_line(query: _Query, section: str, line: Line) -> None:
     key = _plain(name)
     if key.startswith(("error", "failed", "warning")):
         query.problems.append(Problem(line.where, quote(line.text)))
+    elif not key:
+        query.problems.append(Problem(line.where, f"a value without its key: {quote(line.text)}"))
     elif not query.cards or key in _HEAD:
         query.answers += key == _COUNT and key in query.head
         query.head[key] = value.strip()
@@ -180,6 +186,8 @@ def _answer(query: _Query, form: Form) -> Answer:
     readings = [item for position, card in enumerate(cards) for item in _readings(position, card, query)]
     attached = units.whole(query.head.get(_COUNT, ""))
     complete = attached in (None, len(devices)) or (query.answers > 1 and attached < len(devices))
+    for card in cards if form == "text" else ():
+        _check_end(card, query)
     if not complete:
         text = f"{TOOL} counts {attached} GPUs and lists {len(devices)}"
         query.problems.append(Problem("Attached GPUs", text))
@@ -232,38 +240,61 @@ def _device(card: _Card, driver: str | None) -> Device:
     )
 
 
+def _check_end(card: _Card, query: _Query) -> None:
+    """A card of the text is whole with its performance state, which stands below all sections; `-d` prints sections alone."""
+    keys = {key for key, _ in card.values}
+    if keys <= _HEADING or ((_FIRST in keys) and (_LAST not in keys)):
+        query.problems.append(Problem(card.where, f"the card is cut off: it has no {_LAST[1]}"))
+
+
 def _readings(device: int, card: _Card, query: _Query) -> list[Reading]:
-    """The readings of a card; of several fans the fastest, as of all that has one word for many."""
+    """The readings of a card; a key told twice in one section has lost the heading between the two."""
     found: dict[tuple[str, str], Reading] = {}
-    printed = {key for key, _ in card.values}
-    for (section, key), text in card.values:
-        if INSTEAD.get((section, key)) in printed:
-            continue
-        wanted = FANS if section == FAN_SECTION and key.startswith("fan") else FIELDS.get((section, key))
-        if wanted is None:
-            if section not in QUIET_SECTIONS and (section, key) not in QUIET:
-                query.unknown[_field_name(section, key)] = None
-            continue
-        item = reading(device, wanted.key, wanted.read(text), wanted.label)
-        if item.value in (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE):
-            query.problems.append(Problem(f"{card.where} {key}", f'"{quote(text)}" is {item.value.value}'))
-        other = found.get((wanted.key, wanted.label))
-        found[wanted.key, wanted.label] = item if other is None else _higher(other, item)
-    if not _all_fans(card):
-        found[FANS.key, FANS.label] = reading(device, FANS.key, Absent.NOT_REPORTED, FANS.label)
+    printed: dict[Key, str] = {}
+    for key, text in card.values:
+        if key in printed and key in FIELDS:
+            problem = f"{key[1]} is told twice; the first is kept: the heading of a section between them is lost"
+            query.problems.append(Problem(card.where, problem))
+        printed.setdefault(key, text)
+    for key, text in printed.items():
+        wanted = FIELDS.get(key)
+        if wanted is not None and INSTEAD.get(key) not in printed:
+            found[wanted.key, wanted.label] = _reading(device, card, query, key, text, wanted)
+        elif wanted is None and not _is_fan(key):
+            _name_unknown(card, query, key)
+    fans = [_reading(device, card, query, key, text, FANS) for key, text in printed.items() if _is_fan(key)]
+    count = units.whole(printed.get(FAN_COUNT, ""))
+    if fans or count:
+        found[FANS.key, FANS.label] = _fastest(fans, count) or reading(device, FANS.key, Absent.NOT_REPORTED)
     return list(found.values())
 
 
-def _all_fans(card: _Card) -> bool:
-    """Whether as many fans are printed as the card is said to have; the fastest of a part may not be the fastest."""
-    told_count = units.whole(card.first(FAN_COUNT) or "")
-    return told_count is None or told_count == sum(section == FAN_SECTION for (section, _), _ in card.values)
+def _reading(device: int, card: _Card, query: _Query, key: Key, text: str, wanted: Field) -> Reading:
+    item = reading(device, wanted.key, wanted.read(text), wanted.label)
+    if item.value in (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE):
+        query.problems.append(Problem(f"{card.where} {key[1]}", f'"{quote(text)}" is {item.value.value}'))
+    return item
 
 
-def _higher(one: Reading, other: Reading) -> Reading:
-    if isinstance(other.value, Absent):
-        return one
-    return other if isinstance(one.value, Absent) or other.value > one.value else one
+def _name_unknown(card: _Card, query: _Query, key: Key) -> None:
+    """A key that gives nothing: unknown, or in a section of no interest, in which no other section's keys can be."""
+    section, name = key
+    if section in QUIET_SECTIONS and name in _READ_SOMEWHERE:
+        query.problems.append(Problem(card.where, f"{name} stands below {section}: the heading of its section is lost"))
+    elif section not in QUIET_SECTIONS and key not in QUIET:
+        query.unknown[_field_name(section, name)] = None
+
+
+def _is_fan(key: Key) -> bool:
+    return key[0] == FAN_SECTION and key[1].startswith("fan")
+
+
+def _fastest(fans: Sequence[Reading], count: int | None) -> Reading | None:
+    """The fastest fan where as many are told as the card has; the fastest of a part may not be the fastest."""
+    gap = next((fan for fan in fans if isinstance(fan.value, Absent)), None)
+    if gap is not None or len(fans) != count:
+        return gap
+    return max(fans, key=lambda fan: fan.value if isinstance(fan.value, float) else 0.0)
 
 
 def _field_name(section: str, key: str) -> str:
