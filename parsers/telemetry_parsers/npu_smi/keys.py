@@ -42,7 +42,7 @@ class Field:
 CARD_SENSORS: Mapping[str, Field] = MappingProxyType(
     {
         **{f"lm75{one}_te": Field("temperature_celsius", f"lm75_{one}") for one in "abc"},
-        "tec_temp": Field("temperature_celsius", "tec"),
+        "tec_temp": Field("temperature_celsius", "board_tec"),
     }
 )
 # The AI cores' share is what Huawei calls the utilization.
@@ -66,12 +66,16 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
         "hbm temperature": (Field("temperature_celsius", "memory"),),
         "soc max temperature": (Field("temperature_celsius", "soc"),),
         "ndie temperature": (Field("temperature_celsius", "ndie"),),
-        "sfp temperature": (Field("temperature_celsius", "sfp"),),
+        "sfp temperature": (Field("temperature_celsius", "optical"),),
         "voltage": (Field("voltage_volts", "core"),),
         "npu real-time power": (Field("power_watts"),),
         "power dissipation": (Field("power_watts"),),
         "rated power dissipation": (Field("power_watts"),),
         "retry count": (Field("pcie_replays_total"),),
+        "tx error count": (Field("pcie_errors_total", "transmit"),),
+        "rx error count": (Field("pcie_errors_total", "receive"),),
+        "lcrc error count": (Field("pcie_errors_total", "lcrc"),),
+        "ecrc error count": (Field("pcie_errors_total", "ecrc"),),
         **{key: (wanted,) for key, wanted in CARD_SENSORS.items()},
     }
 )
@@ -134,10 +138,8 @@ TOTALS = ("total count", "card count")
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")
 # Goes on in lines whose key is blank.
 LONG_KEY = "error information"
-PCIE_ERRORS = (
-    "tx error count", "rx error count", "lcrc error count", "ecrc error count", "retry count",
-    "pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count",
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+# Of 950's link, which no document explains.
+LINK_ERRORS = ("pcs rx error count", "phy lane error count", "dl lcrc error count", "dl dcrc error count")
 # What a board is and what it is called: not measured.
 ABOUT = frozenset(
     {
@@ -154,7 +156,7 @@ UNREAD = frozenset(
         "ddr hugepages total", "ddr hugepages usage rate", "memory hugepages total", "memory hugepages usage rate",
         "hugepages total", "hugepages usage rate", "total capacity", "total ddr capacity", "chip temperature",
         *(f"{memory} {bits} bit aggregate total err cnt" for memory in MEMORIES for bits in BITS),
-        *PCIE_ERRORS,
+        *LINK_ERRORS,
     }
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 
@@ -189,7 +191,7 @@ class End:
 # Those of 950, which has no chips, begin with the card:
 ENDS_OF_CARDS: tuple[End, ...] = (
     *map(End, ("aicube usage rate", "npu real-time power", "error information", "hbm manufacturer id", *ECC_ENABLED)),
-    *map(End, ("hbm double bit next-isolated pages count", *PCIE_ERRORS)),
+    *map(End, ("hbm double bit next-isolated pages count", "retry count", *LINK_ERRORS)),
     End("temperature", instead="aicore usage rate"),  # temp; common tells the power below it
 )
 # Those that were asked of one chip name nobody; in common, temp and volt the chip stands above its lines.
@@ -203,7 +205,7 @@ ENDS_OF_CHIPS: tuple[End, ...] = (
     *map(End, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # memory
     End("ddr clock speed", beside="total ddr capacity"),  # memory of 310P
     *map(End, ("hbm double bit isolated pages count", "hbm double bit next-isolated pages count")),  # ecc
-    *map(End, ("double-bit error count", *PCIE_ERRORS, *ECC_ENABLED)),  # ecc of 310, pcie-err, ecc-enable
+    *map(End, ("double-bit error count", "retry count", *ECC_ENABLED)),  # ecc of 310, pcie-err, ecc-enable
     End("health", beside=CHIP_KEY),
     End("error information"),  # health
 )

@@ -35,7 +35,7 @@ _ADDED: Mapping[str, frozenset[str]] = MappingProxyType(
         "temperatures": frozenset({"temperature_celsius"}),
         "voltage": frozenset({"voltage_volts"}),
         "ecc": frozenset({"ecc_corrected_total", "ecc_uncorrected_total", "retired_pages", "retired_pages_pending"}),
-        "pcie-errors": frozenset({"pcie_replays_total"}),
+        "pcie-errors": frozenset({"pcie_replays_total", "pcie_errors_total"}),
         "health": frozenset(),
         "board": frozenset(),
         "mapping": frozenset(),
