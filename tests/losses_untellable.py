@@ -26,6 +26,7 @@ _A_LINE_A_CARD = "rows of which each is a card or a process, without a count or 
 
 UNTELLABLE = (
     Untellable("what is left of a text that is told to be cut", sample=r"-cut\b|-cut-|trunc|trimm"),
+    Untellable(_LAST_CARD, "cnmon", "tail", "/info$"),
     Untellable(_LAST_CARD, "efsmi", "tail", r"query|/q-"),
     Untellable(_LAST_CARD, "mx-smi", "tail", "summary|count-ecc|show-temperature"),
     Untellable(_LAST_CARD, "xpu-smi-kunlun", "tail", "query|/q-"),
@@ -72,10 +73,7 @@ UNTELLABLE = (
         sample=r"default-910A-x8-22\.0\.3\.1",
     ),
     Untellable(
-        "a text that is cut off already is cut off earlier: the same problem",
-        parser="npu-smi",
-        kind="tail",
-        sample=r"/(?:processes-many|usages-cut)$",
+        "a text that is cut off already is cut off earlier: the same problem", "npu-smi", "tail", "/processes-many$"
     ),
     Untellable(
         "answers of hccn_tool one after another: nothing tells that one more followed",
@@ -91,10 +89,4 @@ UNTELLABLE = (
         where="^line 1|of line 1 ",
     ),
     Untellable("the list of mthreads-gmi -L has no end", parser="mthreads-gmi", kind="tail", sample="/names$"),
-    Untellable(
-        "a text that is cut off already is cut off earlier: the same problem",
-        parser="mthreads-gmi",
-        kind="tail",
-        sample="/(?:table|query)-cut-",
-    ),
 )

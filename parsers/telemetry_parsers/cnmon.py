@@ -53,6 +53,7 @@ _BOX = Box(
         ("tool_version", re.compile(r"\bCNMON[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")),
         ("driver", re.compile(r"\bDriver[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")),
     ),
+    ends_with_processes=True,
     expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
 )
 
