@@ -129,6 +129,7 @@ HISTORY, PORTS = text_of("flaps-950"), text_of("ports-950")
         (LINKS, "/usr/local/Ascend/driver/tools/hccn_tool -i 1 -link -g\n", "told twice"),
         (LINKS, "/usr/local/Ascend/driver/tools/hccn_tool -i 0 -link -g\n", "whose command is lost"),
         (LINKS, "link status: DOWN\n", "no answer that is understood"),
+        (LINKS, "-i 1 ", "names no device"),
         (text_of("flaps"), "[devid 4]link up count       : 4\n", "tells no link_recovery_errors_total"),
         (HISTORY, "UDie", "cut off"),
         (HISTORY, "|  6  |  0   |  4   |  LINK_UP    | Mon Feb 9 21:45:51 2026 |\n", "which port"),

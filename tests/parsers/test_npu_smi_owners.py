@@ -112,3 +112,27 @@ def test_cards_with_hbm_have_no_other_memory() -> None:
     text = "NPU ID : 0\nChip ID : 0\nMemory Usage Rate(%) : 0\nAicore Count : 8\nTemperature(C) : 46\n"
     assert values(report_on(text), "memory_used_ratio") == []
     assert values(report_on(text.replace("Aicore Count : 8\n", "")), "memory_used_ratio") == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("case", "old", "new", "problem"),
+    [
+        (
+            "table-910a-busy",
+            "| 0                         | 0000:84",
+            "|                           | 0000:84",
+            "number of its chip",
+        ),
+        (
+            "table-a3-dies",
+            "| 0     6                   |",
+            "| 0                         |",
+            "no row of the device table",
+        ),
+        ("log", "npu-smi info -i 0 -c 0 -t health", "npu-smi info -c 0 -t health", "doesn't say of which chip"),
+    ],
+)
+def test_a_chip_without_its_number_is_told(case: str, old: str, new: str, problem: str) -> None:
+    whole = text_of(case)
+    assert whole.count(old) == 1
+    assert any(problem in found.text for found in report_on(whole.replace(old, new)).problems)

@@ -41,14 +41,10 @@ def _reports(found: Sequence[Line], output: Output) -> list[Report]:
     if not any(reports for _, reports in found_runs):
         return []
     are_named = any(run.arguments for run, _ in found_runs)
-    for run, reports in found_runs:
-        if (
-            are_named
-            and not run.arguments
-            and any(not report.devices or report.devices[0].index is None for report in reports)
-        ):
-            problem = Problem(run.lines[0].where, "an answer whose command is lost is not read: it may be any device's")
-            reports[:] = [Report(problems=(problem,))]
+    for run, reports in found_runs if are_named else ():
+        if any(all(device.index is None for device in report.devices) for report in reports):
+            text = "an answer whose command is lost, or names no device, is not read: it may be any device's"
+            reports[:] = [Report(problems=(Problem(run.lines[0].where, text),))]
     return [report for run, reports in found_runs for report in reports or _failures(run)]
 
 

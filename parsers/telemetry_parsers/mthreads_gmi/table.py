@@ -152,6 +152,8 @@ class _Page:
             text = f"card {device.index} is listed a second time; the first is kept"
             self.problems.append(Problem(record.line.where, text))
             return
+        if device.index is None:
+            self.problems.append(Problem(record.line.where, f"no number of a card: {quote(record.line.text)}"))
         self._seen.add((device.index, device.bus_id))
         self._readings.extend(_readings(len(self._devices), record, self.problems))
         self._devices.append(device)

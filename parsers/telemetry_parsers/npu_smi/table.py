@@ -73,8 +73,8 @@ def read(lines: Sequence[Line]) -> tuple[Page, str]:
     if runs > 1:
         page.problems.append(Problem("text", f"{runs} runs of npu-smi in one text; the last one is read"))
     driver = _versions(lines[:title], page)
-    has_physical = any(re.search(r"phy-id", line.text, re.IGNORECASE) for line in lines[:title])
-    numbered = {_add(page, record, driver, "phy-id" if has_physical else "npu") for record in table.records} - {None}
+    wanted = frozenset(name for name in ("chip", "phy-id") if any(_heads(line, name) for line in lines[:title]))
+    numbered = {_add(page, record, driver, wanted) for record in table.records} - {None}
     page.problems.extend(_unread(line) for line in table.unread if not _expected(line))
     page.complete = title < len(lines)
     if not page.complete and not (table.headed and table.closed and _may_end(lines, page.tool_version)):
@@ -130,11 +130,16 @@ def _versions(lines: Sequence[Line], page: Page) -> str | None:
     return known(driver[1]) if driver else None
 
 
-def _add(page: Page, record: Record, driver: str | None, numbered: str) -> str | None:
-    """Put a chip onto the page; what its index is: `phy-id`, or the number of its card."""
+def _heads(line: Line, name: str) -> bool:
+    """Whether a line has this heading."""
+    return "|" in line.text and name in line.text.lower().replace("|", " ").split()
+
+
+def _add(page: Page, record: Record, driver: str | None, wanted: frozenset[str]) -> str | None:
+    """Put a chip onto the page, with the numbers that the headings want; what its index is: `phy-id`, or its card's."""
     cells = record.values
     card = _number(cells, "npu", "npu id")
-    if card is None or "health" not in cells or (numbered == "phy-id" and "phy-id" not in cells):
+    if card is None or "health" not in cells or "phy-id" in wanted - cells.keys():
         page.problems.append(Problem(record.line.where, f"no row of the device table: {quote(record.line.text)}"))
         return None
     place = Place(card, _number(cells, "chip"))
@@ -149,6 +154,8 @@ def _add(page: Page, record: Record, driver: str | None, numbered: str) -> str |
         bus_id=bus_address(address.text) if address else None,
         driver=driver,
     )
+    if "chip" in wanted - cells.keys() and not record.misfits:
+        page.problems.append(Problem(record.line.where, f"NPU {card} is listed without the number of its chip"))
     page.number(device, physical)
     page.describe(device, told, {"device_id": _text(cells, "device")})
     _give_readings(page, device, cells)
