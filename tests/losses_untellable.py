@@ -47,6 +47,7 @@ UNTELLABLE = (
     Untellable(
         "a list of processes has one line for each, and no count beside it", kind="line", what=r": processes\{\}"
     ),
+    Untellable("what -t board ends with depends on the product", parser="npu-smi", kind="tail", sample="/board-card"),
     Untellable("the list of npu-smi -m has no end", parser="npu-smi", kind="tail", sample="/(?:doc950-)?m[-.]"),
     Untellable(
         "npu-smi watch prints turn after turn, and the last one counts",

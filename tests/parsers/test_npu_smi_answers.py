@@ -272,6 +272,7 @@ def test_only_the_table_lists_devices_and_the_others_ask_card_by_card() -> None:
         "temperatures",
         "voltage",
         "board",
+        "card",
         "ecc",
         "health",
         "pcie-errors",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from npu_smi_kit import POLLS, report_on, seats, text_of, values
-from telemetry_parsers.model import Capture, Output, Report, Value
+from npu_smi_kit import POLLS, asked, report_on, seats, text_of, values
+from telemetry_parsers.merge.node import merge
+from telemetry_parsers.merge.precedence import offered
+from telemetry_parsers.model import Capture, MergeState, Output, Report, SourceReport, Value
 from telemetry_parsers.npu_smi.parser import PARSER, parse
 
 COMMON = text_of("common-mcu")
@@ -95,7 +97,8 @@ Fault Event Information : event id=0x80E18402, severity=1
         ("Health Status : OK\nError Code : NA\nError Information : NA\n", []),
         ("Health Status : Alarm\nError Code : 0x80E01801\nError Information : x\n", ["error_80e01801"]),
         ("Chip Count : 2\nChip Fault : 0\n", []),
-        ("Chip Count : 2\nChip Fault : 2\n", ["chip_fault"]),
+        ("Chip Count : 2\nChip Fault : 2\n", ["chip_fault", "chip_fault"]),  # of each chip: nothing tells which
+        ("Chip Count : 1\nChip Fault : 1\n", ["chip_fault"]),
         ("Chip Count : 2\nChip Fault : NA\n", []),
         (EVENTS, ["error_81af8000", "error_80e18402"]),
     ],
@@ -136,3 +139,22 @@ def test_a_chip_without_its_number_is_told(case: str, old: str, new: str, proble
     whole = text_of(case)
     assert whole.count(old) == 1
     assert any(problem in found.text for found in report_on(whole.replace(old, new)).problems)
+
+
+def test_what_is_the_cards_reaches_each_of_its_chips_on_the_node() -> None:
+    common = text_of("common-310p").replace(": 1\n", ": 2944\n", 1)
+    answers = {
+        "readings": report_on(text_of("table-310p-duo")),
+        "common": asked("common", ("2944", common)),
+        "card": asked("card", ("2944", text_of("board-card-310p"))),
+    }
+    reports = [
+        SourceReport("npu-smi", name, "ascend", PARSER.gives, POLLS[name].lists_devices, 60.0, 1.0, 100.0, report)
+        for name, report in answers.items()
+    ]
+    merged = merge([offered(report) for report in reports], MergeState(), now=2.0, wall=100.0)
+    powers = [[r.value for r in device.readings if r.metric == "power_card_watts"] for device in merged.devices]
+    assert [device.device for device in merged.devices] == ["2944:0", "2944:1"]
+    assert powers == [[45.2], [45.2]]
+    faulty = [merged.positions["npu-smi", "card"][event.device or 0] for event in answers["card"].events]
+    assert faulty == [device.id for device in merged.devices]

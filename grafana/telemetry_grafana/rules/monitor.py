@@ -18,7 +18,7 @@ _DURATION = "telemetry_source_duration_seconds"
 # Polls that run a tool once for every card, a third of a second each: sixteen healthy cards take longer than a tool may.
 FOR_EVERY_CARD = {
     "hccn-tool": "link|flaps|statistics|speed|net-health",
-    "npu-smi": "usages|common|memory|temperatures|voltage|board|ecc|health|pcie-errors",
+    "npu-smi": "usages|common|memory|temperatures|voltage|board|card|ecc|health|pcie-errors",
     "xpu-smi": "details|limits",
 }
 _OF_EVERY_CARD = " or ".join(

@@ -59,7 +59,7 @@ class _Told:
         """The places that what is of the whole card is told of."""
         count = self.card.chip_count or 1
         counted = tuple(Place(self.card.number, chip) for chip in range(count if count <= _MOST_CHIPS else 0))
-        return self.chips or (counted if count > 1 else (Place(self.card.number),))
+        return self.chips or (counted if len(counted) > 1 else (Place(self.card.number),))
 
 
 def _read_card(page: Page, card: Card, asked: Place) -> list[Section]:
@@ -74,6 +74,7 @@ def _read_card(page: Page, card: Card, asked: Place) -> list[Section]:
     told = _Told(page, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners))
     for section in sections:
         _read_section(told, section)
+    _tell_chip_faults(told, sections)
     if numbers and len(numbers) < (card.chip_count or 0):
         text = f"NPU {card.number} counts {card.chip_count} chips and tells of {len(numbers)}"
         page.problems.append(Problem(card.where, text))
@@ -156,9 +157,16 @@ def _tell_events(page: Page, device: int, block: Block) -> None:
         page.tell_event(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
     for match in _EVENT.finditer(block[keys.FAULT_EVENTS].text) if keys.FAULT_EVENTS in block else ():
         page.tell_event(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
-    for key in keys.FAULT_COUNTS:
-        if key in block and units.whole(block[key].text):
-            page.tell_event(device, "chip_fault", quote(f"{key}: {block[key].text}"))
+
+
+def _tell_chip_faults(told: _Told, sections: Sequence[Section]) -> None:
+    """An event of each chip where some chip of the card has a fault: nothing tells which."""
+    found = [(key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries]
+    for key, entry in found:
+        if not entry.text:
+            told.page.problems.append(Problem(entry.line.where, f"{key} has no value"))
+        for place in told.all_chips() if units.whole(entry.text) else ():
+            told.page.tell_event(told.page.device(place), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
 def _describe(page: Page, device: int, block: Block) -> None:

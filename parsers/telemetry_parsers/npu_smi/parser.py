@@ -38,6 +38,7 @@ _ADDED: Mapping[str, frozenset[str]] = MappingProxyType(
         "pcie-errors": frozenset({"pcie_replays_total", "pcie_errors_total"}),
         "health": frozenset(),
         "board": frozenset(),
+        "card": frozenset(),
         "mapping": frozenset(),
     }
 )
@@ -190,6 +191,7 @@ PARSER = SourceParser(
         _per_card("temperatures", "temp", 120.0),
         _per_card("voltage", "volt", 120.0),
         _per_card("board", "board", 300.0, first_chip=True),
+        _per_card("card", "board", 300.0),
         _per_card("ecc", "ecc", 300.0),
         _per_card("health", "health", 300.0, first_chip=True),
         _per_card("pcie-errors", "pcie-err", 300.0, first_chip=True),
