@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from npu_smi_kit import POLLS, asked, report_on, seats, text_of, values
+from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import merge
 from telemetry_parsers.merge.precedence import offered
-from telemetry_parsers.model import Capture, MergeState, Output, Report, SourceReport, Value
+from telemetry_parsers.model import Capture, Output, Report, SourceReport, Value
 from telemetry_parsers.npu_smi.parser import PARSER, parse
 
 COMMON = text_of("common-mcu")
