@@ -55,7 +55,9 @@ def test_what_is_allowed(parser: DescribedParser) -> None:
 NAME = "must be lower-case letters, digits, single hyphens; at most 40"
 NOBODYS = "which is neither in the catalogue nor among the parser's metrics"
 PREFIX = "its name must begin with accelerator_acme_ and go on in lower-case letters, digits, underscores"
-UNITS = "its unit must be a base unit (bytes celsius hertz joules ratio seconds volts watts), and its name must end in it"
+UNITS = (
+    "its unit must be a base unit (bytes celsius hertz joules ratio seconds volts watts), and its name must end in it"
+)
 KIND = "a parser declares gauges and counters of devices only, and none as core"
 RANGE = "needs a help text and a range: one line, and a low that is below its high"
 RATIO = "metric accelerator_acme_voltage_ratio"
