@@ -90,4 +90,59 @@ UNTELLABLE = (
         where="^line 1|of line 1 ",
     ),
     Untellable("the list of mthreads-gmi -L has no end", parser="mthreads-gmi", kind="tail", sample="/names$"),
+    Untellable("a list of pages has one line for each, and no count beside it", kind="line", what=r": retired_pages"),
+    Untellable(
+        "CSV has no closing line, and may list any number of cards", kind="tail", sample=r"csv", what=r": gone$"
+    ),
+    Untellable(
+        "the whole line is one cell, since somebody removed the blanks: a line that is lost",
+        where=r"^'(.{1,60}).*' of line \d+ '\1",
+        what=r"gone$",
+    ),
+    Untellable(
+        "a card that is listed twice: with the first row gone, the second is the card's",
+        kind="line",
+        sample="rocm-smi/concise-unknown-column",
+    ),
+    Untellable(
+        "amd-smi ends its text without a closing line, and lists any number of cards, with as many keys as were asked for",
+        parser="amd-smi",
+        kind="tail",
+        sample=r"list-text|metric-text|static-text|process-text|bad-pages-text|monitor|changelog|docs",
+        what=r"gone$",
+    ),
+    Untellable(
+        "the total over all blocks is printed above them, and left out only beside its parts",
+        parser="amd-smi",
+        what=r": ecc_\w+\{(all|cache)\} None -> ",
+    ),
+    Untellable(
+        "of a list of clocks, engines or levels one line is one of as many as the chip has",
+        parser="amd-smi",
+        kind="line",
+        what=r": (clock|engine|link_up)",
+    ),
+    Untellable(
+        "a file of the kernel has no closing line, and a list of levels or pages as many as there are",
+        parser="amdgpu-sysfs",
+        what=r"(gone|: (retired_pages|clock_max_hertz|ecc_\w+)\S* .*)$",
+        where=r"^(from )?line",
+    ),
+    Untellable(
+        "another file of the card tells the same, and power_kind says which power it is",
+        parser="amdgpu-sysfs",
+        what=r": (power_watts|clock_hertz|temperature_celsius)",
+    ),
+    Untellable(
+        "the chip's serial number stands where the board's is not told",
+        parser="amd-smi",
+        where="product_serial",
+        what=": serial ",
+    ),
+    Untellable(
+        "a second name of the card stands elsewhere in its block",
+        parser="amd-smi",
+        where="(?i)market_name",
+        what=": model ",
+    ),
 )

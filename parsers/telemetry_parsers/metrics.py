@@ -111,6 +111,8 @@ _TEMPERATURE = (
 _MEMORY = (
     _device("memory_free_bytes", "bytes", "Device memory not in use.", 0, _PETABYTE),
     _device("memory_reserved_bytes", "bytes", "Device memory that the driver and firmware keep.", 0, _PETABYTE),
+    _device("memory_gtt_used_bytes", "bytes", "Host memory in use that the device may use as its own (GTT, shared memory of an APU).", 0, _PETABYTE),
+    _device("memory_gtt_total_bytes", "bytes", "Host memory that the device may use as its own (GTT, shared memory of an APU).", 0, _PETABYTE),
     _device("bar1_used_bytes", "bytes", "Device memory mapped for the host and other devices (BAR1).", 0, _PETABYTE, card_level=True),
     _device("bar1_total_bytes", "bytes", "Device memory that can be mapped for the host and other devices (BAR1).", 1, _PETABYTE, card_level=True),
     _device("memory_activity_ratio", "ratio", "Share of time in which device memory was read or written (0-1).", 0, 1),
@@ -141,6 +143,9 @@ _PCIE = (
     _counter("pcie_errors_total", "", "Errors on the PCIe link by kind; an error may count as several kinds, so sums tell nothing.", "kind", card_level=True),
     _counter("pcie_receive_bytes_total", "bytes", "Bytes received over PCIe.", card_level=True),
     _counter("pcie_transmit_bytes_total", "bytes", "Bytes sent over PCIe.", card_level=True),
+    _device("pcie_receive_bytes_per_second", "", "Bytes received over PCIe in a second, as the device measured it last.", 0, 1e12, card_level=True),
+    _device("pcie_transmit_bytes_per_second", "", "Bytes sent over PCIe in a second, as the device measured it last.", 0, 1e12, card_level=True),
+    _device("pcie_bandwidth_bytes_per_second", "", "Bytes over PCIe in a second, both directions together, where only that is told.", 0, 1e12, card_level=True),
 )
 _LINKS = (
     _device("link_up", "", "1 while the link between devices is up.", 0, 1, "link"),
@@ -158,6 +163,7 @@ _FAULTS = (
     _counter("ecc_uncorrected_total", "", "Uncorrected memory errors since the driver was loaded.", "location"),
     _counter("ecc_corrected_lifetime_total", "", "Corrected memory errors over the device's life, as it keeps them itself.", "location"),
     _counter("ecc_uncorrected_lifetime_total", "", "Uncorrected memory errors over the device's life, as it keeps them itself.", "location"),
+    _counter("ecc_deferred_total", "", "Memory errors found and not used yet, since the driver was loaded.", "location"),
     _device("retired_pages", "", "Memory pages taken out of use.", 0, 1e7, "cause"),
     _device("retired_pages_pending", "", "1 while a page waits for a restart to be taken out of use.", 0, 1),
     _device("remapped_rows", "", "Memory rows replaced by spare ones.", 0, 1e7, "cause"),

@@ -228,7 +228,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `parse(capture)` returns. `form` ranks it: data before JSON before printed text."""
+    """What `parse(capture)` returns. `form` ranks it: data before JSON before printed text.
+
+    `is_cut` tells that its list of devices may go on: none that it lacks is lost.
+    """
 
     outcome: Outcome = "ok"
     reason: Reason | None = None
@@ -241,6 +244,7 @@ class Report:
     facts: tuple[tuple[str, str], ...] = ()
     index_space: str = ""
     form: Form = "text"
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from merge_kit import Node, card, told
 from telemetry_parsers.merge.memory import MergeState
 
@@ -36,6 +38,16 @@ def test_lost_and_back():
     back = node.see(both(taken=6.0), now=6.0)
     assert ups(back) == {BUS0: True, BUS1: True}
     assert [(event.id, event.what) for event in back.events] == [(BUS1, "returned")]
+
+
+def test_a_list_that_is_cut_loses_nobody():
+    """What a list lacks that stops without its end is not known to be gone."""
+    node = Node()
+    node.see(both())
+    whole = first_only(taken=2.0)
+    cut = replace(whole, report=replace(whole.report, is_cut=True))
+    assert ups(node.see(cut, now=2.0)) == {BUS0: True}
+    assert ups(node.see(first_only(taken=4.0), now=4.0)) == {BUS0: True, BUS1: False}
 
 
 def test_nobody_knows():

@@ -109,6 +109,8 @@ def test_the_overview_is_also_read_as_the_only_item_of_a_list() -> None:
         "utilization_ratio": 0.05,
         "power_watts": 140.0,
         "power_cap_watts": Absent.NOT_REPORTED,
+        "memory_gtt_used_bytes": 9 * 2.0**20,
+        "memory_gtt_total_bytes": 99 * 2.0**20,
         "processes": 0.0,
     }
     assert (device.model, device.driver, dict(device.facts)) == (

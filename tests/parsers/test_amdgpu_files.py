@@ -62,7 +62,7 @@ def test_voltages_by_their_labels_and_the_fan_by_its_speed(
         (
             "ras/umc_err_count",
             "ue: 2\nce: 0\nde: 7",
-            {"ecc_uncorrected_total umc": 2.0, "ecc_corrected_total umc": 0.0},
+            {"ecc_uncorrected_total umc": 2.0, "ecc_corrected_total umc": 0.0, "ecc_deferred_total umc": 7.0},
         ),
         (
             "ras/gpu_vram_bad_pages",
@@ -75,7 +75,7 @@ def test_voltages_by_their_labels_and_the_fan_by_its_speed(
             {"retired_pages all": 1.0, "retired_pages_pending": 0.0},
         ),
         ("ras/gpu_vram_bad_pages", "", {}),
-        ("ras/gpu_vram_bad_pages", "0x00000001 : 0x0000", {}),
+        ("ras/gpu_vram_bad_pages", "0x00000001 : 0x0000", {"retired_pages all": Absent.NOT_UNDERSTOOD}),
         ("current_link_speed", "Unknown", {"pcie_link_generation": Absent.NOT_REPORTED}),
         ("current_link_speed", "Unknown speed", {"pcie_link_generation": Absent.NOT_REPORTED}),
         ("current_link_speed", "64.0 GT/s PCIe", {"pcie_link_generation": 6.0}),

@@ -207,6 +207,7 @@ def test_a_processors_graphics_have_the_memory_that_was_carved_out(sysfs: Sysfs)
     report = sysfs.report()
     found = values(report)
     assert (found["memory_total_bytes"], found["memory_used_bytes"]) == (536870912.0, 104857600.0)
+    assert (found["memory_gtt_total_bytes"], found["memory_gtt_used_bytes"]) == (33285996544.0, 2147483648.0)
     assert (found["power_watts"], found["power_average_watts"]) == (9.023, 9.123)
     assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.0, 39.4)
     assert found["clock_hertz graphics"] == 600e6

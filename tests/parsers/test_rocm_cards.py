@@ -196,7 +196,7 @@ def test_a_card_is_hygons_by_its_chip_where_it_names_no_vendor(chip: str) -> Non
 
 def test_a_process_that_is_listed_twice_is_counted_once() -> None:
     once = "PID: 71\n\tHCU Index: ['1'] \n\tVRAM USED(MiB): 3\n\n========\n"
-    report = hy_smi.PARSER.parse(text_capture(hy_smi.PARSER, once + once.replace("3", "4")))
+    report = hy_smi.PARSER.parse(text_capture(hy_smi.PARSER, once + once.replace("3", "4") + "= End of SMI Log =\n"))
     assert readings(report) == {"processes": 1.0}
     assert [process.memory_used_bytes for process in report.processes] == [3.0 * 2**20]
     assert problems(report) == ["PID 71: the process is listed a second time; the first is kept"]

@@ -27,7 +27,6 @@ CSV = parse_file(own_case("rocm-smi", "csv").path.read_text()).text
         "0: " + GOOD,
         "nid005113 out: " + GOOD,
         "[INFO] rocm-smi --showtemp --json => " + GOOD,
-        'Expected integer value from monitor, but got ""\n' + GOOD,
         "WARNING: AMD GPU device(s) is/are in a low-power state. Check power control/runtime_status\n\n" + GOOD,
         "12 detected dead process, and making mutex /rocm_smi_card2 consistent.\n" + GOOD,
         "$ rocm-smi --showtemp --showuse --json\n" + GOOD,

@@ -6,6 +6,17 @@ import pytest
 
 from rocm_kit import Readings, problems, readings, report_of, report_on
 
+OTHER = [
+    ("Fan RPM", "682", {"fan_rpm": 682.0}),
+    ("Voltage (mV)", "818", {"voltage_volts.graphics": 0.818}),
+    ("voltage_soc (mV)", "906", {"voltage_volts.soc": 0.906}),
+    ("voltage_mem (mV)", "65535", {"voltage_volts.memory": "implausible"}),
+    ("current_fan_speed (rpm)", "1200", {"fan_rpm": 1200.0}),
+    ("GTT Total Memory (B)", "33285996544", {"memory_gtt_total_bytes": 33285996544.0}),
+    ("GTT Total Used Memory (B)", "2147483648", {"memory_gtt_used_bytes": 2147483648.0}),
+    ("pcie_l0_to_recov_count_acc (Count)", "3", {"pcie_errors_total.l0_to_recovery": 3.0}),
+    ("pcie_replay_rover_count_acc (Count)", "1", {"pcie_errors_total.replay_rollover": 1.0}),
+]
 TEMPERATURES = [
     ("Temperature (Sensor edge) (C)", "45.0", {"temperature_celsius.edge": 45.0}),
     ("Temperature (Sensor junction) (c)", "45.0", {"temperature_celsius.junction": 45.0}),
@@ -105,11 +116,9 @@ QUIET = [
     ("sclk clock level:", "S"),
     ("Fan speed (level)", "84"),
     ("Fan Level", "84"),
-    ("Fan RPM", "682"),
     ("0", "16.0GT/s x16 *"),
     ("S", "19Mhz *"),
     ("GFX Activity", "2469071528"),
-    ("Voltage (mV)", "818"),
     ("dcefclk clock speed:", "(480Mhz)"),
     ("SDMA2 firmware version", "8"),
     ("Valid sclk range", "500Mhz - 1700Mhz"),
@@ -125,7 +134,7 @@ QUIET = [
 ]
 
 
-@pytest.mark.parametrize(("key", "text", "expected"), [*TEMPERATURES, *POWER, *USE, *CLOCKS])
+@pytest.mark.parametrize(("key", "text", "expected"), [*TEMPERATURES, *POWER, *USE, *CLOCKS, *OTHER])
 def test_a_key_gives_its_reading(key: str, text: str, expected: Readings) -> None:
     report = report_of({key: text})
     assert readings(report) == expected

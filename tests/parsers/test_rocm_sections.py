@@ -9,6 +9,7 @@ from rocm_kit import Readings, problems, readings, report_on
 
 CARD = "GPU[0]\t\t: "
 RULE = "=" * 60 + "\n"
+END = "============ End of ROCm SMI Log ============\n"
 
 
 def text_of(case: str) -> str:
@@ -39,7 +40,12 @@ def test_the_pools_of_rocm_2_stand_in_one_line() -> None:
     report = report_on(
         f"{CARD}vram ::\ttotal: 17163091968 B   \tused: 9437184 B\n{CARD}gtt ::\ttotal: 1 B   \tused: 0 B\n"
     )
-    assert readings(report) == {"memory_total_bytes": 17163091968.0, "memory_used_bytes": 9437184.0}
+    assert readings(report) == {
+        "memory_total_bytes": 17163091968.0,
+        "memory_used_bytes": 9437184.0,
+        "memory_gtt_total_bytes": 1.0,
+        "memory_gtt_used_bytes": 0.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_the_pools_of_rocm_2_stand_in_one_line() -> None:
     ],
 )
 def test_a_message_says_why_there_is_no_number_and_is_no_trouble(message: str, expected: Readings) -> None:
-    report = report_on(f"{CARD}{message}\n{CARD}PCIe Replay Count: 0\n")
+    report = report_on(f"{CARD}{message}\n{CARD}PCIe Replay Count: 0\n{END}")
     assert readings(report) == expected | {"pcie_replays_total": 0.0}
     assert (report.problems, report.unknown_fields) == ((), ())
 
@@ -79,7 +85,7 @@ def test_a_message_says_why_there_is_no_number_and_is_no_trouble(message: str, e
     ],
 )
 def test_a_message_of_trouble_is_told(line: str) -> None:
-    report = report_on(f"{CARD}PCIe Replay Count: 0\n{line}\n")
+    report = report_on(f"{CARD}PCIe Replay Count: 0\n{line}\n{END}")
     assert problems(report) == [f"line 2: {' '.join(line.split())}"]
 
 
@@ -90,12 +96,11 @@ def test_a_message_of_trouble_is_told(line: str) -> None:
         ("ERROR:root:Driver not initialized (amdgpu not found in modules)", True),
         ("ERROR: 9 GPU[0]: od volt: The called function has not been implemented in this system", False),
         ("WARNING: \t\t One or more commands failed", False),
-        ("=== KFD Processes ===", False),
         ("No KFD PIDs currently running", False),
     ],
 )
 def test_an_error_that_is_no_cards_is_told_beside_the_values(noise: str, told: bool) -> None:
-    report = report_on(f"{CARD}GPU use (%): 63\n{noise}\n")
+    report = report_on(f"{CARD}GPU use (%): 63\n{noise}\n{END}")
     assert readings(report)["utilization_ratio"] == 0.63
     assert [noise in problem.text for problem in report.problems] == [True] * told
 
@@ -112,7 +117,22 @@ def test_an_error_with_a_number_in_it_gives_no_number() -> None:
 def test_a_line_that_the_text_ends_in_is_not_read() -> None:
     report = report_on(f"{CARD}GPU use (%): 6\n{CARD}Fan speed (%): 3")
     assert readings(report) == {"utilization_ratio": 0.06}
-    assert problems(report) == ["line 2: the text ends inside this line, which is not read"]
+    assert problems(report)[0] == "line 2: the text ends inside this line, which is not read"
+
+
+def test_a_text_that_stops_without_its_closing_line_is_cut_and_no_card_is_lost_by_it() -> None:
+    report = report_on(f"{CARD}GPU use (%): 6\n{CARD}Fan speed (%): 3\n")
+    assert readings(report) == {"utilization_ratio": 0.06, "fan_ratio": 0.03}
+    assert problems(report) == [
+        "line 2: no closing line below, further lines may be missing: GPU[0] : Fan speed (%): 3"
+    ]
+    assert report.is_cut
+    assert not report_on(f"{CARD}GPU use (%): 6\n{END}").is_cut
+
+
+def test_a_line_that_has_lost_its_card_is_told() -> None:
+    report = report_on(f"{CARD}GPU use (%): 6\n      \t\t: Fan speed (%): 3\n{END}")
+    assert problems(report) == ["line 2: does not say which card it is of: : Fan speed (%): 3"]
 
 
 def test_a_last_rule_without_its_end_is_no_problem() -> None:

@@ -35,7 +35,7 @@ def test_every_run_may_be_killed_without_harm_to_other_users_of_the_library(poll
 def test_no_poll_measures_for_a_time_of_its_own_changes_anything_or_lists_what_overwrites_itself(poll: str) -> None:
     asked = {argument for line in request(poll).alternatives for argument in line[1:]}
     assert not asked & {"-b", "--showbw", "-s", "--showclkfrq", "-e", "--showevents", "--showtempgraph"}
-    assert all(argument.startswith(("--show", "--json", "--version", "-a", "vram")) for argument in asked)
+    assert all(argument.startswith(("--show", "--json", "--version", "-a", "vram", "gtt")) for argument in asked)
 
 
 def test_a_version_that_lacks_a_flag_is_asked_for_less_and_at_last_for_the_table() -> None:

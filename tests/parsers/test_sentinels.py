@@ -32,6 +32,10 @@ OF_METRIC = {
     "retired_pages": {(0xFF, 1), (511.875, 1)},
     "remapped_rows": {(0xFF, 1), (511.875, 1)},
     "fan_rpm": {(0xFF, 1), (511.875, 1)},
+    **{
+        f"pcie_{what}_bytes_per_second": {(number, 1) for number in MEANT_COUNTS}
+        for what in ("receive", "transmit", "bandwidth")
+    },
     "event_last_timestamp_seconds": {(number, 1) for number in MEANT_COUNTS},
 }
 

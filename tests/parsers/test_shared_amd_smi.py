@@ -46,6 +46,10 @@ def limits(highest: int, lowest: int, cap: int, edge: tuple[int, int]) -> Card:
     }  # fmt: skip  # kept in rows: one item on each line would be a page
 
 
+def volts(graphics: float, soc: float, memory: float = 1.25) -> Card:
+    return {"voltage_volts graphics": graphics, "voltage_volts soc": soc, "voltage_volts memory": memory}
+
+
 USAGE = {
     "utilization_ratio": 0, "memory_activity_ratio": 0, "engine_utilization_ratio vcn": 0,
     "engine_utilization_ratio jpeg": 0,
@@ -69,10 +73,14 @@ ROWS_63 = [
     (241, 55, 48), (241, 55, 48), (240, 55, 48), (211, 51, 45), (211, 51, 45), (211, 51, 45), (211, 51, 45),
     (227, 51, 49), (227, 51, 49), (227, 51, 49), (227, 51, 49),
 ]  # fmt: skip  # kept in rows: one item on each line would be a page
-NO_NAKS = {"pcie_errors_total nak_sent": 0, "pcie_errors_total nak_received": 0}
+NO_ERRORS = {
+    "pcie_replays_total": 0,
+    **{f"pcie_errors_total {kind}": 0 for kind in ("nak_sent", "nak_received", "l0_to_recovery", "replay_rollover")},
+}
+MEGABIT = 125_000
 # By file: what each card gives, in order; "metric label" where the metric has one.
 NUMBERS: dict[str, list[Card]] = {
-    "amdsmi-changelog-6.1.0-metric-p-json": [{"power_watts": 10, "throttled any": 0}],
+    "amdsmi-changelog-6.1.0-metric-p-json": [{"power_watts": 10, "throttled any": 0, **volts(0.006, 0.918)}],
     "amdsmi-changelog-6.1.0-metric-usage": [USAGE],
     "amdsmi-changelog-6.1.0-monitor-ptumv": [monitor_61(*row) for row in ROWS_61],
     "amdsmi-changelog-6.1.0-version": [],
@@ -84,16 +92,16 @@ NUMBERS: dict[str, list[Card]] = {
         }
     ],
     "amdsmi-changelog-6.1.1-metric-ecc": [
-        {f"ecc_{kind}_total {block}": 0 for kind in ("corrected", "uncorrected") for block in ("umc", "sdma")}
+        {f"ecc_{kind}_total {block}": 0 for kind in ("corrected", "uncorrected", "deferred") for block in ("umc", "sdma")}
     ],
     "amdsmi-changelog-6.1.2-metric-ecc-blocks": [
-        {f"ecc_{kind}_total {block}": 0 for kind in ("corrected", "uncorrected") for block in BLOCKS}
+        {f"ecc_{kind}_total {block}": 0 for kind in ("corrected", "uncorrected", "deferred") for block in BLOCKS}
     ],
     "amdsmi-changelog-6.1.2-metric-power": [
-        {"power_watts": 11, "throttled any": 0},
-        {"power_watts": 17, "throttled any": 0},
+        {"power_watts": 11, "throttled any": 0, **volts(0.768, 0.925)},
+        {"power_watts": 17, "throttled any": 0, **volts(0.781, 0.806)},
     ],
-    "amdsmi-changelog-6.1.2-monitor-pcie": [NOTHING],
+    "amdsmi-changelog-6.1.2-monitor-pcie": [{"pcie_bandwidth_bytes_per_second": 26 * MEGABIT}],
     "amdsmi-changelog-6.1.2-static-limit": [limits(203, 0, 203, (100, 105)), limits(213, 213, 213, (109, 114))],
     "amdsmi-changelog-6.2-monitor-q": [
         {
@@ -110,13 +118,13 @@ NUMBERS: dict[str, list[Card]] = {
     "amdsmi-changelog-6.2-voltage-curve": [NOTHING],
     "amdsmi-changelog-6.3-list": [NOTHING, NOTHING],
     "amdsmi-changelog-6.3-metric-pcie": [
-        {"pcie_link_width": 16, "pcie_link_generation": 5, "pcie_replays_total": 0, **NO_NAKS},
-        {"pcie_link_width": 16, "pcie_link_generation": 5, "pcie_replays_total": 0, **NO_NAKS},
+        {"pcie_link_width": 16, "pcie_link_generation": 5, "pcie_bandwidth_bytes_per_second": 18 * MEGABIT, **NO_ERRORS},
+        {"pcie_link_width": 16, "pcie_link_generation": 5, "pcie_bandwidth_bytes_per_second": 18 * MEGABIT, **NO_ERRORS},
     ],
     "amdsmi-changelog-6.3-metric-throttle": [THROTTLE, THROTTLE],
     "amdsmi-changelog-6.3-metric-usage-xcp": [USAGE, USAGE],
     "amdsmi-changelog-6.3-monitor-ptv": [monitor_63(*row) for row in ROWS_63],
-    "amdsmi-changelog-6.3-monitor-violation": [NOTHING] * 16,
+    "amdsmi-changelog-6.3-monitor-violation": [THROTTLE] * 16,
     "amdsmi-changelog-6.3-static-asic": [{"compute_units": 20}],
     "amdsmi-changelog-6.3-static-partition": [NOTHING],
     "amdsmi-docs-6.2-static-mi300a": [MI300A] * 4,

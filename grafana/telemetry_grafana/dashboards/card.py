@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from telemetry_grafana.dashboards.card_links import LINKS
 from telemetry_grafana.dashboards.card_work import WORK
 from telemetry_grafana.dashboards.page import Page, Section
 from telemetry_grafana.dashboards.panels import BLUE, GREEN, RED, YELLOW, Panel, lines, number, states, word
@@ -22,16 +23,6 @@ def _one(text: str, legend: str) -> Query:
 def _beside(panel: Panel) -> Panel:
     """The panel in half the width, beside another one."""
     return replace(panel, width=12)
-
-
-def _third(panel: Panel) -> Panel:
-    """The panel in a third of the width, beside two others."""
-    return replace(panel, width=8)
-
-
-def _tall(panel: Panel) -> Panel:
-    """The panel with room for the eighteen links of a card."""
-    return replace(panel, height=11)
 
 
 CARD = Page(
@@ -142,107 +133,7 @@ CARD = Page(
                 ),
             ),
         ),
-        Section(
-            "Links",
-            (
-                _third(
-                    lines(
-                        "PCIe traffic",
-                        "Bytes received and sent, averaged over eight minutes: most cards are asked once a minute.",
-                        "Bps",
-                        _one(f"rate(accelerator_pcie_receive_bytes_total{{$cards}}{_RATE})", "{{device}} received"),
-                        _one(f"rate(accelerator_pcie_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} sent"),
-                        untold(
-                            "accelerator_pcie_receive_bytes_total{$cards}",
-                            "accelerator_pcie_transmit_bytes_total{$cards}",
-                        ),
-                        least_step=_TRAFFIC_STEP,
-                    )
-                ),
-                _third(
-                    lines(
-                        "PCIe link",
-                        "Generation and lanes as they run, and at most.",
-                        "short",
-                        _one("accelerator_pcie_link_generation{$cards}", "{{device}} generation"),
-                        _one("accelerator_pcie_link_generation_max{$cards}", "{{device}} generation at most"),
-                        _one("accelerator_pcie_link_width{$cards}", "{{device}} lanes"),
-                        _one("accelerator_pcie_link_width_max{$cards}", "{{device}} lanes at most"),
-                        untold(
-                            "accelerator_pcie_link_generation{$cards}",
-                            "accelerator_pcie_link_generation_max{$cards}",
-                            "accelerator_pcie_link_width{$cards}",
-                            "accelerator_pcie_link_width_max{$cards}",
-                        ),
-                    )
-                ),
-                _third(
-                    lines(
-                        "PCIe errors",
-                        "Packets sent again and errors a minute, averaged over twenty; an error may count as several kinds.",
-                        "cpm",
-                        _one(f"60 * rate(accelerator_pcie_replays_total{{$cards}}{_RATE})", "{{device}} sent again"),
-                        _one(f"60 * rate(accelerator_pcie_errors_total{{$cards}}{_RATE})", "{{device}} {{kind}}"),
-                        untold("accelerator_pcie_replays_total{$cards}", "accelerator_pcie_errors_total{$cards}"),
-                        least_step=_ERRORS_STEP,
-                    )
-                ),
-                lines(
-                    "Traffic between cards",
-                    "NVLink, XGMI, MTLink, HCCS, averaged over eight minutes: most cards are asked once a minute.",
-                    "Bps",
-                    _one(
-                        f"rate(accelerator_link_receive_bytes_total{{$cards}}{_RATE})", "{{device}} {{link}} received"
-                    ),
-                    _one(f"rate(accelerator_link_transmit_bytes_total{{$cards}}{_RATE})", "{{device}} {{link}} sent"),
-                    untold(
-                        "accelerator_link_receive_bytes_total{$cards}", "accelerator_link_transmit_bytes_total{$cards}"
-                    ),
-                    least_step=_TRAFFIC_STEP,
-                ),
-                lines(
-                    "Link errors",
-                    "Errors a minute on the links between cards, averaged over twenty minutes.",
-                    "cpm",
-                    _one(
-                        f"60 * rate(accelerator_link_crc_errors_total{{$cards}}{_RATE})", "{{device}} {{link}} checksum"
-                    ),
-                    _one(
-                        f"60 * rate(accelerator_link_replay_errors_total{{$cards}}{_RATE})",
-                        "{{device}} {{link}} replay",
-                    ),
-                    _one(
-                        f"60 * rate(accelerator_link_recovery_errors_total{{$cards}}{_RATE})",
-                        "{{device}} {{link}} recovery",
-                    ),
-                    _one(
-                        f"60 * rate(accelerator_link_receive_errors_total{{$cards}}{_RATE})",
-                        "{{device}} {{link}} received wrong",
-                    ),
-                    _one(
-                        f"60 * rate(accelerator_link_transmit_errors_total{{$cards}}{_RATE})",
-                        "{{device}} {{link}} sent wrong",
-                    ),
-                    untold(
-                        "accelerator_link_crc_errors_total{$cards}",
-                        "accelerator_link_replay_errors_total{$cards}",
-                        "accelerator_link_recovery_errors_total{$cards}",
-                        "accelerator_link_receive_errors_total{$cards}",
-                        "accelerator_link_transmit_errors_total{$cards}",
-                    ),
-                    least_step=_ERRORS_STEP,
-                ),
-                _tall(
-                    states(
-                        "Links up",
-                        "Whether each link is up.",
-                        {"0": ("down", RED), "1": ("up", GREEN)},
-                        _one("accelerator_link_up{$cards}", "{{device}} link {{link}}"),
-                        untold("accelerator_link_up{$cards}"),
-                    )
-                ),
-            ),
-        ),
+        LINKS,
         Section(
             "Errors and events",
             (
@@ -252,7 +143,12 @@ CARD = Page(
                     "short",
                     _one("accelerator_ecc_corrected_total{$cards}", "{{device}} {{location}} corrected"),
                     _one("accelerator_ecc_uncorrected_total{$cards}", "{{device}} {{location}} uncorrected"),
-                    untold("accelerator_ecc_corrected_total{$cards}", "accelerator_ecc_uncorrected_total{$cards}"),
+                    _one("accelerator_ecc_deferred_total{$cards}", "{{device}} {{location}} deferred"),
+                    untold(
+                        "accelerator_ecc_corrected_total{$cards}",
+                        "accelerator_ecc_uncorrected_total{$cards}",
+                        "accelerator_ecc_deferred_total{$cards}",
+                    ),
                 ),
                 lines(
                     "Memory errors over a card's life",

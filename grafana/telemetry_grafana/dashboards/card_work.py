@@ -125,5 +125,13 @@ WORK = Section(
             query("accelerator_memory_free_bytes{$cards}", "{{device}} free"),
             limits=query("accelerator_memory_total_bytes{$cards}", "{{device}} all"),
         ),
+        lines(
+            "Shared memory",
+            "Host memory that the card uses as its own, as an APU does; dashed: all of it.",
+            "bytes",
+            query("accelerator_memory_gtt_used_bytes{$cards}", "{{device}} used"),
+            untold("accelerator_memory_gtt_used_bytes{$cards}"),
+            limits=query("accelerator_memory_gtt_total_bytes{$cards}", "{{device}} all"),
+        ),
     ),
 )

@@ -32,7 +32,7 @@ class _Column:
 _COLUMNS: Mapping[str, _Column] = MappingProxyType(
     {
         "BDF": _Column(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]|N/A", (("bdf",),)),
-        "GPU-Name": _Column(r"\S(?:.{0,60}\S)?", (("market_name",),)),
+        "GPU-Name": _Column(r"\S{1,40}(?: \S{1,40}){0,9}", (("market_name",),)),
         "Mem-Uti": _Column(_PERCENT, (("mem_util",),)),
         "Temp": _Column(rf"-?{_NUMBER} ?\S{{1,4}}|N/A", (("temp",),)),
         "UEC": _Column(_COUNT, (("uncorr_ecc",),)),
@@ -60,7 +60,9 @@ _PROCESS_HEADING = re.compile(r"GPU[ \t]{1,20}PID[ \t]{1,20}Process Name[ \t]{1,
 _HEADERS = MappingProxyType(
     {"amd-smi": "tool_version", "rocm version": "rocm_version", "amdgpu version": "driver_version"}
 )
-_HEADER = re.compile(r"(AMD-SMI|amdgpu [Vv]ersion|ROCm [Vv]ersion):?[ \t]{1,30}(\S{1,60})")
+_HEADER = re.compile(
+    r"(AMD-SMI|amdgpu [Vv]ersion|ROCm [Vv]ersion):?[ \t]{1,30}([A-Za-z]{0,20}(?:[0-9]\S{0,60}|\.\.\.|(?=Linux)\S{1,60}))"
+)
 # A version of the driver with as many letters may be cut off.
 _CUT_DRIVER = 8
 # … and later versions say so.
@@ -137,7 +139,9 @@ class _Scan:
         self._end_of_card(last)
         if not self._cards_end:
             self.outcome.complete = False
-            self.outcome.problems.append(Problem(last.where, _CUT))
+            self.outcome.problems.append(Problem(last.where, f"{_CUT}: {quote(last.text)}"))
+        elif not self._processes_end:
+            self.outcome.problems.append(Problem(last.where, "the box of processes is missing or cut off"))
         for block in self.outcome.blocks:
             block.open_at = None if self._processes_end or not self._processes else ("process_info",)
             if self._processes_end and not any(entry.path[0] == "process_info" for entry in block.entries):

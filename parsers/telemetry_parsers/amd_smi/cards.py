@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,15 +11,17 @@ from telemetry_parsers import units
 from telemetry_parsers.amd_smi import links, processes
 from telemetry_parsers.amd_smi.blocks import Block, Entry, Outcome, Path, pattern
 from telemetry_parsers.amd_smi.keys import (
+    BOARDS,
     ECC_COUNTS,
     FACTS,
     FIELDS,
-    HBM_STACKS,
+    STACKS,
     THROTTLED,
     VIOLATION_END,
     Field,
-    hbm_stack,
+    board_sensor,
     is_quiet,
+    temperature,
 )
 from telemetry_parsers.amd_smi.words import INDEX_SPACE, MOST_DEVICES, OTHER_KINDS, TOOL, VENDOR, known, level
 from telemetry_parsers.metrics import PERFORMANCE_LEVELS, reading, states
@@ -26,6 +29,8 @@ from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, R
 from telemetry_parsers.text.answers import failed, told
 from telemetry_parsers.text.lines import bus_address, quote
 
+# Counts over several blocks; what the caches count is a part of all.
+_TOTALS = ("all", "cache")
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 # The whole of /proc/version without blanks is what an in-tree driver has for a version; its first word is the kernel's.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
@@ -54,6 +59,7 @@ def report_of(outcome: Outcome) -> Report:
     return Report(
         outcome="ok" if devices or facts else "no_devices" if outcome.complete else "failed",
         reason=None if devices or facts or outcome.complete else "not_understood",
+        is_cut=not outcome.complete,
         devices=devices,
         readings=tuple(page.readings),
         processes=tuple(page.processes),
@@ -154,7 +160,7 @@ class _Values:
         self._problems = problems
         self._found: dict[tuple[str, str], tuple[Reading, bool]] = {}
         self._level: str | None = None
-        self._stacks = 0
+        self._stacks: Counter[Path] = Counter()
 
     def take(self, entry: Entry, unknown: dict[str, None]) -> None:
         path = pattern(entry.path)
@@ -171,9 +177,9 @@ class _Values:
         by_location = {
             metric
             for (metric, label), (item, _) in self._found.items()
-            if metric in ECC_COUNTS.values() and label != "all" and not isinstance(item.value, Absent)
+            if metric in ECC_COUNTS.values() and label not in _TOTALS and not isinstance(item.value, Absent)
         }
-        kept = [item for key, (item, _) in self._found.items() if not (key[0] in by_location and key[1] == "all")]
+        kept = [item for key, (item, _) in self._found.items() if not (key[0] in by_location and key[1] in _TOTALS)]
         return kept + (list(states(self._device, "performance_level", self._level)) if self._level else [])
 
     def _add(self, wanted: Field, entry: Entry, path: Path) -> None:
@@ -181,6 +187,8 @@ class _Values:
         if item.value in (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE):
             text = f'{wanted.metric}: "{quote(entry.text)}" is {item.value.value}'
             self._problems.append(Problem(entry.where, text))
+        elif wanted.many and not entry.text.strip():
+            self._problems.append(Problem(entry.where, f"{wanted.metric}: nothing behind one of several"))
         if wanted.many and len(path) > 2 and self._open_at is not None and path[:2] == self._open_at[:2]:
             item = replace(item, value=Absent.NOT_REPORTED)  # of some of them the highest may not be the highest of all
         key = (wanted.metric, wanted.label)
@@ -190,15 +198,16 @@ class _Values:
         )
 
     def _stack(self, entry: Entry) -> tuple[Field, ...]:
-        """The field of the next memory stack; none of a stack whose temperature is not told."""
-        if entry.path != HBM_STACKS:
+        """The field of the next stack or die; none of one whose temperature is not told."""
+        if entry.path not in STACKS:
             return ()
-        self._stacks += 1
-        return (hbm_stack(self._stacks - 1),) if known(entry.text) is not None else ()
+        self._stacks[entry.path] += 1
+        sensor = f"{STACKS[entry.path]}{self._stacks[entry.path] - 1}"
+        return (temperature(sensor),) if known(entry.text) is not None else ()
 
     def _take_level(self, entry: Entry) -> None:
         self._level = level(entry.text)
-        if self._level not in PERFORMANCE_LEVELS and known(entry.text) is not None:
+        if self._level not in PERFORMANCE_LEVELS and (known(entry.text) is not None or not entry.text.strip()):
             self._level = None
             text = f'performance_level: "{quote(entry.text)}" is not_understood'
             self._problems.append(Problem(entry.where, text))
@@ -222,6 +231,8 @@ def _of_a_family(path: Path) -> tuple[Field, ...]:
         reason = path[1].removesuffix(VIOLATION_END)
         if _WORD.match(reason):
             return (Field("throttled", THROTTLED, reason, many=True),)
+    if len(path) == 3 and path[0] in BOARDS and path[1] == "temperature" and _WORD.match(path[2]):
+        return (temperature(board_sensor(path[2])),)
     return ()
 
 

@@ -96,6 +96,8 @@ class _Scan:
     def _head(self, names: list[str]) -> None:
         if names == self._names:
             return  # a watched table repeats them
+        if "" in names:
+            self.outcome.problems.append(Problem("heading", "a column without a name: the rows below it are not read"))
         self._names, self._paths = names, _paths(names)
         unknown = (name for name in names if name not in _NOT_VALUES and not self._paths.get(name))
         self.outcome.unknown.update(dict.fromkeys(quote(name) for name in unknown))
@@ -107,7 +109,7 @@ class _Scan:
             return False
         row = dict(zip(self._names, cells, strict=False))
         index = units.whole(row.get("gpu", "").removeprefix("GPU"))
-        if not line.ended or len(cells) != len(self._names) or index is None:
+        if not line.ended or len(cells) != len(self._names) or index is None or "" in self._names:
             return False
         self._group += 1
         block = Block("gpu", index, f"GPU {index}", open_at=("process_info",))

@@ -79,7 +79,12 @@ def _read(text: str) -> Outcome | None:
     if outcome.complete:
         _around(outcome, text[end:])
     else:
-        outcome.problems.append(Problem("JSON", "the list is cut off; what stands whole before the cut is read"))
+        outcome.problems.append(
+            Problem(
+                "JSON",
+                f"the list is cut off; what stands whole before it is read: {quote(text[max(0, end - 60) : end])}",
+            )
+        )
     return outcome
 
 
@@ -248,28 +253,28 @@ def _take_item(outcome: Outcome, item: Plain, path: Path = (), group: int = 0) -
 
 
 def _flatten(block: Block, value: Plain, path: Path, group: int, depth: int) -> None:
-    if isinstance(value, dict) and not _is_quantity(value):
-        for key, inner in value.items():
-            if depth:
-                _flatten(block, inner, (*path, plain_key(str(key))), group, depth - 1)
+    where = f"{block.where} {'.'.join(path)}"
+    if isinstance(value, dict) and not (path and _is_quantity(value)):
+        for key, inner in value.items() if depth else ():
+            _flatten(block, inner, (*path, plain_key(str(key))), group, depth - 1)
     elif isinstance(value, list) and not value and path[-1:] and path[-1] in _COUNTED:
-        block.entries.append(Entry(path, "[]", group, f"{block.where} {'.'.join(path)}"))
+        block.entries.append(Entry(path, "[]", group, where))
     elif isinstance(value, list):
-        for position, inner in enumerate(value):
-            if depth:
-                _flatten(block, inner, path, group or position + 1, depth - 1)
+        for position, inner in enumerate(value) if depth else ():
+            _flatten(block, inner, path, group or position + 1, depth - 1)
     else:
-        block.entries.append(Entry(path, _text(value), group, f"{block.where} {'.'.join(path)}"))
+        block.entries.append(Entry(path, _text(value), group, where))
 
 
 def _is_quantity(value: dict[str, Plain]) -> bool:
-    return "value" in value and value.keys() <= {"value", "unit"} and not isinstance(value["value"], dict | list)
+    """Whether an object is a number and its unit, or what is left of one."""
+    return bool(value) and value.keys() <= {"value", "unit"} and not isinstance(value.get("value"), dict | list)
 
 
 def _text(value: Plain) -> str:
     """A value as the text form prints it: number and unit."""
     if isinstance(value, dict):
-        number, unit = _text(value["value"]), value.get("unit")
+        number, unit = _text(value.get("value", "a unit without a value:")), value.get("unit")
         has_unit = isinstance(unit, str) and units.placeholder(number) is None
         return f"{number} {unit}".strip() if has_unit else number
     return "" if value is None else str(value)

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from telemetry_parsers import units
+from telemetry_parsers.amd_smi import values
 from telemetry_parsers.amd_smi.blocks import Path
 from telemetry_parsers.amd_smi.words import active, enabled, generation, throttled
-from telemetry_parsers.model import Absent, Value
+from telemetry_parsers.metrics import BOARD_SENSORS
+from telemetry_parsers.model import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,81 +30,31 @@ class Field:
     spare: bool = False
 
 
-# A number without unit, as CSV and the JSON of 6.0 print it, is in the unit that the other forms print.
-def _ratio(text: str) -> Value:
-    return units.quantity(text, units.RATIO, "%")
-
-
-def _celsius(text: str) -> Value:
-    return units.quantity(text, units.CELSIUS, "C")
-
-
-def _watts(text: str) -> Value:
-    return units.quantity(text, units.WATTS, "W")
-
-
-def _cap(text: str) -> Value:
-    """A limit of 0 W is how a card or a guest without one is printed: none can be set."""
-    value = _watts(text)
-    return Absent.NOT_REPORTED if value == 0.0 else value
-
-
-def _joules(text: str) -> Value:
-    return units.quantity(text, units.JOULES, "J")
-
-
-def _hertz(text: str) -> Value:
-    return units.quantity(text, units.HERTZ, "MHz")
-
-
-def _highest_hertz(text: str) -> Value:
-    """A clock that ends at 0 MHz is one whose range the driver does not tell; a level of 0 MHz is not the highest."""
-    value = _hertz(text)
-    return Absent.NOT_REPORTED if value == 0.0 else value
-
-
-def _mebibytes(text: str) -> Value:
-    return units.quantity(text, units.BYTES, "MB")
-
-
-def _bytes(text: str) -> Value:
-    """A size with its unit; monitor's CSV prints some in MB and some in GB, without saying so."""
-    return units.quantity(text, units.BYTES)
-
-
-def _pcie_speed(text: str) -> Value:
-    """The generation of a link at `32 GT/s`."""
-    if not text.endswith("GT/s"):
-        return units.placeholder(text) or Absent.NOT_UNDERSTOOD
-    return units.pcie_generation(text.removesuffix("GT/s"))
-
-
-def _count(text: str) -> Value:
-    return units.number(text)
-
-
 _USAGE = {
-    "gfx_activity": Field("utilization_ratio", _ratio),
-    "gfx_usage": Field("utilization_ratio", _ratio),
-    "umc_activity": Field("memory_activity_ratio", _ratio),
-    "mem_usage": Field("memory_activity_ratio", _ratio),
-    "mm_activity": Field("engine_utilization_ratio", _ratio, "multimedia"),
-    "mm_usage": Field("engine_utilization_ratio", _ratio, "multimedia"),
-    "vcn_activity": Field("engine_utilization_ratio", _ratio, "vcn", many=True),
-    "jpeg_activity": Field("engine_utilization_ratio", _ratio, "jpeg", many=True),
+    "gfx_activity": Field("utilization_ratio", values.ratio),
+    "gfx_usage": Field("utilization_ratio", values.ratio),
+    "umc_activity": Field("memory_activity_ratio", values.ratio),
+    "mem_usage": Field("memory_activity_ratio", values.ratio),
+    "mm_activity": Field("engine_utilization_ratio", values.ratio, "multimedia"),
+    "mm_usage": Field("engine_utilization_ratio", values.ratio, "multimedia"),
+    "vcn_activity": Field("engine_utilization_ratio", values.ratio, "vcn", many=True),
+    "jpeg_activity": Field("engine_utilization_ratio", values.ratio, "jpeg", many=True),
     # Of processors with graphics, since 7.14: for those that leave the figures above out.
-    "apu_average_gfx_activity": Field("utilization_ratio", _ratio, spare=True),
-    "apu_average_vcn_activity": Field("engine_utilization_ratio", _ratio, "vcn", spare=True),
-    "apu_average_mm_activity": Field("engine_utilization_ratio", _ratio, "multimedia", spare=True),
+    "apu_average_gfx_activity": Field("utilization_ratio", values.ratio, spare=True),
+    "apu_average_vcn_activity": Field("engine_utilization_ratio", values.ratio, "vcn", spare=True),
+    "apu_average_mm_activity": Field("engine_utilization_ratio", values.ratio, "multimedia", spare=True),
 }
 _POWER = {
-    "socket_power": (Field("power_watts", _watts),),
-    "current_socket_power": (Field("power_instant_watts", _watts), Field("power_watts", _watts)),
-    "average_socket_power": (Field("power_average_watts", _watts), Field("power_watts", _watts, spare=True)),
-    "current_power": (Field("power_watts", _watts),),
+    "socket_power": (Field("power_watts", values.watts),),
+    "current_socket_power": (Field("power_instant_watts", values.watts), Field("power_watts", values.watts)),
+    "average_socket_power": (
+        Field("power_average_watts", values.watts),
+        Field("power_watts", values.watts, spare=True),
+    ),
+    "current_power": (Field("power_watts", values.watts),),
     "apu_average_socket_power": (
-        Field("power_average_watts", _watts, spare=True),
-        Field("power_watts", _watts, spare=True),
+        Field("power_average_watts", values.watts, spare=True),
+        Field("power_watts", values.watts, spare=True),
     ),
     "throttle_status": (Field("throttled", throttled, "any"),),
 }
@@ -134,57 +85,72 @@ _DOMAINS = {
 }
 _LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
 _LIMITS = {
-    "max_power": Field("power_cap_max_watts", _cap),
-    "min_power": Field("power_cap_min_watts", _watts),
-    "socket_power": Field("power_cap_watts", _cap),
-    "current_power": Field("power_cap_watts", _cap),
-    "power": Field("power_cap_watts", _cap),
+    "max_power": Field("power_cap_max_watts", values.cap),
+    "min_power": Field("power_cap_min_watts", values.watts),
+    "socket_power": Field("power_cap_watts", values.cap),
+    "current_power": Field("power_cap_watts", values.cap),
+    "power": Field("power_cap_watts", values.cap),
 }
 # 7.x prints a set of limits for each package power tracker; the first is that of the sustained power.
 _PPT = {
-    "max_power_limit": Field("power_cap_max_watts", _cap),
-    "min_power_limit": Field("power_cap_min_watts", _watts),
-    "socket_power_limit": Field("power_cap_watts", _cap),
+    "max_power_limit": Field("power_cap_max_watts", values.cap),
+    "min_power_limit": Field("power_cap_min_watts", values.watts),
+    "socket_power_limit": Field("power_cap_watts", values.cap),
+}
+_RAILS = {"gfx_voltage": "graphics", "soc_voltage": "soc", "mem_voltage": "memory"}
+# Monitor's columns, by the reasons that `metric --throttle` names.
+_VIOLATIONS = {
+    "pviol": "ppt",
+    "tviol": "socket_thermal",
+    "phot_tviol": "prochot",
+    "vr_tviol": "vr_thermal",
+    "hbm_tviol": "hbm_thermal",
+    "gfx_clkviol": "gfx_clk_below_host_limit",
 }
 _LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
 _MONITOR = {
-    "power_usage": Field("power_watts", _watts),
+    "power_usage": Field("power_watts", values.watts),
     # The column PWR_CAP, which AMD's change log calls the power cap; today's source fills it with the cap in force.
-    "max_power": Field("power_cap_watts", _cap),
-    "gpu_temperature": Field("temperature_celsius", _celsius, "core"),
-    "edge_temperature": Field("temperature_celsius", _celsius, "edge"),
-    "hotspot_temperature": Field("temperature_celsius", _celsius, "junction"),
-    "memory_temperature": Field("temperature_celsius", _celsius, "memory"),
-    "gfx": Field("utilization_ratio", _ratio),
-    "gfx_util": Field("utilization_ratio", _ratio),
-    "gfx_clk": Field("clock_hertz", _hertz, "graphics"),
-    "gfx_clock": Field("clock_hertz", _hertz, "graphics"),
-    "mem": Field("memory_activity_ratio", _ratio),
-    "mem_util": Field("memory_activity_ratio", _ratio),
-    "mem_clk": Field("clock_hertz", _hertz, "memory"),
-    "mem_clock": Field("clock_hertz", _hertz, "memory"),
-    "encoder": Field("engine_utilization_ratio", _ratio, "encoder"),
-    "enc_util": Field("engine_utilization_ratio", _ratio, "encoder"),
-    "decoder": Field("engine_utilization_ratio", _ratio, "decoder"),
-    "dec_util": Field("engine_utilization_ratio", _ratio, "decoder"),
-    "vclock": Field("clock_hertz", _hertz, "video"),
-    "encoder_clock": Field("clock_hertz", _hertz, "video"),
-    "enc_clock": Field("clock_hertz", _hertz, "video"),
-    "single_bit_ecc": Field("ecc_corrected_total", _count, "all"),
-    "double_bit_ecc": Field("ecc_uncorrected_total", _count, "all"),
-    "pcie_replay": Field("pcie_replays_total", _count),
-    "vram_used": Field("memory_used_bytes", _bytes),
-    "vram_free": Field("memory_free_bytes", _bytes),
-    "vram_total": Field("memory_total_bytes", _bytes),
+    "max_power": Field("power_cap_watts", values.cap),
+    "gpu_temperature": Field("temperature_celsius", values.celsius, "core"),
+    "edge_temperature": Field("temperature_celsius", values.celsius, "edge"),
+    "hotspot_temperature": Field("temperature_celsius", values.celsius, "junction"),
+    "memory_temperature": Field("temperature_celsius", values.celsius, "memory"),
+    "gfx": Field("utilization_ratio", values.ratio),
+    "gfx_util": Field("utilization_ratio", values.ratio),
+    "gfx_clk": Field("clock_hertz", values.hertz, "graphics"),
+    "gfx_clock": Field("clock_hertz", values.hertz, "graphics"),
+    "mem": Field("memory_activity_ratio", values.ratio),
+    "mem_util": Field("memory_activity_ratio", values.ratio),
+    "mem_clk": Field("clock_hertz", values.hertz, "memory"),
+    "mem_clock": Field("clock_hertz", values.hertz, "memory"),
+    "encoder": Field("engine_utilization_ratio", values.ratio, "encoder"),
+    "enc_util": Field("engine_utilization_ratio", values.ratio, "encoder"),
+    "decoder": Field("engine_utilization_ratio", values.ratio, "decoder"),
+    "dec_util": Field("engine_utilization_ratio", values.ratio, "decoder"),
+    "vclock": Field("clock_hertz", values.hertz, "video"),
+    "encoder_clock": Field("clock_hertz", values.hertz, "video"),
+    "enc_clock": Field("clock_hertz", values.hertz, "video"),
+    "single_bit_ecc": Field("ecc_corrected_total", values.count, "all"),
+    "double_bit_ecc": Field("ecc_uncorrected_total", values.count, "all"),
+    "pcie_replay": Field("pcie_replays_total", values.count),
+    "pcie_bw": Field("pcie_bandwidth_bytes_per_second", values.megabits),
+    "tviol_active": Field("throttled", active, "socket_thermal", many=True),
+    **{column: Field("throttled", values.above_zero, reason, many=True) for column, reason in _VIOLATIONS.items()},
+    "gtt_used": Field("memory_gtt_used_bytes", values.size),
+    "gtt_total": Field("memory_gtt_total_bytes", values.size),
+    "vram_used": Field("memory_used_bytes", values.size),
+    "vram_free": Field("memory_free_bytes", values.size),
+    "vram_total": Field("memory_total_bytes", values.size),
 }
 # Of the overview, as a box or as JSON; its temperature is the hotspot's, or the edge's where that is not told.
 _OVERVIEW: Mapping[Path, Field] = MappingProxyType(
     {
-        ("temp",): Field("temperature_celsius", _celsius, "core"),
-        ("power_usage", "current_power"): Field("power_watts", _watts),
-        ("power_usage", "power_limit"): Field("power_cap_watts", _cap),
-        ("uncorr_ecc",): Field("ecc_uncorrected_total", _count, "all"),
-        ("fan",): Field("fan_ratio", _ratio),
+        ("temp",): Field("temperature_celsius", values.celsius, "core"),
+        ("power_usage", "current_power"): Field("power_watts", values.watts),
+        ("power_usage", "power_limit"): Field("power_cap_watts", values.cap),
+        ("uncorr_ecc",): Field("ecc_uncorrected_total", values.count, "all"),
+        ("fan",): Field("fan_ratio", values.ratio),
     }
 )
 
@@ -192,12 +158,12 @@ _OVERVIEW: Mapping[Path, Field] = MappingProxyType(
 def _clocks() -> dict[Path, tuple[Field, ...]]:
     found: dict[Path, tuple[Field, ...]] = {}
     for name, domain in _DOMAINS.items():
-        now = (Field("clock_hertz", _hertz, domain, many=True),)
+        now = (Field("clock_hertz", values.hertz, domain, many=True),)
         found |= {("clock", name, key): now for key in ("clk", "cur_clk", "current_clk")}
-        found["clock", name, "max_clk"] = (Field("clock_max_hertz", _highest_hertz, domain, many=True),)
+        found["clock", name, "max_clk"] = (Field("clock_max_hertz", values.highest_hertz, domain, many=True),)
     for name, domain in _LEVEL_DOMAINS.items():
         found["clock", name, "frequency_levels", "level_#"] = (
-            Field("clock_max_hertz", _highest_hertz, domain, many=True),
+            Field("clock_max_hertz", values.highest_hertz, domain, many=True),
         )
     return found
 
@@ -207,9 +173,9 @@ def _limits() -> dict[Path, tuple[Field, ...]]:
     found |= {("limit", "ppt0", key): (field,) for key, field in _PPT.items()}
     for name, sensor in _LIMIT_SENSORS.items():
         for kind in ("slowdown", "shutdown"):
-            field = Field(f"temperature_{kind}_celsius", _celsius, sensor)
+            field = Field(f"temperature_{kind}_celsius", values.celsius, sensor)
             found["limit", f"{kind}_{name}_temperature"] = (field,)
-        found["limit", f"temperature_{name}"] = (Field("temperature_critical_celsius", _celsius, sensor),)
+        found["limit", f"temperature_{name}"] = (Field("temperature_critical_celsius", values.celsius, sensor),)
     return found
 
 
@@ -217,33 +183,53 @@ FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
     {
         **{("usage", key): (field,) for key, field in _USAGE.items()},
         # Of cards without partitions, since 7.14: one figure.
-        ("usage", "vcn_busy"): (Field("engine_utilization_ratio", _ratio, "vcn", spare=True),),
-        ("usage", "vcn_busy", "xcp_#"): (Field("engine_utilization_ratio", _ratio, "vcn", many=True, spare=True),),
-        ("usage", "jpeg_busy", "xcp_#"): (Field("engine_utilization_ratio", _ratio, "jpeg", many=True, spare=True),),
+        ("usage", "vcn_busy"): (Field("engine_utilization_ratio", values.ratio, "vcn", spare=True),),
+        ("usage", "vcn_busy", "xcp_#"): (
+            Field("engine_utilization_ratio", values.ratio, "vcn", many=True, spare=True),
+        ),
+        ("usage", "jpeg_busy", "xcp_#"): (
+            Field("engine_utilization_ratio", values.ratio, "jpeg", many=True, spare=True),
+        ),
         **{("power", key): fields for key, fields in _POWER.items()},
         **_clocks(),
-        **{("temperature", key): (Field("temperature_celsius", _celsius, sensor),) for key, sensor in _SENSORS.items()},
+        **{
+            ("temperature", key): (Field("temperature_celsius", values.celsius, sensor),)
+            for key, sensor in _SENSORS.items()
+        },
         **_limits(),
-        ("pcie", "width"): (Field("pcie_link_width", _count),),
-        ("pcie", "current_lanes"): (Field("pcie_link_width", _count),),
-        ("pcie", "speed"): (Field("pcie_link_generation", _pcie_speed),),
-        ("pcie", "current_speed"): (Field("pcie_link_generation", _pcie_speed),),
-        ("bus", "max_pcie_speed"): (Field("pcie_link_generation_max", _pcie_speed, spare=True),),
-        ("pcie", "replay_count"): (Field("pcie_replays_total", _count),),
-        ("pcie", "nak_sent_count"): (Field("pcie_errors_total", _count, "nak_sent"),),
-        ("pcie", "nak_received_count"): (Field("pcie_errors_total", _count, "nak_received"),),
-        ("bus", "max_pcie_width"): (Field("pcie_link_width_max", _count),),
-        ("bus", "max_pcie_lanes"): (Field("pcie_link_width_max", _count),),
+        ("pcie", "width"): (Field("pcie_link_width", values.count),),
+        ("pcie", "current_lanes"): (Field("pcie_link_width", values.count),),
+        ("pcie", "speed"): (Field("pcie_link_generation", values.pcie_speed),),
+        ("pcie", "current_speed"): (Field("pcie_link_generation", values.pcie_speed),),
+        ("bus", "max_pcie_speed"): (Field("pcie_link_generation_max", values.pcie_speed, spare=True),),
+        ("pcie", "replay_count"): (Field("pcie_replays_total", values.count),),
+        ("pcie", "nak_sent_count"): (Field("pcie_errors_total", values.count, "nak_sent"),),
+        ("pcie", "nak_received_count"): (Field("pcie_errors_total", values.count, "nak_received"),),
+        ("pcie", "l0_to_recovery_count"): (Field("pcie_errors_total", values.count, "l0_to_recovery"),),
+        ("pcie", "replay_roll_over_count"): (Field("pcie_errors_total", values.count, "replay_rollover"),),
+        ("pcie", "bandwidth"): (Field("pcie_bandwidth_bytes_per_second", values.megabits),),
+        ("pcie", "current_bandwidth_sent"): (Field("pcie_transmit_bytes_per_second", values.megabits),),
+        ("pcie", "current_bandwidth_received"): (Field("pcie_receive_bytes_per_second", values.megabits),),
+        ("bus", "max_pcie_width"): (Field("pcie_link_width_max", values.count),),
+        ("bus", "max_pcie_lanes"): (Field("pcie_link_width_max", values.count),),
         ("bus", "pcie_interface_version"): (Field("pcie_link_generation_max", generation),),
-        ("ecc", "total_correctable_count"): (Field("ecc_corrected_total", _count, "all"),),
-        ("ecc", "total_uncorrectable_count"): (Field("ecc_uncorrected_total", _count, "all"),),
-        ("fan", "usage"): (Field("fan_ratio", _ratio),),
-        ("energy", "total_energy_consumption"): (Field("energy_joules_total", _joules),),
-        ("mem_usage", "total_vram"): (Field("memory_total_bytes", _mebibytes),),
-        ("mem_usage", "used_vram"): (Field("memory_used_bytes", _mebibytes),),
-        ("mem_usage", "free_vram"): (Field("memory_free_bytes", _mebibytes),),
-        ("vram", "size"): (Field("memory_total_bytes", _mebibytes),),
-        ("asic", "num_compute_units"): (Field("compute_units", _count),),
+        ("ecc", "total_correctable_count"): (Field("ecc_corrected_total", values.count, "all"),),
+        ("ecc", "total_uncorrectable_count"): (Field("ecc_uncorrected_total", values.count, "all"),),
+        ("ecc", "total_deferred_count"): (Field("ecc_deferred_total", values.count, "all"),),
+        ("ecc", "cache_correctable_count"): (Field("ecc_corrected_total", values.count, "cache"),),
+        ("ecc", "cache_uncorrectable_count"): (Field("ecc_uncorrected_total", values.count, "cache"),),
+        **{("power", key): (Field("voltage_volts", values.volts, rail),) for key, rail in _RAILS.items()},
+        ("fan", "rpm"): (Field("fan_rpm", values.rpm),),
+        ("fan", "usage"): (Field("fan_ratio", values.ratio),),
+        ("energy", "total_energy_consumption"): (Field("energy_joules_total", values.joules),),
+        ("mem_usage", "total_vram"): (Field("memory_total_bytes", values.mebibytes),),
+        ("mem_usage", "used_vram"): (Field("memory_used_bytes", values.mebibytes),),
+        ("mem_usage", "free_vram"): (Field("memory_free_bytes", values.mebibytes),),
+        ("mem_usage", "total_gtt"): (Field("memory_gtt_total_bytes", values.mebibytes),),
+        ("mem_usage", "used_gtt"): (Field("memory_gtt_used_bytes", values.mebibytes),),
+        ("temperature", "vr"): (Field("temperature_celsius", values.celsius, "vr"),),
+        ("vram", "size"): (Field("memory_total_bytes", values.mebibytes),),
+        ("asic", "num_compute_units"): (Field("compute_units", values.count),),
         # Whether the errors of the memory controller are watched for, as rocm-smi and the driver's file tell it.
         ("ras", "ecc_block_state", "umc"): (Field("ecc_enabled", enabled),),
         **{(key,): (field,) for key, field in _MONITOR.items()},
@@ -252,15 +238,28 @@ FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
 )
 # Which counts of a RAS block are read; its name is the location.
 ECC_COUNTS: Mapping[str, str] = MappingProxyType(
-    {"correctable_count": "ecc_corrected_total", "uncorrectable_count": "ecc_uncorrected_total"}
+    {
+        "correctable_count": "ecc_corrected_total",
+        "uncorrectable_count": "ecc_uncorrected_total",
+        "deferred_count": "ecc_deferred_total",
+    }
 )
-# A list of the temperatures of all stacks, which are numbered in its order.
-HBM_STACKS: Path = ("temperature", "hbm_stacks")
+# Lists of the temperatures of all stacks or dies, which are numbered in their order.
+STACKS: Mapping[Path, str] = MappingProxyType(
+    {("temperature", "hbm_stacks"): "hbm", **{("temperature", die): die for die in ("mid", "aid", "xcd")}}
+)
+# Where the sensors of the board of the chip, and of that on which eight of them stand, are told by name.
+BOARDS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
-def hbm_stack(number: int) -> Field:
-    """The temperature of this memory stack."""
-    return Field("temperature_celsius", _celsius, f"hbm{number}")
+def temperature(sensor: str) -> Field:
+    """The temperature of a sensor that is one of many."""
+    return Field("temperature_celsius", values.celsius, sensor)
+
+
+def board_sensor(name: str) -> str:
+    """The word of a board's sensor, which must not count for the chip's temperature."""
+    return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
 # `PPT_VIOLATION_STATUS` is a state; the accumulated counts of it are in ticks of no told length.
@@ -301,13 +300,13 @@ _QUIET_SECTIONS = frozenset(
         "asic", "bus", "vbios", "ifwi", "board", "driver", "ras", "numa", "vram", "cache_info", "partition", "dfc",
         "soc_pstate", "xgmi_plpd", "process_isolation", "overdrive", "mem_overdrive", "voltage", "voltage_curve",
         "xgmi_err", "fw_list", "frequency", "clk_limit", "gpuboard", "baseboard", "schedule", "guard", "guest_data",
-        "timestamp", "bdf", "uuid", "kfd_id", "node_id", "partition_id", "pcie_bw", "pwr_cap", "xcp", "vram_percent",
-        "vram_usage", "pviol", "tviol", "tviol_active", "phot_tviol", "vr_tviol", "hbm_tviol", "gfx_clkviol",
+        "timestamp", "bdf", "uuid", "kfd_id", "node_id", "partition_id", "pwr_cap", "xcp", "vram_percent",
+        "vram_usage",
         "gfxclk_pviol", "gfxclk_tviol", "gfxclk_totalviol", "low_utilviol", "dclock", "decoder_clock", "dec_clock",
         "un_res", "hip_id", "hip_uuid", "card", "render", "drm_card", "drm_render", "memory_partition", "memory",
         "accelerator_type", "accelerator_profile_index", "accelerator_partition", "policy", "fb_usage", "profile",
         "mem_carveout", "gtt_usage",
-        "gtt_used", "gtt_free", "gtt_total", "gtt_percent", "gpu_board", "base_board", "power_profile", "hsa_id",
+        "gtt_free", "gtt_percent", "gpu_board", "base_board", "power_profile", "hsa_id",
         "oam_id", "physical_acc_id", "market_name", "partition_mode", "power_usage", "memory_partition_caps",
         "current_memory_partition",
     }
@@ -316,18 +315,17 @@ _QUIET_PATHS = frozenset(
     {
         *(("usage", key) for key in ("gfx_busy_inst", "gfx_busy_acc", "jpeg_busy", "vcn_busy")),
         *(("usage", key) for key in ("gfx_below_host_limit_acc", "gfx_low_utilization", "gfx_busy", "mm_usage_list")),
-        *(("power", key) for key in ("gfx_voltage", "soc_voltage", "mem_voltage", "power_management", "ubb_power")),
+        *(("power", key) for key in ("power_management", "ubb_power")),
         *(("power", key) for key in ("voltage", "voltage_gfx", "voltage_soc", "voltage_mem", "power_limit", "fan_rpm")),
-        *(("fan", key) for key in ("speed", "max", "rpm")),
-        *(("ecc", key) for key in ("total_deferred_count", "cache_correctable_count", "cache_uncorrectable_count")),
+        *(("fan", key) for key in ("speed", "max")),
         *(
             ("pcie", key)
             for key in (
-                "bandwidth", "l0_to_recovery_count", "replay_roll_over_count", "current_bandwidth_sent", "current_bandwidth_received",
                 "max_packet_size", "lc_perf_other_end_recovery", "lc_perf_other_end_recovery_count",
             )
         ),
-        *(("mem_usage", f"{what}_{pool}") for what in ("total", "used", "free") for pool in ("visible_vram", "gtt")),
+        *(("mem_usage", f"{what}_{pool}") for what in ("total", "used", "free") for pool in ("visible_vram",)),
+        ("mem_usage", "free_gtt"),
         *(("limit", key) for key in ("ppt1", "ptl_state", "ptl_format")),
         *(("clock", name) for name in ("dclk_#", "dcef", "dcefclk_#", "pcie", "sys", "mem", "vclk_#", "df", "soc")),
         *(("clock", name, key) for name in _DOMAINS for key in ("min_clk", "clk_locked", "deep_sleep")),

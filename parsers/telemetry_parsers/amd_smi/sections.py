@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers.amd_smi.blocks import Block, Entry, Outcome, Path, pattern, plain_key
-from telemetry_parsers.amd_smi.keys import FIELDS, SECTIONS, is_quiet, is_top_level
+from telemetry_parsers.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_quiet, is_top_level
 from telemetry_parsers.amd_smi.processes import NO_PAGES, NONE
 from telemetry_parsers.model import Problem
 from telemetry_parsers.text.lines import Line, quote
@@ -18,6 +18,8 @@ _LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
 _LONGEST_WRAP = 64
 _SHORTENED = "..."
 # What stands below a heading in place of a list, on a line of its own.
+_LEAF_ENDS = ("_accumulated", "_status", "_activity")
+_LISTS = frozenset({"retired", "pending", "process_info"})
 _NOTHING = (NONE | NO_PAGES) - {"[]"}
 
 
@@ -63,9 +65,13 @@ class _Scan:
         self._group = 0
         self._list: list[str] = []
         self._list_entry: tuple[Path, Line] | None = None
+        self._heading: tuple[Path, Line] | None = None
+        self._seen: set[tuple[int, Path]] = set()
 
     def take(self, line: Line) -> None:
         text = line.text.strip()
+        if line.ended:
+            self._end_heading(line)
         if not line.ended:
             text_ends = "the text ends inside this line, which is not read"
             self._outcome.problems.append(Problem(line.where, text_ends))
@@ -78,12 +84,26 @@ class _Scan:
         elif device := _DEVICE.match(text):
             self._close()
             self._stack, self._device_indent = [], _indent(line)
+            self._group += 1
             kind = device[1].lower()
             self._outcome.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_at=()))
         else:
             self._key(line, text)
 
+    def _end_heading(self, line: Line) -> None:
+        """A key with nothing behind it and nothing below it has lost its value."""
+        if self._heading is None:
+            return
+        path, heading = self._heading
+        self._heading = None
+        if not line.text.strip() or _indent(line) <= _indent(heading):
+            self._add(path, "", heading)
+            if path[0] in _LISTS:
+                self._outcome.problems.append(Problem(heading.where, f"nothing below it: {quote(heading.text)}"))
+
     def finish(self) -> Outcome:
+        if self._heading is not None:
+            self._add(self._heading[0], "", self._heading[1])
         if self._list_entry is not None:
             problem = Problem(self._list_entry[1].where, "the text ends inside this list, which is not read")
             self._outcome.problems.append(problem)
@@ -109,21 +129,38 @@ class _Scan:
         if match is None or not self._outcome.blocks:
             self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
             return
-        path = self._path(line, plain_key(match[1]), is_heading=match[2] is None)
-        value = match[2]
+        key, value = plain_key(match[1]), match[2]
+        if value is None:
+            value = self._without_value(key, line)
+        path = self._path(line, key, is_heading=value is None)
         if value is None:
             self._group += 1
+            self._heading = None if self._flat else (path, line)
         elif value.startswith("[") and "]" not in value:
             self._list, self._list_entry = [value], (path, line)
         else:
             self._add(path, value, line)
+
+    def _without_value(self, key: str, line: Line) -> str | None:
+        """What stands behind a key with nothing behind it: nothing for a value that is lost, None for a heading."""
+        if key == "gpu":
+            self._outcome.problems.append(
+                Problem(line.where, "a card without its number; what follows may be another's")
+            )
+        return "" if self._flat and self._is_leaf(key) else None
+
+    def _is_leaf(self, key: str) -> bool:
+        """Whether a key has a value where the text stands; without indentation, what it is says so."""
+        path = (*(name for _, name in self._stack), key)
+        known = pattern(path) in FIELDS or pattern((path[0], key)) in FIELDS
+        return known or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_ENDS)
 
     def _bare(self, text: str, line: Line) -> None:
         """A line without a key: that there is none, an item of what is not read anyway, or nothing that is known."""
         path = tuple(name for _, name in self._stack)
         if text.lower() in _NOTHING:
             self._add(path, text, line)
-        elif not is_quiet(path):
+        elif not is_quiet(path) or ":" in (text[0], text[-1]):
             self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
 
     def _path(self, line: Line, key: str, *, is_heading: bool) -> Path:
@@ -156,7 +193,12 @@ class _Scan:
 
     def _add(self, path: Path, value: str, line: Line) -> None:
         block = self._outcome.blocks[-1]
-        if block.kind == "gpu":
+        if block.kind == "gpu" and (self._group, path) in self._seen and not path[-1].startswith("policy"):
+            self._outcome.problems.append(
+                Problem(line.where, f"told a second time, its heading may be lost: {quote(line.text)}")
+            )
+        elif block.kind == "gpu":
+            self._seen.add((self._group, path))
             where = f"{block.where} {line.where}"
             block.entries += [Entry(path, item, self._group, where) for item in list_items(value)]
         block.open_at = pattern(path)
@@ -168,4 +210,6 @@ def list_items(value: str) -> list[str]:
     if not inside.startswith("[") or not bracket:
         return [value.strip()]
     items = [item.strip(" \t'\"") for item in inside[1:].split(",")]
+    if len(items) > 1 and "" in items:
+        return [value.strip()]  # an item is lost: which of the others is which is not known
     return [f"{item} {unit}".strip() for item in items]

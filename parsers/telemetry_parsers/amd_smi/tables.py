@@ -186,13 +186,14 @@ def _begins_a_cell(word: str) -> bool:
 
 
 def _entries(heading: str, text: str, where: str) -> Iterator[Entry]:
-    if heading == "VRAM_USAGE":
+    if heading in ("VRAM_USAGE", "GTT_USAGE"):
+        pool = heading.partition("_")[0].lower()
         used, slash, rest = text.partition("/")
         total, _, unit = rest.strip().partition(" ")
         if slash and units.placeholder(text) is None:
-            yield Entry(("vram_used",), f"{used} {unit}".strip(), 0, where)
-            yield Entry(("vram_total",), f"{total} {unit}".strip(), 0, where)
+            yield Entry((f"{pool}_used",), f"{used} {unit}".strip(), 0, where)
+            yield Entry((f"{pool}_total",), f"{total} {unit}".strip(), 0, where)
         else:
-            yield Entry(("vram_used",), text, 0, where)
+            yield Entry((f"{pool}_used",), text, 0, where)
     elif heading in HEADINGS and heading != "GPU":
         yield Entry((HEADINGS[heading],), text, 0, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,10 +16,13 @@ from telemetry_parsers.model import Absent, Device, Value
 from telemetry_parsers.rocm.keys import level_word
 
 _MOST_SENSORS = 16
+_UNIQUE_ID = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,32}\Z")
 _MOST_RAILS = 8
 _RAS = "ras/"
 _RAS_END = "_err_count"
-_RAS_METRICS: Mapping[str, str] = MappingProxyType({"ue": "ecc_uncorrected_total", "ce": "ecc_corrected_total"})
+_RAS_METRICS: Mapping[str, str] = MappingProxyType(
+    {"ue": "ecc_uncorrected_total", "ce": "ecc_corrected_total", "de": "ecc_deferred_total"}
+)
 # The main figure is the instantaneous power where the card tells it, as rocm-smi has it since 6.0, else the average.
 _POWER_KINDS: Mapping[str, str] = MappingProxyType({"instant": "power_instant_watts", "average": "power_average_watts"})
 _FACTS: Mapping[str, str] = MappingProxyType(
@@ -93,7 +97,7 @@ def _device(card: CardFiles, driver: str | None) -> Device:
         vendor=card.vendor,
         index=card.number,
         model=card.text("product_name") or None,
-        uuid=_known(card.text("unique_id")),
+        uuid=_known(card.text("unique_id")) if _UNIQUE_ID.match(card.text("unique_id")) else None,
         bus_id=card.bus_id or None,
         serial=_known(card.text("serial_number")),
         driver=driver or None,
@@ -110,6 +114,9 @@ def _sensors(position: int, card: CardFiles, found: Found) -> None:
         source = card.files.get(f"temp{number}_input")
         if source is None:
             continue
+        if card.has_lost(f"temp{number}_label"):
+            found.note(position, f"temp{number}_label", "is empty: which sensor it is of is not known")
+            continue
         word = values.sensor_word(card.text(f"temp{number}_label"), number)
         found.keep(position, "temperature_celsius", values.value_of(source, values.MILLICELSIUS), word)
         for suffix, metric in values.LIMITS.items():
@@ -124,7 +131,7 @@ def _clocks(position: int, card: CardFiles, found: Found) -> None:
         if levels is not None:
             found.keep(position, "clock_hertz", values.value_of(levels, values.current_clock), domain)
             highest = values.value_of(levels, values.highest_clock)
-            if not isinstance(highest, Absent) and highest > 0:
+            if highest is Absent.NOT_UNDERSTOOD or (not isinstance(highest, Absent) and highest > 0):
                 found.keep(position, "clock_max_hertz", highest, domain)
     for name, domain in values.HWMON_CLOCKS.items():
         if name in card.files:
@@ -133,6 +140,8 @@ def _clocks(position: int, card: CardFiles, found: Found) -> None:
 
 def _voltages(position: int, card: CardFiles, found: Found) -> None:
     for number in range(_MOST_RAILS):
+        if card.has_lost(f"in{number}_label"):
+            found.note(position, f"in{number}_label", "is empty: which rail it is of is not known")
         source, rail = card.files.get(f"in{number}_input"), values.RAILS.get(card.text(f"in{number}_label"))
         if source is not None and rail is not None:
             found.keep(position, "voltage_volts", values.value_of(source, values.MILLIVOLTS), rail)
@@ -153,6 +162,8 @@ def _faults(position: int, card: CardFiles, found: Found) -> None:
             for kind, value in values.error_counts(output.text).items():
                 found.keep(position, _RAS_METRICS[kind], value, block)
     pages = values.bad_pages(card.text("ras/gpu_vram_bad_pages"))
+    if pages is None and card.text("ras/gpu_vram_bad_pages"):
+        found.keep(position, "retired_pages", Absent.NOT_UNDERSTOOD, "all")
     if pages is not None:
         found.keep(position, "retired_pages", pages[0], "all")
         found.keep(position, "retired_pages_pending", pages[1])

@@ -18,6 +18,7 @@ class Found:
     devices: list[Device] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
+    notes: list[Problem] = field(default_factory=list)
     _readings: list[dict[tuple[str, str], Reading]] = field(default_factory=list)
 
     def add(self, device: Device) -> int:
@@ -36,6 +37,11 @@ class Found:
                 known = readings[metric, label] = item
         return known.value
 
+    def note(self, position: int, where: str, text: str) -> None:
+        """Tells a problem of a device that is no reading's."""
+        device = self.devices[position]
+        self.notes.append(Problem(f"{device.bus_id or device.index} {where}", text))
+
     def value(self, position: int, metric: str, label: str = "") -> Value | None:
         """What is known of a metric, None when nothing was told."""
         known = self._readings[position].get((metric, label))
@@ -48,7 +54,7 @@ class Found:
 
     def problems(self) -> list[Problem]:
         """What was read and made no sense."""
-        return [
+        return self.notes + [
             Problem(
                 f"{self._name(item)} {item.metric} {item.label}".rstrip(), f"what the driver says is {item.value.value}"
             )

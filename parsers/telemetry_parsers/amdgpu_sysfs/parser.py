@@ -90,7 +90,7 @@ PARSER = SourceParser(
         "power_average_watts", "power_instant_watts", "power_cap_watts", "power_cap_default_watts", "power_cap_max_watts",
         "power_cap_min_watts", "energy_joules_total", "memory_used_bytes", "memory_total_bytes", "memory_activity_ratio",
         "utilization_ratio", "engine_utilization_ratio", "clock_hertz", "clock_max_hertz", "throttled", "fan_ratio",
-        "fan_rpm", "voltage_volts",
+        "fan_rpm", "voltage_volts", "memory_gtt_total_bytes", "memory_gtt_used_bytes", "ecc_deferred_total",
         "performance_level", "pcie_link_generation", "pcie_link_generation_max", "pcie_link_width",
         "pcie_link_width_max", "pcie_replays_total", "ecc_enabled", "ecc_corrected_total", "ecc_uncorrected_total",
         "retired_pages", "retired_pages_pending", "compute_units", "processes",

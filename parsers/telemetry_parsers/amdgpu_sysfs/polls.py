@@ -12,7 +12,7 @@ _ASLEEP = (("power/runtime_status", "suspended"),)
 # pcie_bw is left out: reading it takes a second.
 _FAST = (
     "vendor", "device", "product_name", "unique_id", "power/runtime_status", "gpu_busy_percent", "mem_busy_percent",
-    "mem_info_vram_total", "mem_info_vram_used", "chip_power_average", "pp_dpm_sclk", "pp_dpm_mclk", "pp_dpm_socclk",
+    "mem_info_vram_total", "mem_info_vram_used", "mem_info_gtt_total", "mem_info_gtt_used", "chip_power_average", "pp_dpm_sclk", "pp_dpm_mclk", "pp_dpm_socclk",
     "pp_dpm_fclk", "pp_dpm_vclk", "power_dpm_force_performance_level", "hwmon/hwmon*/temp*_input",
     "hwmon/hwmon*/temp*_label", "hwmon/hwmon*/temp*_crit", "hwmon/hwmon*/temp*_emergency",
     "hwmon/hwmon*/power1_average", "hwmon/hwmon*/power1_input", "hwmon/hwmon*/power1_cap",

@@ -32,6 +32,9 @@ class Node:
     facts: tuple[tuple[str, str], ...]
 
 
+_OF_EACH = ("simd_count", "simd_per_cu", "location_id")
+
+
 @dataclass(frozen=True, slots=True)
 class _Raw:
     number: int
@@ -68,9 +71,22 @@ def nodes_of(tree: Tree) -> list[Node]:
 
 
 def cut_off(tree: Tree) -> list[Problem]:
-    """A problem for each node that computes, but whose place stands in the part of the text that is missing."""
-    lost = [node.number for node in _computing(tree) if "location_id" not in node.values]
-    return [Problem(f"node {number}", "has no location_id: the text ends inside this node") for number in lost]
+    """A problem for each node of which a part of the text is missing: each tells what it computes with, and where it is."""
+    nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw(number, files)) is not None]
+    keys = _OF_EACH + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
+    lost = [
+        Problem(f"node {node.number}", f"has no {key}: its text is cut off or spoilt")
+        for node in nodes
+        for key in (keys if node.values.get("simd_count", 1) else ("simd_count",))
+        if key not in node.values
+    ]
+    twice = [number for number, files in sorted(tree.nodes.items()) if _is_of_two(files.get("properties"))]
+    return [*lost, *(Problem(f"node {number}", "its text is that of two nodes") for number in twice)]
+
+
+def _is_of_two(output: Output | None) -> bool:
+    """Whether a key stands twice: the name of the second node's file is lost."""
+    return output is not None and output.text.count("simd_count ") > 1
 
 
 def _computing(tree: Tree) -> Iterator[_Raw]:

@@ -51,6 +51,11 @@ class CardFiles:
         output = self.files.get(name)
         return "" if output is None or output.status else output.text.strip()
 
+    def has_lost(self, name: str) -> bool:
+        """Whether a file that always says something could be read and says nothing."""
+        output = self.files.get(name)
+        return output is not None and not output.status and not output.text.strip()
+
     @property
     def module(self) -> str:
         """The driver's name."""

@@ -19,7 +19,7 @@ _FORBIDDEN = frozenset({errno.EACCES})
 _STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")
 _LINK = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?\Z")
-_ERRORS = re.compile(r"(ue|ce): {0,4}([0-9]{1,20})\Z")
+_ERRORS = re.compile(r"(ue|ce|de):(?: {0,4}([0-9]{1,20}))?\Z")
 _MASK = re.compile(r"feature mask: 0x([0-9a-f]{1,16})\Z")
 _PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
@@ -85,7 +85,10 @@ def current_clock(text: str) -> Value:
 
 def highest_clock(text: str) -> Value:
     """The clock of the highest level; the line `S:` of a sleeping card is no level."""
-    levels = [match for line in text.splitlines() if (match := _LEVEL.match(line.strip()))]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("S:")]
+    levels = [match for line in lines if (match := _LEVEL.match(line))]
+    if len(levels) < len(lines) and levels:
+        return Absent.NOT_UNDERSTOOD
     values = [units.quantity(match[2], units.HERTZ) for match in levels]
     numbers = [value for value in values if not isinstance(value, Absent)]
     return max(numbers) if len(numbers) > 1 else Absent.NOT_REPORTED
@@ -94,7 +97,7 @@ def highest_clock(text: str) -> Value:
 def error_counts(text: str) -> Mapping[str, Value]:
     """`ue: 0` and `ce: 3` of a RAS block."""
     found = (_ERRORS.match(line.strip()) for line in text.splitlines())
-    return {match[1]: units.number(match[2]) for match in found if match is not None}
+    return {match[1]: units.number(match[2] or "") for match in found if match is not None}
 
 
 def ecc_enabled(text: str) -> Value:
@@ -130,6 +133,9 @@ FIELDS: Mapping[str, Field] = MappingProxyType(
         "mem_busy_percent": Field("memory_activity_ratio", _PERCENT),
         "mem_info_vram_total": Field("memory_total_bytes", _BYTES),
         "mem_info_vram_used": Field("memory_used_bytes", _BYTES),
+        # Of an APU the memory that it shares with the processor, which is most of what it has.
+        "mem_info_gtt_total": Field("memory_gtt_total_bytes", _BYTES),
+        "mem_info_gtt_used": Field("memory_gtt_used_bytes", _BYTES),
         "power1_cap": Field("power_cap_watts", limit(_MICROWATTS)),
         "power1_cap_default": Field("power_cap_default_watts", limit(_MICROWATTS)),
         "power1_cap_max": Field("power_cap_max_watts", limit(_MICROWATTS)),

@@ -24,6 +24,7 @@ FACTORS: tuple[tuple[int, int], ...] = (
     *((1, 1000**power) for power in (1, 2, 3)),
     *((1000**power, 1) for power in (1, 2, 3)),
     *((1024**power, 1) for power in (1, 2, 3, 4)),
+    (125_000, 1),  # megabits to bytes
     (1, 65_536),  # AMD counts energy in 2^-16 J
 )
 # A PCIe generation may be told by its speed.

@@ -77,12 +77,14 @@ def report_to_plain(report: Report) -> dict[str, Any]:
         "facts": [list(pair) for pair in report.facts],
         "index_space": report.index_space,
         "form": report.form,
+        **({"is_cut": True} if report.is_cut else {}),
     }
 
 
 def report_from_plain(plain: Plain) -> Report:
     """A report, its types and closed sets checked; whether its positions and metrics exist is not looked at."""
-    fields = Fields(plain, "", _REPORT)
+    is_cut = isinstance(plain, dict) and "is_cut" in plain
+    fields = Fields(plain, "", _REPORT | {"is_cut"} if is_cut else _REPORT)
     return Report(
         outcome=fields.word("outcome", _OUTCOMES),
         reason=fields.word_or_none("reason", REASONS),
@@ -95,6 +97,7 @@ def report_from_plain(plain: Plain) -> Report:
         facts=fields.pairs("facts"),
         index_space=fields.text("index_space"),
         form=fields.word("form", _FORMS),
+        is_cut=is_cut and fields.flag("is_cut"),
     )
 
 

@@ -57,7 +57,7 @@ def merge(
     naming = identity.name(joined.groups, state, pending_vendors)
     named, weighed = naming.named, naming.weighed
     # Before the first inventory is over, another source of the vendor may still list what this one lacks.
-    listing = {report.source for report in fresh if report.lists_devices and report.vendor not in pending_vendors}
+    listing = {one.source for one in fresh if _is_whole_list(one) and one.vendor not in pending_vendors}
     numbering_sources = numbering.numbers_only(recalled.sightings)
     there = presence.update(state, named, listing.difference(recalled.strangers), numbering_sources, wall)
     counters = dict(state.counters)
@@ -153,6 +153,10 @@ def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDe
         processes=_processes(item),
         current_model=device.model,
     )
+
+
+def _is_whole_list(report: SourceReport) -> bool:
+    return report.lists_devices and not report.report.is_cut
 
 
 def _lost_device(known: Identity) -> MergedDevice:

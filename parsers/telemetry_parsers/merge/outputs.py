@@ -39,6 +39,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
         processes=tuple(processes),
         problems=tuple(dict.fromkeys(problem for report in reports for problem in report.problems)),
         unknown_fields=tuple(dict.fromkeys(field for report in reports for field in report.unknown_fields)),
+        is_cut=any(report.is_cut for report in reports),
         facts=tuple(sorted({key: value for report in reversed(reports) for key, value in report.facts}.items())),
     )
 

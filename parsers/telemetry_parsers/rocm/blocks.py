@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
-from telemetry_parsers.text.lines import Line
+from telemetry_parsers.rocm.sections import is_of_card
+from telemetry_parsers.rocm.words import is_frame
+from telemetry_parsers.text.lines import Line, quote
 
 _TITLE = re.compile(
     r"\s{0,8}GPU\[([0-9]{1,4})\]:\s{1,8}(?:(RAS)|(ALL|RESERVED|PENDING|UNRESERVABLE) PAGES) INFO\s{0,8}\Z"
 )
-_HEADING = re.compile(r"\s{0,40}Block\s{1,40}Status\s{1,40}(un)?correctable err", re.IGNORECASE)
+_HEADING = re.compile(
+    r"\s{0,40}Block\s{1,40}Status\s{1,40}(un)?correctable err(?:or)?\s{1,40}(?:un)?correctable err", re.IGNORECASE
+)
 _BLOCK = re.compile(
     r"\s{0,40}([A-Z][A-Z0-9_]{1,15})\s{1,40}([A-Z]{2,16}(?: ERROR)?)(?:\s{1,40}([0-9]{1,20})\s{1,40}([0-9]{1,20}))?\s{0,40}\Z"
 )
@@ -36,6 +40,7 @@ def read_blocks(lines: Sequence[Line]) -> Listing | None:
     entries: dict[int, list[Entry]] = {}
     table: _Table | None = None
     seen = False
+    odd: list[Problem] = []
     for line in lines:
         title = _TITLE.match(line.text)
         if title is not None and line.ended:
@@ -45,12 +50,17 @@ def read_blocks(lines: Sequence[Line]) -> Listing | None:
         elif table is not None and (not line.ended or not _take(line, table, entries[table.card])):
             if line.ended:
                 _end(table, line, entries)
+                if not is_frame(line.text) and not is_of_card(line):
+                    odd.append(Problem(line.where, f"ends a card's table without being of it: {quote(line.text)}"))
             table = None
+        elif table is None and (_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
+            odd.append(Problem(line.where, "a table that does not say which card it is of"))
+            seen = True
     if not seen:
         return None
     cut = (Problem("text", "the text ends inside a card's table"),) if table is not None else ()
     cards = tuple(Card(index, tuple(found)) for index, found in entries.items())
-    return Listing(cards, problems=cut, complete=not cut)
+    return Listing(cards, problems=(*odd, *cut), complete=not cut)
 
 
 def _take(line: Line, table: _Table, entries: list[Entry]) -> bool:

@@ -30,6 +30,10 @@ _SIGNS_OF_LIFE = frozenset(
     {"temperature_celsius", "utilization_ratio", "power_average_watts", "power_instant_watts", "power_watts"}
 )
 _KIND_OF_SIGN = MappingProxyType({"power_average_watts": "power_watts", "power_instant_watts": "power_watts"})
+# What a card that does not answer is printed with where it tells nothing: a zero of these is none of its readings.
+_ZEROS = frozenset(
+    {"utilization_ratio", "fan_ratio", "fan_rpm", "memory_used_ratio", "memory_used_bytes", "memory_activity_ratio", "clock_hertz"}
+)  # fmt: skip  # words fill the lines: one on each would be a page
 # One kind alone may be missing for other reasons, as the power of a second die.
 _FEWEST_SIGNS = 2
 _LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
@@ -74,7 +78,7 @@ def report(
 def _read_card(position: int, card: Card, device: Device, read: _Read) -> Device:
     """Reads a card's readings; the device with what they tell of it."""
     found, kind = _readings(position, card, read)
-    read.readings.extend(found)
+    read.readings.extend(_without_zeros(found))
     if len(card.entries) > MOST_KEYS:
         text = f"{len(card.entries)} values; those after the first {MOST_KEYS} are not read"
         read.problems.append(Problem(f"card {card.index}", text))
@@ -114,7 +118,9 @@ def _readings(device: int, card: Card, read: _Read) -> tuple[list[Reading], str]
         fields = [wanted for wanted in meant if wanted.metric in read.gives]
         if key.name in keys.LEVEL_KEYS:
             _add_level(device, entry, found, read)
-        elif not fields and (meant or not (level_only or keys.is_known(key))):
+        elif not fields and (
+            meant or not (level_only or keys.is_known(key)) or not (key.name or not entry.text.strip())
+        ):
             read.unknown[quote(entry.key) or "(blank)"] = None
         for wanted in fields:
             item = _read_one(device, key, entry, wanted, read)
@@ -153,7 +159,7 @@ def _add_level(device: int, entry: Entry, found: dict[tuple[str, str], Reading],
     if not isinstance(word, Absent):
         for item in states(device, "performance_level", word):
             _keep(found, item)
-    elif word is Absent.NOT_UNDERSTOOD:
+    elif word is Absent.NOT_UNDERSTOOD or not entry.text.strip():
         read.problems.append(Problem(entry.where, f'"{quote(entry.text)}" is no performance level that we know'))
 
 
@@ -167,6 +173,18 @@ def _main_power(device: int, told_power: Mapping[str, Reading], found: dict[tupl
     for item in told_power.values():
         _keep(found, reading(device, "power_watts", item.value))
     return ""
+
+
+def _without_zeros(found: Sequence[Reading]) -> list[Reading]:
+    """The readings; of a card of which neither temperature nor power can be read without the zeros beside them."""
+    signs = [item for item in found if item.metric in _SIGNS_OF_LIFE - {"utilization_ratio"}]
+    asked = {_KIND_OF_SIGN.get(item.metric, item.metric) for item in signs}
+    if len(asked) < _FEWEST_SIGNS or any(item.value is not Absent.NOT_REPORTED for item in signs):
+        return list(found)
+    return [
+        replace(item, value=Absent.NOT_REPORTED) if item.metric in _ZEROS and item.value == 0.0 else item
+        for item in found
+    ]
 
 
 def _is_alive(found: Iterable[Reading]) -> bool:

@@ -25,8 +25,6 @@ _LANES = re.compile(rf"(?:[0-9]{{1,3}}(?:\.[0-9])?GB, x[0-9]{{1,2}}|{_NOTHING})(
 _BUS = re.compile(r"(?:[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]|N/A)(?=\s|\Z)")
 _ON = re.compile(rf"(?:ENABLED|DISABLED|{_NOTHING})(?=\s|\Z)")
 _SEVERAL_WORDS = frozenset({_IDS, _REVISION, _PARTITIONS, _LANES})
-_WITH_UNIT = frozenset({_PERCENT, _CELSIUS, _WATTS, _CLOCK})
-_UNIT_ENDS = tuple("%cC℃Wz")
 _LONGEST_LINE = 400
 
 
@@ -99,7 +97,7 @@ _SENSOR = re.compile(r"temp \(([a-z0-9 ]{1,16})\)(?=\s|\Z)", re.IGNORECASE)
 # The key of a heading that nobody knows.
 UNKNOWN = "?"
 # A line with an index and one of these is a heading.
-_TELLING = ("temperature (sensor ", "temp", "device id")
+_TELLING = ("temperature (sensor ", "temp", "device id", "average graphics", "gpu use")
 
 
 def columns_of(line: str) -> tuple[Placed, ...]:
@@ -174,15 +172,12 @@ def _by_count(line: str, columns: Sequence[Placed]) -> list[str] | None:
 
 
 def _plausible(cells: list[str], columns: Sequence[Placed]) -> list[str] | None:
-    """The cells, if the first is an index and most of the others look like their columns."""
+    """The cells, if the first is an index, most of the others look like their columns, and none holds its neighbour's."""
+    if any(placed.column.one_word and " " in text for text, placed in zip(cells, columns, strict=True)):
+        return None
     fits = [fits_column(text, placed.column) for text, placed in zip(cells, columns, strict=True)]
     told = [fit for fit, text in zip(fits[1:], cells[1:], strict=True) if text]
     return cells if fits[0] and told and 2 * sum(told) > len(told) else None
-
-
-def is_whole(text: str, column: Column) -> bool:
-    """Whether a cell that the text ends in is known to be whole: its unit stands behind its number."""
-    return column.cell in _WITH_UNIT and text.endswith(_UNIT_ENDS) and fits_column(text, column)
 
 
 def fits_column(text: str, column: Column) -> bool:

@@ -1,4 +1,8 @@
-"""The tables that rocm-smi and hy-smi print without arguments, of every era, as a listing."""
+"""The tables that rocm-smi and hy-smi print without arguments, of every era, as a listing.
+
+What proves that a table is whole: the rule below its last row, or `End of SMI Log`. That a row is: a cell below each
+heading. That the two lines of headings of ROCm 6 are: which sensor and which power, in the second.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,11 @@ _NAME_HEADING = "(20 chars)"
 _POWER = {"avg": "average graphics package power", "socket": "current socket graphics package power"}
 _RULE = re.compile(r"\s{0,40}[=\-]{3,400}(.{0,400})\Z")
 _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
+_GAP = re.compile(r"\s{2,}")
 _CUT = "the table is cut off here; further cards may be missing"
+_NO_SECOND_LINE = "no second line of headings says which sensor and which power the rows below tell"
+# Whose headings have a second line.
+_TWO_LINES = "device"
 # Where /dev/mkfd cannot be opened, hy-smi prints `0%` of memory beside `N/A` of use; the memory is not free at all.
 _BLIND = ("gpu use", "vram")
 
@@ -27,11 +35,12 @@ class _Table:
     """The headings under which the rows stand, and what the second heading line says of two of them."""
 
     columns: tuple[Placed, ...]
-    sensor: str
+    sensor: str = ""
     power: str = ""
     has_name_rows: bool = False
     has_rows: bool = False
     is_closed: bool = False
+    below_row: bool = False
     unnamed: int | None = None
 
     @property
@@ -61,7 +70,8 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     for line in lines:
         heading = columns_of(line.text) if line.ended else ()
         if heading:
-            table, seen = _Table(heading, plain_sensor), True
+            two_lines = heading[0].heading.lower() == _TWO_LINES
+            table, seen = _Table(heading, "" if two_lines else plain_sensor), True
         elif table is None:
             _keep_error(line, rows)
         else:
@@ -70,6 +80,7 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
         return None
     if table is not None and not table.is_closed:
         rows.complete = False
+        rows.problems.append(Problem(lines[-1].where, f"{_CUT}: {quote(lines[-1].text)}"))
     cards = tuple(Card(index, tuple(entries)) for index, entries in rows.cards.items())
     unknown = tuple(Entry(name, "", "heading") for name in rows.unknown)
     return Listing(cards, (), tuple(rows.problems), rows.complete, unknown)
@@ -86,14 +97,17 @@ def _take(line: Line, table: _Table, rows: _Rows) -> _Table | None:
     rule = _RULE.match(line.text)
     if rule is not None:
         # A title in the rule begins something else; a bare one may stand between rows, round a message.
-        table.is_closed = table.has_rows
-        return table if not rule[1].strip(" =-") else None
+        has_title = bool(rule[1].strip(" =-"))
+        table.is_closed = table.has_rows and (has_title or table.below_row or table.is_closed)
+        return None if has_title else table
     if not line.text.strip():
         return table
+    table.below_row = False
     if not line.ended:
-        rows.problems.append(Problem(line.where, _CUT))
-        rows.complete = False
-        _take_row(line, table, rows)
+        # A card is there whose row is cut; its cells may be, too.
+        table.is_closed = False
+        if (row := _ROW_START.match(line.text)) is not None:
+            rows.cards.setdefault(int(row[1]), [])
     elif not table.has_rows and _is_sub_heading(line.text):
         _refine(table, line.text.lower())
     elif not _take_row(line, table, rows) and not _take_name(line, table, rows):
@@ -120,8 +134,10 @@ def _take_name(line: Line, table: _Table, rows: _Rows) -> bool:
     text = line.text.strip()
     if table.unnamed is None or not table.has_name_rows or words.is_notice(text) or words.absent_of(text) is not None:
         return False
+    if words.is_error(line):
+        return False
     rows.cards[table.unnamed].append(Entry("name", text, line.where))
-    table.unnamed = None
+    table.unnamed, table.below_row = None, True
     return True
 
 
@@ -136,20 +152,25 @@ def _passed_over(line: Line, table: _Table, rows: _Rows) -> _Table | None:
         rows.cards.setdefault(int(row[1]), [])
         what = f"does not fit the headings, and is not read: {quote(line.text)}"
         rows.problems.append(Problem(line.where, what))
-    elif not words.is_notice(line.text) and not words.is_unsupported(line.text):
+    elif _is_like_a_row(line, table) or not (words.is_notice(line.text) or words.is_unsupported(line.text)):
         rows.problems.append(Problem(line.where, quote(line.text)))
     return table
+
+
+def _is_like_a_row(line: Line, table: _Table) -> bool:
+    """Whether a line has as many cells as a row that has lost one or two."""
+    return len(_GAP.split(line.text.strip())) > max(3, len(table.columns) - 3)
 
 
 def _take_row(line: Line, table: _Table, rows: _Rows) -> bool:
     """Takes in a row; False for a line that is none, or whose cells cannot be told from each other."""
     cells = cells_of(line.text, table.columns)
-    if cells is not None and not line.ended:
-        cells = _without_torn(cells, table.columns)
-    if not cells:
+    if not cells or "" in cells:
         return False
     index = int(cells[0])
-    table.has_rows, table.is_closed = True, False
+    if not table.has_rows and _lacks_second_line(table):
+        rows.problems.append(Problem(line.where, _NO_SECOND_LINE))
+    table.has_rows, table.is_closed, table.below_row = True, False, True
     if rows.cards.get(index):
         rows.problems.append(Problem(line.where, f"card {index} is listed a second time; the first is kept"))
         return True
@@ -163,11 +184,9 @@ def _take_row(line: Line, table: _Table, rows: _Rows) -> bool:
     return True
 
 
-def _without_torn(cells: list[str], headings: Sequence[Placed]) -> list[str]:
-    """The cells of a row that the text ends in, without the last one unless its unit shows that it is whole."""
-    last = max(position for position, text in enumerate(cells) if text)
-    whole = last > 0 and columns.is_whole(cells[last], headings[last].column)
-    return cells[: last + whole]
+def _lacks_second_line(table: _Table) -> bool:
+    keys = {placed.column.key for placed in table.columns}
+    return ("temp" in keys and not table.sensor) or ("power" in keys and not table.power)
 
 
 def _meanings(placed: Placed, text: str, table: _Table, line: Line, rows: _Rows) -> list[tuple[str, str]]:
@@ -177,15 +196,13 @@ def _meanings(placed: Placed, text: str, table: _Table, line: Line, rows: _Rows)
         rows.unknown[placed.heading] = None
         return []
     if key == "temp":
-        return [(f"temperature (sensor {table.sensor})", columns.celsius(text))]
+        return [(f"temperature (sensor {table.sensor})", columns.celsius(text))] if table.sensor else []
     if key.startswith("temperature"):
         return [(key, columns.celsius(text))]
-    if key == "power":
-        return [(table.power or key, text)]
     if placed.column.one_word:
-        return [(key, text)] if key else []
+        return [(table.power or key if key == "power" else key, text)] if key else []
     if not fits_column(text, placed.column):
-        if key and text:
+        if text:
             rows.problems.append(Problem(f"{line.where} {placed.heading}", f'"{quote(text)}" is not_understood'))
         return []
     return _several(key, text)

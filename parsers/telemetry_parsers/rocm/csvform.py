@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
-from telemetry_parsers.text.lines import Line
+from telemetry_parsers.text.lines import Line, quote
 
 # A byte order mark and blanks are what editors and web pages put before it. Some versions of hy-smi begin with the time.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
@@ -38,10 +38,14 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
         row = _ROW.match(line.text) if heading else None
         if _HEADING.match(line.text):
             heading = [cell.strip("\ufeff ") for cell in _cells(line.text)]
+            if not all(heading):
+                found.problems.append(Problem(line.where, "a column without a heading, which is not read"))
         elif row is not None:
             index = None if row[1] is None else int(row[1])
             entries = found.system if index is None else found.cards.setdefault(index, [])
             entries.extend(_entries(line, heading, found.problems))
+        elif heading and line.text.lstrip().startswith(","):
+            found.problems.append(Problem(line.where, f"a row that does not say which card: {quote(line.text)}"))
         if not line.ended and heading:
             found.problems.append(Problem(line.where, "the text ends inside this row; further cards may be missing"))
     if not heading and not found.system:
@@ -60,7 +64,8 @@ def _pairs(lines: Sequence[Line]) -> list[Entry]:
 
 def _entries(line: Line, heading: Sequence[str], problems: list[Problem]) -> list[Entry]:
     """The row's keys and texts: all of a whole row, of one that the text ends in all but the last."""
-    cells = _mended(_cells(line.text), len(heading))
+    # A quote that nothing closes: part of its cell is lost.
+    cells = _mended(_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(heading))
     if not line.ended:
         cells = cells[:-1]
     elif len(cells) != len(heading):

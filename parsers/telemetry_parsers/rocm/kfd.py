@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Device, Process, Reading, Report
+from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
 from telemetry_parsers.text.lines import Line
 
 _ROW = re.compile(
@@ -19,6 +19,8 @@ _ROW = re.compile(
 _USES = re.compile(r"\s{0,8}PID ([0-9]{1,10}) is using ([0-9]{1,4}) DRM device\(s\):?\s{0,8}\Z")
 _INDICES = re.compile(r"\s{0,8}[0-9]{1,4}(?: [0-9]{1,4})*\s{0,8}\Z")
 _RULE = re.compile(r"\s{0,8}={8,200}\s{0,8}\Z")
+_TITLE = re.compile(r"\s{0,8}={3,200} (?:KFD Processes|GPUs Indexed by PID) ={3,200}\s{0,8}\Z")
+_LIST = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s")
 _NONE = "No KFD PIDs currently running"
 
 
@@ -33,31 +35,48 @@ class _User:
 
 @dataclass(slots=True)
 class Usage:
-    """The processes by card; `whole` once it is sure that none is missing."""
+    """The processes by card; `whole` once it is sure that none is missing.
+
+    `stray` is a line whose process is lost, `titled` a title below which nothing has come yet.
+    """
 
     users: dict[int, _User] = field(default_factory=dict)
     names: dict[int, tuple[str, float | None]] = field(default_factory=dict)
     whole: bool = False
+    stray: Line | None = None
+    titled: Line | None = None
 
 
 def read_usage(lines: Sequence[Line]) -> Usage | None:
     """The cards that each process uses, None when the text does not speak of that."""
     usage = Usage()
     user: _User | None = None
-    seen = False
     for line in lines:
         uses = _USES.match(line.text) if line.ended else None
         if uses is not None:
-            seen = True
-            user = _User(int(uses[1]), int(uses[2]))
+            user, usage.titled = _User(int(uses[1]), int(uses[2])), None
             usage.users.setdefault(user.pid, user)
         elif user is not None:
             user = _still(user, line, usage)
-        elif line.ended and line.text.strip() == _NONE:
-            seen = usage.whole = True
-        elif line.ended and (row := _ROW.match(line.text)) is not None:
-            _take_row(row, usage)
-    return usage if seen else None
+        elif line.ended:
+            _take(line, usage)
+    # Under a title neither a list nor that there is none: which of the two it was is lost.
+    usage.stray = usage.stray or usage.titled
+    return usage if usage.users or usage.whole or usage.titled is not None else None
+
+
+def _take(line: Line, usage: Usage) -> None:
+    """Takes in a line that is of no process's list of cards."""
+    if line.text.strip() == _NONE:
+        usage.whole, usage.titled = True, None
+    elif _TITLE.match(line.text):
+        usage.titled = line
+    elif _LIST.match(line.text):
+        usage.titled = None
+    elif _INDICES.match(line.text):
+        usage.stray = line
+    elif (row := _ROW.match(line.text)) is not None:
+        _take_row(row, usage)
 
 
 def _still(user: _User, line: Line, usage: Usage) -> _User | None:
@@ -97,7 +116,11 @@ def with_usage(report: Report, usage: Usage, vendor: str) -> Report:
                 devices.append(Device(vendor, index=card))
             processes.append(_process(places[card], user, usage.names))
     counts: tuple[Reading, ...] = ()
-    if usage.whole and len(whole_users) == len(usage.users):
+    problems = report.problems
+    if not usage.whole or usage.stray is not None or len(whole_users) < len(usage.users):
+        where = "processes" if usage.stray is None else usage.stray.where
+        problems = (*problems, Problem(where, "the list of who uses which card is not whole; nobody is counted"))
+    else:
         users = Counter(process.device for process in processes)
         counts = tuple(reading(place, "processes", float(users[place])) for place in range(len(devices)))
     return replace(
@@ -105,6 +128,7 @@ def with_usage(report: Report, usage: Usage, vendor: str) -> Report:
         outcome="ok",
         devices=tuple(devices),
         readings=(*report.readings, *counts),
+        problems=problems,
         processes=(*report.processes, *processes),
     )
 

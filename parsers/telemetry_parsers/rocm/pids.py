@@ -13,7 +13,7 @@ from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
 from telemetry_parsers.text.answers import told
-from telemetry_parsers.text.lines import Line, bus_address
+from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
 _TITLE = re.compile(r"\s{0,8}(?:KFD process information:|PIDs for KFD processes:|No KFD PIDs currently running)")
@@ -24,6 +24,7 @@ _RULE = re.compile(r"\s{0,8}={4}")
 _USED = re.compile(r"vram used ?\(([a-z]{1,3})\)\Z")
 _USED_UNITS = {"mib": "MiB", "mb": "MiB", "gib": "GiB", "gb": "GiB", "kib": "KiB", "b": "B"}
 _INDEX_KEYS = ("hcu index", "dcu index", "gpu index")
+_OF_PROCESS = frozenset({"pasid", *_INDEX_KEYS, "sdma used"})
 _NAME_KEYS = ("process name", "name")
 
 
@@ -34,6 +35,12 @@ class _Entry:
     pid: int
     values: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def cards(self) -> str:
+        """The list of the cards that it uses, with its brackets; empty where it is not told whole."""
+        text = self.first(_INDEX_KEYS)
+        return text if text.startswith("[") and text.endswith("]") else ""
+
     def first(self, keys: Sequence[str]) -> str:
         """The text of the first of these keys that is there."""
         return next((self.values[key] for key in keys if key in self.values), "")
@@ -41,10 +48,11 @@ class _Entry:
 
 @dataclass(slots=True)
 class _List:
-    """The processes, and whether a rule below them shows that none is missing."""
+    """The processes, and whether a rule below them shows that none is missing; `stray` is a line of none of them."""
 
     entries: list[_Entry] = field(default_factory=list)
     is_whole: bool = False
+    stray: Line | None = None
 
 
 def is_pid_list(lines: Sequence[Line]) -> bool:
@@ -63,7 +71,7 @@ def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
     twice: dict[int, None] = {}
     listed = _listed(lines)
     for entry in listed.entries:
-        indices = [units.whole(text) for text in _QUOTED.findall(entry.first(_INDEX_KEYS))]
+        indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
         buses = _QUOTED.findall(entry.values.get("pci bus", ""))
         # One figure for a process on several cards is not that of each.
         used = _used_bytes(entry.values) if len(indices) == 1 else None
@@ -79,9 +87,18 @@ def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
                 continue
             seen.add((places[index], entry.pid))
             processes.append(Process(places[index], entry.pid, entry.first(_NAME_KEYS), used))
-    counts = _counts(devices, processes) if listed.is_whole else ()
+    is_whole = listed.is_whole and listed.stray is None and all(entry.cards for entry in listed.entries)
+    counts = _counts(devices, processes) if is_whole else ()
     found = [Problem(f"PID {pid}", "the process is listed a second time; the first is kept") for pid in twice]
-    found += [Problem(line.where, "the list of processes is cut off here") for line in lines[-1:] if not line.ended]
+    if listed.stray is not None:
+        found.append(
+            Problem(listed.stray.where, f"a line of no process, whose own is lost: {quote(listed.stray.text)}")
+        )
+    elif listed.entries and not listed.is_whole:
+        found.append(Problem(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}"))
+    found += [
+        Problem(f"PID {entry.pid}", "no list of the cards that it uses") for entry in listed.entries if not entry.cards
+    ]
     return Report(
         devices=tuple(devices), readings=counts, processes=tuple(processes), problems=told(found),
         index_space=index_space, form="text",
@@ -100,8 +117,14 @@ def _listed(lines: Sequence[Line]) -> _List:
             found.is_whole = False
         elif found.entries and not found.is_whole:
             found.is_whole = _RULE.match(line.text) is not None
-            if pair is not None:
-                found.entries[-1].values.setdefault(" ".join(pair[1].lower().split()), pair[2].strip())
+            key = " ".join(pair[1].lower().split()) if pair is not None else ""
+            if pair is not None and key not in found.entries[-1].values:
+                found.entries[-1].values[key] = pair[2].strip()
+            elif pair is not None:
+                # The same key again: the line that begins the next process is lost.
+                found.stray = found.stray or line
+        elif pair is not None and " ".join(pair[1].lower().split()) in _OF_PROCESS:
+            found.stray = found.stray or line
     return found
 
 

@@ -1,4 +1,7 @@
-"""The text of `-a` and of every `--show…` as a listing: `GPU[0] : key: value`, also with DCU or HCU."""
+"""The text of `-a` and of every `--show…` as a listing: `GPU[0] : key: value`, also with DCU or HCU.
+
+What proves that a text is whole: `End of SMI Log` below its last line of a card.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from telemetry_parsers.text.lines import Line, quote
 # `ERROR: 2 GPU[1]: volt: …` has the library's status before the card, `GPU[0] XCP[1] : …` a partition behind it.
 _OF_CARD = re.compile(
     r"\s{0,8}(?:(ERROR|WARNING|INFO|DEBUG)\s{0,4}:?\s{0,8}(?:[0-9]{1,5} )?)?"
-    r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,40}(\S.*)\Z"
+    r"(?:GPU|DCU|HCU)\[([0-9]{1,4})\](?: XCP\[[0-9]{1,4}\])?\s{0,40}:\s{0,100}(\S.*)\Z"
 )
 _PAIR = re.compile(r"([^:]{1,80}(?:\([^()]{0,40}\([^()]{0,20}\)\))?):(?:\s{1,40}(.*))?\Z")
 # `pcie clock level 1 (16.0GT/s, x16 800Mhz)`, `(Topology) Numa Node  3`: hy-smi leaves the colon out.
@@ -23,6 +26,9 @@ _LEVEL = re.compile(r"([a-z]{3,8} clock level|\(Topology\) Numa (?:Node|Affinity
 _POOL = re.compile(r"([a-z_]{3,8}) ::\s{1,16}total: ([0-9]{1,20}) B\s{1,16}used: ([0-9]{1,20}) B\Z")
 # A message may have a colon, too.
 _MESSAGE = re.compile(r"(?:cannot|unable|failed|powerplay not enabled|incompatible device|supported) ?", re.IGNORECASE)
+# Whose line it was is lost.
+_OF_NOBODY = re.compile(r"\s{0,40}:\s{1,100}\S")
+CUT = "no closing line below, further lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
@@ -50,15 +56,23 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
             _take(line, match[1] or "", int(match[2]), match[3].rstrip(), found)
         elif driver is not None:
             found.system.append(Entry(driver[1], driver[2].strip(), line.where))
+        elif _OF_NOBODY.match(line.text):
+            found.problems.append(Problem(line.where, f"does not say which card it is of: {quote(line.text)}"))
     if not seen:
         return None
     cards = tuple(Card(index, tuple(entries)) for index, entries in found.entries.items())
     return Listing(cards, tuple(found.system), tuple(found.problems), complete=not found.problems or lines[-1].ended)
 
 
+def without_end(lines: Sequence[Line]) -> tuple[Problem, ...]:
+    """The problem that no closing line stands below the last line of a card; none where one does."""
+    last = next((line for line in reversed(lines) if words.is_end(line.text) or is_of_card(line)), None)
+    return () if last is None or words.is_end(last.text) else (Problem(last.where, f"{CUT}: {quote(last.text)}"),)
+
+
 def is_of_card(line: Line) -> bool:
-    """Whether a line says something of a card: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
-    return _OF_CARD.match(line.text) is not None
+    """Whether a line says something of a card or the driver: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
+    return _OF_CARD.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 
 def _take(line: Line, severity: str, index: int, told: str, found: _Found) -> None:

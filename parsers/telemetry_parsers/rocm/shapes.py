@@ -15,7 +15,7 @@ from telemetry_parsers.rocm.document import read_document
 from telemetry_parsers.rocm.kfd import read_usage, with_usage
 from telemetry_parsers.rocm.listing import Listing, joined
 from telemetry_parsers.rocm.pids import is_pid_list, read_pids
-from telemetry_parsers.rocm.sections import is_of_card, read_sections
+from telemetry_parsers.rocm.sections import CUT, is_of_card, read_sections, without_end
 from telemetry_parsers.text.answers import error_report, failed, told, torn
 from telemetry_parsers.text.lines import Line, foreign_tool, lines, plain, quote
 from telemetry_parsers.text.outputs import blank, report_on, too_long
@@ -77,7 +77,7 @@ def _one(output: Output, tool: Tool) -> Report:
     complaints = [Problem(line.where, quote(line.text)) for line in stderr if _is_complaint(line.text)]
     if any(not device.up for device in report.devices):
         complaints += [Problem(line.where, quote(line.text)) for line in all_lines if words.is_asleep(line.text)]
-    return replace(report, problems=told([*report.problems, *complaints]))
+    return replace(report, problems=told([*report.problems, *complaints]), is_cut=not complete)
 
 
 def _read(found: Sequence[Line], text: str, tool: Tool) -> tuple[Report | None, bool]:
@@ -98,6 +98,11 @@ def _read(found: Sequence[Line], text: str, tool: Tool) -> tuple[Report | None, 
         report = read_pids(found, tool.vendor, tool.name) if is_pid_list(found) else _facts_only(found)
     if report is not None and usage is not None:
         report = with_usage(report, usage, tool.vendor)
+    is_list = listing is None and report is not None and report.outcome == "ok" and not report.facts
+    if report is not None and is_list and not any(words.is_end(line.text) for line in found):
+        report = replace(
+            report, problems=(*report.problems, Problem(found[-1].where, f"{CUT}: {quote(found[-1].text)}"))
+        )
     return report, listing is None or listing.complete
 
 
@@ -120,9 +125,13 @@ def _listing(found: Sequence[Line], text: str, tool: Tool) -> tuple[Listing | No
     listings = [listing for listing in told_in if listing is not None]
     if listings and concise is None:
         errors = [
-            Problem(line.where, quote(line.text)) for line in found if not is_of_card(line) and words.is_error(line)
+            Problem(line.where, quote(line.text))
+            for line in found
+            if not is_of_card(line) and (words.is_error(line) or _BARE_ROW.match(line.text))
         ]
-        listings[-1] = replace(listings[-1], problems=(*listings[-1].problems, *errors))
+        cut = without_end(found)
+        problems = (*listings[-1].problems, *errors, *cut)
+        listings[-1] = replace(listings[-1], problems=problems, complete=listings[-1].complete and not cut)
     return joined(listings) if listings else None, "text"
 
 

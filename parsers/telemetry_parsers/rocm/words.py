@@ -11,12 +11,13 @@ from telemetry_parsers.text.lines import Line
 _NOTICES = (
     "low-power state",
     "check power control/runtime_status",
-    "expected integer value from monitor",
     "detected dead process",
     "warning: no json data to report",
     "using lib from",
     ". trying /opt/rocm",
 )
+# Said of a sensor's file that is empty: the card sleeps, and zeros in its row are none of its readings.
+_EMPTY_FILE = "expected integer value from monitor"
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Of a suspended card nothing can be read, and these say so.
 _ASLEEP = ("low-power state", "data is inaccessible")
@@ -63,6 +64,7 @@ _ABSENT = (
     ("pcie replay count", "PCIe Replay Count"),
 )
 _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s{0,8}\Z")
+_END = re.compile(r"[ =]{0,200}End of (?:ROCm )?SMI Log[ =]{0,200}\Z")
 _ECHO = re.compile(
     r"\s{0,8}(?:\S{1,80}[#$%>] ?|\$ ?)?(?:sudo )?\S{0,80}(?:rocm-smi|hy-smi)(?: -\S{1,40}| [a-z0-9_]{1,20})*\s{0,8}\Z"
 )
@@ -114,6 +116,11 @@ def is_notice(text: str) -> bool:
     return any(words in lower for words in _NOTICES)
 
 
+def is_of_empty_file(text: str) -> bool:
+    """Whether a line says that a sensor's file was empty."""
+    return _EMPTY_FILE in text.lower()
+
+
 def is_unsupported(text: str) -> bool:
     """Whether a message says that the card does not have something, which is no trouble."""
     lower = text.lower()
@@ -130,7 +137,12 @@ def is_error(line: Line) -> bool:
     """Whether a line tells an error that is no card's: `Open mkfd failed`, a traceback."""
     if is_notice(line.text) or is_unsupported(line.text):
         return False
-    return error_report([line], None, ERRORS) is not None
+    return is_of_empty_file(line.text) or error_report([line], None, ERRORS) is not None
+
+
+def is_end(text: str) -> bool:
+    """Whether a line is the last one that the tools print."""
+    return _END.match(text) is not None
 
 
 def is_asleep(text: str) -> bool:

@@ -17,6 +17,11 @@ GIVES = (
     "retired_pages_pending",
     "throttled",
     "pcie_errors_total",
+    "pcie_bandwidth_bytes_per_second",
+    "memory_gtt_used_bytes",
+    "memory_gtt_total_bytes",
+    "voltage_volts",
+    "fan_rpm",
 )
 _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 # Without it the library locks each card in /dev/shm against all other processes. A run that has to be killed leaves its
@@ -31,6 +36,7 @@ _USUAL = (
     "--showmemuse",
     "--showmeminfo",
     "vram",
+    "gtt",
     "--showclocks",
     "--showfan",
     "--showperflevel",

@@ -77,7 +77,7 @@ def _one(output: Output) -> Report:
         return _without_agents(output, listing, [*found, *stderr])
     if len(listing.agents) > _MOST_DEVICES:
         return failed("not_understood", "text", f"{len(listing.agents)} agents, as {TOOL} never prints")
-    report = _Cards(listing).report()
+    report = _Cards(listing, found[-1]).report()
     if output.status and not listing.done:
         return torn(report, output.status)
     return with_complaints(report, output)
@@ -99,6 +99,7 @@ class _Cards:
     """The report in the making."""
 
     listing: Listing
+    last: Line
     devices: list[Device] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -112,7 +113,7 @@ class _Cards:
             index += self._take(agent, index)
         self.problems += [Problem(line.where, f"not understood: {quote(line.text)}") for line in listing.unread]
         if not listing.done:
-            text = "the text stops before '*** Done ***'; further agents may be missing"
+            text = f"the text stops before '*** Done ***'; further agents may be missing: {quote(self.last.text)}"
             self.problems.insert(0, Problem(listing.agents[-1].line.where, text))
         version = listing.system["runtime version"].text if "runtime version" in listing.system else None
         return Report(
@@ -123,6 +124,7 @@ class _Cards:
             unknown_fields=tuple(listing.unknown)[:_MOST_DEVICES],
             facts=(("tool_version", version),) if version else (),
             index_space=INDEX_SPACE,
+            is_cut=not listing.done,
         )
 
     def _take(self, agent: Agent, index: int) -> int:
