@@ -31,7 +31,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a loss did to the report without any word about it: a `wrong` number or a `silent` loss."""
+    """What a loss did to the report without any word about it: a `wrong` number, a `silent` loss, or one that is `untellable`."""
 
     kind: str
     loss: Loss
@@ -88,7 +88,10 @@ def findings(parser: Parser, sample: Sample, loss: Loss, whole: Report) -> list[
         return []
     wrong = [Finding("wrong", loss, what) for what in _wrong(whole, left)]
     silent = [Finding("silent", loss, what) for what in _silent(whole, left, loss.kind)]
-    return [finding for finding in wrong + silent if not is_untellable(parser.name, sample.name, finding)]
+    return [
+        replace(finding, kind="untellable") if is_untellable(parser.name, sample.name, finding) else finding
+        for finding in wrong + silent
+    ]
 
 
 def is_untellable(parser: str, sample: str, finding: Finding) -> bool:

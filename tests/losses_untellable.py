@@ -145,4 +145,10 @@ UNTELLABLE = (
         where="(?i)market_name",
         what=": model ",
     ),
+    Untellable(
+        "a copy of a folder of the kernel holds files that nobody reads: one whose path is damaged is one of those",
+        parser="amdgpu-sysfs",
+        sample="saved-|ttar",
+        what=r"gone$",
+    ),
 )

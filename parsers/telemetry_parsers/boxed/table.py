@@ -10,7 +10,8 @@ from telemetry_parsers import units
 from telemetry_parsers.boxed.columns import CellReader, Column, Found, cell_reader
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.processes import is_process_title, read_processes
-from telemetry_parsers.boxed.targets import Target, identity
+from telemetry_parsers.boxed.targets import Target, identity, metric
+from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
@@ -301,8 +302,9 @@ def _metrics(scan: _Scan) -> list[Target]:
 
 def _targets(readers: Sequence[CellReader]) -> list[Target]:
     """The readings that these cells give in any case."""
-    given = (target for reader in readers for target in _all_targets(reader))
-    return [target for target in given if target.kind == "metric" and not target.only_words]
+    given = [target for reader in readers for target in _all_targets(reader)]
+    states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in given)]
+    return [target for target in given if target.kind == "metric" and not target.only_words] + states
 
 
 def _all_targets(reader: CellReader) -> list[Target]:

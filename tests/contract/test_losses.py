@@ -1,0 +1,41 @@
+"""A line, cell or end is lost from every capture: no number changes its meaning, and none goes, without a word. A fixed sample."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from captures_kit import registered_parsers
+from contract.test_contract import SHARED_FOLDERS
+from losses_kit import Sample, findings, losses, own_samples, real_samples
+from telemetry_parsers.contract import Parser
+
+# Of so many losses one is tried here; all are by `make losses`. No divisor of what a line of a table gives.
+ONE_OF = 13
+
+
+def violations(parser: Parser, sample: Sample, start: int) -> list[str]:
+    """What is wrong or silent among every thirteenth of the losses."""
+    whole = parser.parse(sample.capture)
+    return [
+        f"{sample.name}: {loss.kind} {loss.where}: {finding.kind}: {finding.what}"
+        for loss in islice(losses(sample.text), start, None, ONE_OF)
+        for finding in findings(parser, sample, loss, whole)
+        if finding.kind != "untellable"
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(registered_parsers()))
+def test_what_is_lost_makes_nothing_wrong_and_goes_not_without_a_word(name: str) -> None:
+    samples = [*own_samples(name), *real_samples(SHARED_FOLDERS, name)]
+    found = [text for at, (parser, sample) in enumerate(samples) for text in violations(parser, sample, at % ONE_OF)]
+    assert found == []
+
+
+def test_a_lost_line_cell_and_end_are_all_tried() -> None:
+    text = "GPU  Temp\n0    41C\n1    43C\n"
+    kinds = [loss.kind for loss in losses(text)]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"line": 3, "tail": 2, "blank": 6, "cell": 6}
+    assert "GPU  Temp\n0    41C\n" in {loss.text for loss in losses(text)}
+    assert "GPU  Temp\n41C\n1    43C\n" in {loss.text for loss in losses(text)}
