@@ -21,7 +21,7 @@ run: $(VENV)/.installed ## Serve this machine's accelerators, or a simulated nod
 	@.ci/serve.sh $(ARGS)
 
 test: $(VENV)/.installed-dev ## Run all tests that this machine can run, with coverage (ARGS="…")
-	@.ci/test.sh $(ARGS)
+	@$(BIN)/python .ci/run_tests.py $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Check style, types, import directions and the project's own rules
 	$(BIN)/ruff check

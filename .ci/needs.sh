@@ -1,35 +1,21 @@
 #!/usr/bin/env bash
-# Gets the tools that tests use besides Python, from Debian's packages where the machine lets us.
+# Gets the programs that tests use besides Python, from Debian's packages where the machine lets us. tests/needs.txt names
+# each program and its packages. What cannot be had is said in one line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-wanted=(
-    "cc gcc libc6-dev"
-    "nm binutils"
-    "curl curl"
-    "openssl openssl"
-    "mandoc mandoc"
-    "shellcheck shellcheck"
-    "zsh zsh"
-    "fish fish"
-    "prometheus prometheus"
-    "promtool prometheus"
-    "prometheus-alertmanager prometheus-alertmanager"
-    "systemd-analyze systemd"
-    "systemd-sysusers systemd"
-)
-
 missing() {
-    for each in "${wanted[@]}"; do
-        command -v "${each%% *}" >/dev/null || echo "$each"
-    done
+    while read -r program packages; do
+        command -v "$program" >/dev/null || echo "$packages"
+    done <tests/needs.txt | tr ' ' '\n' | sort -u
 }
 
-packages=$(missing | cut -d ' ' -f 2- | tr ' ' '\n' | sort -u)
+packages=$(missing)
 if [ -n "$packages" ]; then
     mapfile -t packages <<<"$packages"
-    .ci/apt-install.sh "${packages[@]}"
+    .ci/apt-install.sh "${packages[@]}" >&2
 fi
-missing | while read -r tool needed; do
-    echo "still missing: $tool (Debian: apt-get install $needed)"
-done
+packages=$(missing)
+if [ -n "$packages" ]; then
+    echo "tests that need more are left out; to run them too: sudo apt-get install ${packages//$'\n'/ }"
+fi

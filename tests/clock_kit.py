@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -38,10 +37,7 @@ class SteppedClock:
 
 def build(folder: Path) -> Path:
     """Compile the library into a folder."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        raise RuntimeError("the clock tests need a C compiler: apt-get install gcc libc6-dev")
     library = folder / "stepped_clock.so"
-    command = [compiler, "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-o", str(library), str(SOURCE)]
+    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-o", str(library), str(SOURCE)]
     subprocess.run([*command, "-ldl", "-pthread"], check=True, timeout=60)
     return library

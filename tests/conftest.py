@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 
 import hypothesis
 import pytest
 
 # Leaves tests out whose tools are missing, names them, and fails the run for it in CI.
-pytest_plugins = ("needs_kit",)
+pytest_plugins = ("needs_kit", "tally_kit")
 
-# What CI says of a change must not hang on luck: it tries the same examples each time, `make test` new ones.
-hypothesis.settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    hypothesis.settings.load_profile("ci")
+# What the caller's shell and make hold is theirs: the tests, and what they start, see a plain environment.
+_OF_THE_CALLER = re.compile(
+    "MAKE(FLAGS|LEVEL|OVERRIDES|FILES)|MFLAGS|ARGS|BASH_ENV|ENV|CDPATH|COLUMNS|LINES|NO_COLOR|(CLICOLOR_)?FORCE(_COLOR)?"
+    "|LC_.*|LANG|LANGUAGE|PYTHON(PATH|HOME|WARNINGS|OPTIMIZE)|(http|all)_proxy|(HTTP|ALL)_PROXY"
+    "|TELEMETRY_(?!TEST_|SHARED$).*"
+)
+for _name in filter(_OF_THE_CALLER.fullmatch, list(os.environ)):
+    del os.environ[_name]
+os.environ["LC_ALL"] = "C.UTF-8"
+os.umask(0o022)
+# Packages may come through a proxy for https, but what the tests listen on is behind none.
+for _name in ("no_proxy", "NO_PROXY"):
+    os.environ[_name] = ",".join(filter(None, ("127.0.0.1", "::1", "localhost", os.environ.get(_name))))
+
+# How long an example takes says how busy the machine is. What CI says of a change must not hang on luck either: it tries
+# the same examples each time, `make test` new ones.
+hypothesis.settings.register_profile(
+    "ours",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+hypothesis.settings.load_profile("ours")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

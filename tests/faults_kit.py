@@ -178,8 +178,6 @@ def held(pid: int) -> Held:
 @contextmanager
 def control_group(controller: str, first_file: str, second_file: str, limit: int) -> Iterator[tuple[str, ...]]:
     """A group with a limit, which is written to another file in the second version; gives what makes a command join it."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can make a control group")
     first = (CGROUPS / controller).is_dir()
     group = (CGROUPS / controller if first else CGROUPS) / f"telemetry-test-{os.getpid()}"
     try:

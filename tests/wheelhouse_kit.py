@@ -9,6 +9,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,13 +59,20 @@ def bundle(folder: Path, version: str, refused: str = "nothing-is-refused") -> B
     for name in ("install.sh", "telemetry.toml"):
         shutil.copy(ROOT / "deploy" / name, folder / name)
     shutil.copytree(ROOT / "deploy" / "systemd", folder / "systemd")
-    pip = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
+    pip = pips_wheel()
     shutil.copy(pip, wheels / pip.name)
     _program_wheel(wheels, version, _PROGRAM.format(version=version, refused=refused))
     _bindings_wheel(wheels)
     made = Bundle(folder)
     made.sum_up()
     return made
+
+
+def pips_wheel() -> Path:
+    """The wheel that this Python makes environments with: in a folder of the distribution's own, or in ensurepip's."""
+    own = sysconfig.get_config_var("WHEEL_PKG_DIR")
+    folders = [*([Path(own)] if own else []), Path(ensurepip.__file__).parent / "_bundled"]
+    return next(wheel for folder in folders for wheel in folder.glob("pip-*.whl"))
 
 
 def _program_wheel(folder: Path, version: str, program: str) -> None:

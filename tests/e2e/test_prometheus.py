@@ -21,6 +21,7 @@ def daemon(tmp_path):
         yield running
 
 
+@pytest.mark.needs("promtool")
 def test_promtool_and_our_lint(daemon):
     """`promtool check metrics` passes, and so does the lint for what it misses."""
     page = daemon.page()
@@ -29,6 +30,7 @@ def test_promtool_and_our_lint(daemon):
     assert complaints(page.encode()) == []
 
 
+@pytest.mark.needs("prometheus")
 def test_a_real_prometheus_scrapes_it(daemon, tmp_path):
     """The target is up, and every series of a device carries vendor, device, id and model."""
     with Prometheus(tmp_path, [daemon.address]) as prometheus:

@@ -86,6 +86,7 @@ def test_reload_changes_one_source_and_leaves_the_others(tmp_path):
         assert daemon.logged("source=mthreads-gmi poll=readings") == 1
 
 
+@pytest.mark.needs("cc")
 @pytest.mark.parametrize("step_seconds", [-3600.0, 30 * 86400.0], ids=["an hour back", "30 days forward"])
 def test_a_clock_step_misses_no_poll(tmp_path, step_seconds):
     """After the wall clock was set, polls go on: none is missed by more than one interval."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from faults_kit import TOOL, LoggingToFile, SmallDisk, series, tool_node, tool_text
 
 UP = "accelerator_up{"
 
 
+@pytest.mark.needs("root")
 def test_what_was_not_remembered_is_once_there_is_room(tmp_path: Path, disk: SmallDisk) -> None:
     state = disk.folder / "state"
     daemon, _ = tool_node(tmp_path)
@@ -28,6 +31,7 @@ def test_what_was_not_remembered_is_once_there_is_room(tmp_path: Path, disk: Sma
         assert [each.name for each in state.iterdir()] == ["devices.json"]
 
 
+@pytest.mark.needs("root")
 def test_a_log_without_room_loses_lines_and_nothing_else(tmp_path: Path, disk: SmallDisk) -> None:
     ready, tools = tool_node(tmp_path)
     daemon = LoggingToFile(tmp_path, ready.config, environment=ready.environment)

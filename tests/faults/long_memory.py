@@ -6,6 +6,8 @@ import resource
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from daemon_kit import Daemon
 from faults_kit import PLUGIN, TOOL, SwitchedPlugin, control_group, series, tool_node
 
@@ -34,6 +36,7 @@ def _asked(daemon: Daemon) -> str:
     return "no answer"
 
 
+@pytest.mark.needs("root")
 def test_the_kernel_ends_the_plugin_that_eats_and_not_the_daemon(tmp_path: Path, plugin: SwitchedPlugin) -> None:
     with control_group("memory", "memory.limit_in_bytes", "memory.max", LIMIT_BYTES) as join:
         daemon, _ = tool_node(tmp_path, plugin.config.replace("deadline = 1.5", "deadline = 20.0"), prefix=join)

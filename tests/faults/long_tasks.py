@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from faults_kit import TOOL, control_group, series, tool_node
 
 GREEDY = "mx-smi"
@@ -20,6 +22,7 @@ while True:
 """
 
 
+@pytest.mark.needs("root")
 def test_a_tool_that_takes_every_task(tmp_path: Path) -> None:
     with control_group("pids", "pids.max", "pids.max", TASKS) as join:
         daemon, tools = tool_node(tmp_path, f"[sources.{GREEDY}]\ninterval = 1.0\ndeadline = 6.0\n", prefix=join)

@@ -24,6 +24,7 @@ def families(path: Path) -> set[str]:
     return {family.name for family in oracle.text_string_to_metric_families(text)}
 
 
+@pytest.mark.needs("root")
 def test_the_textfile_stays_whole_and_comes_back(tmp_path: Path, disk: SmallDisk) -> None:
     path = disk.folder / "telemetry.prom"
     daemon, _ = tool_node(tmp_path, f'[export.textfile]\npath = "{path}"\ninterval = 1\n')
@@ -47,6 +48,7 @@ def test_the_textfile_stays_whole_and_comes_back(tmp_path: Path, disk: SmallDisk
         assert list(disk.folder.iterdir()) == []
 
 
+@pytest.mark.needs("root")
 def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
     path = disk.folder / "devices.json"
     first, second = (Identity(id=name, vendor="acme", device="0", model="A1") for name in ("ACME-1", "ACME-2"))
@@ -63,6 +65,7 @@ def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, cap
     assert [each.name for each in disk.folder.iterdir()] == ["devices.json"]
 
 
+@pytest.mark.needs("root")
 def test_a_recording_ends_with_a_whole_line_and_says_why(tmp_path: Path, disk: SmallDisk) -> None:
     daemon, _ = tool_node(tmp_path)
     daemon.write_config(daemon.config)

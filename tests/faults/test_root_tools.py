@@ -16,7 +16,6 @@ from telemetry_daemon.readers.command import CommandReader
 from telemetry_parsers.model import Capture
 
 NOBODY = 65534
-IS_ROOT = os.geteuid() == 0
 
 
 class Place:
@@ -102,7 +101,7 @@ BAD: dict[str, Callable[[Place], tuple[Path, Path]]] = {
 }
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="only root gives files away, and only root refuses them")
+@pytest.mark.needs("root")
 @pytest.mark.parametrize("prepare", BAD.values(), ids=list(BAD))
 def test_what_others_can_change_is_not_run_as_root(place: Place, prepare: Callable[[Place], tuple[Path, Path]]) -> None:
     searched, blamed = prepare(place)
@@ -115,7 +114,7 @@ def test_what_others_can_change_is_not_run_as_root(place: Place, prepare: Callab
     assert ToolFolder(place.bin).calls("smi") == []
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="only root gives files away, and only root refuses them")
+@pytest.mark.needs("root")
 def test_a_good_tool_further_on_is_run_in_its_place(place: Place, tmp_path: Path) -> None:
     bad = ToolFolder(tmp_path / "bad")
     bad.prints("smi", "GPU 7\n")
@@ -125,7 +124,7 @@ def test_a_good_tool_further_on_is_run_in_its_place(place: Place, tmp_path: Path
     assert bad.calls("smi") == []
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="only root gives files away, and only root refuses them")
+@pytest.mark.needs("root")
 def test_snapshot_and_doctor_say_so(tmp_path: Path) -> None:
     tools = ToolFolder(tmp_path / "tools")
     tools.prints(TOOL, tool_text())

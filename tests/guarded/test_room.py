@@ -21,7 +21,7 @@ from telemetry_daemon.guarded.sockets import bound, connected
 from telemetry_daemon.guarded.way import UnsafeError
 
 NOBODY = 65534
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+needs_root = pytest.mark.needs("root")
 
 
 def made(path: Path, mode: int = 0o755, owner: int = -1) -> Path:

@@ -23,7 +23,7 @@ from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_daemon.state import devices_file
 from telemetry_parsers.model import Identity
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for two users")
+pytestmark = pytest.mark.needs("root")
 
 SERVICE = 65534
 LOST = Identity("GPU-1", "nvidia", "0", "X", lost_since=1.7e9)

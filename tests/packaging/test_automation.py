@@ -129,7 +129,8 @@ def test_each_dependency_is_pinned_once_and_within_its_range(python: str) -> Non
 @pytest.mark.needs("make")
 def test_the_long_tests_are_all_run() -> None:
     """Pytest does not find files of their names by itself."""
-    said = subprocess.run(["make", "-n", "test-long"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    line = ["make", "--no-print-directory", "-n", "test-long"]
+    said = subprocess.run(line, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
     arguments = said.partition(" -m pytest ")[2].split()
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
     collected = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60).stdout

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import in_ci, shared_files, shared_folder, shared_text, text_capture
+from captures_kit import shared_files, shared_text, text_capture
 from telemetry_parsers.amd_smi import PARSER
 from telemetry_parsers.model import Absent, Report
+
+pytestmark = pytest.mark.needs("captures")
 
 KIB, MIB, GIB, MHZ = 2**10, 2**20, 2**30, 10**6
 TOOL = "amd-smi"
@@ -200,14 +202,6 @@ PROCESSES = {
     ]
     * 2,
 }
-
-
-@pytest.fixture(autouse=True)
-def shared() -> None:
-    """The folder must be there where nothing may be missing; elsewhere its absence is said plainly."""
-    if shared_folder() is None:
-        text = "no shared captures: set TELEMETRY_SHARED, or put the folder 'shared' beside the repository"
-        (pytest.fail if in_ci() else pytest.skip)(text)
 
 
 def report_on(name: str) -> Report:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import in_ci, shared_files, shared_folder, shared_text, text_capture
+from captures_kit import shared_files, shared_text, text_capture
 from telemetry_parsers.model import Absent, Device, Reading, Report
 from telemetry_parsers.mthreads_gmi import PARSER
+
+pytestmark = pytest.mark.needs("captures")
 
 MIB, MHZ = 2**20, 10**6
 TOOL = "mthreads-gmi"
@@ -146,14 +148,6 @@ TOOL_VERSIONS = {
     "musa_report-s4000-1.12.2": "1.12.2",
     "version-2.3.3": "2.3.3",
 }
-
-
-@pytest.fixture(autouse=True)
-def shared() -> None:
-    """The folder must be there where nothing may be missing; elsewhere its absence is said plainly."""
-    if shared_folder() is None:
-        text = "no shared captures: set TELEMETRY_SHARED, or put the folder 'shared' beside the repository"
-        (pytest.fail if in_ci() else pytest.skip)(text)
 
 
 def report_on(name: str) -> Report:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import in_ci, shared_files, shared_folder, shared_text, text_capture
+from captures_kit import shared_files, shared_text, text_capture
 from telemetry_parsers.model import Absent, Report
 from telemetry_parsers.rocminfo import PARSER
+
+pytestmark = pytest.mark.needs("captures")
 
 KIB, MHZ = 2**10, 10**6
 TOOL = "rocminfo"
@@ -51,14 +53,6 @@ FAILURES = {
     "ollama6685-not-member-of-video": ("failed", "no_permission", "Permission denied"),
     "z100-grep-gfx": ("wrong_request", None, "extract"),
 }
-
-
-@pytest.fixture(autouse=True)
-def shared() -> None:
-    """The folder must be there where nothing may be missing; elsewhere its absence is said plainly."""
-    if shared_folder() is None:
-        text = "no shared captures: set TELEMETRY_SHARED, or put the folder 'shared' beside the repository"
-        (pytest.fail if in_ci() else pytest.skip)(text)
 
 
 def report_on(name: str) -> Report:

@@ -119,6 +119,7 @@ def test_the_wheel_holds_the_package_and_its_entry_points(wheel: Path) -> None:
     assert "[telemetry.readers]\nacme = telemetry_example.reader:READER" in entry_points
 
 
+@pytest.mark.needs("cc")
 def test_installed_it_is_found_and_runs_in_workers(site: Path, library: Path) -> None:
     text = (EXAMPLE / "captures/busy.txt").read_text()
     found = used(site, text, LD_LIBRARY_PATH=str(library))
@@ -141,6 +142,7 @@ def test_installed_it_is_found_and_runs_in_workers(site: Path, library: Path) ->
     ]
 
 
+@pytest.mark.needs("cc")
 @pytest.mark.parametrize(
     ("status", "reason"), [("1", "driver_gone"), ("2", "no_permission"), ("3", "library_mismatch"), ("9", "internal")]
 )

@@ -15,6 +15,8 @@ import pytest
 
 from clock_kit import SteppedClock
 
+pytestmark = pytest.mark.needs("cc")
+
 HOUR = 3600.0
 MONTH = 30 * 24 * HOUR
 PROGRAM = Path(__file__).parent / "polling_process.py"

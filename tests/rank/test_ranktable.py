@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import in_ci, shared_files, shared_folder, shared_text
+from captures_kit import shared_files, shared_text
 from rank_kit import version_1, version_2, written
 from telemetry_parsers.ranktable import RankTableError, ranks_of, read_rank_table
 
@@ -151,10 +151,8 @@ def test_a_node_that_cannot_be_found_is_told(servers: int, names, wanted: str, t
     assert str(caught.value).startswith(text)
 
 
+@pytest.mark.needs("captures")
 def test_the_vendors_examples_are_refused_for_their_comments() -> None:
-    if shared_folder() is None:
-        assert not in_ci(), "no shared captures although this is CI"
-        pytest.skip("no shared captures: set TELEMETRY_SHARED, or put the folder 'shared' beside the repository")
     found = {}
     for path in shared_files("ranktable"):
         text = shared_text(path)

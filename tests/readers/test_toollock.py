@@ -19,14 +19,13 @@ from telemetry_parsers.model import Failure
 
 NEVER = threading.Event()
 NOBODY = 65534
-IS_ROOT = os.geteuid() == 0
 # Folders of other users can only be made by root.
-OTHERS = [NOBODY] if IS_ROOT else []
+ONLY_ROOT = pytest.mark.needs("root")
 TROUBLES = [
     "a file in its place",
     "writable by others",
     "a link that others can change",
-    *(["somebody else's"] if IS_ROOT else []),
+    pytest.param("somebody else's", marks=ONLY_ROOT),
 ]
 
 
@@ -110,7 +109,7 @@ def test_a_path_is_locked_under_the_tools_name(tmp_path: Path) -> None:
     held.release()
 
 
-@pytest.mark.parametrize("owner", [os.geteuid(), *OTHERS])
+@pytest.mark.parametrize("owner", [os.geteuid(), pytest.param(NOBODY, marks=ONLY_ROOT)])
 def test_a_lock_belongs_to_the_owner_of_its_folder(tmp_path: Path, owner: int) -> None:
     folder = tmp_path / "run" / "locks"
     for each in (folder.parent, folder):

@@ -1,0 +1,136 @@
+"""`make test` runs its parts side by side and ends with one verdict over all of them, in a small project of few tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from captures_kit import ROOT
+
+FOLDERS = [
+    "catalogue",
+    "codec",
+    "contract",
+    "docs",
+    "e2e",
+    "exporters",
+    "merge",
+    "mtml",
+    "nvml",
+    "parsers",
+    "simulate",
+    "state",
+    "workers",
+]
+PASSING = "def test_it():\n    pass\n"
+PYPROJECT = '[tool.pytest.ini_options]\npythonpath = ["tests"]\naddopts = ["--strict-markers"]\n[tool.coverage.run]\nparallel = true\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A checkout with one test in each folder, all of which pass."""
+    for name in (".ci/run_tests.py", "tests/needs_kit.py", "tests/tally_kit.py", "tests/captures_kit.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "tests/needs.txt").write_text("")
+    (tmp_path / "tests/conftest.py").write_text('pytest_plugins = ("needs_kit", "tally_kit")\n')
+    for name in FOLDERS:
+        (tmp_path / "tests" / name).mkdir()
+        (tmp_path / "tests" / name / f"test_{name}.py").write_text(PASSING)
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    program(tmp_path / ".ci/needs.sh", "echo tests that need more are left out")
+    program(tmp_path / ".venv/bin/python", f'exec {sys.executable} "$@"')
+    return tmp_path
+
+
+def program(path: Path, line: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+
+
+def run(project: Path, *arguments: str, ci: str = "") -> tuple[int, list[str]]:
+    """The runner's exit status and lines."""
+    command = [sys.executable, ".ci/run_tests.py", *arguments]
+    environment = os.environ | {"CI": ci}
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=110)
+    return done.returncode, (done.stdout + done.stderr).splitlines()
+
+
+def test_all_that_passes_is_added_up(project: Path) -> None:
+    status, lines = run(project)
+    assert (status, lines[-1]) == (0, f"{len(FOLDERS)} passed, 0 failed, 0 skipped")
+    assert not [line for line in lines if line.startswith(("failed", "left out"))]
+    assert lines[-2].startswith("covered: ")
+
+
+def test_what_failed_and_what_was_left_out_is_told_over_all_parts_at_the_end(project: Path) -> None:
+    tests = project / "tests"
+    (tests / "codec/test_codec.py").write_text("def test_it():\n    assert 1 == 2, 'not alike'\n")
+    (tests / "contract/test_contract.py").write_text("import not_there\n")
+    lacking = 'import pytest\n@pytest.mark.needs("no-such-tool")\ndef test_it():\n    pass\n'
+    for name in ("e2e", "workers"):
+        (tests / name / f"test_{name}.py").write_text(lacking)
+    (tests / "state/test_state.py").write_text(
+        "import pytest\n@pytest.fixture\ndef late():\n    yield\n    raise OSError('too late')\ndef test_it(late):\n    pass\n"
+    )
+    status, lines = run(project)
+    text = "\n".join(lines)
+    assert status == 1
+    # As soon as it is known, with its text when all is done, and by name below that.
+    assert "failed: tests/codec/test_codec.py::test_it" in lines
+    assert "E   AssertionError: not alike" in text.replace("E       ", "E   ")
+    verdict = text[text.index("\nleft out") :]
+    assert re.search(r"^ +2 for lack of no-such-tool$", verdict, re.MULTILINE)
+    assert "  tests/codec/test_codec.py::test_it: AssertionError: not alike" in verdict
+    assert "  tests/contract/test_contract.py: cannot be collected" in verdict
+    assert "  tests/state/test_state.py::test_it: OSError: too late" in verdict
+    assert lines[-3] == "tests that need more are left out"
+    assert lines[-1] == f"{len(FOLDERS) - 5} passed, 3 failed, 2 skipped"
+
+
+def test_a_part_that_dies_is_a_failure(project: Path) -> None:
+    (project / "tests/mtml/test_mtml.py").write_text("import os\ndef test_it():\n    os._exit(0)\n")
+    (project / "tests/docs/test_docs.py").write_text("import os\ndef test_it():\n    os._exit(9)\n")
+    status, lines = run(project)
+    assert status == 1
+    assert "  computing: ended with status 9, see build/tests/computing.log" in lines
+    # One that says nothing is wrong, with tests that never ran.
+    assert "  workers: ended with status 0, see build/tests/workers.log" in lines
+    assert re.fullmatch(r"\d+ passed, 2 failed, 0 skipped", lines[-1])
+
+
+def test_where_nothing_may_be_left_out_it_is_a_failure(project: Path) -> None:
+    text = 'import pytest\ndef test_it():\n    pytest.skip("because")\n'
+    (project / "tests/e2e/test_e2e.py").write_text(text)
+    assert run(project)[0] == 0
+    status, lines = run(project, ci="true")
+    assert status == 1
+    assert "    1 because" in lines
+
+
+def test_arguments_go_to_one_pytest(project: Path) -> None:
+    status, lines = run(project, "tests/e2e", "-q")
+    assert status == 0
+    assert re.fullmatch(r"1 passed in [\d.]+s", lines[-1])
+
+
+def test_an_interrupted_run_says_so(project: Path) -> None:
+    waiting = "import pathlib, time\ndef test_it():\n    pathlib.Path('begun').touch()\n    time.sleep(60)\n"
+    (project / "tests/e2e/test_e2e.py").write_text(waiting)
+    command = [sys.executable, ".ci/run_tests.py"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not (project / "begun").exists():
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "interrupted before all was run" in output
+    assert " passed, " in output.splitlines()[-1]
