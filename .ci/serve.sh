@@ -11,21 +11,22 @@ if [ "$(id -u)" -ne 0 ]; then
     mkdir -p "$TELEMETRY_STATE_DIRECTORY" "$TELEMETRY_STATE_RUNTIME_DIRECTORY"
 fi
 
-# Of the arguments, those that the other commands need to find the same settings.
+# Of the arguments, those that the search needs too.
 config=()
-settings=()
 chosen=
+logged=${TELEMETRY_LOG_LEVEL:-}
 arguments=("$@")
 while [ $# -gt 0 ]; do
     case $1 in
         --config=*) config+=("$1") ;;
         --config) config+=("$1" "${2:?--config names a file}"); shift ;;
-        --web.*=* | --log.*=*) settings+=("$1") ;;
-        --web.* | --log.*) settings+=("$1" "${2:?$1 has a value}"); shift ;;
+        --log.*) logged=yes ;;
         --demo | --demo=* | --replay | --replay=* | -h | --help) chosen=yes ;;
     esac
     shift
 done
+# Whoever looks on wants the address, and what is wrong.
+[ -n "$logged" ] || export TELEMETRY_LOG_LEVEL=warning
 
 if [ -z "$chosen" ]; then
     echo "looking for accelerators …"
@@ -39,10 +40,4 @@ if [ -z "$chosen" ]; then
     esac
 fi
 
-address=$("$telemetry" config show "${config[@]}" "${settings[@]}" | sed -n 's/^listen_address = \["\([^"]*\)".*/\1/p')
-case $address in
-    unix:*) echo "listening on $address" ;;
-    :* | 0.0.0.0:* | \[::\]:*) echo "open http://$(hostname):${address##*:}/ – Ctrl-C ends it" ;;
-    *) echo "open http://$address/ – Ctrl-C ends it" ;;
-esac
-exec "$telemetry" serve "${arguments[@]}"
+exec .venv/bin/python .ci/announce.py "$telemetry" serve "${arguments[@]}"

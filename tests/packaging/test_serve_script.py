@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import socket
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from web_server_kit import make_pki
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Stands in for the command: tells what it was asked, and answers as the test's folder says.
@@ -18,29 +25,41 @@ here=$(dirname "$0")
 echo "$*" >>"$here/asked"
 case $1 in
     snapshot) exit "$(cat "$here/found")" ;;
-    config) echo '[web]'; echo "listen_address = [\\"$(cat "$here/address")\\", \\":1\\"]" ;;
-    serve) echo "state: ${TELEMETRY_STATE_DIRECTORY:-usual} runtime: ${TELEMETRY_STATE_RUNTIME_DIRECTORY:-usual}" ;;
+    serve)
+        echo "state: ${TELEMETRY_STATE_DIRECTORY:-usual} runtime: ${TELEMETRY_STATE_RUNTIME_DIRECTORY:-usual}"
+        echo "log: ${TELEMETRY_LOG_LEVEL:-usual}" ;;
 esac
 """
+# The Python and the command of this installation.
+PYTHON = f'exec {sys.executable} "$@"'
+REAL = f'#!/bin/sh\nexec {sys.executable} -m telemetry_daemon.cli "$@"\n'
+
+
+def made(folder: Path, telemetry: str, python: str = 'shift\nexec "$@"') -> Path:
+    """The script in a checkout with this command, which nobody announces unless this Python does."""
+    commands = folder / ".venv" / "bin"
+    commands.mkdir(parents=True)
+    (folder / ".ci").mkdir()
+    for name in ("serve.sh", "announce.py"):
+        shutil.copy(CHECKOUT / ".ci" / name, folder / ".ci")
+    (commands / "python").write_text(f"#!/bin/sh\n{python}\n")
+    (commands / "telemetry").write_text(telemetry)
+    for file in commands.iterdir():
+        file.chmod(0o755)
+    return folder / ".ci" / "serve.sh"
 
 
 def serve(
     folder: Path,
     found: int,
     arguments: list[str],
-    address: str = "127.0.0.1:19400",
     user: int | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[int, str, list[str]]:
     """The script's exit status and output, and what it asked of the command."""
+    script = made(folder, TELEMETRY)
     commands = folder / ".venv" / "bin"
-    commands.mkdir(parents=True)
-    (folder / ".ci").mkdir()
-    script = Path(shutil.copy(CHECKOUT / ".ci" / "serve.sh", folder / ".ci"))
-    (commands / "telemetry").write_text(TELEMETRY)
-    (commands / "telemetry").chmod(0o755)
     (commands / "found").write_text(str(found))
-    (commands / "address").write_text(address)
     if user is not None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, user, user)
@@ -66,8 +85,7 @@ def test_what_is_found_decides_what_is_served(tmp_path: Path, found: int, said: 
     status, output, asked = serve(tmp_path, found, [])
     assert status == 0, output
     assert said in output
-    assert "open http://127.0.0.1:19400/ " in output
-    assert asked == ["snapshot --timeout 10 --format json", "config show", served]
+    assert asked == ["snapshot --timeout 10 --format json", served]
 
 
 @pytest.mark.parametrize("found", [64, 70, 78])
@@ -81,7 +99,7 @@ def test_an_error_ends_it_with_the_commands_status(tmp_path: Path, found: int) -
 def test_a_choice_of_ones_own_is_kept(tmp_path: Path, choice: list[str]) -> None:
     status, _, asked = serve(tmp_path, 3, choice)
     assert status == 0
-    assert asked == ["config show", " ".join(["serve", *choice])]
+    assert asked == [" ".join(["serve", *choice])]
 
 
 def test_flags_go_to_all_commands_that_know_them(tmp_path: Path) -> None:
@@ -90,25 +108,83 @@ def test_flags_go_to_all_commands_that_know_them(tmp_path: Path) -> None:
     assert status == 0
     assert asked == [
         "snapshot --config c.toml --timeout 10 --format json",
-        "config show --config c.toml --web.listen-address=:9000 --log.level debug",
         "serve --config c.toml --web.listen-address=:9000 --log.level debug --demo",
     ]
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("arguments", "environment", "level"),
     [
-        ("[::1]:9000", "open http://[::1]:9000/ "),
-        ("node-1:80", "open http://node-1:80/ "),
-        (":9000", f"open http://{os.uname().nodename}:9000/ "),
-        ("0.0.0.0:9000", f"open http://{os.uname().nodename}:9000/ "),
-        ("[::]:9000", f"open http://{os.uname().nodename}:9000/ "),
-        ("unix:/run/web.sock", "listening on unix:/run/web.sock\n"),
+        ([], {}, "warning"),
+        (["--log.format=json"], {}, "usual"),
+        ([], {"TELEMETRY_LOG_LEVEL": "debug"}, "debug"),
     ],
 )
-def test_the_address_to_open_is_said(tmp_path: Path, address: str, said: str) -> None:
-    _, output, _ = serve(tmp_path, 0, [], address)
-    assert said in output
+def test_the_log_is_of_what_is_wrong_unless_somebody_has_chosen(
+    tmp_path: Path, arguments: list[str], environment: dict[str, str], level: str
+) -> None:
+    _, output, _ = serve(tmp_path, 0, arguments, environment=environment)
+    assert f"log: {level}\n" in output
+
+
+@contextmanager
+def running(folder: Path, *arguments: str) -> Iterator[str]:
+    """The line that says where the real daemon is to be found, while it runs."""
+    state = {"TELEMETRY_STATE_DIRECTORY": f"{folder}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{folder}/run"}
+    process = subprocess.Popen(
+        [made(folder, REAL, PYTHON), "--demo=1xamd", *arguments],
+        env=os.environ | state,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline()
+    finally:
+        process.terminate()
+        output, _ = process.communicate(timeout=30)
+    # What is started in this process's place ends with its status, and the address was all that it had to say.
+    assert (process.returncode, output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [("127.0.0.1:0", "127.0.0.1"), (":0", socket.gethostname()), ("0.0.0.0:0", socket.gethostname())],
+)
+def test_the_address_is_said_once_it_answers(tmp_path: Path, address: str, shown: str) -> None:
+    with running(tmp_path, f"--web.listen-address={address}") as line:
+        found = re.fullmatch(rf"open http://{re.escape(shown)}:(\d+)/ – Ctrl-C ends it\n", line)
+        assert found is not None, line
+        with urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/metrics", timeout=10) as answer:
+            assert answer.status == 200
+
+
+@pytest.mark.needs("openssl")
+def test_an_address_with_tls_is_said_as_such(tmp_path: Path) -> None:
+    make_pki(tmp_path)
+    (tmp_path / "web.yml").write_text("tls_server_config:\n  cert_file: server-1.crt\n  key_file: server-1.key\n")
+    with running(tmp_path, "--web.listen-address=127.0.0.1:0", f"--web.config.file={tmp_path}/web.yml") as line:
+        assert line.startswith("open https://127.0.0.1:")
+
+
+def test_a_socket_of_files_is_said_as_such(tmp_path: Path) -> None:
+    with running(tmp_path, f"--web.listen-address=unix:{tmp_path}/web") as line:
+        assert line == f"listening on unix:{tmp_path}/web\n"
+
+
+def test_a_daemon_that_cannot_listen_says_no_address(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        arguments = ["--demo=1xamd", f"--web.listen-address=127.0.0.1:{taken.getsockname()[1]}"]
+        state = {"TELEMETRY_STATE_DIRECTORY": f"{tmp_path}/lib", "TELEMETRY_STATE_RUNTIME_DIRECTORY": f"{tmp_path}/run"}
+        done = subprocess.run(
+            [made(tmp_path, REAL, PYTHON), *arguments],
+            env=os.environ | state,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode not in (0, None)
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
 
 
 def test_without_roots_rights_state_stays_below_the_checkout() -> None:
@@ -123,5 +199,6 @@ def test_without_roots_rights_state_stays_below_the_checkout() -> None:
 
 @pytest.mark.parametrize("name", ["TELEMETRY_STATE_DIRECTORY", "TELEMETRY_STATE_RUNTIME_DIRECTORY"])
 def test_places_of_ones_own_are_kept(tmp_path: Path, name: str) -> None:
-    _, output, _ = serve(tmp_path, 0, [], environment={name: "/my/own"})
-    assert "/my/own" in output
+    own = f"{tmp_path}/my/own"
+    _, output, _ = serve(tmp_path, 0, [], environment={name: own})
+    assert f" {own}" in output
