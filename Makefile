@@ -34,12 +34,16 @@ lint: $(VENV)/.installed-dev ## Check style, types, import directions and the pr
 wheel: $(VENV)/.installed-dev ## Build the wheel, install it elsewhere and test what was installed
 	@.ci/wheel.sh
 
-.PHONY: deb test-systemd
+.PHONY: deb test-systemd test-bare
 deb: ## Build the Debian package for this machine's Debian into build/deb
 	@deploy/debian/build.sh
 
 test-systemd: ## Build the Debian package and test it under a real systemd (as root)
 	@tests/systemd/run.sh
+
+test-bare: $(VENV)/.installed-dev ## Run what README says first in a Debian that has nothing more, as a user (as root)
+	@command -v debootstrap >/dev/null || .ci/apt-install.sh debootstrap
+	$(BIN)/python -m pytest tests/packaging/bare_debian.py $(ARGS)
 
 .PHONY: bundle container test-install
 bundle: $(VENV)/.installed-dev ## Build the offline bundle for nodes without a network (ARGS=aarch64)

@@ -150,6 +150,7 @@ def test_make_alone_lists_every_target() -> None:
         "wheel",
         "deb",
         "test-systemd",
+        "test-bare",
         "bundle",
         "container",
         "test-install",

@@ -1,0 +1,179 @@
+"""README's first two commands in a fresh clone, on a Debian that has what README asks for and nothing more.
+
+`make test-bare` runs it, as root, who unpacks the Debian; the commands are run by a user who may install nothing. pip gets
+packages in there as it does here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from captures_kit import ROOT
+from prometheus_kit import free_address
+
+# Those of Debian's own with which a newcomer comes.
+SUITES = ("bookworm", "trixie")
+PACKAGES = ("git", "make", "python3", "python3-venv")
+TREES = ROOT / "build" / "bare"
+USER, HOME = 1000, "/home/newcomer"
+# The first that fell on such a machine, for want of a program, of root or of a Python as python.org makes it.
+PART = (
+    "tests/packaging/test_automation.py tests/packaging/test_serve_script.py tests/packaging/test_install_script.py"
+    " tests/plugins/test_example_plugin.py tests/polling/test_stepped_clock.py tests/e2e/test_prometheus.py"
+    " tests/faults/test_root_tools.py tests/parsers/test_shared_tables.py tests/benchmarks/test_fleet.py"
+)
+# What the newcomer's shell may hold: a language that the machine lacks, a proxy that leads nowhere, settings of ours.
+SHELL = {"LC_ALL": "zh_CN.UTF-8", "http_proxy": "http://127.0.0.1:9", "COLUMNS": "50", "TELEMETRY_LOG_LEVEL": "debug"}
+OF_PIP = re.compile(r"PIP_.*|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy", re.IGNORECASE)
+SET_UP = f"""\
+set -eu
+tree=$1; home=$2; places=$3; shift 3
+mount --bind "$tree" "$tree"
+mount -t proc proc "$tree/proc"
+mount --rbind /dev "$tree/dev"
+mount --rbind /sys "$tree/sys"
+mount -t tmpfs tmpfs "$tree/tmp"
+for each in $places; do
+    if [ -d "$each" ]; then mkdir -p "$tree$each"; else mkdir -p "$tree${{each%/*}}"; touch "$tree$each"; fi
+    mount --bind "$each" "$tree$each"
+done
+mkdir -p "$tree{HOME}"
+mount --bind "$home" "$tree{HOME}"
+chroot --userspec={USER}:{USER} "$tree" env --default-signal=INT --chdir={HOME}/clone "$@"
+"""
+
+pytestmark = [pytest.mark.needs("root", "debootstrap", "unshare"), pytest.mark.timeout(5400)]
+
+
+def unpacked(suite: str) -> Path:
+    """The Debian of that name, unpacked once and kept; what is half unpacked is begun anew."""
+    tree, done = TREES / suite, TREES / f"{suite}.done"
+    if not done.exists():
+        shutil.rmtree(tree, ignore_errors=True)
+        TREES.mkdir(parents=True, exist_ok=True)
+        line = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(tree)]
+        # Whatever it mounts goes with the namespace.
+        made = subprocess.run(["unshare", "--mount", *line], capture_output=True, text=True)
+        assert made.returncode == 0, (made.stdout + made.stderr)[-2000:]
+        with (tree / "etc/passwd").open("a") as users:
+            users.write(f"newcomer:x:{USER}:{USER}::{HOME}:/bin/bash\n")
+        done.touch()
+    return tree
+
+
+def settings_of_pip() -> dict[str, str]:
+    """How pip gets packages here: from its environment, and from its files, which are not in there."""
+    listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
+    found = re.findall(r"^(?:global|install)\.([a-z-]+)='(.*)'$", listed.stdout, flags=re.MULTILINE)
+    in_files = {f"PIP_{name.upper().replace('-', '_')}": text for name, text in found}
+    return in_files | {name: text for name, text in os.environ.items() if OF_PIP.fullmatch(name)}
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A bare machine with a fresh clone in the home of its user."""
+
+    tree: Path
+    home: Path
+
+    def line(self, command: str, environment: dict[str, str]) -> Sequence[str]:
+        """What runs a command line in the clone, as the user."""
+        pip = settings_of_pip()
+        places = {place for place in pip.values() if place.startswith("/") and Path(place).exists()}
+        around = {"HOME": HOME, "USER": "newcomer", "PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb"}
+        variables = [f"{name}={text}" for name, text in (around | pip | environment).items()]
+        shared = " ".join(sorted({"/etc/resolv.conf", "/etc/hosts", *places}))
+        enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", SET_UP, "sh"]
+        return [*enter, str(self.tree), str(self.home), shared, "-i", *variables, "bash", "-c", command]
+
+    def run(self, command: str, environment: dict[str, str]) -> tuple[int, str]:
+        """The status and output of a command that ends by itself."""
+        done = subprocess.run(
+            self.line(command, environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        print(done.stdout)
+        return done.returncode, done.stdout
+
+    @contextmanager
+    def running(self, command: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+        """A command that runs until Ctrl-C, with what it says."""
+        with subprocess.Popen(
+            self.line(command, environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                yield process
+            finally:
+                os.killpg(process.pid, signal.SIGINT)
+
+
+@pytest.fixture(scope="module", params=SUITES)
+def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bare:
+    """The machine, with what is committed here."""
+    tree = unpacked(request.param)
+    home = tmp_path_factory.mktemp("home")
+    git = ["git", "-c", "safe.directory=*", "clone", "--quiet", "--no-local", str(ROOT), str(home / "clone")]
+    subprocess.run(git, check=True)
+    for path in (home, *home.rglob("*")):
+        os.chown(path, USER, USER, follow_symlinks=False)
+    return Bare(tree, home)
+
+
+def said_by_readme() -> list[str]:
+    """The commands that README begins with."""
+    block = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert block is not None
+    return [line.partition("#")[0].strip() for line in block[1].splitlines()]
+
+
+def test_readme_begins_with_these_commands() -> None:
+    assert said_by_readme() == ["make run", "make test"]
+
+
+def test_make_run_says_where_to_look_once_it_answers_and_nothing_more(bare: Bare) -> None:
+    address = free_address()
+    with bare.running("make run", {"TELEMETRY_WEB_LISTEN_ADDRESS": address}) as process:
+        assert process.stdout is not None
+        lines = []
+        while not lines or not lines[-1].startswith("open "):
+            lines.append(process.stdout.readline())
+            assert lines[-1], lines
+        assert lines[-1] == f"open http://{address}/ – Ctrl-C ends it\n"
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+            page = answer.read().decode()
+        assert "accelerator_power_watts{" in page
+        os.killpg(process.pid, signal.SIGINT)
+        after = process.stdout.read()
+    print("".join(lines), after)
+    assert [line for line in lines if "warning" in line.lower() or "error" in line.lower()] == []
+    assert [line for line in after.splitlines() if not line.startswith("make: ***")] == []
+
+
+def test_the_clone_shows_what_readme_shows(bare: Bare) -> None:
+    capture = "tests/captures/mthreads-gmi/query-two-cards.txt"
+    status, said = bare.run(f".venv/bin/telemetry parse mthreads-gmi {capture} --format table", {})
+    assert (status, said.count("\nmoorethreads ")) == (0, 2)
+
+
+def test_make_test_passes_and_tells_what_it_left_out(bare: Bare) -> None:
+    whole = os.environ.get("TELEMETRY_TEST_WHOLE")
+    status, said = bare.run("make test" if whole else f'make test ARGS="{PART}"', SHELL)
+    assert status == 0
+    assert re.search(r"^ *\d+ only root can do this$", said, flags=re.MULTILINE)
+    assert "sudo apt-get install" in said
+    assert re.search(r"\b[1-9]\d* passed, " + ("0 failed, " if whole else ""), said.splitlines()[-1])
