@@ -117,9 +117,11 @@ def test_the_end_does_not_wait_for_a_reload_that_hangs(tmp_path):
 
         def is_held_up() -> bool:
             children = psutil.Process(daemon.pid).children()
-            checking.extend(child for child in children if "config.check" in " ".join(child.cmdline()))
-            for child in checking:
-                child.suspend()
+            for child in children:
+                with suppress(psutil.NoSuchProcess):  # it has ended by itself
+                    if "config.check" in " ".join(child.cmdline()):
+                        child.suspend()
+                        checking.append(child)
             return bool(checking)
 
         daemon.until(is_held_up)
