@@ -46,11 +46,15 @@ PARSER = SourceParser(
 
 def flooded_node(folder: Path, devices: int, prefix: tuple[str, ...] = ()) -> Daemon:
     """A daemon, not started yet, with the honest tool and a plugin that lists so many new devices at each poll."""
+    return tool_node(folder, flooding_plugin(folder, devices), prefix=prefix)[0]
+
+
+def flooding_plugin(folder: Path, devices: int) -> str:
+    """The configuration with a plugin that lists so many new devices at each poll."""
     (folder / "parsers").mkdir()
     text = _PLUGIN.format(name=FLOOD, devices=devices)
     (folder / "parsers" / "acme.py").write_text(text)
-    more = f'[parsers]\npaths = ["{folder}/parsers"]\n[sources.{FLOOD}]\ninterval = 0.2\n'
-    return tool_node(folder, more, prefix=prefix)[0]
+    return f'[parsers]\npaths = ["{folder}/parsers"]\n[sources.{FLOOD}]\ninterval = 0.2\n'
 
 
 def honest_readings(daemon: Daemon) -> list[str]:

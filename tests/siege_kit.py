@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,8 +30,16 @@ class Mob:
     source: str = "127.0.0.2"  # the scraper is at 127.0.0.1
 
 
-# What is done to a node before its daemon starts: it is given the daemon's folder, and gives lines of configuration.
-Burden = Callable[[Path], str]
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a burden adds to the daemon's configuration and environment."""
+
+    config: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+# What is done to a node before its daemon starts, in the daemon's folder.
+Burden = Callable[[Path], Load]
 
 
 @dataclass
@@ -111,7 +119,10 @@ def _guarded_daemon(folder: Path, burdens: Sequence[Burden], prefix: tuple[str, 
     web = folder / "web.yml"
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(cost)).decode()
     web.write_text(f"basic_auth_users:\n  prometheus: {hashed}\n")
-    daemon, tools = tool_node(folder, "".join(burden(folder) for burden in burdens), prefix)
+    loads = [burden(folder) for burden in burdens]
+    daemon, tools = tool_node(folder, "".join(load.config for load in loads), prefix)
+    for load in loads:
+        daemon.environment.update(load.environment)
     daemon.arguments = ("--web.config.file", str(web))
     with daemon:
         daemon.until(lambda: len(tools.calls(TOOL)) > 2)
@@ -140,8 +151,8 @@ def _scrape(port: int) -> tuple[float, str]:
 
 
 def _readings(page: str) -> list[str]:
-    """The cards' lines, without what counts time."""
-    lines = (line for line in page.splitlines() if line.startswith("accelerator_"))
+    """The lines of the honest tool's cards, without what counts time."""
+    lines = (line for line in page.splitlines() if line.startswith("accelerator_") and 'vendor="iluvatar"' in line)
     return sorted(line for line in lines if "_total" not in line.partition("{")[0])
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bad_source_kit import fill_state, flooding_plugin
 from faults_kit import control_group
-from siege_kit import Burden, Mob, Siege, besiege
+from siege_kit import Burden, Load, Mob, Siege, besiege
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "telemetry.service"
 STALLED = tuple(Mob(mode, 1000) for mode in ("silent", "half", "drip"))
@@ -19,18 +20,42 @@ GUESSERS = {
     "at the scraper's address": (Mob("guess", 32, "127.0.0.1"),),
 }
 FLOODS = tuple(Mob(mode, 32) for mode in ("ask", "deaf"))
-# What else a node may have to bear at the same time, each a function of siege_kit.Burden.
-BURDENS: Sequence[Burden] = ()
 SECONDS = 20.0
 WARNING_SECONDS = 12.0  # by then each guesser has failed at least once, at a quarter of a second for a check
+RANK_TABLE_BYTES = 64 << 20
 Record = Callable[[str, object], None]
 
 
-def under_the_units_limit(folder: Path, record_property: Record, mobs: Sequence[Mob]) -> Siege:
+def twelve_thousand_new_devices_at_each_poll(folder: Path) -> Load:
+    return Load(flooding_plugin(folder, 12_000))
+
+
+def a_hundred_thousand_remembered_devices(folder: Path) -> Load:
+    fill_state(folder, 100_000)
+    return Load()
+
+
+def a_rank_table_of_64_megabytes(folder: Path) -> Load:
+    path = folder / "hccl.json"
+    path.write_text('{"server_list": [' + " " * RANK_TABLE_BYTES + "]}")
+    return Load(environment={"TELEMETRY_RANK_TABLE": str(path)})
+
+
+# What a node may have to bear at the same time.
+BURDENS: Sequence[Burden] = (
+    twelve_thousand_new_devices_at_each_poll,
+    a_hundred_thousand_remembered_devices,
+    a_rank_table_of_64_megabytes,
+)
+
+
+def under_the_units_limit(
+    folder: Path, record_property: Record, mobs: Sequence[Mob], burdens: Sequence[Burden] = ()
+) -> Siege:
     found = re.search(r"^MemoryMax=(\d+)M$", UNIT.read_text(), re.MULTILINE)
     assert found is not None
     with control_group("memory", "memory.limit_in_bytes", "memory.max", int(found[1]) << 20) as join:
-        siege = besiege(folder, mobs, SECONDS, BURDENS, join, warning_seconds=WARNING_SECONDS)
+        siege = besiege(folder, mobs, SECONDS, burdens, join, warning_seconds=WARNING_SECONDS)
     print(siege.figures())
     for name, figure in siege.figures().items():
         record_property(name, figure)
@@ -41,6 +66,11 @@ def under_the_units_limit(folder: Path, record_property: Record, mobs: Sequence[
 @pytest.mark.parametrize("guessers", GUESSERS.values(), ids=GUESSERS)
 def test_stalled_clients_and_guessers(tmp_path: Path, record_property: Record, guessers: Sequence[Mob]) -> None:
     siege = under_the_units_limit(tmp_path, record_property, (*STALLED, *guessers))
+    assert siege.p99_seconds() < 1.0
+
+
+def test_all_that_a_node_may_have_to_bear_at_once(tmp_path: Path, record_property: Record) -> None:
+    siege = under_the_units_limit(tmp_path, record_property, (*STALLED, *GUESSERS["elsewhere"]), BURDENS)
     assert siege.p99_seconds() < 1.0
 
 
