@@ -131,8 +131,8 @@ def test_errors_are_told_by_block_or_in_all_but_never_twice() -> None:
         ({"ppt0": {"max_power_limit": quantity(750, "W"), "socket_power_limit": quantity(650, "W")}}, 650.0, 750.0),
         ({"ppt0": {"socket_power_limit": "650 W"}, "ppt1": {"socket_power_limit": "900 W"}}, 650.0, None),
         ({"max_power": 225, "current_power": 200}, 200.0, 225.0),
-        ({"max_power": "0 W", "min_power": "0 W", "socket_power": "0 W"}, Absent.NOT_REPORTED, Absent.NOT_REPORTED),
-        ({"ppt0": {"max_power_limit": "550 W", "socket_power_limit": "0 W"}}, Absent.NOT_REPORTED, 550.0),
+        ({"max_power": "0 W", "min_power": "0 W", "socket_power": "0 W"}, Absent.NOT_SUPPORTED, Absent.NOT_SUPPORTED),
+        ({"ppt0": {"max_power_limit": "550 W", "socket_power_limit": "0 W"}}, Absent.NOT_SUPPORTED, 550.0),
     ],
 )
 def test_limits_of_all_versions(limit: dict[str, object], cap: Value, highest: Value | None) -> None:
@@ -217,7 +217,7 @@ def test_the_level_is_one_word_of_the_catalogue(printed: str, word: str | None) 
         ("VRAM_USED", "283", "memory_used_bytes", "", Absent.NOT_UNDERSTOOD),
         ("VRAM_USED", "16.0 EB", "memory_used_bytes", "", Absent.IMPLAUSIBLE),
         ("PWR_CAP", "750 W", "power_cap_watts", "", 750.0),
-        ("PWR_CAP", "0 W", "power_cap_watts", "", Absent.NOT_REPORTED),
+        ("PWR_CAP", "0 W", "power_cap_watts", "", Absent.NOT_SUPPORTED),
         ("GFXCLK_PVIOL", "[0 %, 100 %, N/A, N/A]", "power_cap_watts", "", None),
         ("GTT_USAGE", "12.5/ 62.7 GB", "memory_used_bytes", "", None),
         ("GTT_TOTAL", "62000 MB", "memory_total_bytes", "", None),

@@ -80,8 +80,8 @@ def test_voltages_by_their_labels_and_the_fan_by_its_speed(
         ("current_link_speed", "Unknown speed", {"pcie_link_generation": Absent.NOT_REPORTED}),
         ("current_link_speed", "64.0 GT/s PCIe", {"pcie_link_generation": 6.0}),
         ("max_link_speed", "2.5 GT/s", {"pcie_link_generation_max": 1.0}),
-        ("current_link_width", "0", {"pcie_link_width": Absent.NOT_REPORTED}),
-        ("max_link_width", "255", {"pcie_link_width_max": Absent.NOT_REPORTED}),
+        ("current_link_width", "0", {"pcie_link_width": Absent.NOT_SUPPORTED}),
+        ("max_link_width", "255", {"pcie_link_width_max": Absent.NOT_SUPPORTED}),
     ],
 )
 def test_slow_files(sysfs: Sysfs, name: str, text: str, found: dict[str, object]) -> None:

@@ -49,9 +49,9 @@ POWER = [
     ("Average Graphics Package Power (W)", "N/A (Secondary die)", dict.fromkeys(AVERAGE, "not_reported")),
     ("Average GPU Power", "16777215.0 W", dict.fromkeys(AVERAGE, "implausible")),
     ("Max Graphics Package Power (W)", "560.0", {"power_cap_watts": 560.0}),
-    ("Max Graphics Package Power (W)", "0.0", {"power_cap_watts": "not_reported"}),
+    ("Max Graphics Package Power (W)", "0.0", {"power_cap_watts": "not_supported"}),
     ("Accumulated Energy (uJ)", "962825096297442.9", {"energy_joules_total": 962825096.2974429}),
-    ("Accumulated Energy (uJ)", "0.0", {"energy_joules_total": "not_reported"}),
+    ("Accumulated Energy (uJ)", "0.0", {"energy_joules_total": "not_supported"}),
     ("energy_accumulator (15.259uJ (2^-16))", "131072", {"energy_joules_total": 2.0}),
 ]
 USE = [

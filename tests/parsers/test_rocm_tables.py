@@ -71,6 +71,7 @@ ASLEEP = "1    N/A    N/A     None    None     0%   unknown  N/A      0%    0%\n
 def test_the_zeros_of_a_card_that_tells_neither_temperature_nor_power_are_no_readings() -> None:
     report = report_on(EMPTY_FILE + HEADING + EMPTY_FILE + ROW + ASLEEP + RULE + END)
     assert problems(report) == [f"line {line}: {EMPTY_FILE.strip()}" for line in (1, 3)]
-    absent = ("temperature_celsius.edge", "power_watts", "fan_ratio", "memory_used_ratio", "utilization_ratio")
-    assert {readings(report, 1)[metric] for metric in absent} == {"not_reported"}
+    asleep = readings(report, 1)
+    assert {asleep[metric] for metric in ("temperature_celsius.edge", "power_watts")} == {"not_reported"}
+    assert {asleep[metric] for metric in ("fan_ratio", "memory_used_ratio", "utilization_ratio")} == {"implausible"}
     assert readings(report, 0)["fan_ratio"] == 0.0

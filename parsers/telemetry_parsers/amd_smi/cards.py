@@ -190,7 +190,9 @@ class _Values:
         elif wanted.many and not entry.text.strip():
             self._problems.append(Problem(entry.where, f"{wanted.metric}: nothing behind one of several"))
         if wanted.many and len(path) > 2 and self._open_at is not None and path[:2] == self._open_at[:2]:
-            item = replace(item, value=Absent.NOT_REPORTED)  # of some of them the highest may not be the highest of all
+            item = replace(
+                item, value=Absent.NOT_UNDERSTOOD
+            )  # of some of them the highest may not be the highest of all
         key = (wanted.metric, wanted.label)
         known_one = self._found.get(key)
         self._found[key] = (

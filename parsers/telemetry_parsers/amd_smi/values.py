@@ -25,7 +25,7 @@ def watts(text: str) -> Value:
 def cap(text: str) -> Value:
     """A limit of 0 W is how a card or a guest without one is printed: none can be set."""
     value = watts(text)
-    return Absent.NOT_REPORTED if value == 0.0 else value
+    return Absent.NOT_SUPPORTED if value == 0.0 else value
 
 
 def joules(text: str) -> Value:
@@ -41,7 +41,7 @@ def hertz(text: str) -> Value:
 def highest_hertz(text: str) -> Value:
     """A clock that ends at 0 MHz is one whose range the driver does not tell; a level of 0 MHz is not the highest."""
     value = hertz(text)
-    return Absent.NOT_REPORTED if value == 0.0 else value
+    return Absent.NOT_SUPPORTED if value == 0.0 else value
 
 
 def mebibytes(text: str) -> Value:

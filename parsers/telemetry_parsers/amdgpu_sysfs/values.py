@@ -53,7 +53,7 @@ def limit(read: Callable[[str], Value]) -> Callable[[str], Value]:
 
     def read_limit(text: str) -> Value:
         value = read(text)
-        return Absent.NOT_REPORTED if value == 0.0 else value
+        return Absent.NOT_SUPPORTED if value == 0.0 else value
 
     return read_limit
 
@@ -71,7 +71,7 @@ def _placeholder(text: str) -> Absent:
 def lanes(text: str) -> Value:
     """The lanes of a link; 0 is printed while there is none, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
     value = units.number(text)
-    return Absent.NOT_REPORTED if value in (0.0, 255.0) else value
+    return Absent.NOT_SUPPORTED if value in (0.0, 255.0) else value
 
 
 def current_clock(text: str) -> Value:
@@ -91,7 +91,7 @@ def highest_clock(text: str) -> Value:
         return Absent.NOT_UNDERSTOOD
     values = [units.quantity(match[2], units.HERTZ) for match in levels]
     numbers = [value for value in values if not isinstance(value, Absent)]
-    return max(numbers) if len(numbers) > 1 else Absent.NOT_REPORTED
+    return max(numbers) if len(numbers) > 1 else Absent.NOT_SUPPORTED
 
 
 def error_counts(text: str) -> Mapping[str, Value]:

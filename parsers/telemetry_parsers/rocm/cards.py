@@ -182,7 +182,7 @@ def _without_zeros(found: Sequence[Reading]) -> list[Reading]:
     if len(asked) < _FEWEST_SIGNS or any(item.value is not Absent.NOT_REPORTED for item in signs):
         return list(found)
     return [
-        replace(item, value=Absent.NOT_REPORTED) if item.metric in _ZEROS and item.value == 0.0 else item
+        replace(item, value=Absent.IMPLAUSIBLE) if item.metric in _ZEROS and item.value == 0.0 else item
         for item in found
     ]
 

@@ -35,7 +35,7 @@ def watts(text: str, unit: str) -> Value:
 def cap(text: str, unit: str) -> Value:
     """A limit of 0 W is how the second die of a package prints that it has none."""
     value = watts(text, unit)
-    return Absent.NOT_REPORTED if value == 0.0 else value
+    return Absent.NOT_SUPPORTED if value == 0.0 else value
 
 
 def size(text: str, unit: str) -> Value:
@@ -50,7 +50,7 @@ def joules(text: str, unit: str) -> Value:
         value = value if isinstance(value, Absent) else value / 65_536
     else:
         value = units.quantity(text, units.JOULES, unit)
-    return Absent.NOT_REPORTED if value == 0.0 else value
+    return Absent.NOT_SUPPORTED if value == 0.0 else value
 
 
 def count(text: str, unit: str) -> Value:

@@ -46,7 +46,7 @@ BOX = Box(
 _ECC = metric("ecc_enabled", words=ON_OFF)
 # What 1.x prints where it does not know.
 _UNKNOWN = {"-1": Absent.NOT_REPORTED}
-_NO_MEMORY = {"0": Absent.NOT_REPORTED, "0.00 mib": Absent.NOT_REPORTED}
+_NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
 # `discovery`: labels of 1.x and, renamed, of 2.x. The speed and the width of the link are the highest it can have.
@@ -92,7 +92,7 @@ POWER_LIMIT, POWER_RANGE = "power limit", "valid range"
 # `1 to 0` is the range of a card that tells no upper end.
 CAP_RANGE = (
     metric("power_cap_min_watts", unit="W"),
-    metric("power_cap_max_watts", unit="W", words={"0": Absent.NOT_REPORTED}),
+    metric("power_cap_max_watts", unit="W", words={"0": Absent.NOT_SUPPORTED}),
 )
 
 # `stats` and `dump`, without the unit in brackets behind the name.
