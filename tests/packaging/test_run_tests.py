@@ -125,7 +125,8 @@ def test_arguments_go_to_one_pytest(project: Path) -> None:
 def test_an_interrupted_run_says_so(project: Path) -> None:
     waiting = "import pathlib, time\ndef test_it():\n    pathlib.Path('begun').touch()\n    time.sleep(60)\n"
     (project / "tests/e2e/test_e2e.py").write_text(waiting)
-    command = [sys.executable, ".ci/run_tests.py"]
+    # What a shell starts in the background ignores the signal, and so would all below it.
+    command = ["env", "--default-signal=INT", sys.executable, ".ci/run_tests.py"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         while not (project / "begun").exists():
             assert process.poll() is None

@@ -10,7 +10,7 @@ import pytest
 
 from telemetry_daemon.web.clients import client_of
 from telemetry_daemon.web.hosts import HostRule
-from web_server_kit import LOOPBACK, Pki, exchange, fetch, read_to_end, running_server
+from web_server_kit import Pki, exchange, fetch, nobodys_port, read_to_end, running_server
 
 ALWAYS = [
     "localhost", "localhost:19400", "LocalHost:8080", "localhost.", "localhost.:19400", "localhost:",
@@ -123,21 +123,22 @@ def test_the_refusal_says_what_to_do_and_the_log_says_so_once(caplog: pytest.Log
 
 
 def test_a_reload_changes_what_is_answered_for_on_open_connections_too() -> None:
-    with running_server() as running:
+    address = f"127.0.0.1:{nobodys_port()}"
+    with running_server(listen=(address,)) as running:
         port = running.port
 
         def status() -> int:
             return status_for(port, "GET / HTTP/1.1", "Host: gpu7")
 
         assert status() == 421
-        running.call(running.server.reconfigure((LOOPBACK,), "", ("gpu7",)))
+        running.call(running.server.reconfigure((address,), "", ("gpu7",)))
         assert status() == 200
-        running.call(running.server.reconfigure((LOOPBACK,), ""))
+        running.call(running.server.reconfigure((address,), ""))
         assert status() == 421
         # The listener of 127.0.0.1 goes on as a part of the new one, and by the rules of the new one.
         running.call(running.server.reconfigure((f":{port}",), ""))
         assert status() == 200
-        running.call(running.server.reconfigure((f"127.0.0.1:{port}",), ""))
+        running.call(running.server.reconfigure((address,), ""))
         assert status() == 421
 
 

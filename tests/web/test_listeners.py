@@ -14,7 +14,17 @@ from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.listeners import TcpAddress, UnixAddress, parse_address
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_daemon.web.server import WebServer
-from web_server_kit import LOOPBACK, RunningServer, connect, echo, fetch, read_to_end, running_server, until
+from web_server_kit import (
+    LOOPBACK,
+    RunningServer,
+    connect,
+    echo,
+    fetch,
+    nobodys_port,
+    read_to_end,
+    running_server,
+    until,
+)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +240,7 @@ def test_a_listener_that_breaks_for_good_ends_the_serving_and_stops_the_ticks() 
 
 
 def test_a_second_server_cannot_take_a_port_that_was_handed_over() -> None:
-    with running_server() as running:
+    with running_server(listen=(f"127.0.0.1:{nobodys_port()}",)) as running:
         port = running.port
         running.call(running.server.reconfigure((f":{port}",), ""))
         assert "already in use" in start_error(f":{port}")
