@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
+
+import pytest
 
 from merge_kit import Node, card, told
 from telemetry_parsers.merge.memory import MergeState
@@ -183,3 +186,36 @@ def test_a_device_that_has_no_other_name_than_its_number_is_lost_by_it():
     node.see(numbered())
     merged = node.see(first_only(taken=1.0), now=1.0)
     assert {device.id: device.up for device in merged.devices} == {"nvidia:0": True, "nvidia:1": False}
+
+
+def chips(*facts):
+    return [
+        (card(number, "huawei", bus_id="0000:0C:00.0", facts=told_of_it), {"power_watts": 5.0})
+        for number, told_of_it in facts
+    ]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param(chips((0, ()), (1, ())), id="by their numbers"),
+        pytest.param(
+            chips((8, (("card", "8"), ("chip", "0"))), (8, (("card", "8"), ("chip", "1")))), id="by their seats"
+        ),
+    ],
+)
+def test_chips_that_share_their_cards_address_are_told_apart(pair):
+    """As on the 310P Duo, where npu-smi shows both with one address: the one that stays is not taken for the lost one."""
+    node, taken = Node(), count()
+
+    def up_after(*listed):
+        merged = node.see(told("npu-smi", listed, taken=float(next(taken))))
+        return {device.id: device.up for device in merged.devices}
+
+    first, second = up_after(*pair)
+    assert up_after(*pair) == {first: True, second: True}
+    assert up_after(pair[1]) == {first: False, second: True}
+    assert up_after(*pair) == {first: True, second: True}
+    assert up_after() == {first: False, second: False}
+    assert up_after(pair[1]) == {first: False, second: True}  # its return does not take the other's loss along
+    assert up_after(pair[0]) == {first: True, second: False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.devices import canonical_uuid, same_slot, slot_of, without_domain
@@ -98,15 +99,30 @@ class _Known:
         if not found and self.bus_count[key] == 1:
             found = [known for known, its_slot in alike.items() if same_slot(its_slot, slot)]
             found = found if len(found) == 1 else []
-        # One that was replaced was at the same address: what is there is the other, or else the one that was seen more.
-        return sorted(
-            (self.identities[known] for known in found), key=lambda one: (one.lost_since is not None, -one.polls)
-        )
+        return sorted((self.identities[known] for known in found), key=partial(_unlikeness, group.device))
 
     def _is_another(self, identity: Identity, group: Group) -> bool:
         """Whether the slot now holds another card: both have a uuid, and it differs."""
         old, new = canonical_uuid(identity.uuid), canonical_uuid(group.device.uuid)
         return old is not None and new is not None and old != new
+
+
+def _unlikeness(device: Device, known: Identity) -> tuple[bool, bool, int]:
+    """What to sort the identities at one address by, for the device that is there.
+
+    One that was replaced was at the same address: what is there is the other, or else the one that was seen more.
+    """
+    return _is_other_chip(device, known), known.lost_since is not None, -known.polls
+
+
+def _is_other_chip(device: Device, known: Identity) -> bool:
+    """Whether the identity is of another chip of the same card, which may have the same address and no uuid."""
+    if known.uuid is not None:
+        return False
+    seat, named = seat_of(device), known.device.partition(":")[2]
+    if seat is not None and None not in (seat.chip, named or None):
+        return seat.chip != named
+    return None not in (device.index, known.index) and device.index != known.index
 
 
 def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str, str | None]:

@@ -100,9 +100,10 @@ class Returned:
                 return True
             if (identity.vendor, identity.partition, identity.index) in self._numbers:
                 return True
-        slot = slot_of(identity.bus_id, identity.partition) if identity.bus_id else ""
-        held = self._places.get(_place(identity, identity.bus_id), ()) if identity.bus_id else ()
-        return any(same_slot(each, slot) for each in held)
+        if not identity.bus_id or identity.uuid is None:  # chips of one card may share its address
+            return False
+        slot = slot_of(identity.bus_id, identity.partition)
+        return any(same_slot(each, slot) for each in self._places.get(_place(identity, identity.bus_id), ()))
 
 
 def _place(identity: Identity, bus_id: str) -> _Place:
