@@ -12,6 +12,7 @@ from types import MappingProxyType
 from telemetry_exporters import human
 from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
+from telemetry_parsers.states import BUSY
 
 
 class Severity(enum.Enum):
@@ -78,6 +79,7 @@ _REMEDIES: Mapping[Reason, str] = MappingProxyType(
     }
 )
 _STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
+_BUSY_REMEDY = "see who runs it; where it is asked again by itself there is nothing to do"
 _LOST_REMEDY = "see `dmesg`, reset the device or reboot; `telemetry forget {id}` if it was taken out"
 _CONDITIONS: Mapping[str, Condition] = MappingProxyType(
     {
@@ -199,7 +201,7 @@ def _why(source: SourceStatus) -> str:
 
 def _remedy(source: SourceStatus) -> str:
     if source.state == "stuck":
-        return _STUCK_REMEDY
+        return _BUSY_REMEDY if BUSY in source.detail else _STUCK_REMEDY
     return _REMEDIES.get(source.reason or "internal", "see `telemetry doctor`")
 
 

@@ -10,6 +10,8 @@ SUCCESSFUL: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "rele
 NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled", "not_supported"})
 # Of a single poll: it says nothing of its source, as long as any other poll does.
 OF_ONE_POLL: frozenset[State] = frozenset({"disabled", "not_supported"})
+# The words by which a failure tells that the tool runs elsewhere; behind them it says who runs it, and what will happen.
+BUSY = "another process runs it"
 
 
 def is_up(health: Health, now: float) -> bool:

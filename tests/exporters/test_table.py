@@ -133,6 +133,16 @@ def test_of_a_tool_that_hangs_the_process_is_to_be_ended_before_the_node():
     assert text.index("end its process") < text.index("state D") < text.index("reboot")
 
 
+def test_of_a_tool_that_somebody_else_runs_nobody_is_told_to_end_a_process():
+    """It may be the daemon's own: who it is stands behind the words, with what is to be done."""
+    busy = kit.source(
+        "hy-smi", "stuck", detail="rocm-smi: another process runs it: our own source rocm-smi; asked again"
+    )
+    text = "\n".join(lines_of(kit.snapshot(sources=(busy,))))
+    assert "our own source rocm-smi" in text
+    assert "end its process" not in text
+
+
 @pytest.mark.parametrize("width", [72, 80, 100, 120])
 def test_the_table_fits_the_terminal(width):
     model = "An accelerator with a very long marketing name and 128 GiB of memory"

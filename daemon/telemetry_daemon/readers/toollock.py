@@ -14,9 +14,7 @@ from pathlib import Path
 from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_daemon.readers import holder
 from telemetry_parsers.model import Failure
-
-# The words by which a failure tells that the tool runs elsewhere: see `is_busy`.
-BUSY = "another process runs it"
+from telemetry_parsers.states import BUSY
 
 _PAUSE_SECONDS = 0.05
 _FOLDER_MODE = 0o700
