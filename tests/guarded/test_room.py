@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,38 @@ def _is_refused(base: Path, place: Callable[[Path], Path]) -> None:
     with pytest.raises(UnsafeError, match=r"chmod go-w|chown \w+|name the place itself"):
         OwnFolder.made(path)
     assert sorted(base.rglob("*")) == before
+
+
+_IN_A_NAMESPACE = """
+import ctypes, os, sys
+from pathlib import Path
+from telemetry_daemon.guarded.own import OwnFolder
+if os.geteuid() == 0:
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+user = os.geteuid()
+libc = ctypes.CDLL(None)
+libc.prctl(4, 1)  # PR_SET_DUMPABLE, else uid_map is root's
+if libc.unshare(0x10000000) != 0:  # CLONE_NEWUSER
+    sys.exit("no user namespaces")
+Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+assert os.geteuid() == 0 != Path("/").stat().st_uid
+with OwnFolder.made(Path(sys.argv[1]) / "a") as own:
+    own.replace("x", b"1")
+"""
+
+
+def test_root_of_a_user_namespace_is_held_to_no_more_than_the_user_who_made_it() -> None:
+    """As with `unshare --map-root-user`, where / belongs to nobody that is known there."""
+    with tempfile.TemporaryDirectory() as place:  # pytest's own is below a folder that is closed to others
+        if os.geteuid() == 0:
+            os.chown(place, NOBODY, NOBODY)
+        command = [sys.executable, "-c", _IN_A_NAMESPACE, place]
+        ended = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True)
+        if "no user namespaces" in ended.stderr:
+            pytest.skip("user namespaces are not allowed here")
+        assert ended.stderr == ""
+        assert (Path(place) / "a" / "x").read_text() == "1"
 
 
 @needs_root

@@ -117,12 +117,14 @@ class _Own(_Shared):
         # Whose folders these are: ours, or from some step on those that root gave to the service's user.
         self._keeper = os.geteuid()
         self.last = Step(Path("/"), Path("/").stat())
+        # Where / is another's, as in a user namespace made by hand, root has no more rights than the user who made it.
+        self._as_root = os.geteuid() == ROOT == self.last.status.st_uid
 
     def visit(self, step: Step) -> None:
         """Look at the next step. Raises UnsafeError."""
         super().visit(step)
         if not step.is_link:
-            if os.geteuid() == ROOT:
+            if self._as_root:
                 self._look_as_root(step)
             self.last = step
 
