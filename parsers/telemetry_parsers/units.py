@@ -101,7 +101,7 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
     `unit` is what a bare number is in, where a heading or the tool's documentation says so.
     """
     text = text.strip()
-    absent = placeholder(text)
+    absent = placeholder(text) or _with_unit(text, units)
     if absent is not None:
         return absent
     match = _QUANTITY.match(text)
@@ -114,6 +114,13 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
     if factor is None:
         return Absent.NOT_UNDERSTOOD
     return value if isinstance(value, Absent) else value * factor[0] / factor[1]
+
+
+def _with_unit(text: str, units: Units) -> Absent | None:
+    """What a word stands for that has a unit behind it, as a number would, or none: `N/A mV`, `None%`, `N/A N/A`."""
+    words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
+    # A unit alone, or behind a dash, has lost its number.
+    return next((absent for word in words if word[-1:].isalpha() and (absent := placeholder(word))), None)
 
 
 def pcie_generation(speed: str) -> Value:

@@ -56,6 +56,7 @@ def quantity(number: object, unit: str) -> dict[str, object]:
         (quantity(-1, "W"), Absent.IMPLAUSIBLE),
         (quantity(4294967295, "W"), Absent.IMPLAUSIBLE),
         (quantity(65535, "W"), Absent.IMPLAUSIBLE),
+        ("N/A W", Absent.NOT_REPORTED),
         ("lots", Absent.NOT_UNDERSTOOD),
     ],
 )

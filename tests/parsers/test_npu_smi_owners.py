@@ -66,6 +66,24 @@ def told(report: Report) -> set[tuple[tuple[str | None, str | None] | None, str,
     return {(seats(report)[item.device or 0], item.metric, item.label, item.value) for item in report.readings}
 
 
+@pytest.mark.parametrize("temperature", ["33", "NA"])
+def test_the_controller_of_a_910_tells_no_power_and_its_answer_is_whole(temperature: str) -> None:
+    chips, _, controller = COMMON.partition("\tChip Name ")
+    assert controller.count("NPU Real-time Power") == 1
+    text = f"{chips}\tChip Name : mcu\n\tTemperature(C) : {temperature}\n"
+    assert (report_on(text).problems, told(report_on(text))) == ((), told(report_on(COMMON)))
+
+
+def test_pages_to_be_isolated_end_what_a_310p_says_of_its_ecc() -> None:
+    counts = [
+        f"DDR {bits} Bit {what} : 0\n"
+        for what in ("Error Count", "Next-Isolated Pages Count")
+        for bits in ("Single", "Double")
+    ]
+    assert report_on("".join(counts)).problems == ()
+    assert "cut off" in report_on("".join(counts[:2])).problems[0].text
+
+
 def test_the_power_of_a_card_is_told_of_each_of_its_chips_and_of_no_chip_that_is_alone() -> None:
     assert [(item.device, item.metric, item.value) for item in report_on(text_of("power-310p")).readings] == [
         (0, "power_card_watts", 43.7),

@@ -139,6 +139,13 @@ def test_a_last_rule_without_its_end_is_no_problem() -> None:
     assert report_on(f"{CARD}GPU use (%): 6\n============ End of ROCm SMI Log ============").problems == ()
 
 
+def test_the_lines_of_rocm_1_are_drawn_with_dots() -> None:
+    rule = "." * 80 + "\n"
+    end = f"{'.' * 20}           End of ROCm SMI Log          {'.' * 20}\n"
+    report = report_on(f"{CARD}Temperature: 44.0c\n{rule}{rule}{CARD}Fan Level: 51 (20.0)%\n{rule}{end}")
+    assert (readings(report), problems(report)) == ({"temperature_celsius.edge": 44.0, "fan_ratio": 0.2}, [])
+
+
 def test_partitions_of_the_raw_metrics_are_not_taken_for_the_card() -> None:
     report = report_on(f"{CARD}average_gfx_activity (%): 12\nGPU[0] XCP[1]\t: xcp_stats.gfx_busy_inst (%): [93]\n")
     assert readings(report) == {"utilization_ratio": 0.12}

@@ -65,6 +65,11 @@ def test_number(text, value):
         ("1e3W", units.WATTS, None, NOT_UNDERSTOOD), ("1,5 W", units.WATTS, None, NOT_UNDERSTOOD),
         ("57.0 W / 700 W", units.WATTS, None, NOT_UNDERSTOOD), ("57.0 W extra", units.WATTS, None, NOT_UNDERSTOOD),
         ("mW", units.WATTS, None, NOT_UNDERSTOOD), ("57 ww", units.WATTS, None, NOT_UNDERSTOOD),
+        # amd-smi 24.6, rocm-smi 5.4 with an APU, amd-smi of a hypervisor.
+        ("N/A mV", units.VOLTS, "mV", NOT_REPORTED), ("None%", units.RATIO, "%", NOT_REPORTED),
+        ("N/A N/A", units.CELSIUS, None, NOT_REPORTED), ("N/A °C", units.CELSIUS, None, NOT_REPORTED),
+        ("- W", units.WATTS, None, NOT_UNDERSTOOD), ("%", units.RATIO, None, NOT_UNDERSTOOD), (" W", units.WATTS, "W", NOT_UNDERSTOOD),
+        ("N/A W", units.VOLTS, None, NOT_UNDERSTOOD), ("5 N/A", units.WATTS, "W", NOT_UNDERSTOOD),
     ],
 )  # fmt: skip  # kept in rows: one item on each line would be a page
 def test_quantity(text, kind, bare, value):

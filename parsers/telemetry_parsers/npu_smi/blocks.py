@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from telemetry_parsers import units
@@ -54,6 +55,7 @@ class _Told:
     whole: Place
     chips: tuple[Place, ...]
     names_owners: bool
+    keys: frozenset[str]
 
     def all_chips(self) -> tuple[Place, ...]:
         """The places that what is of the whole card is told of."""
@@ -71,7 +73,8 @@ def _read_card(page: Page, card: Card, asked: Place) -> list[Section]:
         page.problems.append(Problem(card.where, "what is said of a card without its NPU ID is not read"))
         return sections
     whole = Place(card.number, asked.chip if card.number == asked.card else None)
-    told = _Told(page, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners))
+    all_keys = frozenset(key for section in sections for key in section.entries)
+    told = _Told(page, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners), all_keys)
     for section in sections:
         _read_section(told, section)
     _tell_chip_faults(told, sections)
@@ -89,7 +92,7 @@ def _read_section(told: _Told, section: Section) -> None:
     if refusal:
         page.problems.append(Problem(section.where, refusal))
     elif owner is not None and owner.is_part:
-        _is_closed(page, section, keys.ENDS_OF_PARTS)
+        _is_closed(page, section, keys.ENDS_OF_PARTS, told.keys)
         read_card_fields(page, list(map(page.device, told.all_chips())), section.entries)
     elif owner is None and _is_of_the_card(told, section):
         read_card_fields(page, list(map(page.device, told.all_chips())), section.entries)
@@ -139,10 +142,12 @@ def _give(page: Page, device: int, section: Section, ends: Sequence[keys.End]) -
         page.count_processes(device, 0.0)
 
 
-def _is_closed(page: Page, section: Section, ends: Sequence[keys.End]) -> bool:
+def _is_closed(
+    page: Page, section: Section, ends: Sequence[keys.End], also_told: AbstractSet[str] = frozenset()
+) -> bool:
     """Whether a line proves that nothing is missing below: the owner's, or one that ends such an answer; a problem if not."""
     last = section.last_key
-    told = {*section.entries, keys.CHIP_KEY} if section.owner else {*section.entries}
+    told = {*section.entries, *also_told} | ({keys.CHIP_KEY} if section.owner else set())
     closed = last not in KNOWN or any(
         end.key == last and end.instead not in told and (not end.beside or end.beside in told) for end in ends
     )

@@ -204,13 +204,18 @@ ENDS_OF_CHIPS: tuple[End, ...] = (
     *map(End, ("npu temperature", "tec_temp", "hbm temperature", "voltage")),  # temp, sensors, volt
     *map(End, ("hbm manufacturer id", "clock speed", "memory clock speed")),  # memory
     End("ddr clock speed", beside="total ddr capacity"),  # memory of 310P
-    *map(End, ("hbm double bit isolated pages count", "hbm double bit next-isolated pages count")),  # ecc
+    *map(End, (f"{memory} double bit next-isolated pages count" for memory in MEMORIES)),  # ecc
+    End("hbm double bit isolated pages count"),  # ecc of 910A
     *map(End, ("double-bit error count", "retry count", *ECC_ENABLED)),  # ecc of 310, pcie-err, ecc-enable
     End("health", beside=CHIP_KEY),
     End("error information"),  # health
 )
 # The card's controller is named above its lines in common, and below them in the others.
-ENDS_OF_PARTS: tuple[End, ...] = (End("npu real-time power"), End("power dissipation"))
+ENDS_OF_PARTS: tuple[End, ...] = (
+    *map(End, ("npu real-time power", "power dissipation")),
+    # Beside a 910's chips, of which common counts the cores, it has a temperature and no power (910B, 23.0; 910A's had one).
+    End("temperature", beside="aicore count"),
+)
 
 GIVES = tuple(
     dict.fromkeys(

@@ -64,7 +64,8 @@ _ABSENT = (
     ("pcie replay count", "PCIe Replay Count"),
 )
 _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s{0,8}\Z")
-_END = re.compile(r"[ =]{0,200}End of (?:ROCm )?SMI Log[ =]{0,200}\Z")
+# ROCm 1.x drew its lines with dots.
+_END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 _ECHO = re.compile(
     r"\s{0,8}(?:\S{1,80}[#$%>] ?|\$ ?)?(?:sudo )?\S{0,80}(?:rocm-smi|hy-smi)(?: -\S{1,40}| [a-z0-9_]{1,20})*\s{0,8}\Z"
 )
