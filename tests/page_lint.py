@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-BASE_UNITS = ("celsius", "watts", "joules", "bytes", "ratio", "hertz", "seconds", "volts")
 WRONG_UNITS = re.compile(
     r"_(percent|percentage|pct|mhz|khz|ghz|c|degrees|fahrenheit|mb|mib|gb|gib|kb|kib|megabytes|kilobytes|mw|kw|kwh|wh"
     r"|mj|ms|us|ns|milliseconds|microseconds|minutes|hours|milliwatts|volts?_mv)(_|$)"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import strategies as st
 
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
@@ -250,8 +248,3 @@ def snapshots(draw):
         sources=tuple(draw(st.lists(sources(), max_size=2))),
         own=tuple(draw(st.lists(own_samples(), max_size=3))),
     )
-
-
-def without_readings(whole: Snapshot) -> Snapshot:
-    """The same node with nothing read."""
-    return replace(whole, devices=tuple(replace(one, readings=()) for one in whole.devices), host=())

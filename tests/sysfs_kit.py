@@ -11,7 +11,6 @@ from telemetry_parsers.amdgpu_sysfs import PARSER
 from telemetry_parsers.model import Capture, Files, Report
 
 READINGS, LINKS, PROCESSES, FACTS = PARSER.polls
-BLANK = {"H": 0xFFFF, "I": 0xFFFFFFFF, "Q": 0xFFFFFFFFFFFFFFFF}
 
 
 class Sysfs:

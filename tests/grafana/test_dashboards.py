@@ -23,7 +23,6 @@ PANELS = [(uid, panel) for uid, board in DASHBOARDS.items() for panel in board["
 TARGETS = [(uid, panel, target) for uid, panel in PANELS for target in panel["targets"]]
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 # Series that have no card, so that the choice of a device says nothing of them.
-WITHOUT_JOB = ("up{", "topk(", "last_over_time")
 
 
 def name(item: tuple[Any, ...]) -> str:

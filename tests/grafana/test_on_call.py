@@ -85,10 +85,6 @@ def told_by_none(node: Node) -> Node:
     return node
 
 
-def in_clusters(*nodes: Node) -> tuple[Node, ...]:
-    return nodes
-
-
 def clustered(name: str) -> Node:
     return Node(target={"cluster": name, "job": "accelerators"})
 

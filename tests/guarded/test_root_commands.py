@@ -95,7 +95,7 @@ def in_each(node: Node, plant: Callable[[Path, Path], None]) -> None:
     """Plant under every name in every folder of the service's user."""
     for folder in (*node.owned, node.folder / "shared"):
         for name in NAMES:
-            with suppress(FileExistsError):
+            with suppress(FileExistsError):  # what the node needs has the name already
                 plant(folder / name, node.outside / name)
                 os.chown(folder / name, SERVICE, SERVICE, follow_symlinks=False)
 

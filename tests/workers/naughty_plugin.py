@@ -14,7 +14,7 @@ from typing import Any
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.library import CallError, ReaderRefusal
-from telemetry_parsers.model import Capture, Command, Library, Poll, Problem, Reading, Report
+from telemetry_parsers.model import Capture, Command, Poll, Problem, Reading, Report
 
 
 def _no_core_file() -> None:
@@ -223,4 +223,3 @@ class BrokenReader(NaughtyReader):
 
 
 BROKEN_READER = BrokenReader()
-LIBRARY_POLL = Poll("all", Library("naughty", ("counts",)))
