@@ -133,3 +133,8 @@ def whole(text: str) -> int | None:
     """A non-negative whole number such as an index or a pid, None for anything else."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def zero_is_none(value: Value) -> Value:
+    """The value, where 0 is how a tool prints that there is none: no limit, no counter, no range."""
+    return Absent.NOT_SUPPORTED if value == 0.0 else value

@@ -24,8 +24,7 @@ def watts(text: str) -> Value:
 
 def cap(text: str) -> Value:
     """A limit of 0 W is how a card or a guest without one is printed: none can be set."""
-    value = watts(text)
-    return Absent.NOT_SUPPORTED if value == 0.0 else value
+    return units.zero_is_none(watts(text))
 
 
 def joules(text: str) -> Value:
@@ -40,8 +39,7 @@ def hertz(text: str) -> Value:
 
 def highest_hertz(text: str) -> Value:
     """A clock that ends at 0 MHz is one whose range the driver does not tell; a level of 0 MHz is not the highest."""
-    value = hertz(text)
-    return Absent.NOT_SUPPORTED if value == 0.0 else value
+    return units.zero_is_none(hertz(text))
 
 
 def mebibytes(text: str) -> Value:

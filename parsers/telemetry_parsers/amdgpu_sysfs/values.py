@@ -52,8 +52,7 @@ def limit(read: Callable[[str], Value]) -> Callable[[str], Value]:
     """A limit of 0 is none."""
 
     def read_limit(text: str) -> Value:
-        value = read(text)
-        return Absent.NOT_SUPPORTED if value == 0.0 else value
+        return units.zero_is_none(read(text))
 
     return read_limit
 

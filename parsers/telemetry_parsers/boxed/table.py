@@ -230,12 +230,12 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
 
 def _end_record(scan: _Scan) -> None:
     """Read a record that something else follows: where a line is lost, the others may stand below any headings."""
+    gap = Absent.NOT_REPORTED
     if scan.rows and len(scan.rows) < len(scan.headings):
         text = f"{len(scan.rows)} lines below {len(scan.headings)} of headings; only the first is read"
         scan.page.problems.append(Problem(scan.rows[0].where, text))
-        scan.rows = scan.rows[:1]
-        _read_record(scan, Absent.NOT_UNDERSTOOD)
-    _read_record(scan)
+        scan.rows, gap = scan.rows[:1], Absent.NOT_UNDERSTOOD
+    _read_record(scan, gap)
 
 
 def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:

@@ -34,8 +34,7 @@ def watts(text: str, unit: str) -> Value:
 
 def cap(text: str, unit: str) -> Value:
     """A limit of 0 W is how the second die of a package prints that it has none."""
-    value = watts(text, unit)
-    return Absent.NOT_SUPPORTED if value == 0.0 else value
+    return units.zero_is_none(watts(text, unit))
 
 
 def size(text: str, unit: str) -> Value:
@@ -50,7 +49,7 @@ def joules(text: str, unit: str) -> Value:
         value = value if isinstance(value, Absent) else value / 65_536
     else:
         value = units.quantity(text, units.JOULES, unit)
-    return Absent.NOT_SUPPORTED if value == 0.0 else value
+    return units.zero_is_none(value)
 
 
 def count(text: str, unit: str) -> Value:
