@@ -41,7 +41,7 @@ def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> Found:
     """The ranks on this node, which has these names. Raises RankTableError and OSError."""
     try:
         return _found(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
-    except TooLargeError:
+    except TooLargeError:  # a process of its own reads it
         return _asked(settings, names())
 
 
@@ -58,7 +58,7 @@ def main() -> int:
         answer = {"error": str(error)}
     except OSError as error:
         answer = {"error": error.strerror or str(error)}
-    except MemoryError:
+    except MemoryError:  # the limit that this process gave itself
         answer = {"error": f"to read it takes more than {_CHILD_MEMORY_BYTES >> 20} MiB of memory"}
     json.dump(answer, sys.stdout)
     return exits.OK

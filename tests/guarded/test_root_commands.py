@@ -256,6 +256,6 @@ def written_in(folder: Path) -> bool:
         with OwnFolder.at(folder) as own:
             own.replace("devices.json", b"{}")
             os.close(own.lock_file("smi.lock"))
-    except OSError:
+    except OSError:  # that it is refused is the answer
         return False
     return True

@@ -39,7 +39,7 @@ class OwnFolder:
         """The folder, made with those above it where it is not there."""
         try:
             return cls.at(path)
-        except FileNotFoundError:
+        except FileNotFoundError:  # the first start
             _make(path, mode)
             return cls.at(path)
 
@@ -72,7 +72,7 @@ class OwnFolder:
         """A descriptor of a file to lock, made if it is not there; it is the caller's to close."""
         try:
             descriptor = below.create(self._descriptor, name, os.O_RDWR)
-        except FileExistsError:
+        except FileExistsError:  # as nearly always: it stays for the next one
             return self.existing_lock_file(name)
         self._give(descriptor)
         return descriptor
@@ -124,7 +124,7 @@ def _make(path: Path, mode: int) -> None:
     """Make a folder, and those above it."""
     try:
         above = reach(path.parent)
-    except FileNotFoundError:
+    except FileNotFoundError:  # the folder above is to be made as well
         if path.parent == path:
             raise
         _make(path.parent, FOLDER_MODE)

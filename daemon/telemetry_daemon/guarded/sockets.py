@@ -58,7 +58,7 @@ def _clear(folder: int, path: Path) -> None:
         raise FileExistsError(errno.EEXIST, "a file that is not a socket is there", str(path))
     try:
         connected(path, _PROBE_SECONDS).close()
-    except ConnectionRefusedError:
+    except ConnectionRefusedError:  # nobody listens: it was left behind
         below.remove(folder, path.name)
     else:
         raise OSError(errno.EADDRINUSE, "taken")
