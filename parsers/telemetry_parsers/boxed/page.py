@@ -102,6 +102,7 @@ class Page:
             facts=(*version, *self.facts.items()),
             index_space=index_space,
             form=form,
+            is_cut=self.cut,
         )
 
     def _judge(self, position: int, target: Target, text: str, where: str) -> None:
