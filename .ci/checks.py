@@ -20,7 +20,7 @@ _HOSTS = re.compile(
     r"pypi\.org|pythonhosted\.org|registry\.npmjs\.org|deb\.debian\.org|proxy\.golang\.org|static\.crates\.io"
 )
 _MACHINE_PATHS = re.compile(r"(?:^|[^A-Za-z0-9_.])(/(?:work|farm|root)/[^\s\"']*)")
-_BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?|fmt:\s*skip)\s*$")
+_BARE_EXCUSE = re.compile(r"#\s*(?:noqa(?::[\sA-Z0-9,]+)?|type:\s*ignore(?:\[[^\]]*\])?)\s*$")
 
 
 @dataclass(frozen=True)

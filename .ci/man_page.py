@@ -9,11 +9,12 @@ from types import MappingProxyType
 
 from command_tree import Argument, CommandTree, commands, common_options
 
-from telemetry_daemon import control, exits
 from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE
+from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 from telemetry_daemon.config.table import NAME, settings_rows
-from telemetry_daemon.settings import DEFAULT_ADDRESS, Settings
+from telemetry_daemon.control import socket as control
 from telemetry_daemon.state import devices_file
+from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 
 # The day on which the sentences below were last changed; whoever changes them changes it.

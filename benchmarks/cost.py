@@ -35,7 +35,7 @@ IMPORTS = (
     "psutil",
     "pydantic",
     "pynvml",
-    "telemetry_daemon.service",
+    "telemetry_daemon.service.daemon",
 )
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") / 1024
 

@@ -25,8 +25,8 @@ from side_by_side.contestants import running
 from side_by_side.options import extent
 from side_by_side.ours import telemetry
 
-from load_kit import Load, Node
-from telemetry_daemon.web.rendered import Gzipped
+from kits.load import Load, Node
+from telemetry_daemon.site.rendered import Gzipped
 from telemetry_exporters.prometheus import Renderer
 
 USUAL = Load(devices=8, readings=60, sources=1)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-import page_oracle
-import snapshot_kit
-from telemetry_daemon.web.rendered import Gzipped
+from kits import page_oracle
+from kits import snapshot as snapshot_kit
+from telemetry_daemon.site.rendered import Gzipped
 from telemetry_exporters.prometheus import EOF, Renderer, text_page
 from telemetry_parsers.model import Snapshot
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("daemon", "exporters", "parsers", "tests"))
 
-from sysfs_kit import PARSER, Sysfs, mi210
+from kits.sysfs import PARSER, Sysfs, mi210
 from telemetry_daemon.readers.files import read_files
 from telemetry_parsers.model import Capture, Files
 
@@ -44,7 +44,7 @@ def syscalls(folder: Path) -> str:
     program = (
         f"import sys; sys.path = {sys.path!r}\n"
         "from pathlib import Path\nfrom telemetry_daemon.readers.files import read_files\n"
-        f"from telemetry_parsers.amdgpu_sysfs import PARSER\nroot=Path({str(folder)!r})\n"
+        f"from telemetry_parsers.vendors.amd.amdgpu_sysfs import PARSER\nroot=Path({str(folder)!r})\n"
         "[read_files(PARSER.polls[0].request, root) for _ in range({rounds})]\n"
     )
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from captures_kit import own_cases, registered_parsers, shared_files, shared_folder, shared_text, text_capture
+from kits.captures import own_cases, registered_parsers, shared_files, shared_folder, shared_text, text_capture
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Device, Reading, Report
 

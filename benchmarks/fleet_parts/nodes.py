@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from random import Random
 
-from telemetry_daemon.own_metrics import OwnMetrics
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
+from telemetry_daemon.service.own_metrics import OwnMetrics
 from telemetry_daemon.simulate.demo import DemoNode, parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
+from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
-from telemetry_daemon.web.process_metrics import ProcessMetrics
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax
 from telemetry_parsers import host
 from telemetry_parsers.contract import Parser

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fleet_parts.nodes import Course, Fleet, FleetNode
-from telemetry_daemon.web.negotiation import accepts_gzip, choose
+from telemetry_daemon.site.negotiation import accepts_gzip, choose
 
 # 127.0.0.1 itself is left to others.
 _NODES_PER_NET = 250

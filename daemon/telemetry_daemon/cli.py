@@ -13,8 +13,8 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
-from telemetry_daemon import exits, streams
-from telemetry_daemon.exits import CommandError, ToldToEndError
+from telemetry_daemon.terminal import exits, streams
+from telemetry_daemon.terminal.exits import CommandError, ToldToEndError
 from telemetry_exporters.text import clean
 
 # A command's module is imported only when it runs: `telemetry version` must not pay for the daemon.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
 from telemetry_daemon.polling.pci_bus import PciBus
 from telemetry_daemon.polling.source import OnCapture, Source
@@ -13,7 +14,6 @@ from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.readers.worker import Worker, WorkerReader
-from telemetry_daemon.settings import Settings
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 

@@ -14,7 +14,7 @@ Outcome = Literal["ok", "no_devices", "not_mine", "wrong_request", "failed"]
 Form = Literal["data", "json", "text"]
 State = Literal[
     "ok", "failed", "stuck", "missing", "no_devices", "not_mine", "suspended", "released", "disabled", "not_supported",
-]  # fmt: skip  # words fill the lines: one on each would be a page
+]  # fmt: skip
 Reason = Literal[
     "timeout",
     "exit_status",
@@ -31,7 +31,7 @@ STATES: tuple[State, ...] = get_args(State)
 REASONS: tuple[Reason, ...] = get_args(Reason)
 VENDORS = (
     "nvidia", "amd", "hygon", "moorethreads", "ascend", "cambricon", "metax", "iluvatar", "enflame", "intel", "kunlunxin",
-)  # fmt: skip  # words fill the lines: one on each would be a page
+)  # fmt: skip
 
 
 class Absent(enum.Enum):

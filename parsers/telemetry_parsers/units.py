@@ -28,14 +28,14 @@ HERTZ: Units = MappingProxyType(
         Hz=(1, 1), kHz=(1000, 1), KHz=(1000, 1), MHz=(10**6, 1), Mhz=(10**6, 1), MHZ=(10**6, 1), mhz=(10**6, 1),
         GHz=(10**9, 1), Ghz=(10**9, 1),
     )
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 # Accelerator tools print MB and mean MiB, GB and mean GiB.
 BYTES: Units = MappingProxyType(
     _units(
         B=(1, 1), KiB=(1 << 10, 1), KB=(1 << 10, 1), kB=(1 << 10, 1), MiB=(1 << 20, 1), MB=(1 << 20, 1),
         GiB=(1 << 30, 1), GB=(1 << 30, 1), TiB=(1 << 40, 1), TB=(1 << 40, 1),
     )
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 SECONDS: Units = MappingProxyType(_units(s=(1, 1), ms=(1, 1000), us=(1, 1_000_000), ns=(1, 1_000_000_000)))
 LANES: Units = MappingProxyType({"x": (1, 1), "": (1, 1)})
 COUNT: Units = MappingProxyType({"": (1, 1)})
@@ -44,7 +44,7 @@ COUNT: Units = MappingProxyType({"": (1, 1)})
 PCIE_GENERATIONS: Mapping[str, float] = MappingProxyType(
     {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
      "64": 6.0, "64.0": 6.0}
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 
 # Words that tools print in place of a number, in lower case and without the brackets round them.
 PLACEHOLDERS: Mapping[str, Absent] = MappingProxyType(

@@ -14,14 +14,14 @@ from types import FrameType
 
 import pytest
 
-from daemon_kit import Daemon
-from fake_tools import ToolFolder
-from load_kit import Load, Node
-from mthreads_kit import TABLE
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
+from kits.load import Load, Node
+from kits.mthreads import TABLE
+from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
-from telemetry_daemon.web.site import Site
 from telemetry_exporters.prometheus import Renderer
-from telemetry_parsers.mthreads_gmi import PARSER
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi import PARSER
 
 TOOL = "mthreads-gmi"
 FEW, MANY = 8, 64

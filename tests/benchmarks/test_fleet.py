@@ -21,8 +21,8 @@ from fleet_parts.report import Cost, bytes_per_sample, cost, extrapolated
 from fleet_parts.series import VendorSeries
 from fleet_parts.servers import Disk
 
-from captures_kit import ROOT
-from page_lint import complaints
+from kits.captures import ROOT
+from kits.page_lint import complaints
 
 FLEET = ROOT / "benchmarks" / "fleet.py"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import codec_kit
+from kits import codec as codec_kit
 from telemetry_parsers.codec import captures as codec
 from telemetry_parsers.model import (
     Absent,
@@ -158,7 +158,7 @@ SPOILED: tuple[tuple[str, Callable[[], Any], Callable[[Any], Any], str], ...] = 
     ("nested request", lambda: PARSER, lambda p: p["polls"][0]["request"].update(globs="x"), "polls[0].request.globs: expected a list, found 'x'"),
     ("metric kind", lambda: PARSER, lambda p: p["metrics"][0].update(kind="summary"), "metrics[0].kind: expected one of gauge counter info, found 'summary'"),
     ("gives", lambda: PARSER, lambda p: p.update(gives=[1]), "gives[0]: expected a string, found 1"),
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "spoil", "error"), [row[1:] for row in SPOILED], ids=[row[0] for row in SPOILED])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from command_kit import eventually
-from daemon_kit import COMMAND, clean_environment
-from fake_tools import ToolFolder
+from kits.command import eventually
+from kits.daemon import COMMAND, clean_environment
+from kits.fake_tools import ToolFolder
 
 
 @pytest.mark.parametrize(

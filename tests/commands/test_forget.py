@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from daemon_kit import run
+from kits.daemon import run
 from telemetry_daemon.state import devices_file
 from telemetry_parsers.model import Identity
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from config_kit import Workbench
+from kits.config import Workbench
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from config_kit import SOURCES, Workbench
+from kits.config import SOURCES, Workbench
 from telemetry_daemon.config.child import load_in_child
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.models import ConfigFile
 from telemetry_daemon.config.plain import settings_from_plain, settings_to_plain
-from telemetry_daemon.settings import LogSettings, Settings, SourceSettings, WebSettings
+from telemetry_daemon.config.settings import LogSettings, Settings, SourceSettings, WebSettings
 
 FULL = Settings(
     log=LogSettings("debug", "json"),

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from config_kit import Workbench
+from kits.config import Workbench
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 
@@ -33,7 +33,7 @@ ADDRESS_FORMS = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
         ("[log]\n\"a\\nb\" = 1",
          'telemetry.toml: line 1: log."a\\nb": no such setting; known: format, level'),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, text: str, complaint: str) -> None:
     assert bench.complaints(text) == [complaint]
 
@@ -114,7 +114,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
         ("[sources.hysmi]", "sources.hysmi: no such source; did you mean hy-smi?"),
         ("[sources.cnmon]", "sources.cnmon: no such source; known: host, hy-smi, mthreads-gmi, nvml"),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_a_bad_value_is_named_with_its_remedy(bench: Workbench, text: str, complaint: str) -> None:
     assert bench.complaints(text) == [f"telemetry.toml: line 1: {complaint}"]
 

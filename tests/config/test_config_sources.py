@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from config_kit import SOURCES, Workbench
+from kits.config import SOURCES, Workbench
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
+from telemetry_daemon.config.settings import Settings, SourceSettings
 from telemetry_daemon.config.table import settings_rows
-from telemetry_daemon.settings import Settings, SourceSettings
 
 FILE = '[log]\nlevel = "warning"\n[sources.nvml]\nmode = "always"\ninterval = 9\n'
 
@@ -75,7 +75,7 @@ def test_a_file_named_by_the_variable_must_be_there(tmp_path: Path) -> None:
          {"sources": (("mthreads-gmi", SourceSettings(wake_suspended=True)),)}),
         ("TELEMETRY_SOURCES_HOST_PATH", "/proc", {"sources": (("host", SourceSettings(path="/proc")),)}),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_a_variable_sets_what_its_name_says(
     bench: Workbench, variable: str, text: str, expected: dict[str, object]
 ) -> None:
@@ -114,7 +114,7 @@ def test_a_variable_sets_what_its_name_says(
          'not "caf\\udce9"')),
         ("TELEMETRY_LOG_FORMAT", "\udcff", 'log.format: must be a string of valid UTF-8, not the string "\\udcff"'),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_a_bad_variable_is_named(bench: Workbench, variable: str, text: str, complaint: str) -> None:
     assert bench.complaints(environment={variable: text}) == [f"environment variable {variable}: {complaint}"]
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from config_kit import Workbench
+from kits.config import Workbench
+from telemetry_daemon.config.settings import LogSettings, Settings, SourceSettings, WebSettings
 from telemetry_daemon.config.table import sections, settings_rows
 from telemetry_daemon.config.text import default_toml, reference_markdown, show_toml, toml_value
-from telemetry_daemon.settings import LogSettings, Settings, SourceSettings, WebSettings
 
 FULL = Settings(
     log=LogSettings("debug", "json"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from config_kit import Workbench
-from telemetry_daemon.settings import LogSettings, Settings, SourceSettings, WebSettings
+from kits.config import Workbench
+from telemetry_daemon.config.settings import LogSettings, Settings, SourceSettings, WebSettings
 
 WHOLE_FILE = """
 [log]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import (
+from kits.captures import (
     CAPTURES,
     Case,
     own_cases,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from captures_kit import Case, own_cases, registered_parsers
+from kits.captures import Case, own_cases, registered_parsers
 from telemetry_parsers.model import Capture, Command, Output
 
 PARSERS = registered_parsers()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from captures_kit import own_cases, registered_parsers
+from kits.captures import own_cases, registered_parsers
 from telemetry_parsers.checks.mutations import NASTY_DATA, NASTY_WORDS
 from telemetry_parsers.checks.suite import parse_violations
 from telemetry_parsers.model import Capture, Plain

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from captures_kit import Case, own_cases, registered_parsers, text_capture
+from kits.captures import Case, own_cases, registered_parsers, text_capture
+from kits.text import text_of
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.text.lines import MOST_LINES
-from text_kit import text_of
 
 PARSERS = registered_parsers()
 KIB = 1024

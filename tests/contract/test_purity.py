@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 
 FOLDER = ROOT / "parsers" / "telemetry_parsers"
 MODULES = sorted(FOLDER.rglob("*.py"))

@@ -12,20 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from captures_kit import ROOT
-from daemon_kit import Daemon
-from fleet_kit import (
-    AGENTS,
-    FOLDER,
-    NAMES,
-    Placed,
-    agent_flags,
-    inventory,
-    many_addresses,
-    without_kubernetes,
-)
-from prometheus_kit import ConfiguredPrometheus, tool, until
-from web_server_kit import cheap_hash, make_pki
+from kits.captures import ROOT
+from kits.daemon import Daemon
+from kits.fleet import AGENTS, FOLDER, NAMES, Placed, agent_flags, inventory, many_addresses, without_kubernetes
+from kits.prometheus import ConfiguredPrometheus, tool, until
+from kits.web_server import cheap_hash, make_pki
 
 pytestmark = pytest.mark.needs("prometheus", "promtool", "openssl")
 

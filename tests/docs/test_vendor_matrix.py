@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 from telemetry_parsers.model import VENDORS
 
 sys.path.insert(0, str(ROOT / ".ci"))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from daemon_kit import Daemon
-from fake_tools import ToolFolder
-from sysfs_kit import Sysfs, mi210
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
+from kits.sysfs import Sysfs, mi210
 
 DIES = 8
 BUSES = [f"0000:{0x29 + 4 * die:02x}:00.0" for die in range(DIES)]
@@ -51,7 +51,7 @@ def rocm_smi(dies: int = DIES) -> str:
             "Max Graphics Package Power (W)": "560.0" if die % 2 == 0 else "0.0", "PCI Bus": BUSES[die].upper(),
             "VRAM Total Memory (B)": "68702699520", "VRAM Total Used Memory (B)": "11059200",
             "Card Series": "AMD INSTINCT MI250 (MCM) OAM AC MBA", "Card Vendor": "Advanced Micro Devices, Inc. [AMD/ATI]",
-        }  # fmt: skip  # kept in rows: one item on each line would be a page
+        }  # fmt: skip
     return json.dumps(cards) + "\n"
 
 
@@ -66,7 +66,7 @@ def hy_smi(cards: int = DIES) -> str:
             "vram Total Used Memory (MiB)": "130",
         }
         for card in range(cards)
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
     return json.dumps(told) + "\n"
 
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from captures_kit import own_case, parse_file
-from daemon_kit import Daemon, run
-from fake_tools import Answer, ToolFolder
-from rank_kit import version_1, written
+from kits.captures import own_case, parse_file
+from kits.daemon import Daemon, run
+from kits.fake_tools import Answer, ToolFolder
+from kits.rank import version_1, written
 
 UNKNOWN = Answer("Error parameter of -t\n", status=255)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import COMMAND, Daemon, clean_environment, run
-from fake_tools import ToolFolder
-from mthreads_kit import TABLE
+from kits.daemon import COMMAND, Daemon, clean_environment, run
+from kits.fake_tools import ToolFolder
+from kits.mthreads import TABLE
 from telemetry_daemon.version import __version__
 
 
@@ -242,7 +242,7 @@ def test_snapshot_takes_a_busy_tools_part_from_the_daemon(tmp_path, tools):
         status, out, _ = run(
             "snapshot", "--config", str(daemon.config_path), "--format", "json", "--timeout", "5",
             environment={"PATH": tools.search_path},
-        )  # fmt: skip  # kept in rows: one item on each line would be a page
+        )  # fmt: skip
         assert (status, [d["model"] for d in json.loads(out)["devices"]]) == (0, ["MTT S80"])
         assert len(tools.calls("mthreads-gmi")) == 1
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from captures_kit import ROOT
-from daemon_kit import Daemon
-from mixed_node_kit import DEVICES, TOOLS, MixedNode
-from page_lint import complaints
+from kits.captures import ROOT
+from kits.daemon import Daemon
+from kits.mixed_node import DEVICES, TOOLS, MixedNode
+from kits.page_lint import complaints
 
 sys.path.insert(0, str(ROOT / ".ci"))
 import vendor_matrix

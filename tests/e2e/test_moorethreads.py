@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from daemon_kit import Daemon
-from fake_tools import Answer, ToolFolder
-from mthreads_kit import BUSY_TABLE, CARD, REFUSAL, TOOL, install, query_json
-from mtml_kit import FakeMtml
+from kits.daemon import Daemon
+from kits.fake_tools import Answer, ToolFolder
+from kits.mthreads import BUSY_TABLE, CARD, REFUSAL, TOOL, install, query_json
+from kits.mtml import FakeMtml
 
 FAST = '[sources.mthreads-gmi]\ninterval = 0.3\nmode = "always"\n'
 IN_TABLE = {"temperature_celsius": {"core": 58.0}, "utilization_ratio": 0.37, "memory_used_bytes": 2048.0 * 2**20}

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from daemon_kit import Daemon
-from page_lint import complaints
-from prometheus_kit import Prometheus, tool
+from kits.daemon import Daemon
+from kits.page_lint import complaints
+from kits.prometheus import Prometheus, tool
 
 DEVICE_LABELS = {"vendor", "device", "id", "model"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import Daemon, run
-from fake_tools import ToolFolder
-from mthreads_kit import TABLE
+from kits.daemon import Daemon, run
+from kits.fake_tools import ToolFolder
+from kits.mthreads import TABLE
 
 FAST = "[sources.mthreads-gmi]\ninterval = 0.5\n"
 

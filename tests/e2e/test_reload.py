@@ -10,9 +10,9 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from clock_kit import SteppedClock
-from daemon_kit import Daemon
-from fake_tools import ToolFolder
+from kits.clock import SteppedClock
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
 
 HOST = "[sources.host]\ninterval = 0.5\n"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import Daemon
-from fake_tools import ToolFolder
-from page_lint import complaints
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
+from kits.page_lint import complaints
 
 PLUGIN = '''
 """Reads acme-smi, which prints one number of watts per card."""

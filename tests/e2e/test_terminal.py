@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import COMMAND, Daemon, clean_environment
-from mthreads_kit import TABLE
+from kits.daemon import COMMAND, Daemon, clean_environment
+from kits.mthreads import TABLE
 
 PARSE = (*COMMAND, "parse", "mthreads-gmi", "-", "--format", "table")
 
@@ -89,7 +89,7 @@ def test_the_log_goes_into_no_file_that_got_the_number_of_a_closed_stream(tmp_pa
             ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *COMMAND, "serve", "--demo", "1xamd",
              "--web.listen-address", f"unix:{tmp_path}/web.sock", "--config", str(daemon.config_path)],
             env=clean_environment({"TELEMETRY_STATE_RUNTIME_DIRECTORY": str(tmp_path / "other")}),
-        )  # fmt: skip  # kept in rows: one item on each line would be a page
+        )  # fmt: skip
         try:
             daemon.until((tmp_path / "web.sock").exists)
             assert {str(Path(f"/proc/{closed.pid}/fd/{number}").readlink()) for number in (0, 1, 2)} == {os.devnull}

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-import page_oracle
-import snapshot_kit as kit
-from page_lint import complaints
+from kits import page_oracle
+from kits import snapshot as kit
+from kits.page_lint import complaints
 from telemetry_exporters import textfile
 from telemetry_exporters.families import families
 from telemetry_exporters.prometheus import EOF, Renderer, openmetrics_page, text_page

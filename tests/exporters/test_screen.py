@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-import snapshot_kit as kit
-from page_lint import complaints
+from kits import snapshot as kit
+from kits.page_lint import complaints
 from telemetry_exporters import csv, json
 from telemetry_exporters.prometheus import text_page
 from telemetry_exporters.screen import Dropped, Fault, screen, usable_metrics

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import faults_kit
-from faults_kit import SmallDisk
+from kits import faults as faults_kit
+from kits.faults import SmallDisk
 
 
 @pytest.fixture

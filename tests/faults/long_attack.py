@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bad_source_kit import fill_state, flooding_plugin
-from faults_kit import control_group
-from siege_kit import Burden, Load, Mob, Siege, besiege
+from kits.bad_source import fill_state, flooding_plugin
+from kits.faults import control_group
+from kits.siege import Burden, Load, Mob, Siege, besiege
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "telemetry.service"
 STALLED = tuple(Mob(mode, 1000) for mode in ("silent", "half", "drip"))

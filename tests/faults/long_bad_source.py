@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bad_source_kit import fill_state, flooded_node, honest_readings
-from daemon_kit import Daemon
-from faults_kit import control_group, held, rss_mib, series
+from kits.bad_source import fill_state, flooded_node, honest_readings
+from kits.daemon import Daemon
+from kits.faults import control_group, held, rss_mib, series
 from telemetry_parsers import bounds
 
 INVENTED = 12_000

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from clock_kit import SteppedClock
-from daemon_kit import Daemon
-from fake_tools import ToolFolder
-from faults_kit import TOOL, series, tool_node, tool_text
+from kits.clock import SteppedClock
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
+from kits.faults import TOOL, series, tool_node, tool_text
 
 pytestmark = pytest.mark.needs("cc")
 

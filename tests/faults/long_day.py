@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from fake_tools import Answer, ToolFolder
-from faults_kit import TOOL, descendants, tool_text
-from sysfs_kit import Sysfs, mi210
+from kits.fake_tools import Answer, ToolFolder
+from kits.faults import TOOL, descendants, tool_text
+from kits.sysfs import Sysfs, mi210
+from telemetry_daemon.config.settings import Settings, SourceSettings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.source import Source
-from telemetry_daemon.settings import Settings, SourceSettings
 from telemetry_daemon.simulate.node import DemoNode
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.store import SourceFacts, Store

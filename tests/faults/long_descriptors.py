@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-from faults_kit import TOOL, held, series, tool_node
+from kits.faults import TOOL, held, series, tool_node
 
 
 def test_without_any_descriptor_polls_fail_and_come_back(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faults_kit import TOOL, LoggingToFile, SmallDisk, series, tool_node, tool_text
+from kits.faults import TOOL, LoggingToFile, SmallDisk, series, tool_node, tool_text
 
 UP = "accelerator_up{"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import prometheus_client.parser as oracle
 import pytest
 
-from daemon_kit import COMMAND, clean_environment
-from faults_kit import TOOL, SwitchedPlugin, descendants, lives, series, tool_node
+from kits.daemon import COMMAND, clean_environment
+from kits.faults import TOOL, SwitchedPlugin, descendants, lives, series, tool_node
 from telemetry_daemon.state.devices_file import load
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from attack_kit import attack
-from daemon_kit import Daemon
-from faults_kit import TOOL, held, rss_mib, series, tool_node
+from kits.attack import attack
+from kits.daemon import Daemon
+from kits.faults import TOOL, held, rss_mib, series, tool_node
 
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n"
 RATE = 5000

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import Daemon
-from faults_kit import PLUGIN, TOOL, SwitchedPlugin, control_group, series, tool_node
+from kits.daemon import Daemon
+from kits.faults import PLUGIN, TOOL, SwitchedPlugin, control_group, series, tool_node
 
 LIMIT_BYTES = 300 << 20
 

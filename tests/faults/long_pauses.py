@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-from faults_kit import TOOL, held, series, tool_node, tool_text
+from kits.faults import TOOL, held, series, tool_node, tool_text
 
 # A reading lives ten seconds at these intervals.
 PAUSE_SECONDS = 12.0

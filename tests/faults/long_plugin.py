@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import Daemon
-from faults_kit import PLUGIN, TOOL, SwitchedPlugin, descendants, held, lives, series, tool_node
+from kits.daemon import Daemon
+from kits.faults import PLUGIN, TOOL, SwitchedPlugin, descendants, held, lives, series, tool_node
 
 POWER = 'accelerator_power_watts{device="0",id="ACME-1"'
 

@@ -14,17 +14,17 @@ from urllib.parse import quote
 
 import pytest
 
-from daemon_kit import Daemon
-from faults_kit import held, rss_mib
+from kits.daemon import Daemon
+from kits.faults import held, rss_mib
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.settings import Settings
 from telemetry_daemon.simulate.node import DemoNode
+from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.messages import Request
-from telemetry_daemon.web.site import Site
 from telemetry_parsers.metrics import BY_NAME
 
 POLLS = 60_000

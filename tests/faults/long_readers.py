@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import Daemon
-from fake_tools import ToolFolder
-from faults_kit import TOOL, TOOL_CONFIG, descendants, lives, series, tool_node, tool_text
-from nvml_kit import FakeNvml
-from sysfs_kit import Sysfs, mi210
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
+from kits.faults import TOOL, TOOL_CONFIG, descendants, lives, series, tool_node, tool_text
+from kits.nvml import FakeNvml
+from kits.sysfs import Sysfs, mi210
 
 BUS = "0000:03:00.0"
 FILES = '[sources.amdgpu-sysfs]\ninterval = 0.3\ndeadline = 1.5\npath = "{root}"\n'

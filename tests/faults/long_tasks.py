@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faults_kit import TOOL, control_group, series, tool_node
+from kits.faults import TOOL, control_group, series, tool_node
 
 GREEDY = "mx-smi"
 TASKS = 40

@@ -6,8 +6,8 @@ import contextlib
 import socket
 from pathlib import Path
 
-from daemon_kit import Daemon
-from faults_kit import TOOL, held, series, tool_node
+from kits.daemon import Daemon
+from kits.faults import TOOL, held, series, tool_node
 
 LIMIT = 96
 CLIENTS = 300

@@ -7,11 +7,11 @@ import threading
 import time
 from pathlib import Path
 
-from daemon_kit import clean_environment
-from faults_kit import tool_node
+from kits.daemon import clean_environment
+from kits.faults import tool_node
+from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling.poller import LONGEST_STOP_SECONDS, Poller
 from telemetry_daemon.polling.source import PciView, Source
-from telemetry_daemon.settings import SourceSettings
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fake_tools import ToolFolder
-from faults_kit import TOOL, rss_mib, tool_node, tool_text
+from kits.fake_tools import ToolFolder
+from kits.faults import TOOL, rss_mib, tool_node, tool_text
 
 FLOODS = {"output": ToolFolder.prints_for_ever, "errors": ToolFolder.complains_for_ever}
 

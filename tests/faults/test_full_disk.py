@@ -8,8 +8,8 @@ from pathlib import Path
 import prometheus_client.parser as oracle
 import pytest
 
-from daemon_kit import COMMAND, Daemon, clean_environment
-from faults_kit import TOOL, SmallDisk, series, tool_node
+from kits.daemon import COMMAND, Daemon, clean_environment
+from kits.faults import TOOL, SmallDisk, series, tool_node
 from telemetry_daemon.state.devices_file import DeviceMemory, load
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.model import Identity

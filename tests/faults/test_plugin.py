@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kits.worker import PATIENCE_SECONDS, HandClock, new_worker, parse_payload
 from telemetry_daemon.readers.worker import WorkerOverflowError, WorkerTimeoutError
-from worker_kit import PATIENCE_SECONDS, HandClock, new_worker, parse_payload
 
 
 def test_while_a_worker_waits_to_be_started_again_its_trouble_is_the_same() -> None:

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from faults_kit import TOOL, held, series, tool_node
+from kits.faults import TOOL, held, series, tool_node
 
 SIGNALS = 50
 # Slow enough for each signal to arrive, and much faster than a reload.

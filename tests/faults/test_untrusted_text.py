@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hypothesis import given, settings
 
-import snapshot_kit as kit
-from daemon_kit import run
-from faults_kit import TOOL, series, tool_node
-from telemetry_daemon.web.pages import Links, page
+from kits import snapshot as kit
+from kits.daemon import run
+from kits.faults import TOOL, series, tool_node
+from telemetry_daemon.site.pages import Links, page
 from telemetry_exporters import csv, prometheus, textfile
 from telemetry_exporters import json as json_form
 from telemetry_exporters.style import Colour

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import registered_parsers, text_capture
+from kits.captures import registered_parsers, text_capture
 from telemetry_parsers.model import Absent
 
 HEAD = "Timestamp, DeviceId, GPU Power (W)"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from fuzz_kit import DAMAGES, damaged
-from fuzz_run import fuzz, fuzz_for
-from fuzz_targets import SITE, Target, targets
-from web_server_kit import running_server
+from kits.fuzz import DAMAGES, damaged
+from kits.fuzz_run import fuzz, fuzz_for
+from kits.fuzz_targets import SITE, Target, targets
+from kits.web_server import running_server
 
 EXAMPLES = 12
 TABLE = "GPU  Temp\n0    41C\n1    43C\n"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import ROOT
-from daemon_kit import Daemon
-from fake_tools import ToolFolder
-from mthreads_kit import TABLE
-from prometheus_kit import Alertmanager, Prometheus, impatient, until
+from kits.captures import ROOT
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
+from kits.mthreads import TABLE
+from kits.prometheus import Alertmanager, Prometheus, impatient, until
 
 pytestmark = [pytest.mark.needs("prometheus", "prometheus-alertmanager"), pytest.mark.timeout(300)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from captures_kit import ROOT
-from prometheus_kit import Alertmanager, until
+from kits.captures import ROOT
+from kits.prometheus import Alertmanager, until
 from telemetry_grafana.rules.catalogue import ALERTS
 
 CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 from telemetry_daemon.simulate.demo import parse_demo
 
 FOLDER = ROOT / "deploy" / "compose"

@@ -11,7 +11,7 @@ import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 from telemetry_grafana.dashboards import variables
 from telemetry_grafana.dashboards.catalogue import PAGES
 from telemetry_grafana.dashboards.query import query

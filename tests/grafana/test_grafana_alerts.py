@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 import pytest
 import yaml
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 from telemetry_grafana.rules import grafana, prometheus, words
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.handbook import handbook

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from alert_nodes import END, TURN, Node, all_of, counting, counting_anew, gone, steady, then
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 
 RULES = ROOT / "deploy" / "prometheus" / "rules"
 FILES = [str(RULES / "telemetry-recording.yml"), str(RULES / "telemetry-alerts.yml")]

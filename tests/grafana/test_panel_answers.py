@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 
 RULES = ROOT / "deploy" / "prometheus" / "rules" / "telemetry-recording.yml"
 PANELS = {

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 from telemetry_grafana.dashboards.catalogue import PAGES
 from telemetry_grafana.promql import FOREIGN, labels_of
 

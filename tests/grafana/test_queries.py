@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from captures_kit import ROOT
-from daemon_kit import Daemon
-from prometheus_kit import Prometheus, impatient, until
+from kits.captures import ROOT
+from kits.daemon import Daemon
+from kits.prometheus import Prometheus, impatient, until
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300)]
 

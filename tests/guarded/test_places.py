@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 
 PACKAGES = ("daemon/telemetry_daemon", "exporters/telemetry_exporters", "parsers/telemetry_parsers")
 ROOM = "daemon/telemetry_daemon/guarded/"
@@ -84,8 +84,8 @@ MODULES = frozenset({"os", "io", "shutil", "tempfile", "pathlib", "fileinput", "
 KERNEL = "a file of /proc or /sys: the kernel's own, read only"
 PLACES = {
     "cli.py": {"open": "/dev/null"},
-    "streams.py": {"open": "/dev/null", "fdopen": "a standard stream"},
-    "device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
+    "terminal/streams.py": {"open": "/dev/null", "fdopen": "a standard stream"},
+    "service/device_nodes.py": {"open": "a device node, to learn why the kernel refuses it"},
     "commands/parse.py": {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },
@@ -93,9 +93,9 @@ PLACES = {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },
     "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},
-    "control.py": {"start_unix_server": "on the socket that guarded.own bound"},
-    "web/listeners.py": {"bind": "an address of the network"},
-    "web/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
+    "control/socket.py": {"start_unix_server": "on the socket that guarded.own bound"},
+    "web/server/listeners.py": {"bind": "an address of the network"},
+    "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
     "readers/worker_main.py": {"open": "the pipe of requests"},
     "readers/holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own opened"},
     "readers/process.py": {"read_bytes": KERNEL},

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import clean_environment
+from kits.daemon import clean_environment
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file, read_lines
@@ -139,7 +139,7 @@ READ: dict[str, tuple[Callable[[Path], object], type[OSError], str]] = {
     "too much": (lambda path: path.write_bytes(b"x" * 1025), TooLargeError, "it is larger than 1 KiB"),
     "too much that has no size": (lambda path: path.symlink_to("/proc/cpuinfo"), TooLargeError, "it is larger than 1 KiB"),
     "nothing": (lambda _: None, FileNotFoundError, "No such file or directory"),
-}  # fmt: skip  # a row for each
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("plant", "error", "said"), READ.values(), ids=READ)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import Daemon, clean_environment, run
-from fake_tools import ToolFolder
-from faults_kit import TOOL, TOOL_CONFIG, tool_text
+from kits.daemon import Daemon, clean_environment, run
+from kits.fake_tools import ToolFolder
+from kits.faults import TOOL, TOOL_CONFIG, tool_text
 from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_daemon.state import devices_file
 from telemetry_parsers.model import Identity

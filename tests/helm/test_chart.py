@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 import yaml
 
-from captures_kit import ROOT
-from helm_kit import CHART, POOLS, VALUE_SETS, VALUES
+from kits.captures import ROOT
+from kits.helm import CHART, POOLS, VALUE_SETS, VALUES
 from telemetry_daemon.readers import pci
 from telemetry_parsers.model import VENDORS, Command
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.log import LONGEST_VALUE, MOST_CHANGES_KEPT, ChangeLog, setup
+from telemetry_daemon.terminal.log import LONGEST_VALUE, MOST_CHANGES_KEPT, ChangeLog, setup
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 logger = logging.getLogger("telemetry_daemon.test")
@@ -256,7 +256,8 @@ def test_a_closed_descriptor_is_nobodys_problem(pipe):
 
 def in_a_process(code, **arguments):
     program = (
-        "import logging, os, sys\nfrom telemetry_daemon.log import setup\nlogger = logging.getLogger('a')\n" + code
+        "import logging, os, sys\nfrom telemetry_daemon.terminal.log import setup\nlogger = logging.getLogger('a')\n"
+        + code
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **arguments.pop("environment", {})}
     return subprocess.run([sys.executable, "-c", program], env=environment, timeout=60, **arguments)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from merge_kit import Node, card, told
-from telemetry_parsers.merge.outputs import combine_reports
+from kits.merge import Node, card, told
+from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Device, SourceReport
 
 PARENT = card(0, "amd", bus_id="0000:05:00.0")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from merge_kit import Node, card, numbers, told
-from telemetry_parsers.merge.outputs import combine_reports
+from kits.merge import Node, card, numbers, told
+from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Device, Report
 
 

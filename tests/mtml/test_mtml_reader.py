@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mtml_kit import FakeMtml
+from kits.mtml import FakeMtml
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.mtml import codes
 from telemetry_daemon.readers.worker import Worker, WorkerReader
 from telemetry_parsers.model import Absent, Capture, Library, Poll, Report, Value
-from telemetry_parsers.mtml import PARSER
+from telemetry_parsers.vendors.moorethreads.mtml import PARSER
 
 pytestmark = pytest.mark.needs("cc")
 POLLS = {poll.name: poll for poll in PARSER.polls}

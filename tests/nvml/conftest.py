@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nvml_client_kit import Client, Start
-from nvml_kit import FakeNvml
-from nvml_reader_kit import Bench, reading
+from kits.nvml import FakeNvml
+from kits.nvml_client import Client, Start
+from kits.nvml_reader import Bench, reading
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from daemon_kit import run
-from nvml_kit import FakeNvml
+from kits.daemon import run
+from kits.nvml import FakeNvml
 
 pytestmark = pytest.mark.needs("cc")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from nvml_build import LEVELS, SOURCES, build, build_once, level_of, symbols
+from kits.nvml_build import LEVELS, SOURCES, build, build_once, level_of, symbols
 
 pytestmark = pytest.mark.needs("cc", "nm")
 
@@ -104,4 +104,4 @@ def test_error_texts_are_there_before_anything_else() -> None:
     library.nvmlErrorString.restype = ctypes.c_char_p
     assert [library.nvmlErrorString(code) for code in (0, 15, 25, 999)] == [
         b"Success", b"GPU is lost", b"Unknown Error", b"Unknown Error",
-    ]  # fmt: skip  # words fill the lines: one on each would be a page
+    ]  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nvml_client_kit import Client, Start
-from nvml_kit import ALL_LINKS, FakeNvml, Process
-from nvml_profile import Key, load_profile, profile_names
+from kits.nvml import ALL_LINKS, FakeNvml, Process
+from kits.nvml_client import Client, Start
+from kits.nvml_profile import Key, load_profile, profile_names
 
 pytestmark = pytest.mark.needs("cc")
 
@@ -21,7 +21,7 @@ SPECIAL = (
     "nvmlDeviceGetMPSComputeRunningProcesses", "nvmlDeviceGetTopologyCommonAncestor", "nvmlGpuInstanceGetInfo",
     "nvmlGpmQueryDeviceSupport", "nvmlDeviceGetUnrepairableMemoryFlag_v1", "nvmlDeviceGetRetiredPages",
     "nvmlDeviceGetDriverModel", "nvmlDeviceGetGpuInstanceProfileInfo", "nvmlDeviceGetFanSpeedRPM", "field", "gpm",
-)  # fmt: skip  # words fill the lines: one on each would be a page
+)  # fmt: skip
 
 
 def expression(key: Key) -> str:
@@ -145,14 +145,14 @@ def test_use_by_processes(fake: FakeNvml, client: Client) -> None:
     fake.tell(0, "nvmlDeviceGetProcessUtilization", "7:90:40:1:2:0:3:4", "8:5:1:0:0:60000000:0:0")
     assert [each[0:1] + each[2:] for each in client.ask("nvmlDeviceGetProcessUtilization(gpu(), 0)")] == [
         [7, 90, 40, 1, 2], [8, 5, 1, 0, 0],
-    ]  # fmt: skip  # kept in rows: one item on each line would be a page
+    ]  # fmt: skip
     recent = "int((time.time() - 30) * 1e6)"
     assert [each[0] for each in client.ask(f"nvmlDeviceGetProcessUtilization(gpu(), {recent})")] == [7]
     later = "int((time.time() + 30) * 1e6)"
     assert client.refusal(f"nvmlDeviceGetProcessUtilization(gpu(), {later})") == 6
     assert client.ask("[[u.pid, u.smUtil, u.ofaUtil] for u in nvmlDeviceGetProcessesUtilizationInfo(gpu(), 0)]") == [
         [7, 90, 4], [8, 5, 0],
-    ]  # fmt: skip  # kept in rows: one item on each line would be a page
+    ]  # fmt: skip
 
 
 def test_samples(client: Client) -> None:
@@ -235,7 +235,7 @@ def test_fields(client: Client) -> None:
         ("double", 2.5, "dVal"), ("uint", 7, "uiVal"), ("ulong", 1 << 40, "ulVal"), ("ullong", (1 << 64) - 1, "ullVal"),
         ("llong", -(1 << 40), "sllVal"), ("int", -3, "siVal"), ("ushort", 65535, "usVal"),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_kinds_of_fields(fake: FakeNvml, client: Client, kind: str, value: float, member: str) -> None:
     fake.field(0, 95, value, kind=kind)
     assert client.ask(f"nvmlDeviceGetFieldValues(gpu(), [95])[0].value.{member}") == value

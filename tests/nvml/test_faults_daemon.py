@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import Daemon
-from nvml_kit import LIB_RM_VERSION_MISMATCH, FakeNvml
-from worker_kit import alive
+from kits.daemon import Daemon
+from kits.nvml import LIB_RM_VERSION_MISMATCH, FakeNvml
+from kits.worker import alive
 
 pytestmark = pytest.mark.needs("cc")
 FAST = "[sources.nvml]\ninterval = 0.3\ndeadline = 1.0\n"

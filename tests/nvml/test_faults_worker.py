@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nvml_kit import (
+from kits.nvml import (
     DRIVER_NOT_LOADED,
     GPU_IS_LOST,
     GPU_NOT_FOUND,
@@ -19,10 +19,10 @@ from nvml_kit import (
     UNKNOWN,
     FakeNvml,
 )
-from nvml_reader_kit import Bench, reading, value
+from kits.nvml_reader import Bench, reading, value
+from kits.worker import UnkillableProcess, alive, comes_true
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_parsers.model import Absent
-from worker_kit import UnkillableProcess, alive, comes_true
 
 pytestmark = pytest.mark.needs("cc")
 UTILIZATION = "nvmlDeviceGetUtilizationRates"

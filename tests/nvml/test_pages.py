@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from daemon_kit import Daemon
-from nvml_kit import FakeNvml
-from nvml_profile import load_profile, profile_names
+from kits.daemon import Daemon
+from kits.nvml import FakeNvml
+from kits.nvml_profile import load_profile, profile_names
 
 pytestmark = pytest.mark.needs("cc")
 PAGES = Path(__file__).parent / "pages"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nvml_kit import NODE, UNKNOWN, FakeNvml
-from nvml_profile import Profile, load_profile
-from nvml_reader_kit import Bench, reading, value
+from kits.nvml import NODE, UNKNOWN, FakeNvml
+from kits.nvml_profile import Profile, load_profile
+from kits.nvml_reader import Bench, reading, value
 from telemetry_parsers.model import Absent, Report
 
 pytestmark = pytest.mark.needs("cc")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nvml_kit import GPU_IS_LOST, FakeNvml
-from nvml_reader_kit import Bench, reading
+from kits.nvml import GPU_IS_LOST, FakeNvml
+from kits.nvml_reader import Bench, reading
 from telemetry_parsers.model import Event
 
 pytestmark = pytest.mark.needs("cc")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nvml_kit import NO_PERMISSION, FakeNvml
-from nvml_reader_kit import Bench, reading, value
+from kits.nvml import NO_PERMISSION, FakeNvml
+from kits.nvml_reader import Bench, reading, value
 from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nvml_kit import NODE, FakeNvml
-from nvml_reader_kit import Bench, reading, value
+from kits.nvml import NODE, FakeNvml
+from kits.nvml_reader import Bench, reading, value
 from telemetry_parsers.model import Absent, Report
 
 pytestmark = pytest.mark.needs("cc")

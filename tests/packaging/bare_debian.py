@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import ROOT
-from prometheus_kit import free_address
+from kits.captures import ROOT
+from kits.prometheus import free_address
 
 # Those of Debian's own with which a newcomer comes.
 SUITES = ("bookworm", "trixie")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 from telemetry_daemon.version import __version__
 
 BUNDLE = ROOT / "build" / f"device-telemetry-{__version__}-offline-{platform.machine()}.tar.gz"

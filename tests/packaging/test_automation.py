@@ -37,7 +37,6 @@ def script(name: str, *arguments: str | Path) -> tuple[int, str]:
         ("deploy/b.sh", "\ncd /" + "work/main", ":2: /work" + "/main is a place of one machine or registry"),
         ("tests/t.py", "import x  # no" + "qa: F401\n", ":1: say behind it why the check does not hold here"),
         ("tests/t.py", "x = y  # type: " + "ignore[arg-type]\n", ":1: say behind it why the check does not hold here"),
-        ("tests/t.py", "x = (y,)  # fmt: " + "skip\n", ":1: say behind it why the check does not hold here"),
     ],
 )
 @pytest.mark.parametrize("in_git", ["added", "untracked", "no repository"])

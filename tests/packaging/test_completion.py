@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import ROOT
-from shell_kit import what_ran
+from kits.captures import ROOT
+from kits.shell import what_ran
 
 FOLDER = ROOT / "deploy" / "completion"
 SOURCES = {"mthreads-gmi", "rocm-smi", "nvml", "npu-smi", "host"}

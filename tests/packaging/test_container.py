@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 from telemetry_daemon import cli
-from telemetry_daemon.settings import DEFAULT_ADDRESS, Settings
+from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 
 FILE = ROOT / "deploy" / "container" / "Containerfile"
 PORT = DEFAULT_ADDRESS.rpartition(":")[2]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import ROOT
-from daemon_kit import Daemon
-from web_server_kit import cheap_hash, make_pki
-from wheelhouse_kit import Bundle, bundle
+from kits.captures import ROOT
+from kits.daemon import Daemon
+from kits.web_server import cheap_hash, make_pki
+from kits.wheelhouse import Bundle, bundle
 
 # What is there on every node, and is still there after a purge.
 FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "usr/local/share/man", "var/lib", "run")

@@ -7,10 +7,11 @@ import subprocess
 
 import pytest
 
-from captures_kit import ROOT
-from telemetry_daemon import cli, exits
+from kits.captures import ROOT
+from telemetry_daemon import cli
 from telemetry_daemon.config.inputs import DEFAULT_FILE
 from telemetry_daemon.config.table import settings_rows
+from telemetry_daemon.terminal import exits
 
 PAGE = ROOT / "deploy" / "man" / "telemetry.1"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from captures_kit import ROOT
+from kits.captures import ROOT
 
 PASSING = "def test_plain():\n    pass\n"
 LACKING = 'import pytest\n@pytest.mark.needs("sh", "no-such-tool")\ndef test_tool():\n    pass\n'
@@ -31,7 +31,7 @@ def test_fish(tmp_path):
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A checkout that holds what reads the marks, with nothing beside it."""
-    for name in ("tests/needs_kit.py", "tests/captures_kit.py", "tests/needs.txt"):
+    for name in ("tests/kits/needs.py", "tests/kits/captures.py", "tests/needs.txt"):
         (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / "clone" / name)
     return tmp_path / "clone"
@@ -41,7 +41,7 @@ def run_pytest(clone: Path, tests: str, ci: str = "", path: str = os.environ["PA
     """The exit status and output of pytest over one test module."""
     (clone / "test_it.py").write_text(tests)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "needs_kit", "-p", "no:cacheprovider", "--strict-markers", "."],
+        [sys.executable, "-m", "pytest", "-q", "-p", "kits.needs", "-p", "no:cacheprovider", "--strict-markers", "."],
         cwd=clone,
         env={"PATH": path, "PYTHONPATH": str(clone / "tests"), "CI": ci},
         capture_output=True,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from web_server_kit import make_pki
+from kits.web_server import make_pki
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Stands in for the command: tells what it was asked, and answers as the test's folder says.

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon import exits
-from telemetry_daemon.device_nodes import NODES
+from telemetry_daemon.service.device_nodes import NODES
+from telemetry_daemon.terminal import exits
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / "deploy/systemd"
@@ -36,7 +36,7 @@ NEWER_THAN_249 = {
     "MemoryZSwapMax", "RestartSteps", "RestartMaxDelaySec", "MemoryPressureWatch", "DelegateSubgroup", "ImportCredential",
     "RestartMode", "FileDescriptorStorePreserve", "SetLoginEnvironment", "SurviveFinalKillSignal", "NFTSet",
     "PrivatePIDs", "ManagedOOMMemoryPressureDurationSec",
-}  # fmt: skip  # one line each would be a page
+}  # fmt: skip
 
 
 def settings(name: str) -> list[str]:

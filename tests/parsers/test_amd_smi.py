@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from captures_kit import own_case, parse_file, text_capture
-from telemetry_parsers.amd_smi import PARSER
-from telemetry_parsers.merge.outputs import combine_reports
+from kits.captures import own_case, parse_file, text_capture
+from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Absent, Capture, Command, Failure, Output, Report, Value
+from telemetry_parsers.vendors.amd.amd_smi import PARSER
 
 
 def text_of(case: str) -> str:

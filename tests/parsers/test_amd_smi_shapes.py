@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from captures_kit import text_capture
-from telemetry_parsers.amd_smi import PARSER
+from kits.captures import text_capture
 from telemetry_parsers.model import Absent, Device, Output, Report, Value
+from telemetry_parsers.vendors.amd.amd_smi import PARSER
 
 ADDRESSES = ("0000:0c:00.0", "0000:22:00.0", "0000:38:00.0")
 # What a device gives, by metric, with its label behind a dot.
@@ -101,7 +101,7 @@ def test_the_overview_is_also_read_as_the_only_item_of_a_list() -> None:
     card = {
         "gpu_id": 0, "partition_mode": "CPX/NPS4", "market_name": "AMD Instinct", "bdf": ADDRESSES[0], "gfx_util": 5,
         "power_usage": {"current_power": 140, "power_limit": "N/A"}, "mem_usage": {"used_gtt": 9, "total_gtt": 99},
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
     said = {"amd-smi": "26.4", "rocm version": [True, "7.14"], "driver info": {"driver_version": "6.18.1"}}
     report = report_of([{"version_info": said, "gpu_info_list": [card], "processes": []}])
     device = the_device(report)
@@ -159,7 +159,7 @@ def test_static_facts_of_7() -> None:
     card = {
         "gpu": 0, "ifwi": {"part_number": "113-X", "version": "022.1"}, "numa": {"node": 4294967295, "affinity": -1},
         "memory_partition_caps": "NPS1,NPS4", "current_memory_partition": "NPS4",
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
     report = report_of({"memory_partition": [card]})
     assert dict(the_device(report).facts) == {"firmware": "113-X", "memory_partition": "NPS4"}
     assert report.unknown_fields == ()
@@ -204,7 +204,7 @@ def test_who_a_card_is_stands_in_csv_under_names_of_its_own() -> None:
          "0,90,22,N/A,5,N/A,[7]", {"power_watts": 90.0}),
         ("gpu,bdf,0000:22:00.0", "GPU0,0000:0c:00.0,U", {}),
     ],
-)  # fmt: skip  # a table: a row is a line or two
+)  # fmt: skip
 def test_columns_that_have_lost_their_sections(columns: str, row: str, expected: Readings) -> None:
     report = report_on(f"{columns}\n{row}\n")
     assert the_device(report).index == 0
@@ -229,7 +229,7 @@ def test_a_process_table_without_a_process_says_so_for_its_card() -> None:
         "HOPS TABLE:", "LINK TYPE TABLE:", "NUMA BW TABLE:", "BI-DIRECTIONAL TABLE:", "GPU LINK PORT STATUS:",
         "XGMI LINK STATUS:", "MEMORY_PARTITION:", "ACCELERATOR_PARTITION_PROFILES:",
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_every_table_that_is_not_read_says_what_to_ask_instead(title: str) -> None:
     report = report_on(f"\n{title}\n       a            b\n0      c            d\n")
     assert report.outcome == "wrong_request"

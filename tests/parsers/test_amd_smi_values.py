@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from captures_kit import text_capture
-from telemetry_parsers.amd_smi import PARSER
+from kits.captures import text_capture
 from telemetry_parsers.model import Absent, Output, Report, Value
+from telemetry_parsers.vendors.amd.amd_smi import PARSER
 
 MIB, GIB, MHZ = 2**20, 2**30, 10**6
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sysfs_kit import PARSER
+from kits.sysfs import PARSER
 from telemetry_parsers.model import Absent, Capture, Output, Report
 
 BUS = "0000:c1:00.0"
@@ -42,7 +42,7 @@ def values(report: Report, device: int = 0) -> dict[str, object]:
     ],
     ids=["grep of a driver", "grep of the bus", "grep of a real path", "grep of drm", "grep inside drm", "session",
          "session of root", "sections", "head", "more", "find", "launcher", "carriage returns", "ttar"],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_saved_files_are_read_in_every_way_that_people_save_them(text: str) -> None:
     report = parsed(text)
     assert values(report) == {"utilization_ratio": 0.55}
@@ -115,7 +115,7 @@ def test_kfd_alone_tells_cards_their_memory_and_their_clock() -> None:
     properties = {
         "simd_count": 256, "simd_per_cu": 4, "mem_banks_count": 1, "vendor_id": 4098, "device_id": 26720, "location_id": 6400,
         "drm_render_minor": 128, "max_engine_clk_fcompute": 1500, "unique_id": 81985529216486895,
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
     text = "".join(f"{nodes}/1/properties:{name} {number}\n" for name, number in properties.items())
     text += f"{nodes}/0/properties:simd_count 0\n{nodes}/1/gpu_id:13261\n{nodes}/1/mem_banks/0/properties:size_in_bytes 17163091968\n"
     report = parsed(text + f"{nodes}/1/mem_banks/0/used_memory:14102528\n")

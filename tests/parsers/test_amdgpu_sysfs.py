@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sysfs_kit import (
+from kits.sysfs import (
     FACTS,
     LINKS,
     PARSER,

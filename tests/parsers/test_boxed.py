@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from captures_kit import own_case, parse_file, text_capture
-from text_kit import numbers, report_on, text_of
+from kits.captures import own_case, parse_file, text_capture
+from kits.text import numbers, report_on, text_of
 
 TABLES = (
     ("cnmon", "table-5.10-busy"),
@@ -228,7 +228,7 @@ def test_a_megabyte_of_rows_is_read_in_bounded_steps():
 
 
 def test_a_value_without_a_key_is_told() -> None:
-    from telemetry_parsers.xpu_smi_kunlun import PARSER
+    from telemetry_parsers.vendors.kunlunxin.xpu_smi import PARSER
 
     text = parse_file(own_case("xpu-smi-kunlun", "query").path.read_text()).text
     line = next(line for line in text.splitlines() if "Product Name" in line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import CAPTURES, GOLDEN, Case, golden_text, own_cases, registered_parsers
+from kits.captures import CAPTURES, GOLDEN, Case, golden_text, own_cases, registered_parsers
 
 PARSERS = registered_parsers()
 

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sysfs_kit import Sysfs, blob
-from telemetry_parsers.amdgpu_sysfs.blob import UnknownBlobError, read_blob
-from telemetry_parsers.amdgpu_sysfs.layouts import LAYOUTS
+from kits.sysfs import Sysfs, blob
 from telemetry_parsers.model import Absent
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.blob import UnknownBlobError, read_blob
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.layouts import LAYOUTS
 
 Version = tuple[int, int]
 Places = Mapping[int, tuple[str, int]]
 
 # What stands where, by the offsets of AMD's structs, and not by our tables.
-CARD: Places = {4: ("H", 41), 6: ("H", 44), 8: ("H", 52), 16: ("H", 37), 18: ("H", 12), 20: ("H", 5), 22: ("H", 92), 24: ("Q", 65536), 54: ("H", 800), 58: ("H", 1600), 88: ("H", 50), 90: ("H", 51)}  # fmt: skip  # one row of what belongs together
-UNALIGNED: Places = {16: ("H", 41), 18: ("H", 44), 20: ("H", 52), 28: ("H", 37), 30: ("H", 12), 32: ("H", 5), 34: ("H", 92), 36: ("I", 65536), 54: ("H", 800), 58: ("H", 1600)}  # fmt: skip  # one row of what belongs together
+CARD: Places = {4: ("H", 41), 6: ("H", 44), 8: ("H", 52), 16: ("H", 37), 18: ("H", 12), 20: ("H", 5), 22: ("H", 92), 24: ("Q", 65536), 54: ("H", 800), 58: ("H", 1600), 88: ("H", 50), 90: ("H", 51)}  # fmt: skip
+UNALIGNED: Places = {16: ("H", 41), 18: ("H", 44), 20: ("H", 52), 28: ("H", 37), 30: ("H", 12), 32: ("H", 5), 34: ("H", 92), 36: ("I", 65536), 54: ("H", 800), 58: ("H", 1600)}  # fmt: skip
 SIZES = {
     (1, 0): 80, (1, 1): 96, (1, 2): 104, (1, 3): 120, (1, 4): 288, (1, 5): 360, (1, 6): 1664, (1, 7): 2208, (1, 8): 3872,
     (2, 0): 120, (2, 1): 120, (2, 2): 128, (2, 3): 152, (2, 4): 168, (3, 0): 264,
-}  # fmt: skip  # kept in rows: one item on each line would be a page
+}  # fmt: skip
 # Where the energy, the first graphics, SoC and video clocks and the memory clock of each newer version stand.
 INSTINCT = {
     (1, 4): (24, 240, 256, 264, 280),
@@ -73,7 +73,7 @@ def test_cards_from_the_mi300_on(version: Version) -> None:
     places = {
         4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), energy: ("Q", 655360),
         graphics: ("H", 132), graphics + 14: ("H", 2100), soc + 6: ("H", 29), video: ("H", 31), memory: ("H", 900),
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
     found = told(blob(*version, SIZES[version], places))
     assert (found["temperature_celsius junction"], found["temperature_celsius memory"]) == (47.0, 39.0)
     assert (found["utilization_ratio"], found["memory_activity_ratio"]) == (0.03, 0.01)
@@ -97,7 +97,7 @@ def test_what_each_partition_does(version: Version) -> None:
     second = first + size
     places = {
         12: ("H", 50), count: ("H", 2), first: ("I", 10), second: ("I", 90), second + 4: ("I", 80), second + video: ("H", 4),
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
     content = blob(*version, SIZES[version], places)
     assert told(content)["utilization_ratio"] == 0.5
     assert "engine_utilization_ratio vcn" not in told(content)
@@ -194,7 +194,7 @@ def test_a_list_of_attributes() -> None:
     content = attributes(
         attribute(0, 2, "H", 51), attribute(900, 6, "Q", 7), attribute(3, 4, "I", 300), attribute(33, 2, "H", 100, 2000),
         attribute(42, 2, "H", 3, 0xFFFF, 40), attribute(48, 2, "H", 45, 0xFFFF, 47), attribute(1, 3, "h", -1),
-    )  # fmt: skip  # kept in rows: one item on each line would be a page
+    )  # fmt: skip
     assert told(content) == {
         "temperature_celsius junction": 51.0,
         "temperature_celsius memory": -1.0,

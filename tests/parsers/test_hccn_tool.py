@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case, parse_file, text_capture
-from telemetry_parsers.hccn_tool.parser import PARSER, parse
+from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Absent, Capture, Command, Output, Report, Value
+from telemetry_parsers.vendors.ascend.hccn_tool.parser import PARSER, parse
 
 POLLS = {poll.name: poll for poll in PARSER.polls}
 
@@ -138,7 +138,7 @@ HISTORY, PORTS = text_of("flaps-950"), text_of("ports-950")
         ("hccn_tool -i 3 -stat -g\npacket statistics:\nroce_rx_err_pkt_num:3\n", "roce_rx_err_pkt_num:3\n", "cut off"),
         ("hccn_tool -i 3 -link -g\nlink status: UP\n", "link status", "known to print"),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_a_lost_line_is_told_and_no_number_moves(text: str, lost: str, problem: str) -> None:
     assert text.count(lost) == 1
     left = report_on(text.replace(lost, ""))

@@ -73,7 +73,7 @@ def test_states():
     ("sensor", "main"),
     [("core", True), ("edge", True), ("junction", True), ("hotspot", True), ("memory", False), ("board", False), ("hbm3", False),
      ("aid0", True), ("xcd3", True), ("ndie", True), ("stack1", False), ("vr_gfx", False), ("ubb_fpga", False), ("lm75_1", False)],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_main_temperature(sensor, main):
     """ "The temperature" is not that of memory, of the board or of the air."""
     assert metrics.is_main_temperature(sensor) is main

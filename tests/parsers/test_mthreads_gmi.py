@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from captures_kit import own_case, parse_file, text_capture
+from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Absent, Capture, Failure, Output, Report, Value
-from telemetry_parsers.mthreads_gmi.parser import PARSER, parse
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi.parser import PARSER, parse
 
 
 def text_of(case: str) -> str:

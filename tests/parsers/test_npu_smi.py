@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case, parse_file, text_capture
+from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Absent, Output, Report, Value
-from telemetry_parsers.npu_smi.parser import PARSER, parse
+from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse
 
 MIB = 2**20
 

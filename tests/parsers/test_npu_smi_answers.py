@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from npu_smi_kit import POLLS, asked, report_on, seats, text_of, values
-from telemetry_parsers.merge.outputs import combine_reports
+from kits.npu_smi import POLLS, asked, report_on, seats, text_of, values
+from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Absent, Capture, Command, Output, Report, Value
-from telemetry_parsers.npu_smi.parser import PARSER, parse
+from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse
 
 USAGES, COMMON = text_of("usages-310p"), text_of("common-mcu")
 
@@ -53,7 +53,7 @@ CARD, CHIPS = "NPU ID : 3\n", "NPU ID : 3\nChip Count : 2\n"
         ("its name is cut off", CARD + "\nHealth : OK\nChip ID : 0\n\nHealth : Alarm\n", ["OK"]),
         ("its own sensors", CARD + "\nHealth : OK\nChip ID : 0\n\nLM75A_TE (C) : 36\nHealth : Alarm\nChip Name : MCU\n", ["OK"]),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_the_controller_may_be_named_below_its_values(answer: str, text: str, expected: list[str]) -> None:
     report = report_on(text)
     found = [item.label for item in report.readings if item.metric == "health" and item.value == 1.0]
@@ -133,7 +133,7 @@ def test_answers_about_several_chips_without_their_names_are_not_read() -> None:
         ("ECC-Enable Status : odd\n", {"ecc_enabled": Absent.NOT_UNDERSTOOD}),
         ("Product Type : Atlas 300I Duo\nHugepages Total(page) : 969\nVoltage(V) : 0.85\n", {"voltage_volts": 0.85}),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_answers_of_single_products(text: str, expected: dict[str, Value]) -> None:
     report = report_on("NPU ID : 33\nChip Count : 1\n\nChip ID : 0\n" + text)
     assert {item.metric: item.value for item in report.readings} == expected

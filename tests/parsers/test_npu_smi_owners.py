@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from npu_smi_kit import POLLS, asked, report_on, seats, text_of, values
+from kits.npu_smi import POLLS, asked, report_on, seats, text_of, values
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import merge
 from telemetry_parsers.merge.precedence import offered
 from telemetry_parsers.model import Capture, Output, Report, SourceReport, Value
-from telemetry_parsers.npu_smi.parser import PARSER, parse
+from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse
 
 COMMON = text_of("common-mcu")
 
@@ -121,7 +121,7 @@ Fault Event Information : event id=0x80E18402, severity=1
         ("Chip Count : 2\nChip Fault : NA\n", []),
         (EVENTS, ["error_81af8000", "error_80e18402"]),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_a_fault_that_stands_is_an_event(lines: str, codes: list[str]) -> None:
     report = report_on("NPU ID : 3\n" + lines)
     assert [event.code for event in report.events] == codes

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from captures_kit import own_case
-from telemetry_parsers.merge.outputs import combine_reports
+from kits.captures import own_case
+from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Absent, Capture, Failure, Library, Output, Report, Value
-from telemetry_parsers.nvml.parser import PARSER, parse
+from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER, parse
 
 NODE = {"driver": "580.105.08", "library": "13.580.105.08", "count": 1, "unseen": []}
 ERROR = {"error": 3}
@@ -230,7 +230,7 @@ def test_ecc_by_place_and_the_total_only_where_no_place_is_told(
         (ERROR, "link_crc_errors_total", {"all": Absent.NOT_SUPPORTED}),
         ("many", "link_up", {"all": Absent.NOT_UNDERSTOOD}),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_links(links: Any, metric: str, expected: dict[str, Value]) -> None:
     assert values(report_on({"links": links}), metric) == expected
 

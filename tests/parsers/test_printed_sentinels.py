@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kits.text import report_on, text_of
 from telemetry_parsers.model import Absent
-from text_kit import report_on, text_of
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Capture, Library, Output, Report
-from telemetry_parsers.mtml import PARSER as MTML
-from telemetry_parsers.mtml import tables as mtml_tables
-from telemetry_parsers.nvml import PARSER as NVML
-from telemetry_parsers.nvml import tables as nvml_tables
+from telemetry_parsers.vendors.moorethreads.mtml import PARSER as MTML
+from telemetry_parsers.vendors.moorethreads.mtml import tables as mtml_tables
+from telemetry_parsers.vendors.nvidia.nvml import PARSER as NVML
+from telemetry_parsers.vendors.nvidia.nvml import tables as nvml_tables
 
 # All bits set: signed, in 31, 32, 63 and 64 bits. Shorter ones may be numbers, but not of what has a range.
 ALL_BITS = (-1, -1.0, 2**31 - 1, 2**32 - 1, float(2**32 - 1), 2**63 - 1, 2**64 - 1)

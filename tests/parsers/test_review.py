@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import review
-from captures_kit import own_cases, registered_parsers, shared_files
-from mthreads_kit import TABLE
-from telemetry_parsers.mthreads_gmi import PARSER
+from kits.captures import own_cases, registered_parsers, shared_files
+from kits.mthreads import TABLE
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi import PARSER
 
 
 def test_it_names_every_capture_of_every_source() -> None:

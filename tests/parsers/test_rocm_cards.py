@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import text_capture
-from rocm_kit import json_of, problems, readings, report_of, report_on, the_device
-from telemetry_parsers import hy_smi
+from kits.captures import text_capture
+from kits.rocm import json_of, problems, readings, report_of, report_on, the_device
+from telemetry_parsers.vendors.hygon import hy_smi
 
 NAME = "Card Series"
 BUS = "PCI Bus"

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from captures_kit import own_case, parse_file, text_capture
-from rocm_kit import json_of, problems, readings, report_on
-from telemetry_parsers import hy_smi
+from kits.captures import own_case, parse_file, text_capture
+from kits.rocm import json_of, problems, readings, report_on
+from telemetry_parsers.vendors.hygon import hy_smi
 
 FIRST = {"Temperature (Sensor edge) (C)": "41.0", "GPU use (%)": "5", "PCI Bus": "0000:03:00.0"}
 SECOND = {"Temperature (Sensor edge) (C)": "42.0", "GPU use (%)": "6", "PCI Bus": "0000:43:00.0"}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_cases
-from telemetry_parsers import hy_smi, rocm_smi
+from kits.captures import own_cases
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output
+from telemetry_parsers.vendors.amd import rocm_smi
+from telemetry_parsers.vendors.hygon import hy_smi
 
 
 def outcome(parser: Parser, stdout: str, stderr: str = "", status: int | None = 0) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case, parse_file
-from rocm_kit import Readings, problems, readings, report_on
+from kits.captures import own_case, parse_file
+from kits.rocm import Readings, problems, readings, report_on
 
 CARD = "GPU[0]\t\t: "
 RULE = "=" * 60 + "\n"

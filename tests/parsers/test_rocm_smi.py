@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case, parse_file
-from rocm_kit import json_of, problems, readings, report_on
+from kits.captures import own_case, parse_file
+from kits.rocm import json_of, problems, readings, report_on
 from telemetry_parsers.model import Capture, Command, Failure, Output
-from telemetry_parsers.rocm_smi import PARSER
+from telemetry_parsers.vendors.amd.rocm_smi import PARSER
 
 POLLS = {poll.name: poll for poll in PARSER.polls}
 CARD = {"Temperature (Sensor edge) (C)": "41.0", "GPU use (%)": "5"}

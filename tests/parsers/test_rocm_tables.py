@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import text_capture
-from rocm_kit import problems, readings, report_on
-from telemetry_parsers import hy_smi
+from kits.captures import text_capture
+from kits.rocm import problems, readings, report_on
+from telemetry_parsers.vendors.hygon import hy_smi
 
 HEADING = "GPU  Temp   AvgPwr  SCLK    MCLK     Fan  Perf     PwrCap  VRAM%  GPU%\n"
 ROW = "0    41.0c  93.0W   800Mhz  1600Mhz  0%   auto     300.0W   16%   37%\n"

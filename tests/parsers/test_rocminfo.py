@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case, parse_file, text_capture
+from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Absent, Capture, Command, Failure, Output, Report, Value
-from telemetry_parsers.rocminfo import PARSER
+from telemetry_parsers.vendors.amd.rocminfo import PARSER
 
 
 def text_of(case: str) -> str:

@@ -13,7 +13,7 @@ RAW = (-1, 0xFF, 0xFFFF, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1, 511.875, 10
 PARTS = {
     "celsius": (1, 100, 1000), "watts": (1, 1000, 10**6), "volts": (1, 1000), "hertz": (1e-6,), "ratio": (100,),
     "joules": (1,), "bytes": (1,), "seconds": (1,), "": (1,),
-}  # fmt: skip  # kept in rows: one item on each line would be a page
+}  # fmt: skip
 # What a device may well mean: by kind or unit, and by metric.
 MEANT_COUNTS = {0xFF, 0xFFFF, 511.875, 10**9}
 MEANT = {
@@ -22,7 +22,7 @@ MEANT = {
     "watts": {(0xFF, part) for part in PARTS["watts"]} | {(511.875, part) for part in PARTS["watts"]} | {(0xFFFF, 10**6), (10**9, 10**6)},
     "volts": {(0xFF, 1000), (511.875, 1000)},
     "hertz": {(0xFF, 1e-6), (511.875, 1e-6)},
-}  # fmt: skip  # kept in rows: one item on each line would be a page
+}  # fmt: skip
 OF_METRIC = {
     # One degree past the point at which the device slows down.
     "temperature_margin_celsius": {(-1, 1), (-1, 100), (-1, 1000), (0xFFFF, 1000), (-1, 1)},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import shared_files, shared_text, text_capture
-from telemetry_parsers.amd_smi import PARSER
+from kits.captures import shared_files, shared_text, text_capture
 from telemetry_parsers.model import Absent, Report
+from telemetry_parsers.vendors.amd.amd_smi import PARSER
 
 pytestmark = pytest.mark.needs("captures")
 
@@ -21,14 +21,14 @@ def monitor_61(power: int, core: int, memory: int, graphics: int, used: int) -> 
         "power_watts": power, "temperature_celsius core": core, "temperature_celsius memory": memory,
         "utilization_ratio": 0, "clock_hertz graphics": graphics * MHZ, "memory_activity_ratio": 0,
         "clock_hertz memory": 900 * MHZ, "memory_used_bytes": used * MIB, "memory_total_bytes": 196300 * MIB,
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
 
 
 def monitor_63(power: int, core: int, memory: int) -> Card:
     return {
         "power_watts": power, "temperature_celsius core": core, "temperature_celsius memory": memory,
         "memory_used_bytes": 283 * MIB, "memory_total_bytes": 196300 * MIB,
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
 
 
 def overview(power: int, core: int, activity: float, fan: float) -> Card:
@@ -36,7 +36,7 @@ def overview(power: int, core: int, activity: float, fan: float) -> Card:
         "memory_activity_ratio": activity, "temperature_celsius core": core, "ecc_uncorrected_total all": 0,
         "power_watts": power, "power_cap_watts": 300, "utilization_ratio": 1, "fan_ratio": fan,
         "memory_used_bytes": 29777 * MIB, "memory_total_bytes": 32624 * MIB, "processes": 4,
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
 
 
 def limits(highest: int, lowest: int, cap: int, edge: tuple[int, int]) -> Card:
@@ -45,7 +45,7 @@ def limits(highest: int, lowest: int, cap: int, edge: tuple[int, int]) -> Card:
         "temperature_slowdown_celsius edge": edge[0], "temperature_shutdown_celsius edge": edge[1],
         "temperature_slowdown_celsius junction": 110, "temperature_shutdown_celsius junction": 115,
         "temperature_slowdown_celsius memory": 100, "temperature_shutdown_celsius memory": 105,
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
 
 
 def volts(graphics: float, soc: float, memory: float = 1.25) -> Card:
@@ -55,26 +55,26 @@ def volts(graphics: float, soc: float, memory: float = 1.25) -> Card:
 USAGE = {
     "utilization_ratio": 0, "memory_activity_ratio": 0, "engine_utilization_ratio vcn": 0,
     "engine_utilization_ratio jpeg": 0,
-}  # fmt: skip  # kept in rows: one item on each line would be a page
+}  # fmt: skip
 MI300A = {
     "pcie_link_width_max": 16, "pcie_link_generation_max": 5, "power_cap_max_watts": 550, "power_cap_min_watts": 0,
     "power_cap_watts": 550, "temperature_slowdown_celsius junction": 100, "temperature_slowdown_celsius memory": 105,
     "temperature_shutdown_celsius junction": 110, "temperature_shutdown_celsius memory": 115, "ecc_enabled": 0,
     "memory_total_bytes": 64289 * MIB,
-}  # fmt: skip  # kept in rows: one item on each line would be a page
+}  # fmt: skip
 THROTTLE = {f"throttled {reason}": 0.0 for reason in ("prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal")}
 BLOCKS = ("umc", "sdma", "gfx", "mmhub", "pcie_bif", "hdp", "xgmi_wafl")
 ROWS_61 = [
     (171, 32, 33, 114, 283), (175, 33, 34, 113, 283), (177, 31, 33, 113, 283), (172, 33, 32, 113, 283),
     (178, 32, 32, 113, 284), (176, 33, 35, 113, 283), (176, 32, 32, 113, 283), (175, 34, 32, 113, 283),
-]  # fmt: skip  # kept in rows: one item on each line would be a page
+]  # fmt: skip
 ROWS_63 = [
     (248, 55, 48), (247, 55, 48), (247, 55, 48), (247, 55, 48), (221, 50, 42), (221, 50, 42), (222, 50, 42),
     (221, 50, 42), (239, 53, 46), (239, 53, 46), (239, 53, 46), (239, 53, 46), (219, 51, 48), (219, 51, 48),
     (219, 51, 48), (219, 51, 48), (222, 51, 47), (222, 51, 47), (222, 51, 47), (222, 51, 48), (241, 55, 48),
     (241, 55, 48), (241, 55, 48), (240, 55, 48), (211, 51, 45), (211, 51, 45), (211, 51, 45), (211, 51, 45),
     (227, 51, 49), (227, 51, 49), (227, 51, 49), (227, 51, 49),
-]  # fmt: skip  # kept in rows: one item on each line would be a page
+]  # fmt: skip
 NO_ERRORS = {
     "pcie_replays_total": 0,
     **{f"pcie_errors_total {kind}": 0 for kind in ("nak_sent", "nak_received", "l0_to_recovery", "replay_rollover")},
@@ -156,7 +156,7 @@ NUMBERS: dict[str, list[Card]] = {
         {"utilization_ratio": 0, "memory_total_bytes": 196592 * MIB, "memory_used_bytes": 284 * MIB},
     ],
     "rocm-diag-7.2-r9700-default-table": [overview(103, 79, 0.01, 0.3882), overview(92, 80, 0.0, 0.4)],
-}  # fmt: skip  # kept in rows: one item on each line would be a page
+}  # fmt: skip
 # By file: model, bus address, serial and driver of each card, where any is told.
 DEVICES: dict[str, list[tuple[str | None, str | None, str | None, str | None]]] = {
     "amdsmi-changelog-6.3-list": [(None, "0000:23:00.0", None, None), (None, "0000:26:00.0", None, None)],

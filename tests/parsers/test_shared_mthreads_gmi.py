@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import shared_files, shared_text, text_capture
+from kits.captures import shared_files, shared_text, text_capture
 from telemetry_parsers.model import Absent, Device, Reading, Report
-from telemetry_parsers.mthreads_gmi import PARSER
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi import PARSER
 
 pytestmark = pytest.mark.needs("captures")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import review
-from captures_kit import ROOT, registered_parsers
+from kits.captures import ROOT, registered_parsers
 
 TABLES = ROOT / "tests" / "shared"
 PARSERS = registered_parsers()

@@ -15,7 +15,7 @@ NOT_REPORTED, NOT_SUPPORTED = Absent.NOT_REPORTED, Absent.NOT_SUPPORTED
 NOT_UNDERSTOOD, IMPLAUSIBLE = Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE
 ALL_UNITS = (
     units.RATIO, units.CELSIUS, units.WATTS, units.JOULES, units.HERTZ, units.BYTES, units.SECONDS, units.LANES, units.COUNT,
-)  # fmt: skip  # words fill the lines: one on each would be a page
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ ALL_UNITS = (
         ("[Not Supported]", NOT_SUPPORTED), ("Not Supported", NOT_SUPPORTED), ("[Not Applicable]", NOT_SUPPORTED),
         ("Permission denied", Absent.NOT_PERMITTED), ("[Insufficient Permissions]", Absent.NOT_PERMITTED),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_number(text, value):
     """A plain decimal number, or what stands in its place."""
     assert units.number(text) == value
@@ -71,7 +71,7 @@ def test_number(text, value):
         ("- W", units.WATTS, None, NOT_UNDERSTOOD), ("%", units.RATIO, None, NOT_UNDERSTOOD), (" W", units.WATTS, "W", NOT_UNDERSTOOD),
         ("N/A W", units.VOLTS, None, NOT_UNDERSTOOD), ("5 N/A", units.WATTS, "W", NOT_UNDERSTOOD),
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_quantity(text, kind, bare, value):
     """A number with a unit of its kind, in base units; a bare number only where something else told the unit."""
     assert units.quantity(text, kind, bare) == value
@@ -80,7 +80,7 @@ def test_quantity(text, kind, bare, value):
 @pytest.mark.parametrize(
     ("text", "value"),
     [("0", 0), ("12", 12), (" 7 ", 7), ("-1", None), ("1.0", None), ("", None), ("0x1", None), ("³", None), ("9" * 30, None)],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_whole(text, value):
     """An index or a pid, nothing else."""
     assert units.whole(text) == value

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import plugin_kit
+from kits import plugin as plugin_kit
 
 
 @pytest.fixture

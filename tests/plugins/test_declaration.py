@@ -109,7 +109,7 @@ BROKEN: tuple[tuple[DescribedParser, str], ...] = (
     (with_poll(request=Files(globs=("sys/*",))), "poll all: needs paths, and all of them from the root"),
     (with_poll(request=Library("", ("x",))), "poll all: needs a reader and calls"),
     (with_poll(request=Library("acme")), "poll all: needs a reader and calls"),
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("parser", "text"), BROKEN, ids=[row[1][:60] for row in BROKEN])

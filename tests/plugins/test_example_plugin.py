@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import worker_kit
+from kits import worker as worker_kit
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "example_plugin"

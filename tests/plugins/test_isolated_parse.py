@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-import plugin_kit
-import worker_kit
+from kits import plugin as plugin_kit
+from kits import worker as worker_kit
 from telemetry_daemon.readers.process import Launch, Process, launch
 
 PARSE_TROUBLE = {
@@ -24,7 +24,7 @@ PARSE_TROUBLE = {
     "returns a wrong outcome": ("return Report(outcome='fine')", "internal", "its report cannot be read: outcome: expected one of"),
     "returns too much": ("return Report(index_space='x' * (9 << 20))", "too_much_output", "the limit is 8388608"),
     "lists others' cards": ("return Report(devices=(Device('nvidia', 0),))", "internal", "device 0 is of vendor 'nvidia'"),
-}  # fmt: skip  # kept in rows: one item on each line would be a page
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "reason", "said"), PARSE_TROUBLE.values(), ids=PARSE_TROUBLE)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import plugin_kit
-import worker_kit
+from kits import plugin as plugin_kit
+from kits import worker as worker_kit
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.sources import PluginFailure
 from telemetry_daemon.readers.base import Targets
@@ -106,7 +106,7 @@ BROKEN = {
         "PARSER",
         "cannot be loaded: OSError: [Errno 5] no (broken.py line 3)",
     ),
-}  # fmt: skip  # kept in rows: one item on each line would be a page
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "attribute", "said"), BROKEN.values(), ids=BROKEN)

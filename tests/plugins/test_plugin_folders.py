@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import plugin_kit
+from kits import plugin as plugin_kit
 
 NOBODY = 65534
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.polling.source import PciView, Source
-from telemetry_daemon.settings import SourceSettings
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.oneshot import OneShot
 from telemetry_daemon.polling.source import PciView, Source
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.settings import SourceSettings
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Poll, Report

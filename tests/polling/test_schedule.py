@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.schedule import Need
-from telemetry_daemon.settings import SourceSettings
 from telemetry_parsers.model import Absent, Command, Files, Library, MergedDevice, MergedReading, Poll, Snapshot
 
 FAST = Poll("readings", Command((("tool",),)), interval=15.0)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from clock_kit import SteppedClock
+from kits.clock import SteppedClock
 
 pytestmark = pytest.mark.needs("cc")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import own_case
-from daemon_kit import run
-from rank_kit import version_1, written
+from kits.captures import own_case
+from kits.daemon import run
+from kits.rank import version_1, written
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import resource
 
 import pytest
 
-from rank_kit import version_1, written
-from telemetry_daemon.rank_table import LARGEST_FILE_BYTES, SMALL_FILE_BYTES, read
-from telemetry_daemon.ranks import RankWatch, names_of_node
-from telemetry_daemon.settings import RankSettings
+from kits.rank import version_1, written
+from telemetry_daemon.config.settings import RankSettings
+from telemetry_daemon.ranks.table import LARGEST_FILE_BYTES, SMALL_FILE_BYTES, read
+from telemetry_daemon.ranks.watch import RankWatch, names_of_node
 from telemetry_parsers.merge.ranks import NodeRanks
-from telemetry_parsers.ranktable import RankTableError
+from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from captures_kit import shared_files, shared_text
-from rank_kit import version_1, version_2, written
-from telemetry_parsers.ranktable import RankTableError, ranks_of, read_rank_table
+from kits.captures import shared_files, shared_text
+from kits.rank import version_1, version_2, written
+from telemetry_parsers.vendors.ascend.rank_table import RankTableError, ranks_of, read_rank_table
 
 HERE = frozenset({"node1", "198.51.100.1", "fe80::1"})
 

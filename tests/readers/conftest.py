@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from command_kit import MARK, QUICK
-from fake_tools import ToolFolder
+from kits.command import MARK, QUICK
+from kits.fake_tools import ToolFolder
 from telemetry_daemon.readers.command import CommandReader
 
 MakeReader = Callable[..., CommandReader]

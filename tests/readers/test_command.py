@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from command_kit import NO_TARGETS, poll, read, tool
-from fake_tools import Answer, ToolFolder
+from kits.command import NO_TARGETS, poll, read, tool
+from kits.fake_tools import Answer, ToolFolder
 from telemetry_daemon.readers.alternatives import Alternatives
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.command import CommandReader

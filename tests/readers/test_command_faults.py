@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from command_kit import NO_TARGETS, Holdings, eventually, marked, poll, read, tool
-from fake_tools import Answer, ToolFolder
+from kits.command import NO_TARGETS, Holdings, eventually, marked, poll, read, tool
+from kits.fake_tools import Answer, ToolFolder
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_parsers.model import Capture, Command, Failure, Output

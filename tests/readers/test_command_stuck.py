@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from command_kit import HOPELESS, MARK, Holdings, Stand, StuckProcess, eventually, marked, poll, read, tool
-from fake_tools import ToolFolder
+from kits.command import HOPELESS, MARK, Holdings, Stand, StuckProcess, eventually, marked, poll, read, tool
+from kits.fake_tools import ToolFolder
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.command import CommandReader

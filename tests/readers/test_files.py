@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command_kit import Holdings
+from kits.command import Holdings
 from telemetry_daemon.readers.files import FILE_LIMIT_BYTES, MATCH_LIMIT, read_files
 from telemetry_parsers.model import Files, Output
 

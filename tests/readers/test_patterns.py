@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
         "/a/card0/busy", "/a/card[0-9]/busy", "/a/card[0-9]*/*", "/*/*/busy", "/a/*", "/a/.*", "/*/card1/.h*", "/link/card?/busy",
         "/a/gone", "/a/plain/x", "/a/*/x*", "/none/*", "/none", "/a/[[]x]", "/a/card1/", "/a//card1/busy", "/**/busy",
     ],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 def test_a_pattern_matches_what_glob_finds(root: Path, pattern: str) -> None:
     found = {str(Path(path).relative_to(root)) for path in glob.glob(f"{root}{pattern}")}  # noqa: PTH207  # what is compared with
     assert set(Folders(str(root)).matches(pattern)) == found

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from captures_kit import Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
-from mask_kit import PLACES, PLANTS, Plant, assert_same_readings, check_planted, planted, with_one_plant
+from kits.captures import Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
+from kits.mask import PLACES, PLANTS, Plant, assert_same_readings, check_planted, planted, with_one_plant
 from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.own_names import names_here
 from telemetry_parsers.codec.captures import capture_to_plain, encode_line
@@ -182,7 +182,7 @@ def test_the_names_of_a_machine_are_found(tmp_path: Path) -> None:
     found = names_here(hosts, users, {"SUDO_USER": "ada"})
     assert found - set(os.uname().nodename.split(".")) - {os.uname().nodename} == {
         "localhost", "tiger.example", "tiger", "tig", "maria", "ada",
-    }  # fmt: skip  # kept in rows: one item on each line would be a page
+    }  # fmt: skip
     assert names_here(tmp_path / "none", tmp_path / "none", {})
 
 
@@ -200,7 +200,7 @@ def test_names_failures_and_errors_are_masked_too() -> None:
         "any", "any", Files(("/x",)),
         (Output(name="/home/maria/bin/smi", stderr="node7: no\n"),),
         Failure("failed", "exit_status", "smi on node7 failed"),
-    )  # fmt: skip  # kept in rows: one item on each line would be a page
+    )  # fmt: skip
     result = encode_line(capture_to_plain(Mask(KEY, ("node7",)).capture(capture, None)))
     assert "maria" not in result
     assert "node7" not in result

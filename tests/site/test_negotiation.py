@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.web.negotiation import accepts_gzip, choose
+from telemetry_daemon.site.negotiation import accepts_gzip, choose
 from telemetry_exporters.prometheus import Syntax
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"

@@ -12,11 +12,11 @@ from urllib.parse import urljoin
 import pytest
 from hypothesis import given, settings
 
-import snapshot_kit as kit
+from kits import snapshot as kit
+from telemetry_daemon.site.pages import Links, page
+from telemetry_daemon.site.routes import Site
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.messages import Request
-from telemetry_daemon.web.pages import Links, page
-from telemetry_daemon.web.site import Site
 from telemetry_parsers.model import Absent, Problem
 
 LINKS = Links("/metrics", "/api/v1/snapshot", "/healthz", "/readyz")

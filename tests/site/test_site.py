@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-import snapshot_kit as kit
-from page_lint import complaints
+from kits import snapshot as kit
+from kits.page_lint import complaints
+from telemetry_daemon.site.process_metrics import ProcessMetrics
+from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
-from telemetry_daemon.web.process_metrics import ProcessMetrics
-from telemetry_daemon.web.site import Site
 from telemetry_exporters.prometheus import Syntax, text_page
 from telemetry_parsers.model import MergedReading, Metric
 

@@ -15,7 +15,7 @@ from telemetry_parsers.model import Identity
 CARD = Identity(
     id="GPU-1", vendor="nvidia", device="0", model="X", index=0, uuid="GPU-1", bus_id="0000:33:00.0",
     power_kind="average", listed_by=("nvml", "nvidia-smi"), lost_since=12.5,
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 
 
 def test_round_trip(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store_kit import CARDS, FAST, INVENTORY, Node
+from kits.store import CARDS, FAST, INVENTORY, Node
 from telemetry_daemon.state.health import Verdict
 from telemetry_parsers.model import Report
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from store_kit import CARDS, FAST, INVENTORY, REQUEST, Node
+from kits.store import CARDS, FAST, INVENTORY, REQUEST, Node
 from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.state.store import SourceFacts
 from telemetry_parsers.model import (

@@ -50,7 +50,7 @@ class Machine:
             "--keep-unit", "--private-network", "--machine=telemetry-test", "--console=pipe", "--kill-signal=SIGRTMIN+4",
             # The device policy of a unit is a program in the kernel; both are what makes it work in here.
             "--system-call-filter=bpf", f"--bind-ro={gifts}:{GIFTS}",
-        ]  # fmt: skip  # one option after the other reads best in few lines
+        ]  # fmt: skip
         environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
         with console.open("wb") as output:
             self._nspawn = subprocess.Popen(

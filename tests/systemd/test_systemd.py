@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from telemetry_daemon import systemd
+from telemetry_daemon.service import systemd
 
 
 @pytest.fixture(params=["path", "abstract"])

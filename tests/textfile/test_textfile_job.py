@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.textfile_job import TextfileJob
+from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_parsers.model import MergedDevice, Snapshot
 
 CARD = MergedDevice("acme", 0, "ACME-1", "0", "A1")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from web_server_kit import Pki, make_pki
+from kits.web_server import Pki, make_pki
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

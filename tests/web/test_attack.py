@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from attack_kit import attack
-from web_server_kit import Pki, connect, fetch, read_to_end, until
+from kits.attack import attack
+from kits.web_server import Pki, connect, fetch, read_to_end, until
 
 HERE = Path(__file__).parent
 ATTACKERS = 3000
@@ -203,13 +203,13 @@ def test_clients_that_ask_and_do_not_read_cost_little_and_lock_nobody_out(
 def test_a_plain_server_is_small_and_loads_nothing_for_tls_files_and_passwords(
     record_property: Callable[[str, object], None],
 ) -> None:
-    program = "import sys, telemetry_daemon.web.server; print(*sys.modules)"
+    program = "import sys, telemetry_daemon.web.server.server; print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
     )
-    assert "telemetry_daemon.web.gate" in loaded.stdout.split()
-    assert not {"yaml", "bcrypt", "pydantic", "telemetry_daemon.web.tls"}.intersection(loaded.stdout.split())
+    assert "telemetry_daemon.web.access.gate" in loaded.stdout.split()
+    assert not {"yaml", "bcrypt", "pydantic", "telemetry_daemon.web.access.tls"}.intersection(loaded.stdout.split())
     with served() as server:
         assert fetch(server.port).status == 200
         record_property("idle_mib", round(server.rss_mib(), 1))

@@ -14,8 +14,8 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from telemetry_daemon.web.auth import LONGEST_QUEUE, MOST_REMEMBERED, parse_basic
-from web_server_kit import RunningServer, basic, cheap_hash, connect, fetch, read_to_end, running_server, until
+from kits.web_server import RunningServer, basic, cheap_hash, connect, fetch, read_to_end, running_server, until
+from telemetry_daemon.web.access.auth import LONGEST_QUEUE, MOST_REMEMBERED, parse_basic
 
 WebFile = Callable[[str], Path]
 DEAR_HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(9)).decode()

@@ -15,11 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, TokenBucket
-from telemetry_daemon.web.errors import WebConfigError
-from telemetry_daemon.web.messages import Response
-from telemetry_daemon.web.watch import SETTLING_SECONDS, Watch
-from web_server_kit import (
+from kits.web_server import (
     LOOPBACK,
     Pki,
     Reply,
@@ -32,6 +28,10 @@ from web_server_kit import (
     running_server,
     until,
 )
+from telemetry_daemon.web.access.watch import SETTLING_SECONDS, Watch
+from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, TokenBucket
+from telemetry_daemon.web.errors import WebConfigError
+from telemetry_daemon.web.messages import Response
 
 WebFile = Callable[[str], Path]
 HEADERS = """\

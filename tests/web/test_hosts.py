@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from kits.web_server import Pki, exchange, fetch, nobodys_port, read_to_end, running_server
+from telemetry_daemon.web.access.hosts import HostRule
 from telemetry_daemon.web.clients import client_of
-from telemetry_daemon.web.hosts import HostRule
-from web_server_kit import Pki, exchange, fetch, nobodys_port, read_to_end, running_server
 
 ALWAYS = [
     "localhost", "localhost:19400", "LocalHost:8080", "localhost.", "localhost.:19400", "localhost:",
     "ip6-localhost:1", "localhost.localdomain", "grafana.localhost:3000", "127.0.0.1", "127.0.0.1:19400",
     "127.0.0.1.", "127.9.8.7:1", "[::1]", "[::1]:19400", "[0:0:0:0:0:0:0:1]:80", "[::ffff:127.0.0.1]:1",
     "[::ffff:7f00:1]",
-]  # fmt: skip  # kept in rows: one item on each line would be a page
+]  # fmt: skip
 NEVER = [
     "evil.example", "evil.example:19400", "localhost.evil.example", "evillocalhost", "127.0.0.1.evil.example",
     "evil@localhost", ":19400", "10.0.0.7", "10.0.0.7:19400", "[fd00::7]:1", "[::]", "0.0.0.0", "127.1",
     "2130706433", "0x7f.0.0.1", "::1", "[::1", "[::1]x", "[localhost]x:1", "localhost:80:80", "localhost:x",
     "localhost,evil.example",
-]  # fmt: skip  # kept in rows: one item on each line would be a page
+]  # fmt: skip
 
 
 def status_for(port: int, *lines: str) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from kits.web_server import RunningServer, connect, exchange, fetch, read_to_end, running_server
 from telemetry_daemon.web.messages import Request, Response
-from web_server_kit import RunningServer, connect, exchange, fetch, read_to_end, running_server
 
 PAGE = b"".join(b'accelerator_power_watts{device="%d"} %d\n' % (number, number) for number in range(5000))
 

@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.web.errors import WebError
-from telemetry_daemon.web.listeners import TcpAddress, UnixAddress, parse_address
-from telemetry_daemon.web.messages import Request, Response
-from telemetry_daemon.web.server import WebServer
-from web_server_kit import (
+from kits.web_server import (
     LOOPBACK,
     RunningServer,
     connect,
@@ -25,6 +21,10 @@ from web_server_kit import (
     running_server,
     until,
 )
+from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.messages import Request, Response
+from telemetry_daemon.web.server.listeners import TcpAddress, UnixAddress, parse_address
+from telemetry_daemon.web.server.server import WebServer
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
+from kits.web_server import connect, fetch, read_to_end, running_server, until
 from telemetry_daemon.web.clients import Caller
-from telemetry_daemon.web.connection import WRITE_BYTES, Deadlines
-from telemetry_daemon.web.crowd import Crowd, Standing
 from telemetry_daemon.web.messages import Request, Response
-from web_server_kit import connect, fetch, read_to_end, running_server, until
+from telemetry_daemon.web.server.connection import WRITE_BYTES, Deadlines
+from telemetry_daemon.web.server.crowd import Crowd, Standing
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FAR = 1000.0

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.web.connection import Deadlines
+from kits.web_server import Pki, connect, fetch, read_to_end, running_server, until
 from telemetry_daemon.web.messages import Response
-from web_server_kit import Pki, connect, fetch, read_to_end, running_server, until
+from telemetry_daemon.web.server.connection import Deadlines
 
 WebFile = Callable[[str], Path]
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from kits.web_server import Pki, cheap_hash
+from telemetry_daemon.web.access.gate import load_rules
+from telemetry_daemon.web.access.tls_words import CIPHER_SUITES, CURVES, TLS13_CIPHER_SUITES
+from telemetry_daemon.web.access.toolkit import ClientCertificate, WebConfig, load_web_config
 from telemetry_daemon.web.errors import WebConfigError
-from telemetry_daemon.web.gate import load_rules
-from telemetry_daemon.web.tls_words import CIPHER_SUITES, CURVES, TLS13_CIPHER_SUITES
-from telemetry_daemon.web.toolkit import ClientCertificate, WebConfig, load_web_config
-from web_server_kit import Pki, cheap_hash
 
 WebFile = Callable[[str], Path]
 HASH = cheap_hash("secret")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import worker_kit
+from kits import worker as worker_kit
+from kits.worker import PATIENCE_SECONDS, CountingLauncher, HandClock, alive, new_worker, parse_payload, told
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import (
     Worker,
@@ -22,7 +23,6 @@ from telemetry_daemon.readers.worker import (
     WorkerStuckError,
     WorkerTimeoutError,
 )
-from worker_kit import PATIENCE_SECONDS, CountingLauncher, HandClock, alive, new_worker, parse_payload, told
 
 
 @pytest.fixture

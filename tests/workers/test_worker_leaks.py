@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-import worker_kit
+from kits import worker as worker_kit
+from kits.worker import HandClock, new_worker, parse_payload
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import WorkerError, WorkerTimeoutError
-from worker_kit import HandClock, new_worker, parse_payload
 
 # A shell instead of Python makes hundreds of starts cheap; each of these is another way to fail.
 FAILING: tuple[Callable[[Launch], Launch], ...] = (

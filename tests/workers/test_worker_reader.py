@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-import worker_kit
+from kits import worker as worker_kit
+from kits.worker import PATIENCE_SECONDS, CountingLauncher, HandClock, new_worker
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import Worker, WorkerReader
 from telemetry_parsers.model import Capture, Command, Failure, Files, Library, Poll, Request
-from worker_kit import PATIENCE_SECONDS, CountingLauncher, HandClock, new_worker
 
 
 @pytest.fixture

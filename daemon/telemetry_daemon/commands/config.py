@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from telemetry_daemon import exits
 from telemetry_daemon.commands import options
-from telemetry_daemon.exits import CommandError
-from telemetry_daemon.settings import RankSettings
+from telemetry_daemon.config.settings import RankSettings
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_rank_table(settings: RankSettings) -> None:
     """Tell what the rank table says of this node; one that is not there yet is no error."""
-    from telemetry_daemon import rank_table, ranks
-    from telemetry_parsers.ranktable import RankTableError
+    from telemetry_daemon.ranks import table as rank_table
+    from telemetry_daemon.ranks import watch as ranks
+    from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
     try:
         found = rank_table.read(settings, ranks.names_of_node)
@@ -63,8 +64,8 @@ def _check_rank_table(settings: RankSettings) -> None:
 
 
 def _check_web(path: str) -> None:
+    from telemetry_daemon.web.access.gate import load_rules
     from telemetry_daemon.web.errors import WebError
-    from telemetry_daemon.web.gate import load_rules
 
     try:
         load_rules(path)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from telemetry_daemon import control, exits
-from telemetry_daemon.control import ControlError
-from telemetry_daemon.exits import CommandError
-from telemetry_daemon.settings import Settings
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.control import socket as control
+from telemetry_daemon.control.socket import ControlError
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Plain
 
 

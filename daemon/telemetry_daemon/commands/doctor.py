@@ -9,14 +9,14 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
-from telemetry_daemon import exits, log
 from telemetry_daemon.commands import diagnosis, endings, options
 from telemetry_daemon.commands.diagnosis import Patient
 from telemetry_daemon.commands.lookup import unknown
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot
 from telemetry_daemon.plugins.loading import Loaded, load
-from telemetry_daemon.settings import Settings
+from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
 from telemetry_daemon.version import __version__
 from telemetry_exporters.text import clean

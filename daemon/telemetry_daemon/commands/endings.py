@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-from telemetry_daemon.exits import ToldToEndError
+from telemetry_daemon.terminal.exits import ToldToEndError
 
 # What `timeout`, a service manager and a closed terminal send; the keyboard's SIGINT is a KeyboardInterrupt anyway.
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)

@@ -6,11 +6,12 @@ import argparse
 import shlex
 from collections.abc import Callable
 
-from telemetry_daemon import control, exits
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.control import socket as control
 from telemetry_daemon.state import devices_file
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import Identity
 
 

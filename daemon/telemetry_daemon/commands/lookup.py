@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.contract import Parser
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from telemetry_daemon import exits
+from telemetry_daemon.terminal import exits
 from telemetry_exporters import metrics_doc
 
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE, ConfigInputs
+from telemetry_daemon.config.settings import DEFAULT_ADDRESS, FLAGS, Settings
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.plugins.sources import PluginFailure
-from telemetry_daemon.settings import DEFAULT_ADDRESS, FLAGS, Settings
 from telemetry_exporters.text import clean
 
 _HELP = {

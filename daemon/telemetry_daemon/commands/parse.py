@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from telemetry_daemon import exits
 from telemetry_daemon.commands import forms, options
 from telemetry_daemon.commands.lookup import find_parser
-from telemetry_daemon.exits import CommandError
 from telemetry_daemon.guarded.reading import TooLargeError, read_stream
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail
 from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
+from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.merge.outputs import combine_reports
 from telemetry_parsers.model import Capture, Output, Poll, Problem, Report, Snapshot
 
 _LIFE_SECONDS = 3600.0

@@ -9,17 +9,17 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from telemetry_daemon import exits, log
 from telemetry_daemon.commands import durations, endings, options
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recording.mask import Mask
 from telemetry_daemon.recording.own_names import names_here
 from telemetry_daemon.recording.record import Recorder, RecordError
-from telemetry_daemon.settings import Settings
 from telemetry_daemon.state.store import Store
+from telemetry_daemon.terminal import exits, log
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_parsers.model import Capture, Report
 

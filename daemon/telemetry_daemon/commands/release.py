@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from telemetry_daemon import exits
 from telemetry_daemon.commands import durations, options
 from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.terminal import exits
 from telemetry_exporters import human
 
 

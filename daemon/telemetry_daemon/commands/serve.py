@@ -8,15 +8,15 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-from telemetry_daemon import exits, log
 from telemetry_daemon.commands import options
 from telemetry_daemon.config.child import load_in_child
-from telemetry_daemon.exits import CommandError
-from telemetry_daemon.memory import give_large_blocks_back
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
-from telemetry_daemon.service import Service, Start, leave
-from telemetry_daemon.settings import Settings
+from telemetry_daemon.service.daemon import Service, Start, leave
+from telemetry_daemon.service.memory import give_large_blocks_back
+from telemetry_daemon.terminal import exits, log
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.errors import ListenError, WebError
 

@@ -10,18 +10,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_daemon import exits, log
 from telemetry_daemon.commands import durations, endings, forms, options
 from telemetry_daemon.commands.lookup import find_parser, unknown
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.control.remote import NoSuchPartError, report_of
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.polling.source import Answer, Source
-from telemetry_daemon.ranks import ranked
+from telemetry_daemon.ranks.watch import ranked
 from telemetry_daemon.readers import toollock
-from telemetry_daemon.remote import NoSuchPartError, report_of
-from telemetry_daemon.settings import Settings
 from telemetry_daemon.state.health import judge
+from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail, device_list
 from telemetry_exporters.text import clean
@@ -108,7 +108,7 @@ def _from_daemon(settings: Settings) -> Substitute:
     def substitute(source: Source, answer: Answer) -> Answer:
         if not toollock.is_busy(answer.capture.failure):
             return answer
-        from telemetry_daemon import control
+        from telemetry_daemon.control import socket as control
 
         try:
             document = control.ask(control.path_in(settings.runtime_directory), "snapshot")

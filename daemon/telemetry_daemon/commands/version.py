@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 
-from telemetry_daemon import exits
+from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 
 

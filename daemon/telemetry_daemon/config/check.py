@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import sys
 
-from telemetry_daemon import exits
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.plain import settings_to_plain
+from telemetry_daemon.terminal import exits
 
 
 def main() -> int:

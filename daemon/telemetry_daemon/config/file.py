@@ -16,8 +16,8 @@ from telemetry_daemon.config.errors import dotted, explained, unknown_names
 from telemetry_daemon.config.inputs import FILE_VARIABLE, ConfigError, ConfigInputs
 from telemetry_daemon.config.layers import Document, merged, unknown_variables
 from telemetry_daemon.config.models import ConfigFile
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.settings import Settings
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from telemetry_daemon import exits
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.model import VENDORS
 
 DEFAULT_FILE = "/etc/telemetry/telemetry.toml"

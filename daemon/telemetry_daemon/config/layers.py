@@ -10,8 +10,8 @@ from typing import Any
 
 from telemetry_daemon.config.inputs import FILE_VARIABLE, VARIABLE_PREFIX, ConfigInputs
 from telemetry_daemon.config.names import meant, nearest
+from telemetry_daemon.config.settings import FLAGS
 from telemetry_daemon.config.table import PLACEHOLDERS, KeyPath, SettingRow, general_path, settings_rows
-from telemetry_daemon.settings import FLAGS
 
 # Variables that begin like ours and are no settings: the file's path, tracebacks of the command, what tests use.
 RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_SHARED")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from telemetry_daemon.config import rules
-from telemetry_daemon.settings import (
+from telemetry_daemon.config.settings import (
     DEFAULT_ADDRESS,
     LogSettings,
     Mode,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from telemetry_daemon.settings import LogSettings, RankSettings, Settings, SourceSettings, WebSettings
+from telemetry_daemon.config.settings import LogSettings, RankSettings, Settings, SourceSettings, WebSettings
 
 
 def settings_to_plain(settings: Settings) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from telemetry_daemon.config.inputs import VARIABLE_PREFIX
 from telemetry_daemon.config.models import ConfigFile
 from telemetry_daemon.config.rules import PATH_RULES
-from telemetry_daemon.settings import FLAGS
+from telemetry_daemon.config.settings import FLAGS
 
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 KeyPath = tuple[str, ...]

@@ -10,8 +10,8 @@ from typing import Any
 
 from telemetry_daemon.config.errors import dotted
 from telemetry_daemon.config.models import ConfigFile
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.config.table import NAME, PLACEHOLDERS, POLL, KeyPath, SectionRow, SettingRow, sections
-from telemetry_daemon.settings import Settings
 
 _WIDTH = 110
 _EXAMPLES = MappingProxyType({NAME: "mthreads-gmi", POLL: "processes"})

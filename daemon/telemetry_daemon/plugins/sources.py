@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
+from telemetry_daemon.guarded.trust import stranger
 from telemetry_daemon.guarded.way import ROOT
-from telemetry_daemon.trust import stranger
 
 OWN_DISTRIBUTION = "device-telemetry"
 PARSERS_GROUP = "telemetry.parsers"

@@ -13,7 +13,6 @@ from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobEven
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from telemetry_daemon.log import ChangeLog
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.news import News
 from telemetry_daemon.polling.out_of_turn import OutOfTurn
@@ -24,6 +23,7 @@ from telemetry_daemon.polling.threads import OneThread
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 from telemetry_daemon.state.health import Verdict
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, SourceFacts, Store, Taken
+from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Failure, Poll, State
 

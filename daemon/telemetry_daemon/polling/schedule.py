@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from telemetry_daemon.settings import Mode, SourceSettings
+from telemetry_daemon.config.settings import Mode, SourceSettings
 from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 

@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from telemetry_daemon.log import ChangeLog
+from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.cross_check import unlisted
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.targets import told
-from telemetry_daemon.settings import SourceSettings
 from telemetry_daemon.state.health import Verdict, judge
+from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Failure, Poll, Report

@@ -11,8 +11,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from telemetry_daemon.guarded.trust import stranger
 from telemetry_daemon.guarded.way import ROOT
-from telemetry_daemon.trust import stranger
 
 
 @dataclass(frozen=True, slots=True)

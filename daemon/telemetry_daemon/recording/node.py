@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import no_capture
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.source import PciView, Source
 from telemetry_daemon.recording.replay import RecordingError, Replay, read_recording
-from telemetry_daemon.settings import Settings
 from telemetry_daemon.simulate.source import simulated_parser
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Metric

@@ -195,7 +195,7 @@ SHAPES = _rows(
     (r"(?<![\w%)\]/<])(?P<value>[~.]{0,3}[\w.-]{0,80}/[^\s\"'|,;:<>()\[\]{}/=]+(?:/[^\s\"'|,;:<>()\[\]{}/=]*)+)", "names"),
     (r"(?<![\w%)\]./<])(?P<value>[~.]?/[^\s\"'|,;:<>()\[\]{}/=]+)", "names"),
     (r"(?<![\w.~])(?P<value>~[A-Za-z][\w.-]*)", "names"),
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 
 _KEYS: tuple[tuple[str, Treatment], ...] = (
     (_SECRETS, "each"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from telemetry_daemon.exits import CommandError
+from telemetry_daemon.config.settings import Settings, SourceSettings
 from telemetry_daemon.node import no_capture
 from telemetry_daemon.polling.source import PciView, Source
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.settings import Settings, SourceSettings
 from telemetry_daemon.simulate.demo import DemoError, parse_demo
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_sources
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers import host
 from telemetry_parsers.model import Metric

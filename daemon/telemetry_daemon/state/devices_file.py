@@ -10,7 +10,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from telemetry_daemon.guarded.own import OwnFolder
-from telemetry_daemon.log import ChangeLog
+from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.fields import CodecError, Fields, decode_line
 from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.presence import remembered

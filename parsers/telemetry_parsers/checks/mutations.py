@@ -16,10 +16,10 @@ _FILLING = ("  ", "--", "==")
 NASTY_WORDS = (
     "", "N/A", "-1", "nan", "inf", "1e400", "18446744073709551615", "9" * 400, "0x10", "１２", "٣", "1,024", "1.2.3",
     "-0", "ERROR", "|", "\x00", "\x1b[31m", "{", "[" * 200, "\ud800", "%",
-)  # fmt: skip  # words fill the lines: one on each would be a page
+)  # fmt: skip
 NASTY_DATA: tuple[Plain, ...] = (
     None, True, "12", "", [], {}, -1, 0, 10**400, float("nan"), float("inf"), -float("inf"), 2**64 - 1, [[[[1]]]],
-)  # fmt: skip  # kept in rows: one item on each line would be a page
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from telemetry_parsers.combining.seats import seat_of
 from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.devices import canonical_uuid, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.doubts import Weighed
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.seats import seat_of
 from telemetry_parsers.model import Device, Identity
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from telemetry_parsers.combining.seats import Seating
 from telemetry_parsers.merge.devices import combine, repeats_an_index
-from telemetry_parsers.merge.seats import Seating
 from telemetry_parsers.model import Device, SourceReport
 
 FORM_RANK = {"data": 0, "json": 1, "text": 2}

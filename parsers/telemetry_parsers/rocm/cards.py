@@ -23,7 +23,7 @@ GIVES = (
     "memory_used_bytes", "memory_total_bytes", "memory_free_bytes", "memory_used_ratio", "memory_activity_ratio",
     "utilization_ratio", "engine_utilization_ratio", "fan_ratio", "clock_hertz", "performance_level",
     "pcie_link_generation", "pcie_link_width", "pcie_replays_total", "processes",
-)  # fmt: skip  # words fill the lines: one on each would be a page
+)  # fmt: skip
 
 # A card in none of these was asked for nothing that tells whether it answers.
 _SIGNS_OF_LIFE = frozenset(
@@ -33,7 +33,7 @@ _KIND_OF_SIGN = MappingProxyType({"power_average_watts": "power_watts", "power_i
 # What a card that does not answer is printed with where it tells nothing: a zero of these is none of its readings.
 _ZEROS = frozenset(
     {"utilization_ratio", "fan_ratio", "fan_rpm", "memory_used_ratio", "memory_used_bytes", "memory_activity_ratio", "clock_hertz"}
-)  # fmt: skip  # words fill the lines: one on each would be a page
+)  # fmt: skip
 # One kind alone may be missing for other reasons, as the power of a second die.
 _FEWEST_SIGNS = 2
 _LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)

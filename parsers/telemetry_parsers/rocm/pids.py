@@ -102,7 +102,7 @@ def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
     return Report(
         devices=tuple(devices), readings=counts, processes=tuple(processes), problems=told(found),
         index_space=index_space, form="text",
-    )  # fmt: skip  # kept in rows: one item on each line would be a page
+    )  # fmt: skip
 
 
 def _listed(lines: Sequence[Line]) -> _List:

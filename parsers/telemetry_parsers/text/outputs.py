@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
-from telemetry_parsers.merge.outputs import combine_reports
+from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Capture, Output, Problem, Reason, Report
 from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_read, told
 from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote

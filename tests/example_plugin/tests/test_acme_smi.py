@@ -33,7 +33,7 @@ def test_an_idle_card() -> None:
     first = report.devices[0]
     assert (first.index, first.model, first.uuid, first.bus_id, first.driver) == (
         0, "Anvil 3000", "ACME-1f0c-aa01", "0000:3b:00.0", "2.4.0",
-    )  # fmt: skip  # words fill the lines: one on each would be a page
+    )  # fmt: skip
     assert values(report, 0) == {
         "temperature_celsius core": 31.0,
         "temperature_celsius memory": 33.0,

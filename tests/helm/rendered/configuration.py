@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from captures_kit import ROOT
-from daemon_kit import COMMAND, Daemon
-from helm_kit import IMAGE, POOLS, VALUE_SETS, VALUES, all_vendors, complaint, render
+from kits.captures import ROOT
+from kits.daemon import COMMAND, Daemon
+from kits.helm import IMAGE, POOLS, VALUE_SETS, VALUES, all_vendors, complaint, render
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigInputs
-from telemetry_daemon.settings import Settings
+from telemetry_daemon.config.settings import Settings
 
 pytestmark = pytest.mark.needs("helm")
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from captures_kit import ROOT
-from helm_kit import CHART, IMAGE, NAME, POOLS, RELEASE, VALUE_SETS, VALUES, Pool, all_vendors, complaint, helm, render
+from kits.captures import ROOT
+from kits.helm import CHART, IMAGE, NAME, POOLS, RELEASE, VALUE_SETS, VALUES, Pool, all_vendors, complaint, helm, render
 
 pytestmark = pytest.mark.needs("helm", "kubeconform")
 

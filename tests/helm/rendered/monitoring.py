@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from captures_kit import ROOT
-from daemon_kit import Daemon
-from helm_kit import IMAGE, NAME, VALUE_SETS, render
-from prometheus_kit import ConfiguredPrometheus, tool, until
+from kits.captures import ROOT
+from kits.daemon import Daemon
+from kits.helm import IMAGE, NAME, VALUE_SETS, render
+from kits.prometheus import ConfiguredPrometheus, tool, until
 
 pytestmark = pytest.mark.needs("helm", "prometheus", "promtool")
 

@@ -1,0 +1,1 @@
+"""Which rank of a job runs on which chip of this node."""

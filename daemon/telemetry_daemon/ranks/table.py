@@ -1,0 +1,105 @@
+"""What the rank table's file says of this node. A job may have written it: a large one is read in a short-lived process.
+
+That process reads its question as JSON from standard input, and answers with JSON on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
+
+from telemetry_daemon import short_lived
+from telemetry_daemon.config.settings import RankSettings
+from telemetry_daemon.guarded.reading import TooLargeError, read_file
+from telemetry_daemon.terminal import exits
+from telemetry_parsers.merge.ranks import NodeRanks
+from telemetry_parsers.vendors.ascend.rank_table import COMPLETED, RankTable, RankTableError, ranks_of, read_rank_table
+
+LARGEST_FILE_BYTES = 8 << 20
+# Read in the daemon itself: a table of some 250 chips.
+SMALL_FILE_BYTES = 64 << 10
+_MOST_CHIPS = 1024
+_DEADLINE_SECONDS = 10.0
+# JSON takes up to 25 times its size once it is read.
+_CHILD_MEMORY_BYTES = 384 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the rank table says of this node, and in words for a person."""
+
+    ranks: NodeRanks
+    text: str
+
+
+def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> Found:
+    """The ranks on this node, which has these names. Raises RankTableError and OSError."""
+    try:
+        return _found(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
+    except TooLargeError:  # a process of its own reads it
+        return _asked(settings, names())
+
+
+def main() -> int:
+    """Answer the question on standard input: the process for a large table."""
+    signal.alarm(int(_DEADLINE_SECONDS))  # should nobody wait for us any more
+    resource.setrlimit(resource.RLIMIT_AS, (_CHILD_MEMORY_BYTES, _CHILD_MEMORY_BYTES))
+    question = json.load(sys.stdin)
+    settings = RankSettings(**question["settings"])
+    try:
+        found = _found(settings, question["names"], read_file(settings.table, LARGEST_FILE_BYTES))
+        answer = {"server": found.ranks.server, "ranks": list(found.ranks.by_chip.items()), "text": found.text}
+    except RankTableError as error:
+        answer = {"error": str(error)}
+    except OSError as error:
+        answer = {"error": error.strerror or str(error)}
+    except MemoryError:  # the limit that this process gave itself
+        answer = {"error": f"to read it takes more than {_CHILD_MEMORY_BYTES >> 20} MiB of memory"}
+    json.dump(answer, sys.stdout)
+    return exits.OK
+
+
+def _asked(settings: RankSettings, names: Collection[str]) -> Found:
+    """The same, found by a process of its own."""
+    question = json.dumps({"settings": asdict(settings), "names": list(names)})
+    try:
+        ended = short_lived.ask(short_lived.running(__name__), question, _DEADLINE_SECONDS)
+    except short_lived.NoAnswerError as error:
+        raise RankTableError(f"could not be read: {error}") from error
+    if ended.status != exits.OK:
+        raise RankTableError(f"could not be read: the process for it ended with status {ended.status}")
+    answer: dict[str, Any] = json.loads(ended.output)
+    if "error" in answer:
+        raise RankTableError(answer["error"])
+    return Found(NodeRanks(answer["server"], MappingProxyType(dict(answer["ranks"]))), answer["text"])
+
+
+def _found(settings: RankSettings, names: Collection[str], content: bytes) -> Found:
+    table = read_rank_table(_text(content))
+    if table.status != COMPLETED:
+        return Found(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
+    own = ranks_of(table, names, settings.server)
+    if len(own) > _MOST_CHIPS:
+        raise RankTableError(f"lists {len(own)} chips of this node; a node has at most {_MOST_CHIPS}")
+    server = own[0].server if own else None
+    shown = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
+    ranks = NodeRanks(shown, MappingProxyType({rank.chip: rank.rank for rank in own}))
+    return Found(ranks, _in_words(table, len(own)))
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RankTableError(f"byte {error.start}: is not valid UTF-8") from None
+
+
+def _in_words(table: RankTable, here: int) -> str:
+    servers = len(table.servers)
+    return f"version {table.version}, {len(table.ranks)} ranks on {servers} {'server' if servers == 1 else 'servers'}, {here} here"

@@ -1,0 +1,309 @@
+"""The running daemon: polls, serves, reloads, reports to systemd, and ends in time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import platform
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from telemetry_daemon.config.inputs import ConfigError
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.control import socket as control
+from telemetry_daemon.control.socket import ControlServer, Verb
+from telemetry_daemon.node import Node
+from telemetry_daemon.polling.clock import ClockGuard
+from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.ranks.watch import LOOK_SECONDS, RankWatch
+from telemetry_daemon.service import device_nodes, systemd
+from telemetry_daemon.service.device_nodes import NodeWatch
+from telemetry_daemon.service.own_metrics import OwnMetrics
+from telemetry_daemon.service.textfile_job import TextfileJob
+from telemetry_daemon.site.process_metrics import ProcessMetrics
+from telemetry_daemon.site.routes import Site
+from telemetry_daemon.state import devices_file
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.devices_file import of_vendor
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.terminal import exits, log
+from telemetry_daemon.times import Clock
+from telemetry_daemon.version import __version__
+from telemetry_daemon.web.errors import WebError
+from telemetry_daemon.web.server.server import WebServer
+from telemetry_exporters import json
+from telemetry_parsers.codec.fields import CodecError, Fields
+from telemetry_parsers.model import Plain
+
+logger = logging.getLogger(__name__)
+
+HOUSEKEEPING_SECONDS = 10.0
+# With no watchdog to feed, the loop still looks at itself this often.
+HEARTBEAT_SECONDS = 5.0
+# Whoever stops us has not to wait longer, whatever hangs.
+LONGEST_END_SECONDS = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a service is started with; `reload_settings` reads the configuration anew."""
+
+    settings: Settings
+    reload_settings: Callable[[], Settings]
+    remembers_devices: bool = True
+
+
+class Service:
+    """One daemon from start to end."""
+
+    def __init__(self, start: Start, node: Node, clock: Clock) -> None:
+        self._start = start
+        self._settings = start.settings
+        self._node = node
+        path = devices_file.path_in(self._settings.state_directory)
+        self._memory = devices_file.DeviceMemory(path) if start.remembers_devices else None
+        identities = self._memory.identities if self._memory is not None else ()
+        self._store = Store(platform.node(), clock, identities, Accumulator())
+        self._own = OwnMetrics(self._store)
+        self._poller = Poller(self._store, clock)
+        self._ranks = RankWatch(self._settings.ranks, self._store.set_ranks)
+        self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
+        self._metrics = {metric.key: metric for metric in node.metrics()}
+        self._site = Site(
+            self._store.snapshot,
+            self._store.ready,
+            ProcessMetrics().render,
+            self._settings.web.telemetry_path,
+            self._metrics,
+        )
+        self._textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot, self._metrics)
+        web = self._settings.web
+        self._web = WebServer(self._site.respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
+        self._control = ControlServer(
+            control.path_in(self._settings.runtime_directory),
+            {
+                "forget": Verb(("id",), self._forget),
+                "forget_lost": Verb(("vendor",), self._forget_lost),
+                "release": Verb(("source", "seconds"), self._release),
+                "resume": Verb(("source",), self._resume),
+                "snapshot": Verb((), self._snapshot),
+            },
+        )
+        self._nodes = NodeWatch(Path(self._settings.runtime_directory), clock.monotonic)
+        self._status = exits.OK
+        self._stop = asyncio.Event()
+        self._reloading = asyncio.Lock()
+        self._reload_waits = False
+
+    async def run(self) -> int:
+        """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
+        await self._web.start()
+        self._install_signals()
+        await self._start_control()
+        self._tell_own_metrics()
+        self._poller.start(self._node.sources(self._settings))
+        self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
+        self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
+        self._watch_nodes()
+        if self._textfile.wanted:
+            self._poller.every("textfile", self._settings.textfile_interval, self._textfile.run)
+        self._guard.start()
+        addresses = ", ".join(self._web.addresses)
+        logger.info("serving", extra={"version": __version__, "address": addresses})
+        systemd.ready(f"serving on {addresses}")
+        try:
+            await self._serve_until_told()
+        finally:
+            await self._end()
+        return self._status
+
+    async def _serve_until_told(self) -> None:
+        """Serve until the stop event; raises what ended the serving before."""
+        stop = asyncio.create_task(self._stop.wait())
+        serving = [asyncio.create_task(self._web.serve_forever()), asyncio.create_task(self._feed_watchdog())]
+        await asyncio.wait([stop, *serving], return_when=asyncio.FIRST_COMPLETED)
+        for task in (stop, *serving):
+            if task.done():
+                task.result()
+            task.cancel()
+
+    async def _end(self) -> None:
+        """Stop everything, each part within its own bounds and all of it within one."""
+        logger.info("stopping")
+        systemd.stopping()
+        last_moment = threading.Timer(LONGEST_END_SECONDS, self._leave_unfinished)
+        last_moment.daemon = True
+        last_moment.start()
+        await self._control.close()
+        await self._web.close()
+        self._guard.stop()
+        self._poller.stop()
+        self._textfile.end()
+        self._node.close()
+        self._remember()
+        last_moment.cancel()
+
+    def _leave_unfinished(self) -> None:
+        logger.warning("not all could be ended in time: left behind", extra={"seconds": LONGEST_END_SECONDS})
+        leave(self._status)
+
+    async def _start_control(self) -> None:
+        try:
+            await self._control.start()
+        except OSError as error:
+            logger.warning(
+                "no control socket: `telemetry forget`, `release` and `resume` will not reach this daemon",
+                extra={"error": error},
+            )
+
+    def _install_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        reloads: set[asyncio.Task[None]] = set()
+
+        def reload() -> None:
+            task = loop.create_task(self._reload_in_turn())
+            reloads.add(task)
+            task.add_done_callback(reloads.discard)
+
+        loop.add_signal_handler(signal.SIGHUP, reload)
+
+    def _watch_nodes(self) -> None:
+        """Look for devices that the unit's allow-list lacks, where somebody would start us anew."""
+        if not device_nodes.under_systemd(os.environ):
+            return
+        loop = asyncio.get_running_loop()
+
+        def look() -> None:
+            denied = self._nodes.newly_denied()
+            if denied:
+                logger.warning(
+                    "devices came after our start and are not allowed; starting anew", extra={"nodes": denied}
+                )
+                self._status = exits.RESTART
+                loop.call_soon_threadsafe(self._stop.set)
+
+        self._poller.every("device nodes", device_nodes.LOOK_SECONDS, look)
+
+    def _tell_own_metrics(self) -> None:
+        self._own.tell_version()
+        self._own.tell_reload(succeeded=1.0)
+        self._own.tell_expected(dict(self._settings.expected_devices))
+        self._own.tell_plugin_failures(self._node.failures())
+        self._own.tell_pci(self._node.pci_counts())
+
+    async def _reload_in_turn(self) -> None:
+        """One reload at a time, and one that waits: it will read what all signals until then were sent for."""
+        if self._reload_waits:
+            return
+        self._reload_waits = True
+        async with self._reloading:
+            self._reload_waits = False
+            await self._reload()
+
+    async def _reload(self) -> None:
+        """Apply a changed configuration; a bad one leaves the running one in force."""
+        systemd.reloading()
+        try:
+            settings = await asyncio.to_thread(self._start.reload_settings)
+            web = settings.web
+            await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
+            await asyncio.to_thread(self._apply, settings)
+        except (ConfigError, WebError) as error:
+            self._own.tell_reload(succeeded=0.0)
+            logger.error("the configuration was not reloaded; the running one stays", extra={"error": str(error)})
+            systemd.ready("the new configuration is bad; the running one stays")
+            return
+        self._own.tell_reload(succeeded=1.0)
+        logger.info("configuration reloaded")
+        systemd.ready("serving on " + ", ".join(self._web.addresses))
+
+    def _apply(self, settings: Settings) -> None:
+        """Change what differs: a source whose settings stay goes on undisturbed."""
+        log.setup(settings.log.level, settings.log.format)
+        before = self._settings
+        fixed = ("state_directory", "runtime_directory", "plugin_paths", "textfile_path", "textfile_interval")
+        for name in fixed:
+            if getattr(settings, name) != getattr(before, name):
+                logger.warning("a changed setting needs a restart", extra={"setting": name})
+        if settings.web.telemetry_path != before.web.telemetry_path:
+            logger.warning("a changed setting needs a restart", extra={"setting": "web.telemetry_path"})
+        self._settings = replace(settings, **{name: getattr(before, name) for name in fixed})
+        for name in list(self._poller.sources()):
+            if settings.source(name) != before.source(name):
+                self._poller.renew(name, partial(self._node.source, name, self._settings))
+        self._own.tell_expected(dict(settings.expected_devices))
+        self._ranks.configure(settings.ranks)
+
+    async def _feed_watchdog(self) -> None:
+        """Tell systemd that we live, while this loop, the guard's thread and the scheduler all move."""
+        wait = systemd.watchdog_interval() or HEARTBEAT_SECONDS
+        ticks = -1
+        while True:
+            if self._guard.ticks != ticks and self._poller.is_alive():
+                systemd.watchdog()
+            ticks = self._guard.ticks
+            await asyncio.sleep(wait / 2)
+
+    def _housekeeping(self) -> None:
+        """What is worth doing now and then, on a thread of its own."""
+        self._own.tell_pci(self._node.pci_counts())
+        self._remember()
+
+    def _remember(self) -> None:
+        if self._memory is not None:
+            self._memory.keep(self._store.identities())
+
+    def _forget(self, request: Fields) -> Mapping[str, Plain]:
+        device_id = request.text("id")
+        forgotten = self._store.forget(lambda lost: lost.id == device_id)
+        if forgotten:
+            self._remember()
+        elif any(device.id == device_id for device in self._store.snapshot().devices):
+            return {
+                "error": f"'{device_id}' is not a lost device: it is still listed; only one that no source lists can be forgotten"
+            }
+        return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
+
+    def _forget_lost(self, request: Fields) -> Mapping[str, Plain]:
+        forgotten = self._store.forget(of_vendor(request.text_or_none("vendor")))
+        self._remember()
+        return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
+
+    def _release(self, request: Fields) -> Mapping[str, Plain]:
+        name, seconds = request.text("source"), request.number_or("seconds", None)
+        if name not in self._node.names():
+            return {"error": self._no_source(name)}
+        if seconds is not None and seconds <= 0:
+            raise CodecError(request.path("seconds"), "must be more than 0")
+        until = math.inf if seconds is None else seconds
+        held_by = self._poller.release(name, lambda: self._node.source(name, self._settings), until)
+        logger.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
+        return {"left_behind": list(held_by)}
+
+    def _resume(self, request: Fields) -> Mapping[str, Plain]:
+        name = request.text("source")
+        if name not in self._node.names():
+            return {"error": self._no_source(name)}
+        was_released = self._poller.resume(name)
+        logger.info("resumed by the operator", extra={"source": name})
+        return {"resumed": was_released}
+
+    def _no_source(self, name: str) -> str:
+        return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._node.names()))}"
+
+    def _snapshot(self, _request: Fields) -> Mapping[str, Plain]:
+        return json.document(self._store.snapshot(), self._metrics)
+
+
+def leave(status: int) -> None:
+    """End at once: a thread that hangs in a driver must not keep the process."""
+    logging.shutdown()
+    os._exit(status)

@@ -1,0 +1,69 @@
+"""Writes the metrics for node_exporter's textfile collector: a whole file or none."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from telemetry_daemon.guarded import named
+from telemetry_daemon.terminal.log import ChangeLog
+from telemetry_exporters import textfile
+from telemetry_parsers.model import Metric, Snapshot
+
+log = logging.getLogger(__name__)
+
+# The collector runs as another user.
+_MODE = 0o644
+_PATIENCE_SECONDS = 1.0
+
+
+class TextfileJob:
+    """Replaces one file with the metrics of the current snapshot, and takes it away where it would be out of date.
+
+    The collector reads what it finds: to it, a file that is not replaced any more says the same for ever.
+    """
+
+    def __init__(self, path: str, snapshot: Callable[[], Snapshot], metrics: Mapping[str, Metric]) -> None:
+        self._path = Path(path)
+        self._snapshot = snapshot
+        self._metrics = metrics
+        self._changes = ChangeLog()
+        self._turn = threading.Lock()
+        self._ended = False
+        self.wanted = bool(path)
+
+    def run(self) -> None:
+        """Write once; a failure is logged once for as long as it lasts."""
+        with self._turn:
+            content = textfile.render(self._snapshot(), self._metrics)
+            if self._ended:
+                return
+            try:
+                _renew(self._path, content)
+                self._changes.changed("textfile", "ok")
+            except OSError as error:
+                if self._changes.changed("textfile", error.errno):
+                    log.warning("cannot write the textfile", extra={"path": str(self._path), "error": error})
+
+    def end(self) -> None:
+        """Take the file away and write no more; a disk that hangs is not waited for."""
+        self._ended = True
+        if not self.wanted or not self._turn.acquire(timeout=_PATIENCE_SECONDS):
+            return
+        try:
+            named.remove(self._path)
+        except OSError as error:
+            log.warning("cannot take the textfile away", extra={"path": str(self._path), "error": error})
+        finally:
+            self._turn.release()
+
+
+def _renew(path: Path, content: bytes) -> None:
+    """Put the content in place, or leave nothing there and raise OSError."""
+    try:
+        named.replace(path, content, _MODE)
+    except OSError:
+        named.remove(path)
+        named.replace(path, content, _MODE)  # on a full disk, the room of the old one may do

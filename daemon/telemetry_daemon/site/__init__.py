@@ -1,0 +1,1 @@
+"""What the web side answers: its routes, the page, the ready metrics."""

@@ -1,0 +1,230 @@
+"""The page for people at `/`: one file without anything from elsewhere, readable on a phone and in the dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from telemetry_daemon.site.page_style import STYLE
+from telemetry_daemon.version import __version__
+from telemetry_exporters import human
+from telemetry_exporters.overview import (
+    Condition,
+    Row,
+    Tile,
+    Trouble,
+    inventory,
+    rows,
+    simulation_note,
+    source_condition,
+    tiles,
+    troubles,
+)
+from telemetry_exporters.screen import NO_METRICS, screen
+from telemetry_exporters.style import ABSENT
+from telemetry_parsers.model import Absent, Health, Metric, Snapshot, SourceStatus, Value
+
+REFRESH_SECONDS = 10
+
+_ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    "%3Crect x='3' y='3' width='10' height='10' rx='2' fill='%232b6cd4'/%3E"
+    "%3Cpath d='M6 1v2M10 1v2M6 13v2M10 13v2M1 6h2M1 10h2M13 6h2M13 10h2' stroke='%232b6cd4' stroke-width='1.5'/%3E"
+    "%3C/svg%3E"
+)
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where the site's other answers are."""
+
+    metrics: str
+    snapshot: str
+    health: str
+    readiness: str
+
+
+def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
+    """The whole page."""
+    shown = screen(snapshot, extra).snapshot
+    return "".join(
+        (
+            "<!doctype html>\n",
+            _head(shown),
+            "<body>\n",
+            _header(shown),
+            _tiles(tiles(shown)),
+            _troubles(troubles(shown)),
+            _devices(rows(shown)),
+            _sources(shown),
+            _footer(links),
+            "</body>\n</html>\n",
+        )
+    )
+
+
+def escaped(text: str) -> str:
+    """The text as it may stand in HTML, attributes included."""
+    return text.translate(_ESCAPES)
+
+
+def _head(snapshot: Snapshot) -> str:
+    return (
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">\n'
+        f'<link rel="icon" href="{_ICON}">\n'
+        f"<title>{escaped(snapshot.hostname)} · device telemetry</title>\n<style>{STYLE}</style>\n</head>\n"
+    )
+
+
+def _header(snapshot: Snapshot) -> str:
+    note = simulation_note(snapshot)
+    banner = f'<p class="banner">{note}</p>\n' if note else ""
+    return (
+        f'<header>\n<div><h1>{escaped(snapshot.hostname)}</h1>\n<p class="inventory">{escaped(inventory(snapshot))}</p>'
+        f'</div>\n<span class="dim">{human.utc(snapshot.wall_time)}</span>\n</header>\n{banner}'
+    )
+
+
+def _tiles(given: Iterable[Tile]) -> str:
+    parts = [
+        f'<div class="tile"><dt>{escaped(tile.label)}</dt><dd>{escaped(tile.value)}'
+        f'<div class="note">{escaped(tile.note)}</div></dd></div>\n'
+        for tile in given
+    ]
+    return f'<dl class="tiles">\n{"".join(parts)}</dl>\n' if parts else ""
+
+
+def _troubles(given: Iterable[Trouble]) -> str:
+    parts = [
+        f"<li><strong>{escaped(trouble.what)}</strong>: {escaped(trouble.why)}<br>"
+        f'<span class="dim">{_with_code(trouble.remedy)}</span></li>\n'
+        for trouble in given
+    ]
+    return f'<ul class="troubles">\n{"".join(parts)}</ul>\n' if parts else ""
+
+
+def _with_code(text: str) -> str:
+    """The text with what stands between backticks as code."""
+    parts = escaped(text).split("`")
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+
+
+def _devices(given: tuple[Row, ...]) -> str:
+    if not given:
+        return '<h2>Devices</h2>\n<p class="empty">No source lists a device.</p>\n'
+    headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
+    return f"<h2>Devices</h2>\n{_table(headings, map(_device, given))}"
+
+
+def _device(row: Row) -> str:
+    device = row.device
+    return "".join(
+        (
+            f'<tr><th scope="row">{escaped(f"{device.vendor} {device.device}")}<small>{escaped(device.id)}</small></th>',
+            _state(row.condition),
+            f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent("unknown")}</td>',
+            _number("Temperature", _words(row.temperature, human.celsius)),
+            _number("Power", _power(row), _share(row.power, row.power_cap)),
+            _number("Memory", _memory(row), _share(row.memory_used, row.memory_total)),
+            _number("Utilization", _words(row.utilization, human.percent), _share(row.utilization, 1.0)),
+            "</tr>\n",
+        )
+    )
+
+
+def _table(headings: Iterable[str], lines: Iterable[str]) -> str:
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>\n</table>\n"
+
+
+def _state(condition: Condition) -> str:
+    return (
+        f'<td class="state-cell" data-heading="State">'
+        f'<span class="state {condition.severity.value}">{escaped(condition.word)}</span></td>'
+    )
+
+
+def _number(heading: str, words: str, share: float | None = None) -> str:
+    bar = "" if share is None else _bar(share)
+    return f'<td class="number" data-heading="{heading}">{words}{bar}</td>'
+
+
+def _bar(share: float) -> str:
+    return (
+        '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect width="{min(share, 1.0) * 100:.1f}" height="4"/></svg>'
+    )
+
+
+def _is_number(value: Value | None) -> bool:
+    return value is not None and not isinstance(value, Absent)
+
+
+def _share(part: Value | None, whole: Value | None) -> float | None:
+    """The part's share of the whole, where both are known."""
+    if part is None or whole is None or isinstance(part, Absent) or isinstance(whole, Absent) or whole <= 0:
+        return None
+    return part / whole
+
+
+def _absent(why: str) -> str:
+    return f'<span class="absent" title="{escaped(why)}">{ABSENT}</span>'
+
+
+def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
+    if value is None:
+        return _absent("no source gives it")
+    if isinstance(value, Absent):
+        return _absent(value.value.replace("_", " "))
+    return escaped(in_words(value))
+
+
+def _power(row: Row) -> str:
+    if not _is_number(row.power_cap):
+        return _words(row.power, human.watts)
+    return f'{_words(row.power, human.watts)} <span class="dim">of {_words(row.power_cap, human.watts)}</span>'
+
+
+def _memory(row: Row) -> str:
+    if not _is_number(row.memory_total):
+        return _words(row.memory_used, human.byte_size)
+    used, total = _words(row.memory_used, human.byte_size), _words(row.memory_total, human.byte_size)
+    return f'{used} <span class="dim">of {total}</span>'
+
+
+def _sources(snapshot: Snapshot) -> str:
+    if not snapshot.sources:
+        return '<h2>Sources</h2>\n<p class="empty">No source has been asked yet.</p>\n'
+    lines = (_source(source, snapshot.monotonic_time) for source in snapshot.sources)
+    return f"<h2>Sources</h2>\n{_table(('Source', 'State', 'Version', 'Last polls'), lines)}"
+
+
+def _source(source: SourceStatus, now: float) -> str:
+    polls = ", ".join(_poll(poll, now) for poll in source.polls if poll.attempted)
+    problems = "".join(_problem_lines(source))
+    return (
+        f'<tr><th scope="row">{escaped(source.source)}</th>{_state(source_condition(source))}'
+        f'<td data-heading="Version">{escaped(source.version or "") or ABSENT}</td>'
+        f'<td class="wide" data-heading="Last polls">{polls or ABSENT}{problems}</td></tr>\n'
+    )
+
+
+def _poll(poll: Health, now: float) -> str:
+    age = human.seconds(max(0.0, round(now - poll.attempted_monotonic)))
+    return f'{escaped(poll.poll)} <span class="dim">{age} ago, took {human.seconds(poll.seconds)}</span>'
+
+
+def _problem_lines(source: SourceStatus) -> Iterator[str]:
+    for problem in source.problems:
+        yield f'<span class="problem">{escaped(problem.where)}: {escaped(problem.text)}</span>'
+
+
+def _footer(links: Links) -> str:
+    named = (("metrics", links.metrics), ("JSON", links.snapshot), ("health", links.health), ("ready", links.readiness))
+    # Relative, so that they lead there also where a proxy shows the page below a path of its own.
+    anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in named)
+    version = escaped(__version__)
+    return f"<footer>\n{anchors}\n<span>device telemetry {version} · this page reloads every {REFRESH_SECONDS} s</span>\n</footer>\n"

@@ -1,0 +1,125 @@
+"""The routes: metrics, health, the JSON document and the page; answers at once from what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from urllib.parse import parse_qs
+
+from telemetry_daemon.site.name_filter import only
+from telemetry_daemon.site.negotiation import accepts_gzip, choose
+from telemetry_daemon.site.page_style import PAGE_POLICY
+from telemetry_daemon.site.pages import Links, page
+from telemetry_daemon.site.rendered import Gzipped, Rendered
+from telemetry_daemon.web.messages import Request, Response
+from telemetry_exporters import json
+from telemetry_exporters.prometheus import EOF, Renderer, Syntax
+from telemetry_exporters.screen import NO_METRICS
+from telemetry_parsers.model import Metric, Snapshot
+
+HEALTH_PATH = "/healthz"
+READY_PATH = "/readyz"
+SNAPSHOT_PATH = "/api/v1/snapshot"
+PAGE_PATH = "/"
+
+_TEXT = "text/plain; charset=utf-8"
+_JSON = "application/json; charset=utf-8"
+_HTML = "text/html; charset=utf-8"
+_FRESH = ("Cache-Control", "no-store")
+_NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
+_GZIP = ("Content-Encoding", "gzip")
+_ENDS: Mapping[Syntax, bytes] = MappingProxyType({Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF})
+
+
+class Site:
+    """Answers GET and HEAD alike.
+
+    `snapshot` gives the very same object for as long as nothing changes: every page is made once for it, at the first
+    request. `process_metrics` is asked for each request of metrics. `extra` are the metrics of plugins, by key; it may
+    grow while the site stands.
+    """
+
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        ready: Callable[[], tuple[bool, str]],
+        process_metrics: Callable[[Syntax], bytes],
+        telemetry_path: str = "/metrics",
+        extra: Mapping[str, Metric] = NO_METRICS,
+    ) -> None:
+        self._ready = ready
+        self._process_metrics = process_metrics
+        self._extra = extra
+        self._links = Links(telemetry_path, SNAPSHOT_PATH, HEALTH_PATH, READY_PATH)
+        self._renderer = Renderer(extra)
+        self.rendered = Rendered(snapshot)
+        self._routes: Mapping[str, Callable[[Request], Response]] = {
+            PAGE_PATH: self._page,
+            SNAPSHOT_PATH: self._document,
+            HEALTH_PATH: _healthy,
+            READY_PATH: self._readiness,
+            telemetry_path: self._metrics,
+        }
+
+    def respond(self, request: Request) -> Response:
+        """The answer to a request."""
+        route = self._routes.get(request.path)
+        return route(request) if route else self._not_found()
+
+    def _not_found(self) -> Response:
+        return Response(404, (f"Not found. Try one of {', '.join(self._routes)}.\n".encode(),), _TEXT, (_NO_SNIFFING,))
+
+    def _readiness(self, request: Request) -> Response:  # noqa: ARG002  # a route takes the request
+        ready, words = self._ready()
+        return Response(200 if ready else 503, (f"{words}\n".encode(),), _TEXT, (_FRESH,))
+
+    def _metrics(self, request: Request) -> Response:
+        syntax, content_type = choose(request.headers.get("accept", ""))
+        headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"), _NO_SNIFFING)
+        tail = self._process_metrics(syntax)
+        names = parse_qs(request.query).get("name[]")
+        compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
+        if names:
+            whole = self.rendered.body(syntax.value, self._page_of(syntax)) + tail
+            body: tuple[bytes, ...] = (only(whole, names), _ENDS[syntax])
+            body = Gzipped(body[0]).ended(body[1]) if compressed else body
+        elif compressed:
+            body = self.rendered.gzipped(syntax.value, self._page_of(syntax)).ended(tail + _ENDS[syntax])
+        else:
+            body = (self.rendered.body(syntax.value, self._page_of(syntax)), tail, _ENDS[syntax])
+        return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
+
+    def _page_of(self, syntax: Syntax) -> Callable[[Snapshot], bytes]:
+        return lambda snapshot: self._renderer.page(snapshot, syntax)
+
+    def _document(self, request: Request) -> Response:
+        return self._kept(request, "json", self._document_of, _JSON, ())
+
+    def _document_of(self, snapshot: Snapshot) -> bytes:
+        return json.render(snapshot, self._extra).encode()
+
+    def _page(self, request: Request) -> Response:
+        policy = ("Content-Security-Policy", PAGE_POLICY)
+        return self._kept(request, "html", self._page_text, _HTML, (policy, ("Referrer-Policy", "no-referrer")))
+
+    def _page_text(self, snapshot: Snapshot) -> bytes:
+        return page(snapshot, self._links, self._extra).encode()
+
+    def _kept(
+        self,
+        request: Request,
+        name: str,
+        make: Callable[[Snapshot], bytes],
+        content_type: str,
+        headers: tuple[tuple[str, str], ...],
+    ) -> Response:
+        """A page that is the same for all, compressed where it may be."""
+        headers = (*headers, _FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"))
+        if accepts_gzip(request.headers.get("accept-encoding", "")):
+            body = self.rendered.gzipped(name, make).ended(b"")
+            return Response(200, body, content_type, (*headers, _GZIP))
+        return Response(200, (self.rendered.body(name, make),), content_type, headers)
+
+
+def _healthy(request: Request) -> Response:  # noqa: ARG001  # a route takes the request
+    return Response(200, (b"ok\n",), _TEXT, (_FRESH,))

@@ -1,0 +1,151 @@
+"""TLS from the web configuration: the server's SSL context, and which clients' certificates are good enough."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+import warnings
+from collections.abc import Callable, Iterator
+
+from telemetry_daemon.web.access.tls_words import DEFAULT_CIPHERS, DEFAULT_OLD_CIPHERS
+from telemetry_daemon.web.access.toolkit import ClientCertificate, Pem, TlsConfig, read_small_file
+from telemetry_daemon.web.errors import WebConfigError
+
+_VERSIONS = {
+    "TLS10": ssl.TLSVersion.TLSv1,
+    "TLS11": ssl.TLSVersion.TLSv1_1,
+    "TLS12": ssl.TLSVersion.TLSv1_2,
+    "TLS13": ssl.TLSVersion.TLSv1_3,
+}
+_DEMANDS = {
+    ClientCertificate.NOT_ASKED_FOR: ssl.CERT_NONE,
+    ClientCertificate.VERIFIED_IF_GIVEN: ssl.CERT_OPTIONAL,
+    ClientCertificate.REQUIRED: ssl.CERT_REQUIRED,
+}
+
+
+def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
+    """The context of a TLS configuration; `file`, the web configuration, is named where an inline PEM is wrong."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    if config.prefers_server_ciphers:
+        context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+    else:
+        context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.set_alpn_protocols(["http/1.1"])
+    _set_versions_and_ciphers(context, config, file)
+    _load_certificate(context, config, file)
+    _load_client_authorities(context, config, file)
+    return context
+
+
+def client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str]:
+    """A function that says what is wrong with a client whose handshake is done; empty means nothing."""
+    if not allowed_sans:
+        return lambda _: ""
+    allowed = frozenset(map(canonical_san, allowed_sans))
+
+    def check(tls: ssl.SSLObject) -> str:
+        found = subject_names(tls)
+        if allowed.intersection(map(canonical_san, found)):
+            return ""
+        return f"the client's certificate is for {', '.join(map(repr, found)) or 'nobody'}, not in client_allowed_sans"
+
+    return check
+
+
+def subject_names(tls: ssl.SSLObject) -> tuple[str, ...]:
+    """The DNS names, e-mail addresses, IP addresses and URIs that the peer's certificate is for."""
+    certificate = tls.getpeercert() or {}
+    kinds = {"DNS", "email", "IP Address", "URI"}
+    names = certificate.get("subjectAltName", ())
+    return tuple(entry[1] for entry in names if entry[0] in kinds and isinstance(entry[1], str))
+
+
+def canonical_san(name: str) -> str:
+    """The name itself, IP addresses in their one short form, so that ::1 is 0:0:0:0:0:0:0:1."""
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_address(name.strip()))
+    except ValueError:
+        return name
+
+
+def pem_bytes(pem: Pem) -> bytes:
+    """The bytes of a PEM, wherever it is."""
+    return read_small_file(pem.file, pem.key) if pem.file else pem.text.encode()
+
+
+def _set_versions_and_ciphers(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
+    old = config.min_version in {"TLS10", "TLS11"}
+    ciphers = config.ciphers or (DEFAULT_OLD_CIPHERS if old else DEFAULT_CIPHERS)
+    try:
+        # OpenSSL 3 counts the signatures of TLS 1.0 and 1.1 as security level 0.
+        context.set_ciphers(":".join(ciphers) + (":@SECLEVEL=0" if old else ""))
+        if config.curve:
+            context.set_ecdh_curve(config.curve)
+        with warnings.catch_warnings():
+            # Python warns of TLS 1.0 and 1.1; whoever writes them here knows.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            context.minimum_version = _VERSIONS[config.min_version]
+            context.maximum_version = _VERSIONS[config.max_version]
+    except (ssl.SSLError, ValueError) as error:
+        raise WebConfigError(
+            f"{file}: tls_server_config: this machine's OpenSSL refuses it: {_words(error)}"
+        ) from error
+
+
+def _load_certificate(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
+    certificate = pem_bytes(config.certificate)
+    private_key = pem_bytes(config.private_key)
+    if b"ENCRYPTED" in private_key:
+        raise WebConfigError(f"{_place(config.private_key, file)}: the key has a password; give it without one")
+    try:
+        with _as_file(certificate) as certificate_file, _as_file(private_key) as key_file:
+            context.load_cert_chain(certificate_file, key_file, password="")
+    except (ssl.SSLError, ValueError) as error:
+        place = _place(config.certificate, file)
+        remedy = "give a PEM certificate and its own key"
+        raise WebConfigError(f"{place}: certificate and key cannot be used: {_words(error)}; {remedy}") from error
+
+
+def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
+    if config.client_certificate is ClientCertificate.NOT_ASKED_FOR:
+        return
+    context.verify_mode = _DEMANDS[config.client_certificate]
+    # What is listed is trusted, be it a root, an intermediate or the client's own certificate, as Go has it.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if config.client_ca is None:
+        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+        return
+    place = _place(config.client_ca, file)
+    try:
+        context.load_verify_locations(cadata=pem_bytes(config.client_ca).decode("ascii", "ignore"))
+    except (ssl.SSLError, ValueError) as error:
+        raise WebConfigError(
+            f"{place}: the client CA cannot be used: {_words(error)}; give PEM certificates"
+        ) from error
+
+
+def _place(pem: Pem, file: str) -> str:
+    return pem.file or f"{file}: tls_server_config.{pem.key}"
+
+
+@contextlib.contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """A path at which OpenSSL finds the bytes; they lie in memory only, since a key may be among them."""
+    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as memory:
+            memory.write(content)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _words(error: Exception) -> str:
+    """OpenSSL's reason without its source lines."""
+    reason = getattr(error, "reason", None)
+    return str(reason).replace("_", " ").lower() if reason else str(error)

@@ -1,0 +1,271 @@
+"""The web configuration file, in the Prometheus exporter-toolkit's format: its text to checked, frozen data."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from telemetry_daemon.guarded.reading import read_file
+from telemetry_daemon.web.access.tls_words import (
+    CIPHER_SUITES,
+    CLIENT_AUTH_TYPES,
+    CURVES,
+    REFUSED_CLIENT_AUTH_TYPES,
+    TLS13_CIPHER_SUITES,
+    VERSIONS,
+)
+from telemetry_daemon.web.errors import WebConfigError
+
+if TYPE_CHECKING:
+    from telemetry_daemon.web.access.strict_yaml import Table
+
+LARGEST_FILE_BYTES = 1024 * 1024
+
+_TOP_KEYS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
+_TLS_KEYS = (
+    *("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type"),
+    *("client_allowed_sans", "min_version", "max_version", "cipher_suites", "curve_preferences"),
+    "prefer_server_cipher_suites",
+)
+_TLS_SWITCHES = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca", "client_auth_type")
+# The headers that may be set, and the values that they may have (none listed: any).
+_HEADERS: dict[str, tuple[str, ...]] = {
+    "Content-Security-Policy": (),
+    "Strict-Transport-Security": (),
+    "X-Content-Type-Options": ("nosniff",),
+    "X-Frame-Options": ("deny", "sameorigin"),
+    "X-XSS-Protection": (),
+}
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_BCRYPT_HASH = re.compile(r"\$2[abxy]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
+_DURATION_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class ClientCertificate(Enum):
+    """What is asked of a client."""
+
+    NOT_ASKED_FOR = "none"
+    VERIFIED_IF_GIVEN = "verified if given"
+    REQUIRED = "required and verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Pem:
+    """Certificates or a key: in a file of their own, or as text in the configuration."""
+
+    key: str
+    file: str = ""
+    text: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsConfig:
+    """How TLS is spoken; `client_ca` None means the authorities that the system trusts."""
+
+    certificate: Pem
+    private_key: Pem
+    client_ca: Pem | None = None
+    client_certificate: ClientCertificate = ClientCertificate.NOT_ASKED_FOR
+    client_allowed_sans: tuple[str, ...] = ()
+    min_version: str = "TLS12"
+    max_version: str = "TLS13"
+    ciphers: tuple[str, ...] = ()
+    curve: str = ""
+    prefers_server_ciphers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """The whole file; `tls` None means plain HTTP, a rate interval of 0 means no limit."""
+
+    tls: TlsConfig | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    users: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    rate_interval_seconds: float = 0.0
+    rate_burst: int = 0
+
+
+def load_web_config(file: str) -> WebConfig:
+    """The configuration that a file holds; an empty file means plain HTTP for everybody."""
+    from telemetry_daemon.web.access.strict_yaml import read_table
+
+    top = read_table(file, read_small_file(file, "the web configuration file"))
+    top.only(_TOP_KEYS)
+    interval, burst = _rate_limit(top.table("rate_limit"))
+    return WebConfig(
+        tls=_tls(top.table("tls_server_config"), Path(file).absolute().parent),
+        headers=_headers(top.table("http_server_config")),
+        users=_users(top.table("basic_auth_users")),
+        rate_interval_seconds=interval,
+        rate_burst=burst,
+    )
+
+
+def read_small_file(file: str, what: str) -> bytes:
+    """A file's bytes; a WebConfigError says why they cannot be had."""
+    try:
+        return read_file(file, LARGEST_FILE_BYTES)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise WebConfigError(f"{file}: cannot read {what}: {reason}; check path and permissions") from error
+
+
+def _tls(table: Table, folder: Path) -> TlsConfig | None:
+    table.only(_TLS_KEYS)
+    client_certificate = _client_certificate(table)
+    client_ca = _pem(table, "client_ca", folder)
+    if client_ca is not None and table.text("client_auth_type") in {"", "NoClientCert"}:
+        raise table.error(client_ca.key, "needs a client_auth_type; set RequireAndVerifyClientCert")
+    ciphers, min_version, max_version = _ciphers_and_versions(table)
+    sans = _allowed_sans(table, client_certificate)
+    curve = _curve(table)
+    prefers_server_ciphers = table.flag("prefer_server_cipher_suites")
+    # The format's rule: other keys alone do not switch TLS on.
+    if not any(table.text(key) for key in _TLS_SWITCHES):
+        return None
+    certificate, private_key = _certificate_and_key(table, folder)
+    return TlsConfig(
+        certificate=certificate,
+        private_key=private_key,
+        client_ca=client_ca,
+        client_certificate=client_certificate,
+        client_allowed_sans=sans,
+        min_version=min_version,
+        max_version=max_version,
+        ciphers=ciphers,
+        curve=curve,
+        prefers_server_ciphers=prefers_server_ciphers is not False,
+    )
+
+
+def _certificate_and_key(table: Table, folder: Path) -> tuple[Pem, Pem]:
+    certificate, private_key = _pem(table, "cert", folder), _pem(table, "key", folder)
+    if certificate is None:
+        raise table.error("cert_file", "is missing; give the server's certificate, or remove tls_server_config")
+    if private_key is None:
+        raise table.error("key_file", "is missing; give the key of the certificate")
+    return certificate, private_key
+
+
+def _pem(table: Table, name: str, folder: Path) -> Pem | None:
+    file_key = f"{name}_file"
+    file, text = table.text(file_key), table.text(name)
+    if file and text:
+        raise table.error(file_key, f"is given beside {name}; keep one of the two")
+    if file:
+        return Pem(file_key, file=str(folder / file))
+    return Pem(name, text=text) if text else None
+
+
+def _client_certificate(table: Table) -> ClientCertificate:
+    word = table.text("client_auth_type")
+    if word in REFUSED_CLIENT_AUTH_TYPES:
+        reason = "is not supported: OpenSSL cannot ask for a certificate without verifying it, and an unverified one protects nothing"
+        raise table.error("client_auth_type", f"{word} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
+    if word and word not in CLIENT_AUTH_TYPES:
+        raise table.error("client_auth_type", f"must be one of {', '.join(CLIENT_AUTH_TYPES)}")
+    # RequestClientCert admits everybody and has the certificate looked at by nobody: it need not be asked for.
+    return {
+        "VerifyClientCertIfGiven": ClientCertificate.VERIFIED_IF_GIVEN,
+        "RequireAndVerifyClientCert": ClientCertificate.REQUIRED,
+    }.get(word, ClientCertificate.NOT_ASKED_FOR)
+
+
+def _allowed_sans(table: Table, client_certificate: ClientCertificate) -> tuple[str, ...]:
+    sans = table.texts("client_allowed_sans")
+    if not table.has("client_allowed_sans"):
+        return ()
+    if not sans or not all(sans):
+        raise table.error("client_allowed_sans", "is empty; list the allowed names or remove the key")
+    if client_certificate is not ClientCertificate.REQUIRED:
+        raise table.error("client_allowed_sans", "needs client_auth_type RequireAndVerifyClientCert; set it")
+    return sans
+
+
+def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
+    suites = table.texts("cipher_suites")
+    for suite in suites:
+        if suite not in CIPHER_SUITES and suite not in TLS13_CIPHER_SUITES:
+            known = ", ".join((*CIPHER_SUITES, *sorted(TLS13_CIPHER_SUITES)))
+            raise table.error("cipher_suites", f"{suite!r} is not known; known are {known}")
+    lowest, highest = _version(table, "min_version", "TLS12"), _version(table, "max_version", "TLS13")
+    ciphers = tuple(CIPHER_SUITES[suite] for suite in suites if suite in CIPHER_SUITES)
+    if suites and not ciphers:
+        lowest = "TLS13"
+    if lowest > highest:
+        raise table.error("max_version", f"{highest} is below min_version {lowest}; raise it")
+    return ciphers, lowest, highest
+
+
+def _version(table: Table, key: str, default: str) -> str:
+    word = table.text(key) or default
+    if word not in VERSIONS:
+        raise table.error(key, f"must be one of {', '.join(VERSIONS)}")
+    return word
+
+
+def _curve(table: Table) -> str:
+    """OpenSSL's name of the only curve wanted; empty for all of them."""
+    wanted = table.texts("curve_preferences")
+    for word in wanted:
+        if word not in CURVES:
+            raise table.error("curve_preferences", f"{word!r} is not known; known are {', '.join(CURVES)}")
+    chosen = set(wanted)
+    if len(chosen) == 1:
+        return CURVES[wanted[0]]
+    if chosen and chosen != set(CURVES):
+        reason = f"a subset of {', '.join(CURVES)} cannot be selected, because Python's ssl module can set one curve or leave all enabled"
+        raise table.error("curve_preferences", f"{reason}; name one, or remove the key")
+    return ""
+
+
+def _headers(table: Table) -> tuple[tuple[str, str], ...]:
+    table.only(("http2", "headers"))
+    table.flag("http2")  # accepted either way: HTTP/1.1 is what every client of this format can do
+    headers = table.table("headers")
+    headers.only(_HEADERS, "this header cannot be set; these can: ")
+    found: list[tuple[str, str]] = []
+    for name in headers.names:
+        value = headers.text(name)
+        if not value:
+            continue
+        allowed = _HEADERS[name]
+        if allowed and value not in allowed:
+            raise headers.error(name, f"must be {' or '.join(allowed)}")
+        if not _HEADER_VALUE.fullmatch(value):
+            raise headers.error(name, "must be one line of printable ASCII")
+        found.append((name, value))
+    return tuple(found)
+
+
+def _users(table: Table) -> tuple[tuple[str, str], ...]:
+    for name in table.names:
+        if ":" in name:
+            raise table.error(name, "a user name cannot contain a colon in basic authentication; rename the user")
+        if not _BCRYPT_HASH.fullmatch(table.text(name)):
+            raise table.error(name, "is not a bcrypt hash; make one with: htpasswd -nBC 10 '' | tr -d ':\\n'")
+    return tuple((name, table.text(name)) for name in table.names)
+
+
+def _rate_limit(table: Table) -> tuple[float, int]:
+    table.only(("interval", "burst"))
+    burst = table.whole_number("burst")
+    interval = _duration(table, "interval")
+    if interval and not burst:
+        raise table.error("burst", "must be at least 1 if an interval is set, otherwise every request is refused")
+    return interval, burst
+
+
+def _duration(table: Table, key: str) -> float:
+    """Seconds of a duration as Go writes them (1s, 500ms, 1m30s)."""
+    text = table.text(key) or "0"
+    if re.fullmatch(r"0+", text):
+        return 0.0
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise table.error(key, "must be a duration with its unit, such as 1s or 500ms, or 0 for no limit")
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)

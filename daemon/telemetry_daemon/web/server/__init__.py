@@ -1,0 +1,1 @@
+"""Connections: accepted, listened to under deadlines, answered, closed."""

@@ -1,0 +1,358 @@
+"""One client's connection: bytes in, requests to the site, answers out, every step under a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from telemetry_daemon.web.access.gate import Gate
+from telemetry_daemon.web.clients import Caller, client_of
+from telemetry_daemon.web.messages import Handler, Request, Response
+from telemetry_daemon.web.server.channel import TLS_HANDSHAKE_RECORD, Channel, HandshakeError, PlainChannel
+from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal, plain
+from telemetry_daemon.web.server.crowd import Crowd, Standing
+from telemetry_daemon.web.server.seldom_logger import SeldomLogger
+
+READ_BYTES = 16384
+WRITE_BYTES = 65536
+LINGER_BYTES = 1024 * 1024
+
+logger = logging.getLogger(__name__)
+
+_NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds that each step of a connection may take.
+
+    `head` runs from accept, or from the first byte of a later request, whatever else arrives; `idle` between
+    requests; `answer` until the last byte is with the kernel; `linger` until the client hangs up after it.
+    """
+
+    head: float = 5.0
+    idle: float = 60.0
+    answer: float = 30.0
+    linger: float = 1.0
+
+
+class House:
+    """What all connections share."""
+
+    def __init__(self, handler: Handler, gate: Gate, crowd: Crowd, deadlines: Deadlines) -> None:
+        self.handler = handler
+        self.gate = gate
+        self.crowd = crowd
+        self.deadlines = deadlines
+        # The loop fills it and hands it over before it reads for another connection, so one serves them all.
+        self.read_buffer = memoryview(bytearray(READ_BYTES))
+        self.handshake_log = SeldomLogger(logger)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A client from accept to end of file; `Standing` names its states."""
+
+    __slots__ = (
+        "_answer_made",
+        "_caller",
+        "_channel",
+        "_client_finished",
+        "_conversation",
+        "_deadline",
+        "_entrance",
+        "_head_begun",
+        "_house",
+        "_is_last_answer",
+        "_lingered_bytes",
+        "_standing",
+        "_to_send",
+        "_transport",
+        "_write_blocked",
+    )
+    _transport: asyncio.Transport
+    _caller: Caller
+    _conversation: Conversation  # from the first byte on, as the channel
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._channel: Channel | None = None  # none before the first byte
+        self._entrance: object = None
+        self._standing = Standing.UNFINISHED
+        self._deadline: asyncio.TimerHandle | None = None
+        self._to_send: deque[memoryview] = deque()
+        self._answer_made = False
+        self._write_blocked = False
+        self._head_begun = False
+        self._client_finished = False
+        self._is_last_answer = False
+        self._lingered_bytes = 0
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the clock for the first request."""
+        self._transport = cast("asyncio.Transport", transport)
+        # Blocked as soon as anything waits in user space: at most one piece of an answer does.
+        self._transport.set_write_buffer_limits(high=0)
+        self._caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
+        self._within(self._house.deadlines.head, self._head_overdue)
+        self._house.crowd.admit(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
+        """The buffer shared by all connections."""
+        return self._house.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take in what the client sent."""
+        if self._standing is Standing.LEAVING:
+            self._discard(nbytes)
+        elif not self._client_finished:
+            self._take_in(bytes(self._house.read_buffer[:nbytes]))
+
+    def eof_received(self) -> bool:
+        """Finish the answers, if the client only closed its own direction."""
+        if self._channel is None or self._standing is Standing.LEAVING:
+            return False
+        self._hear_end()
+        self._advance()
+        return True
+
+    def pause_writing(self) -> None:
+        """Stop sending; and reading too, lest TLS replies pile up for a client that never reads."""
+        self._write_blocked = True
+        self._stop_reading()
+
+    def resume_writing(self) -> None:
+        """Go on where the kernel's buffer was full."""
+        self._write_blocked = False
+        if self._answer_made:
+            self._send_on()
+        elif self._standing is not Standing.ANSWERING:
+            self._go_on_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
+        """Forget everything."""
+        self._standing = Standing.LEAVING
+        self._house.crowd.leave(self)
+        self._house.gate.leave(self._caller)
+        self._to_send.clear()
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    # What the server calls.
+
+    @property
+    def caller(self) -> Caller:
+        """Who is at the other end."""
+        return self._caller
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        self._transport.abort()
+
+    def finish(self) -> None:
+        """Hang up once the answer that is under way, if there is one, is sent."""
+        if self._standing is Standing.ANSWERING:
+            self._is_last_answer = True
+        elif self._standing is not Standing.LEAVING:
+            self.abort()
+
+    # Bytes in.
+
+    def _take_in(self, data: bytes) -> None:
+        channel = self._channel or self._open_channel(data[0])
+        if channel is None:
+            return
+        try:
+            received = channel.receive(data)
+        except HandshakeError as failure:
+            self._house.handshake_log.warning("no TLS with %s: %s", self._client(), failure)
+            self._transport.write(failure.alert)
+            self._leave()
+            return
+        except OSError:  # ssl.SSLError among them: what came is no TLS record of this connection
+            self.abort()
+            return
+        if received.reply:
+            self._transport.write(received.reply)
+        if received.data:
+            self._conversation.receive(received.data)
+        if received.closed:
+            self._hear_end()
+        self._advance()
+
+    def _open_channel(self, first_byte: int) -> Channel | None:
+        gate = self._house.gate
+        gate.look()
+        self._conversation = Conversation()
+        self._entrance = gate.entrance
+        if gate.encrypted and first_byte != TLS_HANDSHAKE_RECORD:
+            self._channel = PlainChannel()
+            self._answer_with(_NOT_TLS, final=True)
+            return None
+        self._channel = gate.channel()
+        return self._channel
+
+    def _hear_end(self) -> None:
+        if not self._client_finished:
+            self._client_finished = True
+            self._conversation.receive(b"")
+
+    def _discard(self, count: int) -> None:
+        self._lingered_bytes += count
+        if self._lingered_bytes > LINGER_BYTES:
+            self.abort()
+
+    # Requests.
+
+    def _advance(self) -> None:
+        """Take up the next request if no other is being answered."""
+        if self._standing not in {Standing.UNFINISHED, Standing.WAITING}:
+            return
+        try:
+            found = self._conversation.next_request()
+        except ClientLeft:
+            self._leave()
+            return
+        if found is None:
+            self._await_more()
+        elif isinstance(found, Refusal):
+            self._answer_with(found.response, final=found.final)
+        else:
+            self._serve(found)
+
+    def _await_more(self) -> None:
+        self._go_on_reading()
+        if self._standing is Standing.WAITING and not self._head_begun and self._conversation.holds_input:
+            self._head_begun = True
+            self._within(self._house.deadlines.head, self._head_overdue)
+
+    def _head_overdue(self) -> None:
+        if self._channel is not None and self._conversation.holds_input:
+            self._answer_with(plain(408), final=True)
+        else:
+            self.abort()
+
+    def _serve(self, request: Request) -> None:
+        self._house.gate.look()
+        if self._entrance != self._house.gate.entrance:
+            # It came in when other certificates would do. Clients repeat a request that got no answer at all.
+            self.abort()
+            return
+        self._stand(Standing.ANSWERING)
+        self._house.gate.admit(request, self._caller, functools.partial(self._answer, request))
+        self._wait_until_answered()
+
+    def _answer(self, request: Request, refusal: Response | None) -> None:
+        if self._standing is Standing.ANSWERING:  # else the client is gone by now
+            self._respond(refusal or self._ask_the_site(request), final=False)
+
+    def _ask_the_site(self, request: Request) -> Response:
+        try:
+            return self._house.handler(request)
+        except Exception:
+            # A page that cannot be made costs its own request only: all others are still answered.
+            logger.exception("no answer could be made for %s %r", request.method, request.path)
+            return plain(500)
+
+    # Answers.
+
+    def _answer_with(self, response: Response, *, final: bool) -> None:
+        self._stand(Standing.ANSWERING)
+        self._respond(response, final=final)
+        self._wait_until_answered()
+
+    def _wait_until_answered(self) -> None:
+        if self._standing is Standing.ANSWERING:
+            self._stop_reading()
+            self._within(self._house.deadlines.answer, self.abort)
+
+    def _respond(self, response: Response, *, final: bool) -> None:
+        headers = self._house.gate.headers
+        try:
+            parts = self._conversation.answer(response, headers, final=final)
+        except ValueError:
+            logger.exception("the site made an answer that HTTP cannot carry")
+            parts = self._conversation.answer(plain(500), headers, final=final)
+        if sum(map(len, parts)) <= WRITE_BYTES:
+            parts = [b"".join(parts)]
+        self._to_send.extend(map(memoryview, parts))
+        self._answer_made = True
+        self._send_on()
+
+    def _send_on(self) -> None:
+        """Give the kernel what it takes of the answer."""
+        channel = self._channel
+        while channel and self._to_send and not self._write_blocked:
+            if self._transport.is_closing():
+                return
+            piece = self._to_send.popleft()
+            if len(piece) > WRITE_BYTES:
+                self._to_send.appendleft(piece[WRITE_BYTES:])
+            try:
+                self._transport.write(channel.protect(piece[:WRITE_BYTES]))
+            except OSError:  # ssl.SSLError: the client broke the TLS connection meanwhile
+                self.abort()
+                return
+        if not self._write_blocked:
+            self._answered()
+
+    def _answered(self) -> None:
+        self._answer_made = False
+        if self._is_last_answer or not self._conversation.go_on():
+            self._leave()
+            return
+        self._stand(Standing.WAITING)
+        self._head_begun = False
+        self._within(self._house.deadlines.idle, self._leave)
+        if self._conversation.holds_input or self._client_finished:
+            # The others' turn first: a client that sends requests in bulk gets one answer in each round of the loop.
+            self._stop_reading()
+            asyncio.get_running_loop().call_soon(self._advance)
+        else:
+            self._go_on_reading()
+
+    def _leave(self) -> None:
+        """Say goodbye, and let the client hang up: closing on unread input would cost it the answer's end."""
+        self._stand(Standing.LEAVING)
+        self._within(self._house.deadlines.linger, self.abort)
+        farewell = self._channel.farewell() if self._channel else b""
+        if farewell:
+            self._transport.write(farewell)
+        if self._client_finished:
+            self._transport.close()
+        elif not self._transport.is_closing():
+            try:
+                self._transport.write_eof()
+            except OSError:  # the client has reset the connection
+                self.abort()
+            else:
+                self._go_on_reading()
+
+    # Small change.
+
+    def _client(self) -> str:
+        name = self._transport.get_extra_info("peername")
+        return str(name[0]) if isinstance(name, tuple) else "a local client"
+
+    def _stand(self, standing: Standing) -> None:
+        self._house.crowd.move(self, self._standing, standing)
+        self._standing = standing
+
+    def _within(self, seconds: float, otherwise: Callable[[], None]) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(seconds, otherwise)
+
+    def _stop_reading(self) -> None:
+        if self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def _go_on_reading(self) -> None:
+        if not (self._transport.is_reading() or self._write_blocked or self._client_finished):
+            self._transport.resume_reading()

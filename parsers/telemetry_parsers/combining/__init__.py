@@ -1,0 +1,1 @@
+"""What one tool's several outputs say together."""

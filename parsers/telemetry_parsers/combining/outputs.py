@@ -1,0 +1,107 @@
+"""Several outputs of one tool on one node, as one report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from telemetry_parsers.combining.seats import Seating, seat_of
+from telemetry_parsers.merge.devices import canonical_uuid, combine, repeats_an_index
+from telemetry_parsers.model import Absent, Device, Event, Process, Reading, Report
+
+# When outputs disagree, the report is what the best of them is.
+_BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
+
+
+def combine_reports(reports: Sequence[Report]) -> Report:
+    """One report: the same device of several outputs once, the first number of each reading."""
+    if len(reports) == 1:
+        return reports[0]
+    by_partition = any(repeats_an_index(report.devices) for report in reports)
+    best = min(reports, key=lambda report: _BEST_FIRST.index(report.outcome))
+    devices: list[Device] = []
+    readings: dict[tuple[int | None, str, str], Reading] = {}
+    events: list[Event] = []
+    processes: list[Process] = []
+    for report in reports:
+        places = _places(devices, report.devices, by_partition=by_partition)
+        for reading in report.readings:
+            _keep_first_number(readings, replace(reading, device=_moved(places, reading.device)))
+        events += [replace(event, device=_moved(places, event.device)) for event in report.events]
+        listed = {process.device for process in processes}
+        moved = [replace(process, device=places[process.device]) for process in report.processes]
+        processes += [process for process in moved if process.device not in listed]
+    return replace(
+        best,
+        devices=tuple(devices),
+        readings=tuple(readings.values()),
+        events=tuple(events),
+        processes=tuple(processes),
+        problems=tuple(dict.fromkeys(problem for report in reports for problem in report.problems)),
+        unknown_fields=tuple(dict.fromkeys(field for report in reports for field in report.unknown_fields)),
+        is_cut=any(report.is_cut for report in reports),
+        facts=tuple(sorted({key: value for report in reversed(reports) for key, value in report.facts}.items())),
+    )
+
+
+def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
+    """Whether two outputs of one tool speak of one device: by index, unless seats say it better.
+
+    An output need not say which partition it speaks of where each has an index of its own.
+    """
+    if first.vendor != second.vendor or first.index != second.index:
+        return False
+    untold = None in (first.partition, second.partition) and not by_partition
+    if first.partition != second.partition and not untold:
+        return False
+    if seat_of(first) is not None and seat_of(second) is not None:
+        return False
+    return _agree(first, second) and (first.index is not None or bool(_told_twice(first, second)))
+
+
+def _agree(first: Device, second: Device) -> bool:
+    """Whether no identity that both outputs tell contradicts that they are one device."""
+    return all(one == other for one, other in _told_twice(first, second))
+
+
+def _told_twice(first: Device, second: Device) -> list[tuple[str, str]]:
+    identities = [
+        (first.bus_id, second.bus_id),
+        (canonical_uuid(first.uuid), canonical_uuid(second.uuid)),
+        (first.serial, second.serial),
+    ]
+    return [(one, other) for one, other in identities if one is not None and other is not None]
+
+
+def _places(devices: list[Device], told: Sequence[Device], *, by_partition: bool) -> list[int]:
+    """The positions of a report's devices among those of earlier reports, to which new ones are added."""
+    earlier = len(devices)
+    known, told_with = Seating(devices), Seating(told)
+    places = []
+    for device in told:
+        unlinked = replace(device, parent=None)
+        place = known.find(device, told_with)
+        if place is None or not _agree(devices[place], device):
+            same = (at for at in range(earlier) if _same(devices[at], device, by_partition=by_partition))
+            place = next(same, None)
+        if place is None:
+            place = len(devices)
+            devices.append(unlinked)
+        else:
+            devices[place] = combine(devices[place], unlinked)
+        places.append(place)
+    for device, place in zip(told, places, strict=True):
+        if device.parent is not None and devices[place].parent is None:
+            devices[place] = replace(devices[place], parent=places[device.parent])
+    return places
+
+
+def _moved(places: Sequence[int], position: int | None) -> int | None:
+    return None if position is None else places[position]
+
+
+def _keep_first_number(readings: dict[tuple[int | None, str, str], Reading], reading: Reading) -> None:
+    key = (reading.device, reading.metric, reading.label)
+    known = readings.get(key)
+    if known is None or (isinstance(known.value, Absent) and not isinstance(reading.value, Absent)):
+        readings[key] = reading

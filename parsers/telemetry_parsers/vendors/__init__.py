@@ -1,0 +1,1 @@
+"""What each vendor's tools and libraries say: one folder a vendor, one module or package a source."""

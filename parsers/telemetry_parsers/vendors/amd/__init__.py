@@ -1,0 +1,1 @@
+"""AMD's tools and driver files."""

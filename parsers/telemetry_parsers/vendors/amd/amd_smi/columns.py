@@ -1,0 +1,189 @@
+"""amd-smi's CSV: a row for each device, under keys that have lost their sections."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.model import Problem
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path, pattern, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.keys import (
+    ECC_COUNTS,
+    FIELDS,
+    PROCESS_KEYS,
+    QUIET_NAMES,
+    VIOLATION_END,
+    is_quiet,
+)
+from telemetry_parsers.vendors.amd.amd_smi.sections import list_items
+
+_NOT_VALUES = frozenset({"gpu", "timestamp"})
+# Which of two keys of one name is meant: the first, where one of these stands beside it.
+_AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = MappingProxyType(
+    {
+        "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
+        "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
+        "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
+    }
+)
+# What CSV calls otherwise than the other forms, or what stands in no section of a reading there.
+_NAMED: Mapping[str, Path] = MappingProxyType(
+    {
+        "gpu_bdf": ("bdf",),
+        "gpu_uuid": ("uuid",),
+        "xcp": ("partition_id",),
+        "process_info": ("process_info",),
+        "target_graphics_version": ("asic", "target_graphics_version"),
+        "asic_serial": ("asic", "asic_serial"),
+        "device_id": ("asic", "device_id"),
+        "product_serial": ("board", "product_serial"),
+        "part_number": ("ifwi", "part_number"),
+        "accelerator_partition": ("partition", "accelerator_partition"),
+        "memory_partition": ("partition", "memory_partition"),
+        "link_status": ("link_status",),
+    }
+)
+_PAGES = frozenset({"retired", "pending", "un_res"})
+_PAGE_ADDRESS = "'page_address':"
+_CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")
+_XCP = re.compile(r"([a-z0-9_]{2,60})_(xcp_[0-9]{1,3})\Z")
+# What is quiet in the other forms by its section, which CSV has lost.
+_QUIET = re.compile(
+    r"[a-z0-9_]{1,60}_(?:accumulated|violation_activity)|accumulation_counter|point_[0-9]_(?:frequency|voltage)|vddboard|uclk_aid"
+    r"|socclks_mid|link_metrics_(?:bit_rate|max_bandwidth|link_type)|pcie_levels_[0-9]{1,2}|os_kernel_version|eeprom_version"
+    r"|bad_page_threshold(?:_exceeded)?|[a-z_]{4,12}_schema|ecc_block_state_[a-z0-9_]{2,12}|memory_partition_caps"
+)
+_BLOCK_COUNT = re.compile(r"([a-z0-9_]{2,12})_((?:un)?correctable_count|deferred_count)\Z")
+_SHORTENED = "..."
+
+
+def is_csv(lines: Sequence[Line]) -> bool:
+    """Whether a line is the heading line of CSV: `gpu,…`, or `timestamp,gpu,…`."""
+    return any(_names(line) for line in lines)
+
+
+def read_csv(lines: Sequence[Line]) -> Outcome:
+    """The rows below each heading line: of the devices, and of their processes."""
+    scan = _Scan()
+    for line in lines:
+        scan.take(line)
+    return scan.outcome
+
+
+def _names(line: Line) -> list[str]:
+    if not line.ended or "," not in line.text:
+        return []
+    names = [plain_key(name) for name in line.text.split(",")]
+    return names if "gpu" in names[:2] else []
+
+
+class _Scan:
+    """The state between two lines: the columns in force, and where their values go."""
+
+    def __init__(self) -> None:
+        self.outcome = Outcome("text")
+        self._names: list[str] = []
+        self._paths: Mapping[str, Path] = {}
+        self._group = 0
+
+    def take(self, line: Line) -> None:
+        text = line.text.strip()
+        names = _names(line)
+        if names:
+            self._head(names)
+        elif text == _SHORTENED:
+            self.outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
+        elif text and not (self._names and self._row(line)):
+            self.outcome.problems.append(Problem(line.where, f"no row of a table: {quote(text)}"))
+
+    def _head(self, names: list[str]) -> None:
+        if names == self._names:
+            return  # a watched table repeats them
+        if "" in names:
+            self.outcome.problems.append(Problem("heading", "a column without a name: the rows below it are not read"))
+        self._names, self._paths = names, _paths(names)
+        unknown = (name for name in names if name not in _NOT_VALUES and not self._paths.get(name))
+        self.outcome.unknown.update(dict.fromkeys(quote(name) for name in unknown))
+
+    def _row(self, line: Line) -> bool:
+        try:
+            cells = next(csv.reader([line.text]), [])
+        except csv.Error:  # no row: the caller tells of the line
+            return False
+        row = dict(zip(self._names, cells, strict=False))
+        index = units.whole(row.get("gpu", "").removeprefix("GPU"))
+        if not line.ended or len(cells) != len(self._names) or index is None or "" in self._names:
+            return False
+        self._group += 1
+        block = Block("gpu", index, f"GPU {index}", open_at=("process_info",))
+        for name, cell in row.items():
+            path = self._paths.get(name)
+            if path:
+                where = f"{line.where} {name}"
+                block.entries += [Entry(*told, self._group, where) for told in _told(path, cell)]
+        self.outcome.blocks.append(block)
+        return True
+
+
+def _told(path: Path, cell: str) -> list[tuple[Path, str]]:
+    """What a cell says: each item of a list; of a list of pages, which Python printed, that there is another page."""
+    if path == _NAMED["process_info"] and units.placeholder(cell) is not None:
+        return []  # the row of a process has its own columns
+    if path[0] in _PAGES and _PAGE_ADDRESS in cell:
+        return [((*path, "page_address"), "")] * cell.count(_PAGE_ADDRESS)
+    return [(path, item) for item in list_items(cell)]
+
+
+def _paths(names: Sequence[str]) -> dict[str, Path]:
+    if "pid" in names:
+        return {name: PROCESS_KEYS.get(name) or _NAMED.get(name, ()) for name in names if name != "gpu"}
+    return {name: _path(name, names) for name in names if name not in _NOT_VALUES}
+
+
+def _path(name: str, names: Sequence[str]) -> Path:
+    """The path that ends in this name; empty where there is none, or more than one."""
+    if name == "perf_level" or name in _PAGES:
+        return (name,)
+    if name in _NAMED:
+        return _NAMED[name]
+    if name in _AMBIGUOUS:
+        neighbours, first, second = _AMBIGUOUS[name]
+        return first if neighbours.intersection(names) else second
+    if name.startswith("ppt1_"):
+        return ("limit", "ppt1")
+    found: set[Path] = {path for path in FIELDS if name in (path[-1], "_".join(path[-2:]))}
+    if (name,) in found or is_quiet((name,)):
+        return (name,)
+    if name in QUIET_NAMES or (not found and _QUIET.fullmatch(name)):
+        return ("csv", name)
+    return _family(name) or (found.pop() if len(found) == 1 else ())
+
+
+def _family(name: str) -> Path:
+    """The path of a key that holds a name: of a partition, of what keeps a card from its clock, of a clock, of a block."""
+    of_a_partition = _XCP.match(name)
+    if of_a_partition is not None:
+        path = _of_a_partition(of_a_partition[1])
+        return (*path, of_a_partition[2]) if path else ()
+    if name.endswith(VIOLATION_END):
+        return ("throttle", name)
+    clock, count = _CLOCK.match(name), _BLOCK_COUNT.match(name)
+    section = pattern(("clock", clock[1])) if clock else ()
+    if clock and (is_quiet(section) or any(path[:2] == section for path in FIELDS)):
+        return ("clock", clock[1], clock[2])
+    if count and count[1] not in ("total", "cache") and count[2] in (*ECC_COUNTS, "deferred_count"):
+        return ("ecc_blocks", count[1], count[2])
+    return ()
+
+
+def _of_a_partition(name: str) -> Path:
+    """The path above the number of a partition of a card: of what keeps it from its clock, and of what it does."""
+    if name.endswith(VIOLATION_END):
+        return ("throttle", name)
+    if _QUIET.fullmatch(name):
+        return ("csv", name)
+    return ("usage", name) if is_quiet(("usage", name)) else ()

@@ -1,0 +1,215 @@
+"""amd-smi's text: a block for each device with indented keys; lists may be wrapped, and indentation may be lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from telemetry_parsers.model import Problem
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path, pattern, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_quiet, is_top_level
+from telemetry_parsers.vendors.amd.amd_smi.processes import NO_PAGES, NONE
+
+_DEVICE = re.compile(r"(GPU|CPU|CORE|NIC|AINIC|SWITCH)[ \t]{0,4}:[ \t]{0,4}([0-9]{1,5})\Z")
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9_ #%/.()+-]{0,80}?)[ \t]{0,8}:(?:[ \t]{1,8}(\S.{0,2000}))?\Z")
+# A level of a clock, which some versions only number: `0: 300 MHz`.
+_LEVEL = re.compile(r"([0-9]{1,3}):[ \t]{1,8}(\S.{0,80})\Z")
+_LONGEST_WRAP = 64
+_SHORTENED = "..."
+# What stands below a heading in place of a list, on a line of its own.
+_LEAF_ENDS = ("_accumulated", "_status", "_activity")
+_LISTS = frozenset({"retired", "pending", "process_info"})
+_NOTHING = (NONE | NO_PAGES) - {"[]"}
+
+
+def is_sections(lines: Iterable[Line]) -> bool:
+    """Whether these lines hold a block: it opens with `GPU: 0`."""
+    return any(line.ended and _DEVICE.match(line.text.strip()) for line in lines)
+
+
+def read_sections(lines: Sequence[Line]) -> Outcome:
+    """The blocks in these lines; a line that the text ends inside is not read."""
+    scan = _Scan(flat=_is_flat(lines))
+    for line in lines:
+        scan.take(line)
+    return scan.finish()
+
+
+def _is_flat(lines: Sequence[Line]) -> bool:
+    """Whether a copy lost the indentation: nothing behind the first device is further in, or not even a section."""
+    start = next((at for at, line in enumerate(lines) if _DEVICE.match(line.text.strip())), 0)
+    behind = [line for line in lines[start + 1 :] if line.text.strip()]
+    further = [line for line in behind if _indent(line) > _indent(lines[start])]
+    return not further or any(_is_section(line) for line in behind if _indent(line) <= _indent(lines[start]))
+
+
+def _is_section(line: Line) -> bool:
+    name, colon, value = line.text.strip().partition(":")
+    return bool(colon) and not value.strip() and plain_key(name) in SECTIONS
+
+
+def _indent(line: Line) -> int:
+    text = line.text.expandtabs()
+    return len(text) - len(text.lstrip())
+
+
+class _Scan:
+    """The state between two lines: the block, the headings that a key stands below, a list that is still open."""
+
+    def __init__(self, *, flat: bool) -> None:
+        self._outcome = Outcome("text")
+        self._flat = flat
+        self._stack: list[tuple[int, str]] = []
+        self._device_indent = 0
+        self._group = 0
+        self._list: list[str] = []
+        self._list_entry: tuple[Path, Line] | None = None
+        self._heading: tuple[Path, Line] | None = None
+        self._seen: set[tuple[int, Path]] = set()
+
+    def take(self, line: Line) -> None:
+        text = line.text.strip()
+        if line.ended:
+            self._end_heading(line)
+        if not line.ended:
+            text_ends = "the text ends inside this line, which is not read"
+            self._outcome.problems.append(Problem(line.where, text_ends))
+        elif self._list_entry is not None:
+            self._continue_list(text, line)
+        elif not text:
+            self._close()
+        elif text == _SHORTENED:
+            self._outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
+        elif device := _DEVICE.match(text):
+            self._close()
+            self._stack, self._device_indent = [], _indent(line)
+            self._group += 1
+            kind = device[1].lower()
+            self._outcome.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_at=()))
+        else:
+            self._key(line, text)
+
+    def _end_heading(self, line: Line) -> None:
+        """A key with nothing behind it and nothing below it has lost its value."""
+        if self._heading is None:
+            return
+        path, heading = self._heading
+        self._heading = None
+        if not line.text.strip() or _indent(line) <= _indent(heading):
+            self._add(path, "", heading)
+            if path[0] in _LISTS:
+                self._outcome.problems.append(Problem(heading.where, f"nothing below it: {quote(heading.text)}"))
+
+    def finish(self) -> Outcome:
+        if self._heading is not None:
+            self._add(self._heading[0], "", self._heading[1])
+        if self._list_entry is not None:
+            problem = Problem(self._list_entry[1].where, "the text ends inside this list, which is not read")
+            self._outcome.problems.append(problem)
+        return self._outcome
+
+    def _close(self) -> None:
+        """A blank line or the next device shows that the block before it is whole."""
+        if self._outcome.blocks:
+            self._outcome.blocks[-1].open_at = None
+
+    def _key(self, line: Line, text: str) -> None:
+        if self._outcome.blocks and not self._flat and _indent(line) <= self._device_indent:
+            # What a card has stands further in than its name: this is said by somebody else, a warning perhaps.
+            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+            return
+        level = _LEVEL.match(text)
+        match = _KEY.match(f"level {level[1]}: {level[2]}" if level else text)
+        if self._outcome.blocks and self._outcome.blocks[-1].kind != "gpu":
+            return
+        if match is None and self._stack and self._outcome.blocks:
+            self._bare(text, line)
+            return
+        if match is None or not self._outcome.blocks:
+            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+            return
+        key, value = plain_key(match[1]), match[2]
+        if value is None:
+            value = self._without_value(key, line)
+        path = self._path(line, key, is_heading=value is None)
+        if value is None:
+            self._group += 1
+            self._heading = None if self._flat else (path, line)
+        elif value.startswith("[") and "]" not in value:
+            self._list, self._list_entry = [value], (path, line)
+        else:
+            self._add(path, value, line)
+
+    def _without_value(self, key: str, line: Line) -> str | None:
+        """What stands behind a key with nothing behind it: nothing for a value that is lost, None for a heading."""
+        if key == "gpu":
+            self._outcome.problems.append(
+                Problem(line.where, "a card without its number; what follows may be another's")
+            )
+        return "" if self._flat and self._is_leaf(key) else None
+
+    def _is_leaf(self, key: str) -> bool:
+        """Whether a key has a value where the text stands; without indentation, what it is says so."""
+        path = (*(name for _, name in self._stack), key)
+        known = pattern(path) in FIELDS or pattern((path[0], key)) in FIELDS
+        return known or key in (*ECC_COUNTS, "perf_level") or key.endswith(_LEAF_ENDS)
+
+    def _bare(self, text: str, line: Line) -> None:
+        """A line without a key: that there is none, an item of what is not read anyway, or nothing that is known."""
+        path = tuple(name for _, name in self._stack)
+        if text.lower() in _NOTHING:
+            self._add(path, text, line)
+        elif not is_quiet(path) or ":" in (text[0], text[-1]):
+            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+
+    def _path(self, line: Line, key: str, *, is_heading: bool) -> Path:
+        """The keys that lead to this one; without indentation, the last section named and the heading below it."""
+        if self._flat:
+            if is_heading and (key in SECTIONS or len(self._stack) > 1):
+                del self._stack[0 if key in SECTIONS else 1 :]
+        else:
+            indent = _indent(line)
+            while self._stack and self._stack[-1][0] >= indent:
+                self._stack.pop()
+        path = (*(name for _, name in self._stack), key)
+        if self._flat and not is_heading and is_top_level(key):
+            path = (key,)
+        elif self._flat and not is_heading and pattern(path) not in FIELDS and pattern((path[0], key)) in FIELDS:
+            path = (path[0], key)
+        if is_heading:
+            self._stack.append((_indent(line), key))
+        return path
+
+    def _continue_list(self, text: str, line: Line) -> None:
+        self._list.append(text)
+        path, first = self._list_entry or ((), line)
+        if "]" in text:
+            self._add(path, " ".join(self._list), first)
+            self._list_entry = None
+        elif len(self._list) > _LONGEST_WRAP or not text:
+            self._outcome.problems.append(Problem(first.where, "a list without end, which is not read"))
+            self._list_entry = None
+
+    def _add(self, path: Path, value: str, line: Line) -> None:
+        block = self._outcome.blocks[-1]
+        if block.kind == "gpu" and (self._group, path) in self._seen and not path[-1].startswith("policy"):
+            self._outcome.problems.append(
+                Problem(line.where, f"told a second time, its heading may be lost: {quote(line.text)}")
+            )
+        elif block.kind == "gpu":
+            self._seen.add((self._group, path))
+            where = f"{block.where} {line.where}"
+            block.entries += [Entry(path, item, self._group, where) for item in list_items(value)]
+        block.open_at = pattern(path)
+
+
+def list_items(value: str) -> list[str]:
+    """The items of `[0 %, N/A]`, each with the unit that stands behind the bracket; a value that is no list as it is."""
+    inside, bracket, unit = value.partition("]")
+    if not inside.startswith("[") or not bracket:
+        return [value.strip()]
+    items = [item.strip(" \t'\"") for item in inside[1:].split(",")]
+    if len(items) > 1 and "" in items:
+        return [value.strip()]  # an item is lost: which of the others is which is not known
+    return [f"{item} {unit}".strip() for item in items]

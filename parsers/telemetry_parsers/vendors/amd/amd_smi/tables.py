@@ -1,0 +1,199 @@
+"""amd-smi monitor's table, whose headings change with each release, and the process table below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.model import Problem
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path
+from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
+
+# What stands under a heading, by its name in monitor's JSON.
+HEADINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "POWER": "power_usage", "PWR_CAP": "max_power", "GPU_TEMP": "gpu_temperature", "GPU_T": "gpu_temperature",
+        "EDGE_TEMP": "edge_temperature", "HOTSPOT_TEMP": "hotspot_temperature", "MEM_TEMP": "memory_temperature",
+        "MEM_T": "memory_temperature", "GFX_UTIL": "gfx", "GFX%": "gfx", "GFX_CLOCK": "gfx_clk", "GFX_CLK": "gfx_clk",
+        "MEM_UTIL": "mem", "MEM%": "mem", "MEM_CLOCK": "mem_clock", "MEM_CLK": "mem_clock", "ENC_UTIL": "encoder",
+        "ENC%": "encoder", "DEC_UTIL": "decoder", "DEC%": "decoder", "ENC_CLOCK": "encoder_clock",
+        "DEC_CLOCK": "decoder_clock", "VCLOCK": "vclock", "DCLOCK": "dclock", "SINGLE_ECC": "single_bit_ecc",
+        "DOUBLE_ECC": "double_bit_ecc", "PCIE_REPLAY": "pcie_replay", "VRAM_USED": "vram_used",
+        "VRAM_FREE": "vram_free", "VRAM_TOTAL": "vram_total", "VRAM%": "vram_percent", "VRAM_USAGE": "vram_usage",
+        "PCIE_BW": "pcie_bw", "PVIOL": "pviol", "TVIOL": "tviol", "TVIOL_ACTIVE": "tviol_active",
+        "PHOT_TVIOL": "phot_tviol", "VR_TVIOL": "vr_tviol", "HBM_TVIOL": "hbm_tviol", "GFX_CLKVIOL": "gfx_clkviol",
+        "GFXCLK_PVIOL": "gfxclk_pviol", "GFXCLK_TVIOL": "gfxclk_tviol", "GFXCLK_TOTALVIOL": "gfxclk_totalviol",
+        "LOW_UTILVIOL": "low_utilviol", "GTT_USAGE": "gtt_usage",
+        "GTT_USED": "gtt_used", "GTT_FREE": "gtt_free", "GTT_TOTAL": "gtt_total", "GTT%": "gtt_percent", "TIMESTAMP": "timestamp", "XCP": "partition_id", "GPU": "gpu",
+    }
+)  # fmt: skip
+_PROCESS_HEADINGS: Mapping[str, Path] = MappingProxyType(
+    {
+        **{name.upper(): path for name, path in PROCESS_KEYS.items() if name not in ("name", "gpu")},
+        "CU%": PROCESS_KEYS["cu_occupancy"],
+        "MEM_USG": PROCESS_KEYS["mem_usage"],
+        "SDMA": PROCESS_KEYS["sdma_usage"],
+        "EVICT": PROCESS_KEYS["evicted_time"],
+    }
+)
+_PROCESS_TITLE = "PROCESS INFO:"
+_NO_PROCESS = "no running processes detected"
+_SHORTENED = "..."
+_MOST_WORDS = 120
+
+
+def is_table(lines: Sequence[Line]) -> bool:
+    """Whether these lines hold monitor's table: a heading line begins with `GPU` and goes on with its headings."""
+    return any(_headings(line) for line in lines)
+
+
+def read_table(lines: Sequence[Line]) -> Outcome:
+    """The rows of the table, one for each card or partition; of several rows for one the last."""
+    scan = _Scan()
+    for line in lines:
+        scan.take(line)
+    return scan.outcome
+
+
+def _headings(line: Line) -> list[str]:
+    """The headings that a line holds; none where it is no heading line. Those of rocm-smi are not all capitals."""
+    words = line.text.split(maxsplit=_MOST_WORDS) if line.ended else []
+    names = words[1:] if words[:1] == ["TIMESTAMP"] else words
+    is_row = (
+        names[:1] == ["GPU"]
+        and line.text.isupper()
+        and any(name in HEADINGS or name in _PROCESS_HEADINGS for name in names[1:])
+    )
+    return words if is_row and all(name not in _PROCESS_HEADINGS for name in names[1:2]) else []
+
+
+class _Scan:
+    """The state between two lines: the headings in force, and whether they are those of processes."""
+
+    def __init__(self) -> None:
+        self.outcome = Outcome("text")
+        self._headings: list[str] = []
+        self._group = 0
+        self._rows: dict[tuple[int, str], Block] = {}
+        self._cards: dict[int, Block] = {}
+
+    def take(self, line: Line) -> None:
+        text = line.text.strip()
+        found = _headings(line)
+        if not text or text.upper() == _PROCESS_TITLE:
+            return
+        if found:
+            self._set_headings(found)
+        elif not line.ended:
+            problem = Problem(line.where, "the text ends inside this line, which is not read")
+            self.outcome.problems.append(problem)
+        elif text == _SHORTENED:
+            self.outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
+        elif not self._headings:
+            self.outcome.problems.append(Problem(line.where, f"text before the table: {quote(text)}"))
+        elif not (self._process(line) if "PID" in self._headings else self._card(line)):
+            self.outcome.problems.append(Problem(line.where, f"cells that fit no heading: {quote(text)}"))
+
+    def _set_headings(self, found: list[str]) -> None:
+        self._headings = found
+        known = _PROCESS_HEADINGS if "PID" in found else HEADINGS
+        unknown = (name for name in found if name not in known and name not in ("GPU", "NAME", "TIMESTAMP", "XCP"))
+        self.outcome.unknown.update(dict.fromkeys(quote(name) for name in unknown))
+
+    def _card(self, line: Line) -> bool:
+        cells = cells_of(line.text.split(maxsplit=_MOST_WORDS))
+        if len(cells) != len(self._headings):
+            return False
+        row = dict(zip(self._headings, cells, strict=True))
+        index = units.whole(row["GPU"])
+        if index is None:
+            return False
+        block = Block("gpu", index, f"GPU {index}")
+        for heading, text in row.items():
+            block.entries += _entries(heading, text, f"{line.where} {heading}")
+        slot = (index, row.get("XCP", ""))
+        if slot in self._rows:
+            self._rows[slot].entries[:] = block.entries
+        else:
+            self._rows[slot] = block
+            self._add(block, index)
+        return True
+
+    def _process(self, line: Line) -> bool:
+        """A row such as `0  my app  2022  0.0 B …`; the name may hold blanks, so the rest is read from the right."""
+        words = line.text.split(maxsplit=_MOST_WORDS)
+        before = self._headings.index("NAME") if "NAME" in self._headings else 0
+        index = units.whole(words[self._headings.index("GPU")]) if len(words) > before else None
+        if index is None:
+            return False
+        behind = self._headings[before + 1 :]
+        cells = words[self._headings.index("GPU") + 1 :]
+        if _NO_PROCESS in line.text.lower() or (cells and all(units.placeholder(cell) for cell in cells)):
+            self._block(index).entries.append(Entry(("process_info",), _NO_PROCESS, self._group, line.where))
+            return True
+        for start in range(max(before + 1, len(words) - 2 * len(behind)), len(words)):
+            cells = cells_of(words[start:]) if units.whole(words[start]) is not None else []
+            if len(cells) == len(behind):
+                self._add_process(index, " ".join(words[before:start]), dict(zip(behind, cells, strict=True)), line)
+                return True
+        return False
+
+    def _block(self, index: int) -> Block:
+        """The block of the card of this number, a new one where its row has not come yet."""
+        if index not in self._cards:
+            self._add(Block("gpu", index, f"GPU {index}"), index)
+        return self._cards[index]
+
+    def _add(self, block: Block, index: int) -> None:
+        """Add a block; of those of one number the first stands for the card."""
+        self.outcome.blocks.append(block)
+        self._cards.setdefault(index, block)
+
+    def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:
+        self._group += 1
+        block = self._block(index)
+        # No line ends the process table: whether these are all is not known.
+        block.open_at = ("process_info",)
+        block.entries.append(Entry(("process_info", "name"), name, self._group, line.where))
+        for heading, text in cells.items():
+            if heading in _PROCESS_HEADINGS:
+                block.entries.append(Entry(_PROCESS_HEADINGS[heading], text, self._group, line.where))
+
+
+def cells_of(words: Sequence[str]) -> list[str]:
+    """The cells of a row: a number or N/A with its unit, `3.0/ 16.0 GB`, `NOT ACTIVE` and `[0 %, N/A]` as one each."""
+    cells: list[str] = []
+    takes_unit = False
+    for word in words:
+        if cells and cells[-1].startswith("[") and not cells[-1].endswith("]"):
+            cells[-1] += f" {word}"
+            takes_unit = False
+        elif cells and (cells[-1].endswith("/") or (cells[-1] == "NOT" and word == "ACTIVE")):
+            cells[-1] += word if cells[-1].endswith("/") else f" {word}"
+        elif takes_unit and not _begins_a_cell(word):
+            cells[-1] += f" {word}"
+            takes_unit = False
+        else:
+            cells.append(word)
+            takes_unit = _begins_a_cell(word)
+    return cells
+
+
+def _begins_a_cell(word: str) -> bool:
+    return word[0].isdigit() or word[0] in "-[" or units.placeholder(word) is not None
+
+
+def _entries(heading: str, text: str, where: str) -> Iterator[Entry]:
+    if heading in ("VRAM_USAGE", "GTT_USAGE"):
+        pool = heading.partition("_")[0].lower()
+        used, slash, rest = text.partition("/")
+        total, _, unit = rest.strip().partition(" ")
+        if slash and units.placeholder(text) is None:
+            yield Entry((f"{pool}_used",), f"{used} {unit}".strip(), 0, where)
+            yield Entry((f"{pool}_total",), f"{total} {unit}".strip(), 0, where)
+        else:
+            yield Entry((f"{pool}_used",), text, 0, where)
+    elif heading in HEADINGS and heading != "GPU":
+        yield Entry((HEADINGS[heading],), text, 0, where)

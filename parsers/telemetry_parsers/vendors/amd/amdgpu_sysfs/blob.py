@@ -1,0 +1,170 @@
+"""The binary file gpu_metrics, read by the table of its version; a version without a table is counted, not guessed."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from telemetry_parsers.model import Absent, Value
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.layouts import (
+    ATTRIBUTE_TYPES,
+    ATTRIBUTES,
+    LAYOUTS,
+    MOST_PARTITIONS,
+    PartitionTable,
+    Place,
+)
+
+_MOST_ATTRIBUTES = 512
+_WHOLE_CARD = 0
+
+Numbers = Mapping[str, Sequence[int | None]]
+
+# Which metric a name gives: key, label, and what to multiply with and divide by.
+_READINGS: Mapping[str, tuple[str, str, int, int]] = MappingProxyType(
+    {
+        "edge": ("temperature_celsius", "edge", 1, 1),
+        "edge_centi": ("temperature_celsius", "edge", 1, 100),
+        "soc_centi": ("temperature_celsius", "soc", 1, 100),
+        "junction": ("temperature_celsius", "junction", 1, 1),
+        "memory": ("temperature_celsius", "memory", 1, 1),
+        "gfx": ("utilization_ratio", "", 1, 100),
+        "umc": ("memory_activity_ratio", "", 1, 100),
+        "multimedia": ("engine_utilization_ratio", "multimedia", 1, 100),
+        "vcn": ("engine_utilization_ratio", "vcn", 1, 100),
+        "jpeg": ("engine_utilization_ratio", "jpeg", 1, 100),
+        "average_power": ("power_average_watts", "", 1, 1),
+        "average_power_milli": ("power_average_watts", "", 1, 1000),
+        "instant_power": ("power_instant_watts", "", 1, 1),
+        # The accumulator counts in 2^-16 J, which AMD gives as 15.259 µJ.
+        "energy": ("energy_joules_total", "", 1, 65_536),
+        "graphics": ("clock_hertz", "graphics", 1_000_000, 1),
+        "soc": ("clock_hertz", "soc", 1_000_000, 1),
+        "uclk": ("clock_hertz", "memory", 1_000_000, 1),
+        "fabric": ("clock_hertz", "fabric", 1_000_000, 1),
+        "video": ("clock_hertz", "video", 1_000_000, 1),
+    }
+)
+# The second die of an MI200 counts no energy, nor does a Radeon: a counter that never leaves 0 is none.
+_NEVER_ZERO = frozenset({"energy"})
+# The bits of the throttle status that is the same for all chips (enum smu_throttler of the driver), by what holds it down.
+_THROTTLERS: Mapping[str, range] = MappingProxyType(
+    {"power_limit": range(16), "current_limit": range(16, 32), "thermal": range(32, 48), "other": range(48, 64)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BlobReading:
+    """One value of the blob; `partition` 0 is the whole card."""
+
+    metric: str
+    label: str
+    value: Value
+    partition: int = _WHOLE_CARD
+
+
+class UnknownBlobError(ValueError):
+    """A blob of a version that no table knows, or whose size is not what its version has."""
+
+
+def content_of(data: object) -> bytes:
+    """The bytes of a binary file as a reader hands them over; UnknownBlobError when they are none."""
+    text = data.get("base64") if isinstance(data, dict) else None
+    if not isinstance(text, str):
+        raise UnknownBlobError("no bytes")
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise UnknownBlobError(f"broken bytes: {error}") from None
+
+
+def read_blob(content: bytes) -> list[BlobReading]:
+    """What a blob says. Raises UnknownBlobError."""
+    if len(content) < 4:
+        raise UnknownBlobError("shorter than its header")
+    size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
+    if version == (1, 9):
+        return list(_readings(_attributes(content)))
+    layout = LAYOUTS.get(version)
+    if layout is None:
+        raise UnknownBlobError(f"version {version[0]}.{version[1]}")
+    if size != layout.size or len(content) < size:
+        raise UnknownBlobError(f"version {version[0]}.{version[1]} in {len(content)} bytes that say {size}")
+    found = list(_readings(_numbers(content, layout.places)))
+    if layout.partitions is not None:
+        found += _partitions(content, layout.partitions)
+    return found
+
+
+def _numbers(content: bytes, places: Mapping[str, Place], start: int = 0) -> Numbers:
+    return {name: _unpacked(content, place, start) for name, place in places.items()}
+
+
+def _unpacked(content: bytes, place: Place, start: int = 0) -> list[int | None]:
+    """The numbers of a place, None where all bits are set: the driver does not know."""
+    offset, code, count = place
+    # Of the signed types of version 1.9, -1 is a number like others.
+    blank = (1 << 8 * struct.calcsize(code)) - 1
+    numbers = struct.unpack_from(f"<{count}{code}", content, start + offset)
+    return [None if number == blank else number for number in numbers]
+
+
+def _attributes(content: bytes) -> Numbers:
+    """The attributes of version 1.9: each says its type, id and number of instances, and its values follow."""
+    found: dict[str, Sequence[int | None]] = {}
+    if len(content) < 8:
+        raise UnknownBlobError("version 1.9 without attributes")
+    count, position = struct.unpack_from("<i", content, 4)[0], 8
+    if not 0 <= count <= _MOST_ATTRIBUTES:
+        raise UnknownBlobError(f"version 1.9 with {count} attributes")
+    for _ in range(count):
+        if position + 8 > len(content):
+            raise UnknownBlobError("version 1.9 that ends inside an attribute")
+        encoding = struct.unpack_from("<Q", content, position)[0]
+        kind, identity, instances = encoding >> 20 & 0xF, encoding >> 10 & 0x3FF, encoding & 0x3FF
+        if kind >= len(ATTRIBUTE_TYPES):
+            raise UnknownBlobError(f"version 1.9 with an attribute of type {kind}")
+        place = (position + 8, ATTRIBUTE_TYPES[kind], instances)
+        position += 8 + instances * struct.calcsize(ATTRIBUTE_TYPES[kind])
+        if position > len(content):
+            raise UnknownBlobError("version 1.9 that ends inside an attribute")
+        if identity in ATTRIBUTES:
+            found[ATTRIBUTES[identity]] = _unpacked(content, place)
+    return found
+
+
+def _partitions(content: bytes, table: PartitionTable) -> Iterator[BlobReading]:
+    """What the partitions do; the only one of a card that is not parted is the card, whose engines stand nowhere else."""
+    count = struct.unpack_from("<H", content, table.count)[0]
+    for partition in range(count if 1 <= count <= MOST_PARTITIONS else 0):
+        numbers = _numbers(content, table.places, table.first + partition * table.size)
+        if count == 1:
+            yield from _readings({name: numbers[name] for name in ("vcn", "jpeg")})
+        elif partition:
+            yield from _readings(numbers, partition)
+
+
+def _readings(found: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobReading]:
+    for name, (metric, label, times, over) in _READINGS.items():
+        if name in found:
+            # Several engines of a kind: the highest.
+            known = [number for number in found[name] if number is not None]
+            highest = max(known, default=0)
+            is_told = known and (highest or name not in _NEVER_ZERO)
+            value = highest * times / over if is_told else Absent.NOT_SUPPORTED
+            yield BlobReading(metric, label, value, partition)
+    for position, number in enumerate(found.get("hbm", ())):
+        if number is not None:
+            yield BlobReading("temperature_celsius", f"hbm{position}", float(number), partition)
+    yield from _throttled(found)
+
+
+def _throttled(found: Numbers) -> Iterator[BlobReading]:
+    for status in found.get("throttle", ()):
+        if status is not None:
+            for reason, bits in _THROTTLERS.items():
+                yield BlobReading("throttled", reason, float(any(status >> bit & 1 for bit in bits)))

@@ -1,0 +1,133 @@
+"""Files as people save them in one text: ttar archives, `## path` and the like, `path:value` of grep, a session of cat."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from telemetry_parsers.model import Output
+from telemetry_parsers.text.lines import Line
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import belongs
+
+_HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
+# What head and tail print above each of several files, what more does, and find with -print.
+_PATH = re.compile(r"(?:==> )?(\S{1,400}?)(?: <==)?\s{0,4}\Z")
+_RULE = re.compile(r":{6,40}\s{0,4}\Z")
+_TTAR = re.compile(r"Path: (\S{1,400})\Z")
+_TTAR_LINES = re.compile(r"Lines: ([0-9]{1,6})\Z")
+_TTAR_LINK = re.compile(r"SymlinkTo: (\S{1,400})\Z")
+_GREP = re.compile(
+    r"(\S{0,300}(?:card[0-9]{1,4}/device|:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|nodes/[0-9]{1,4}|kfd/proc/[0-9]{1,10}"
+    r"|module/[a-z]{1,12})/[^\s:]{1,120}):(.*)\Z"
+)
+_SESSION = re.compile(r".{0,80}[$#] ?(?:sudo )?cat (\S{0,300}/\S{1,120})\s{0,4}\Z")
+_PROMPT = re.compile(r"(?:\S{0,40}@\S{0,40}.{0,40})?[$#] ")
+_REFUSED = re.compile(
+    r"(?:/\S{0,40}/)?(?:cat|grep|head|tail|more|find): (?:cannot open '|error reading ')?(\S{1,400}?)'?"
+    r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
+)
+# What these tools print for an error number.
+_ERRORS: Mapping[str, int] = MappingProxyType(
+    {
+        "Permission denied": errno.EACCES,
+        "Operation not permitted": errno.EPERM,
+        "Input/output error": errno.EIO,
+        "Device or resource busy": errno.EBUSY,
+        "Resource temporarily unavailable": errno.EAGAIN,
+        "Operation not supported": errno.EOPNOTSUPP,
+        "Invalid argument": errno.EINVAL,
+        "No data available": errno.ENODATA,
+        "No such file or directory": errno.ENOENT,
+        "No such device": errno.ENODEV,
+        "No such device or address": errno.ENXIO,
+        "Function not implemented": errno.ENOSYS,
+        "Connection timed out": errno.ETIMEDOUT,
+    }
+)
+
+
+def saved_files(lines: Sequence[Line]) -> list[Output]:
+    """The files in a text, by the one of the four ways that finds most; empty when none does."""
+    refused: dict[str, int] = {}
+    rest = []
+    for line in lines:
+        match = _REFUSED.match(line.text) if line.ended and ": " in line.text else None
+        if match is not None and match[2] in _ERRORS:
+            refused[match[1]] = _ERRORS[match[2]]
+        else:
+            rest.append(line)
+    found = max((read(rest) for read in (_ttar, _sections, _grep, _session)), key=len)
+    told = [output for output in found if output.name not in refused or output.text.strip()]
+    known = {output.name for output in told}
+    return told + [Output(path, status=status) for path, status in refused.items() if path not in known]
+
+
+def _ttar(lines: Sequence[Line]) -> list[Output]:
+    found: list[Output] = []
+    position = 0
+    while position < len(lines) - 1:
+        path = _TTAR.match(lines[position].text)
+        position += 1
+        if path is None:
+            continue
+        count = _TTAR_LINES.match(lines[position].text)
+        link = _TTAR_LINK.match(lines[position].text)
+        if count is not None:
+            body = lines[position + 1 : position + 1 + int(count[1])]
+            # A file of which lines are missing is not read: the archive was cut there.
+            if len(body) == int(count[1]) and all(line.ended for line in body):
+                found.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
+            position += 1 + int(count[1])
+        elif link is not None:
+            found.append(Output(path[1], text=link[1], status=0))
+    return found
+
+
+def _sections(lines: Sequence[Line]) -> list[Output]:
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        path = _heading(line)
+        if path is not None:
+            found.append((path, []))
+        elif found and line.ended and _RULE.match(line.text) is None:
+            found[-1][1].append(line.text)
+    return [Output(path, text="\n".join(body), status=0) for path, body in found]
+
+
+def _heading(line: Line) -> str | None:
+    """The path that a line names, alone or behind `##`."""
+    if not line.ended:
+        return None
+    heading = _HEADING.match(line.text)
+    if heading is not None and "/" in heading[1]:
+        return heading[1]
+    path = _PATH.match(line.text)
+    if path is None or "/" not in path[1] or ":" in path[1].rpartition("/")[2]:
+        return None
+    return path[1] if belongs(path[1]) else None
+
+
+def _grep(lines: Sequence[Line]) -> list[Output]:
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        match = _GREP.match(line.text)
+        if match is not None and line.ended:
+            found.setdefault(match[1], []).append(match[2])
+    return [Output(path, text="\n".join(body), status=0) for path, body in found.items()]
+
+
+def _session(lines: Sequence[Line]) -> list[Output]:
+    found: list[tuple[str, list[str]]] = []
+    is_open = False
+    for line in lines:
+        command = _SESSION.match(line.text) if "cat " in line.text else None
+        if command is not None:
+            found.append((command[1], []))
+            is_open = True
+        elif _PROMPT.match(line.text) is not None:
+            is_open = False
+        elif is_open and line.ended and line.text.strip():
+            found[-1][1].append(line.text)
+    return [Output(path, text="\n".join(body), status=0) for path, body in found]

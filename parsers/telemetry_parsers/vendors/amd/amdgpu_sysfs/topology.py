@@ -1,0 +1,180 @@
+"""KFD's topology: each compute node's card, its partition, compute units and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from telemetry_parsers.model import Output, Problem
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import VENDORS, Tree
+
+_BANKS = "mem_banks/"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that computes. Its address is its card's; `partition` is None for the whole card or its first partition.
+
+    `is_parted` tells that the card has more than one partition. Memory is told where the node has one bank of it.
+    """
+
+    number: int
+    vendor: str
+    bus_id: str
+    partition: str | None
+    is_parted: bool
+    gpu_id: str
+    compute_units: float | None
+    max_clock_megahertz: float | None
+    memory_total_bytes: float | None
+    memory_used_bytes: float | None
+    unique_id: str | None
+    facts: tuple[tuple[str, str], ...]
+
+
+_OF_EACH = ("simd_count", "simd_per_cu", "location_id")
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    number: int
+    values: Mapping[str, int]
+    gpu_id: str
+    banks: tuple[Mapping[str, int], ...]
+    used_bytes: int | None
+
+    @property
+    def slot(self) -> tuple[int, int]:
+        """Domain, bus and device."""
+        return self.values.get("domain", 0), self.values["location_id"] >> 3 & 0x1FFF
+
+    @property
+    def unique_id(self) -> int:
+        """What all partitions of a card share, 0 where it is not told."""
+        return self.values.get("unique_id", 0)
+
+    @property
+    def function(self) -> int:
+        """The function, in which the driver also counts partitions; some put them into the highest bits."""
+        location = self.values["location_id"]
+        return (location >> 28 & 0xF) or (location & 0x7)
+
+
+def nodes_of(tree: Tree) -> list[Node]:
+    """The nodes that are cards or partitions of one; CPU nodes are none."""
+    slots: dict[tuple[int, int], list[_Raw]] = {}
+    for node in _computing(tree):
+        if "location_id" in node.values:
+            slots.setdefault(node.slot, []).append(node)
+    found = [node for members in slots.values() for node in _partitions(members)]
+    return sorted(found, key=lambda node: node.number)
+
+
+def cut_off(tree: Tree) -> list[Problem]:
+    """A problem for each node of which a part of the text is missing: each tells what it computes with, and where it is."""
+    nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw(number, files)) is not None]
+    keys = _OF_EACH + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
+    lost = [
+        Problem(f"node {node.number}", f"has no {key}: its text is cut off or spoilt")
+        for node in nodes
+        for key in (keys if node.values.get("simd_count", 1) else ("simd_count",))
+        if key not in node.values
+    ]
+    twice = [number for number, files in sorted(tree.nodes.items()) if _is_of_two(files.get("properties"))]
+    return [*lost, *(Problem(f"node {number}", "its text is that of two nodes") for number in twice)]
+
+
+def _is_of_two(output: Output | None) -> bool:
+    """Whether a key stands twice: the name of the second node's file is lost."""
+    return output is not None and output.text.count("simd_count ") > 1
+
+
+def _computing(tree: Tree) -> Iterator[_Raw]:
+    for number, files in sorted(tree.nodes.items()):
+        node = _raw(number, files)
+        if node is not None and node.values.get("simd_count", 0) > 0:
+            yield node
+
+
+def _partitions(members: Sequence[_Raw]) -> Iterator[Node]:
+    """The nodes in one slot, by the card that they are parts of; one cut off before its unique id is left out."""
+    cards: dict[int, list[_Raw]] = {}
+    for node in sorted(members, key=lambda node: node.function):
+        cards.setdefault(node.unique_id, []).append(node)
+    if len(cards) > 1:
+        cards.pop(0, None)
+    for nodes in cards.values():
+        for rank, node in enumerate(nodes):
+            yield _node(node, nodes[0], str(rank) if rank else None, is_parted=len(nodes) > 1)
+
+
+def _raw(number: int, files: Mapping[str, Output]) -> _Raw | None:
+    """A node's numbers; in a container the nodes of others are empty or forbidden."""
+    values = _numbers(files.get("properties"))
+    if not values:
+        return None
+    gpu_id, used = files.get("gpu_id"), files.get(f"{_BANKS}0/used_memory")
+    banks = [_numbers(output) for name, output in files.items() if name.startswith(_BANKS) and name.endswith("ies")]
+    return _Raw(
+        number,
+        values,
+        gpu_id.text.strip() if gpu_id is not None and not gpu_id.status else "",
+        tuple(banks),
+        _whole(used.text) if used is not None and not used.status else None,
+    )
+
+
+def _numbers(output: Output | None) -> dict[str, int]:
+    """The numbers of lines of a name and a number."""
+    if output is None or output.status:
+        return {}
+    pairs = (line.strip().partition(" ") for line in output.text.splitlines())
+    return {name: value for name, _, text in pairs if (value := _whole(text)) is not None}
+
+
+def _whole(text: str) -> int | None:
+    """A number of up to 64 bits."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
+
+
+def _node(node: _Raw, first: _Raw, partition: str | None, *, is_parted: bool) -> Node:
+    values = node.values
+    simds, per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
+    location = first.values["location_id"]
+    bank = node.banks[0] if len(node.banks) == values.get("mem_banks_count", 1) == 1 else {}
+    # What is used is told for the whole card, also by a node that is a part of it.
+    used = node.used_bytes if bank and not is_parted else None
+    return Node(
+        number=node.number,
+        vendor=VENDORS.get(f"0x{values.get('vendor_id', 0):04x}", "amd"),
+        bus_id=f"{values.get('domain', 0):04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 0x7}",
+        partition=partition,
+        is_parted=is_parted,
+        gpu_id=node.gpu_id,
+        compute_units=simds / per_unit if per_unit and simds % per_unit == 0 else None,
+        max_clock_megahertz=_positive(values.get("max_engine_clk_fcompute")),
+        memory_total_bytes=_positive(bank.get("size_in_bytes")),
+        memory_used_bytes=None if used is None else float(used),
+        unique_id=f"{node.unique_id:016x}" if node.unique_id else None,
+        facts=tuple(sorted(_facts(node).items())),
+    )
+
+
+def _positive(number: int | None) -> float | None:
+    return float(number) if number else None
+
+
+def _facts(node: _Raw) -> dict[str, str]:
+    values = node.values
+    facts = {"kfd_node": str(node.number)}
+    if node.gpu_id:
+        facts["gpu_id"] = node.gpu_id
+    if version := values.get("gfx_target_version", 0):
+        # 90010 is gfx90a: major, minor, and the step in hexadecimal.
+        facts["gfx_version"] = f"gfx{version // 10_000}{version // 100 % 100:x}{version % 100:x}"
+    if minor := values.get("drm_render_minor", 0):
+        facts["render_node"] = f"renderD{minor}"
+    if device := values.get("device_id", 0):
+        facts["chip_id"] = f"0x{device:04x}"
+    return facts

@@ -1,0 +1,1 @@
+"""Huawei Ascend's tools and rank tables."""

@@ -1,0 +1,212 @@
+"""The `key : value` answers of npu-smi (`-l`, `-t …`): what each section of them gives, and what is of nobody."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from telemetry_parsers import units
+from telemetry_parsers.model import Device, Problem, Process
+from telemetry_parsers.text.lines import Line, bus_address, quote
+from telemetry_parsers.vendors.ascend.npu_smi import keys
+from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
+from telemetry_parsers.vendors.ascend.npu_smi.readings import KNOWN, Block, is_measured, read_block, read_card_fields
+from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards, is_process
+from telemetry_parsers.vendors.ascend.npu_smi.words import TOOL, VENDOR, known, split_key
+
+_EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
+_CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
+_MOST_CHIPS = 16  # of one card; 310 has four
+
+
+def is_blocks(lines: Sequence[Line], common: frozenset[str] = keys.COMMON_WORDS) -> bool:
+    """Whether some line is a key that only npu-smi prints, being none of the `common` ones, or a process of `-t proc-mem`."""
+    return any(_is_key(line, common) or is_process(line) for line in lines)
+
+
+def read(lines: Sequence[Line], asked: Place) -> Page:
+    """What the answer says; `asked` is the place that the command named, for answers that don't name it."""
+    page = Page()
+    totals = list(_totals(lines))
+    for card in cards(lines, asked.card, page.problems):
+        before = len(page.problems)
+        sections = _read_card(page, card, asked)
+        is_empty = not sections or any(section.is_empty for section in sections)
+        if card.is_named and is_empty and not totals and len(page.problems) == before:
+            page.problems.append(Problem(card.where, f"nothing is said of NPU {card.number} or of one of its chips"))
+    _check_totals(page, totals)
+    return page
+
+
+def _is_key(line: Line, common: frozenset[str]) -> bool:
+    name, colon, _ = line.text.partition(":")
+    key = split_key(name)[0]
+    return bool(colon) and line.ended and key in KNOWN and key not in common
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A card as its answer tells it: `whole` is the place of what names no chip, `chips` are the places named."""
+
+    page: Page
+    card: Card
+    whole: Place
+    chips: tuple[Place, ...]
+    names_owners: bool
+    keys: frozenset[str]
+
+    def all_chips(self) -> tuple[Place, ...]:
+        """The places that what is of the whole card is told of."""
+        count = self.card.chip_count or 1
+        counted = tuple(Place(self.card.number, chip) for chip in range(count if count <= _MOST_CHIPS else 0))
+        return self.chips or (counted if len(counted) > 1 else (Place(self.card.number),))
+
+
+def _read_card(page: Page, card: Card, asked: Place) -> list[Section]:
+    """Read what is said of a card; its sections."""
+    sections = list(card.sections(page.problems))
+    owners = [section.owner for section in sections if section.owner is not None]
+    numbers = dict.fromkeys(owner.chip for owner in owners if owner.chip is not None)
+    if card.number is None and (numbers or card.is_named or card.chip_count is not None):
+        page.problems.append(Problem(card.where, "what is said of a card without its NPU ID is not read"))
+        return sections
+    whole = Place(card.number, asked.chip if card.number == asked.card else None)
+    all_keys = frozenset(key for section in sections for key in section.entries)
+    told = _Told(page, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners), all_keys)
+    for section in sections:
+        _read_section(told, section)
+    _tell_chip_faults(told, sections)
+    if numbers and len(numbers) < (card.chip_count or 0):
+        text = f"NPU {card.number} counts {card.chip_count} chips and tells of {len(numbers)}"
+        page.problems.append(Problem(card.where, text))
+    if card.is_named and card.number not in {place.card for place in page.places()}:
+        page.device(whole)
+    return sections
+
+
+def _read_section(told: _Told, section: Section) -> None:
+    page, owner = told.page, section.owner
+    refusal = _refusal(told, section)
+    if refusal:
+        page.problems.append(Problem(section.where, refusal))
+    elif owner is not None and owner.is_part:
+        _is_closed(page, section, keys.ENDS_OF_PARTS, told.keys)
+        read_card_fields(page, list(map(page.device, told.all_chips())), section.entries)
+    elif owner is None and _is_of_the_card(told, section):
+        read_card_fields(page, list(map(page.device, told.all_chips())), section.entries)
+    elif owner is not None or section.rows or section.says_idle or not KNOWN.isdisjoint(section.entries):
+        place = told.whole if owner is None else Place(told.card.number, owner.chip)
+        names_only_card = told.card.is_named and not told.names_owners
+        _give(page, page.device(place), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
+    else:
+        page.unknown.update(dict.fromkeys(map(quote, section.entries)))
+
+
+def _refusal(told: _Told, section: Section) -> str:
+    """Why nothing of a section is read; empty where it is."""
+    if section.twice is not None and told.whole == Place() and section.owner is None:
+        return "answers about several chips that don't say about which are not read; keep the command lines"
+    if section.twice is not None:
+        return "values that come twice are not read: the name of a chip or part between them is lost"
+    if section.owner is not None and section.owner.chip is None and not section.owner.is_part:
+        return "a chip whose number is none is not read"
+    is_nobodys = section.owner is None and section.has_content
+    if is_nobodys and (
+        told.names_owners or (told.card.chip_count is not None and not _holds_only(section, keys.CARD_FIELDS))
+    ):
+        what = "processes" if section.rows else "readings"
+        return f"{what} of one of {told.card.chip_count or 'several'} chips or parts without its name are not read"
+    return ""
+
+
+def _is_of_the_card(told: _Told, section: Section) -> bool:
+    """Whether all that it holds is of the whole card: its sensors, and its power where several chips share it."""
+    return _holds_only(section, keys.CARD_FIELDS if len(told.all_chips()) > 1 else keys.CARD_SENSORS)
+
+
+def _holds_only(section: Section, fields: Mapping[str, object]) -> bool:
+    measured = set(filter(is_measured, section.entries))
+    return bool(measured) and not section.rows and measured <= fields.keys()
+
+
+def _give(page: Page, device: int, section: Section, ends: Sequence[keys.End]) -> None:
+    """The readings, facts, events and processes of one chip."""
+    _describe(page, device, section.entries)
+    _tell_events(page, device, section.entries)
+    if section.has_content:
+        read_block(page, device, section.entries, closed=_is_closed(page, section, ends))
+    page.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
+    if section.says_idle and not section.rows:
+        page.count_processes(device, 0.0)
+
+
+def _is_closed(
+    page: Page, section: Section, ends: Sequence[keys.End], also_told: AbstractSet[str] = frozenset()
+) -> bool:
+    """Whether a line proves that nothing is missing below: the owner's, or one that ends such an answer; a problem if not."""
+    last = section.last_key
+    told = {*section.entries, *also_told} | ({keys.CHIP_KEY} if section.owner else set())
+    closed = last not in KNOWN or any(
+        end.key == last and end.instead not in told and (not end.beside or end.beside in told) for end in ends
+    )
+    page.problems.extend([] if closed else [Problem(section.where, f'the answer is cut off below "{quote(last)}"')])
+    return closed
+
+
+def _tell_events(page: Page, device: int, block: Block) -> None:
+    """An event for each fault that stands."""
+    words = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
+    for match in filter(None, map(_CODE.match, words)):
+        page.tell_event(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
+    for match in _EVENT.finditer(block[keys.FAULT_EVENTS].text) if keys.FAULT_EVENTS in block else ():
+        page.tell_event(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
+
+
+def _tell_chip_faults(told: _Told, sections: Sequence[Section]) -> None:
+    """An event of each chip where some chip of the card has a fault: nothing tells which."""
+    found = [(key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries]
+    for key, entry in found:
+        if not entry.text:
+            told.page.problems.append(Problem(entry.line.where, f"{key} has no value"))
+        for place in told.all_chips() if units.whole(entry.text) else ():
+            told.page.tell_event(told.page.device(place), "chip_fault", quote(f"{key}: {entry.text}"))
+
+
+def _describe(page: Page, device: int, block: Block) -> None:
+    def text(*names: str) -> str | None:
+        return next((known(block[name].text) for name in names if name in block), None)
+
+    address = text(keys.ADDRESS)
+    told = Device(
+        VENDOR,
+        model=text(*keys.MODELS),
+        uuid=text(*keys.UUIDS),
+        bus_id=bus_address(address) if address else None,
+        serial=text(keys.SERIAL),
+        driver=text(keys.DRIVER),
+    )
+    facts = {name: known(block[key].text) for key, name in keys.FACTS.items() if key in block}
+    if keys.FAULT_EVENTS in block:
+        facts["error_codes"] = " ".join(_EVENT.findall(block[keys.FAULT_EVENTS].text)) or None
+    if keys.RATED_POWER in block:
+        facts["power_kind"] = "rated"
+    page.describe(device, told, facts)
+
+
+def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
+    for line in lines:
+        name, _, value = line.text.partition(":")
+        count = units.whole(value)
+        if line.ended and count is not None and split_key(name)[0] in keys.TOTALS:
+            yield line, count
+
+
+def _check_totals(page: Page, totals: Sequence[tuple[Line, int]]) -> None:
+    """A list that has fewer cards than it counts was cut."""
+    cards_told = {place.card for place in page.places()}
+    for line, count in totals:
+        if count != len(cards_told):
+            page.cut, page.complete = True, False
+            page.problems.append(Problem(line.where, f"{TOOL} counts {count} cards and lists {len(cards_told)}"))

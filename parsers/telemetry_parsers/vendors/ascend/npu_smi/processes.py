@@ -1,0 +1,115 @@
+"""The process table of npu-smi: the processes of a card between two rules, counted only where its part is whole."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.model import Absent, Problem, Process, Value
+from telemetry_parsers.text.framed import Record, Shape, is_rule, read_table
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
+from telemetry_parsers.vendors.ascend.npu_smi.words import measured
+
+# The tool shows no more than so many of a chip, so that as many may be more.
+MOST_SHOWN = 8
+_ID = re.compile(r"[0-9]{1,6}\Z")
+_PID = re.compile(r"[0-9]{1,18}\Z")
+_WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("npu", "npu id", "chip"), _ID),
+        "process id": _PID,
+        "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # none for what runs on the host
+        "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
+    }
+)
+_OLD, _NEW = (Shape(frozenset({*_WORDS, "process name"}), _WORDS, opening, ruled=True) for opening in ("npu", "npu id"))
+_NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the process table says; `gap` is why no rows are counted, None when all of them were understood."""
+
+    counts: Counter[Place] = field(default_factory=Counter)
+    strangers: dict[int, Line] = field(default_factory=dict)
+    idle: set[int] = field(default_factory=set)
+    told: set[int] = field(default_factory=set)
+    open: set[int] = field(default_factory=set)
+    gap: Absent | None = None
+
+
+def is_process_title(line: Line) -> bool:
+    """Whether this is the heading line of the process table."""
+    text = line.text.lower()
+    return "process id" in text and text.strip().startswith("|") and text.lstrip("| \t").startswith("npu")
+
+
+def read_processes(page: Page, lines: Sequence[Line]) -> None:
+    """Put the processes, and the number of those of each device, onto the page; the heading is the first line."""
+    listed = frozenset(page.places())
+    is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
+    table = read_table(lines, _NEW if is_new else _OLD)
+    found = _Found()
+    page.unknown.update(dict.fromkeys(table.unknown))
+    for line in table.unread:
+        _take_other(page, line, found)
+    last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
+    for record in table.records:
+        _take(page, record, found, listed, closed=record.line.number < last_rule)
+    is_empty = not listed and not table.records and is_rule(lines[-1].text)
+    if not table.closed and not is_empty:
+        page.problems.append(Problem(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}"))
+    for card, line in found.strangers.items():
+        page.problems.append(Problem(line.where, f"processes of NPU {card}, which the device table lacks"))
+    if not listed:
+        for card in sorted((found.idle | found.told) - {place.card for place in page.places()}):
+            page.device(Place(card))
+    for place in page.places():
+        page.count_processes(page.device(place), _number(found, place))
+
+
+def _take_other(page: Page, line: Line, found: _Found) -> None:
+    """A line that is no row: the word that a card has no processes, or something that nobody knows."""
+    idle = _NONE.match(line.text.strip().strip("|").strip()) if line.ended else None
+    if idle is not None:
+        found.idle.add(int(idle[1]))
+    elif line.ended and not is_rule(line.text):
+        found.gap = Absent.NOT_UNDERSTOOD if "|" in line.text else found.gap
+        page.problems.append(Problem(line.where, f"no row of the process table: {quote(line.text)}"))
+
+
+def _take(page: Page, record: Record, found: _Found, listed: frozenset[Place], *, closed: bool) -> None:
+    """A row of the table; one that ends with the text is no row yet."""
+    cells = {heading: value.text for heading, value in record.values.items()}
+    card = units.whole(cells.get("npu", cells.get("npu id", "")))
+    pid = units.whole(cells.get("process id", ""))
+    if not record.line.ended:
+        return
+    if card is None or pid is None or record.misfits:
+        found.gap = Absent.NOT_UNDERSTOOD
+        page.problems.append(Problem(record.line.where, f"no row of the process table: {quote(record.line.text)}"))
+        return
+    place = Place(card, units.whole(cells.get("chip", "")))
+    if listed and place not in listed:
+        found.strangers.setdefault(card, record.line)
+        return
+    (found.told if closed else found.open).add(card)
+    found.counts[place] += 1
+    memory = measured(cells.get("process memory(mb)", ""), "mb", "memory_used_bytes")
+    used = None if isinstance(memory, Absent) else memory
+    page.processes.append(Process(page.device(place), pid, cells.get("process name", ""), used))
+
+
+def _number(found: _Found, place: Place) -> Value:
+    if place.card in found.idle and not found.counts[place]:
+        return 0.0
+    if found.gap is not None:
+        return found.gap
+    if place.card not in found.told or place.card in found.open or found.counts[place] >= MOST_SHOWN:
+        return Absent.NOT_REPORTED
+    return float(found.counts[place])

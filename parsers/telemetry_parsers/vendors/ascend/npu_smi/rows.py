@@ -1,0 +1,189 @@
+"""The unframed tables of npu-smi: the mapping of `-m`, the rows of `watch`, the matrix of `-t topo`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Device, Problem
+from telemetry_parsers.text.framed import headings_in
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
+from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, VENDOR, known, measured, split_key
+
+_NAME = "chip name"
+_MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy-id", _NAME})
+_CARD, _CHIP = "npuid(idx)", "chipid(idx)"
+# A row of `watch` gives these; what is not here stands for itself.
+_WATCHED: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+    {
+        "pwr(w)": (("power_watts", ""),),
+        "pwr(mw)": (("power_watts", ""),),
+        "temp(c)": (("temperature_celsius", "core"),),
+        "npu util(%)": (("utilization_ratio", ""), ("engine_utilization_ratio", "npu")),
+        "ai core(%)": (("utilization_ratio", ""), ("engine_utilization_ratio", "aicore")),
+        "ai cpu(%)": (("engine_utilization_ratio", "aicpu"),),
+        "ctrl cpu(%)": (("engine_utilization_ratio", "ctrlcpu"),),
+        "ai vector(%)": (("engine_utilization_ratio", "vector"),),
+        "ai cube(%)": (("engine_utilization_ratio", "cube"),),
+        "memory(%)": (("memory_used_ratio", ""),),
+        "memory bw(%)": (("memory_bandwidth_ratio", ""),),
+    }
+)
+_WHOLE_CHIP = "npu util(%)"  # after the AI cores, whose share counts where it is told
+_WATCH = frozenset({_CARD, _CHIP, *_WATCHED})
+_NODE = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
+_RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)
+_MOST_COLUMNS = 200
+
+
+def is_mapping(lines: Sequence[Line]) -> bool:
+    """Whether a line is the heading of `npu-smi info -m`."""
+    return any(_mapping_headings(line) for line in lines)
+
+
+def is_watch(lines: Sequence[Line]) -> bool:
+    """Whether a line is the heading of `npu-smi info watch`."""
+    return any(_watch_headings(line) for line in lines)
+
+
+def is_topology(lines: Sequence[Line]) -> bool:
+    """Whether a line is a row of the matrix of `npu-smi info -t topo`."""
+    return any(line.ended and _topology_row(line) is not None for line in lines)
+
+
+def read_mapping(lines: Sequence[Line]) -> tuple[Page, str]:
+    """Which chip has which logic id; parts without one, such as the card's controller, are no devices."""
+    page = Page()
+    headings: tuple[str, ...] = ()
+    spaces: set[str | None] = set()
+    for line in lines:
+        found = _mapping_headings(line)
+        if found or not headings:
+            headings = found or _outside(page, line) or headings
+        elif line.ended and line.text.strip():
+            row = _mapping_row(line, headings)
+            if row is None:
+                page.problems.append(Problem(line.where, f"no row of the mapping: {quote(line.text)}"))
+            else:
+                spaces.add(_add_mapped(page, row))
+    if headings and not spaces:
+        page.problems.append(Problem(lines[-1].where, "the mapping names no chip"))
+    return page, PHYSICAL if spaces - {None} == {PHYSICAL} else ""
+
+
+def _outside(page: Page, line: Line) -> tuple[str, ...]:
+    if line.text.strip() and line.ended:
+        page.problems.append(Problem(line.where, f"not understood: {quote(line.text)}"))
+    return ()
+
+
+def _mapping_headings(line: Line) -> tuple[str, ...]:
+    found = headings_in(line.text.replace("\t", "  "), _MAPPING) if line.ended else ()
+    return found if found[:1] == ("npu id",) and "chip id" in found else ()
+
+
+def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
+    """The cells of a row: a number or a dash for each heading, and the name at the end, which may have blanks."""
+    words = line.text.split(maxsplit=len(headings) - 1)
+    *numbers, name = words or [""]
+    if len(words) != len(headings) or units.whole(words[0]) is None or _is_number(name.split()[0]):
+        return None
+    if headings[-1] != _NAME or not all(map(_is_number, numbers)):
+        return None
+    return {heading: word.strip() for heading, word in zip(headings, words, strict=True)}
+
+
+def _is_number(word: str) -> bool:
+    return word == "-" or units.whole(word) is not None
+
+
+def _add_mapped(page: Page, row: Mapping[str, str]) -> str | None:
+    place = Place(units.whole(row["npu id"]), units.whole(row["chip id"]))
+    logic, physical = units.whole(row.get("chip logic id", "")), units.whole(row.get("chip phy-id", ""))
+    if place.chip is None or (logic is None and physical is None):
+        return None
+    device = page.device(place)
+    page.number(device, logic if physical is None else physical)
+    facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
+    told = {name: known(row.get(heading)) for name, heading in facts.items()}
+    page.describe(device, Device(VENDOR, model=known(row.get(_NAME))), told)
+    return "logic" if physical is None else PHYSICAL
+
+
+def read_watch(lines: Sequence[Line]) -> Page:
+    """The last row of each chip: the rows come one after another for as long as the tool runs."""
+    page = Page()
+    headings: tuple[str, ...] = ()
+    last: dict[Place, tuple[Line, dict[str, str]]] = {}
+    for line in lines:
+        headings = _watch_headings(line) or headings
+        words = line.text.split()
+        if not words or _watch_headings(line) or not line.ended:
+            continue
+        cells = dict(zip(headings, words, strict=False))
+        if not headings or len(words) != len(headings) or units.whole(cells[_CARD]) is None:
+            page.problems.append(Problem(line.where, f"no row of watch: {quote(line.text)}"))
+        else:
+            last[Place(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
+    if not last:
+        page.problems.append(Problem(lines[-1].where, "watch names no chip"))
+    for place, (line, cells) in last.items():
+        _add_watched(page, place, line, cells)
+    return page
+
+
+def _watch_headings(line: Line) -> tuple[str, ...]:
+    """Every heading ends in a bracket, so that one blank after it is enough."""
+    if not line.ended or "(idx)" not in line.text.lower():
+        return ()
+    names = [" ".join(f"{part})".lower().split()) for part in line.text.split(")", _MOST_COLUMNS) if part.strip()]
+    return tuple(names) if names[:1] == [_CARD] else ()
+
+
+def _add_watched(page: Page, place: Place, line: Line, cells: Mapping[str, str]) -> None:
+    device = page.device(place)
+    for heading in sorted(cells, key=lambda name: name == _WHOLE_CHIP):
+        if heading not in _WATCH:
+            page.unknown[quote(heading) or "(blank)"] = None
+        for metric, label in _WATCHED.get(heading, ()):
+            value = measured(cells[heading], split_key(heading)[1], metric)
+            page.give(device, reading(device, metric, value, label, VENDOR), cells[heading], line.where)
+
+
+def read_topology(lines: Sequence[Line]) -> Page:
+    """The devices that the matrix names, with the processors that are near to each; it has a row for each of its columns."""
+    page = Page()
+    columns: set[str] = set()
+    nodes: set[str] = set()
+    for line in lines:
+        row = _topology_row(line) if line.ended else None
+        words = line.text.split(maxsplit=_MOST_COLUMNS)
+        if row is not None:
+            place, processors = row
+            nodes.add(words[0])
+            device = page.device(place)
+            page.number(device, place.physical)
+            page.describe(device, Device(VENDOR), {"cpu_affinity": processors})
+        elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
+            page.problems.append(Problem(line.where, f"no row of the matrix: {quote(line.text)}"))
+        columns.update(filter(_NODE.match, words) if row is None else ())
+    if columns - nodes:
+        page.problems.append(
+            Problem(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
+        )
+    return page
+
+
+def _topology_row(line: Line) -> tuple[Place, str | None] | None:
+    """The device of a row and its processors; None for the heading, the legend and all else."""
+    words = line.text.split(maxsplit=_MOST_COLUMNS)
+    node = _NODE.match(words[0]) if len(words) > 1 else None
+    if node is None or not _RELATION.match(words[1]):
+        return None
+    last, number = words[-1], int(node[2])
+    place = Place(number) if node[1].upper() == "NPU" else Place(physical=number)
+    return place, None if _RELATION.match(last) or _NODE.match(last) else known(last)

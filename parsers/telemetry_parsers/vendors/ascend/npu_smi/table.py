@@ -1,0 +1,234 @@
+"""The default table of npu-smi in all its layouts: one or several chips a card, with or without HBM and physical ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Absent, Device, Problem, Value
+from telemetry_parsers.text.framed import Record, Shape, headings_in, is_rule, read_table
+from telemetry_parsers.text.framed import Value as Cell
+from telemetry_parsers.text.lines import Line, bus_address, quote
+from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
+from telemetry_parsers.vendors.ascend.npu_smi.processes import is_process_title, read_processes
+from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, VENDOR, health, known, measured, split_key
+
+_NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
+_NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_NOTHING})\Z")
+_PAIR = re.compile(rf"(?:[^\s/]{{1,24}}/[^\s/]{{1,24}}|{_NOTHING})\Z")
+_ID = re.compile(r"[0-9]{1,6}\Z")
+# Memory comes as `3412 / 65536`, and without its first blank from five digits on.
+_SLASH = re.compile(r"[ \t]{0,32}/[ \t]{0,32}")
+_PAIRS = tuple(
+    f"{name}({unit})" for name in ("memory-usage", "hbm-usage") for unit in ("mb", "mib", "gb", "gib", "kb", "kib")
+)
+_POWERS = ("power(w)", "power(mw)")
+_NUMBERS = (*_POWERS, "temp(c)", "aicore(%)", "ai core(%)", "npu util(%)")
+_WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        **dict.fromkeys(_NUMBERS, _NUMBER),
+        **dict.fromkeys((*_PAIRS, "hugepages-usage(page)"), _PAIR),
+        **dict.fromkeys(("npu", "npu id", "chip", "phy-id"), _ID),
+        "device": re.compile(r"(?:[0-9]{1,6}|N/?A|-)\Z"),
+        "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
+        "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
+    }
+)
+# Ascend 950 gives id and name cells of their own; older tools put both into one.
+_SHAPES = tuple(
+    Shape(frozenset({*_WORDS, "name"}), _WORDS, opening, ruled=True) for opening in ("npu id", "npu")
+)  # fmt: skip
+_BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
+_DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
+
+_LISTS_PROCESSES = 23  # the first version of the tool that does so below every table; 22.0.3.1 does not
+
+# A chip's busy share is that of its AI cores where it is told, else of the whole chip.
+_AI_CORES = ("aicore(%)", "ai core(%)")
+_WHOLE_CHIP = "npu util(%)"
+_UTILIZATIONS = (*_AI_CORES, _WHOLE_CHIP)
+GIVES = (
+    "utilization_ratio", "engine_utilization_ratio", "power_watts", "temperature_celsius", "memory_used_bytes",
+    "memory_total_bytes", "health", "processes",
+)  # fmt: skip
+
+
+def is_table(lines: Sequence[Line]) -> bool:
+    """Whether these lines hold the device table or its process table."""
+    return any(line.ended and (_shape_of(line) is not None or is_process_title(line)) for line in lines)
+
+
+def read(lines: Sequence[Line]) -> tuple[Page, str]:
+    """What the table says, and the space of its indices; of several runs in one text the last is read."""
+    lines, runs = _last_run(lines)
+    title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
+    shape = next((found for line in lines[:title] if (found := _shape_of(line)) is not None), _SHAPES[1])
+    table = read_table([replace(line, text=_closed_up(line.text)) for line in lines[:title]], shape)
+    page = Page()
+    page.unknown.update(dict.fromkeys(table.unknown))
+    if runs > 1:
+        page.problems.append(Problem("text", f"{runs} runs of npu-smi in one text; the last one is read"))
+    driver = _versions(lines[:title], page)
+    wanted = frozenset(name for name in ("chip", "phy-id") if any(_heads(line, name) for line in lines[:title]))
+    numbered = {_add(page, record, driver, wanted) for record in table.records} - {None}
+    page.problems.extend(_unread(line) for line in table.unread if not _expected(line))
+    page.complete = title < len(lines)
+    if not page.complete and not (table.headed and table.closed and _may_end(lines, page.tool_version)):
+        page.cut = True
+        page.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
+    if title < len(lines):
+        read_processes(page, lines[title:])
+    return page, _index_space(page, numbered)
+
+
+def _may_end(lines: Sequence[Line], version: str | None) -> bool:
+    """Whether a text may end with the device table: cards with HBM close it after each card, and list processes from 23 on."""
+    has_hbm = any("hbm-usage" in line.text.lower() for line in lines)
+    major = units.whole((version or "").partition(".")[0])
+    return not has_hbm or (major is not None and major < _LISTS_PROCESSES)
+
+
+def _last_run(lines: Sequence[Line]) -> tuple[Sequence[Line], int]:
+    """The lines of the last run, which its version line opens, and how many runs there are."""
+    starts = [at for at, line in enumerate(lines) if _is_banner(line)]
+    return (lines[starts[-1] :] if len(starts) > 1 else lines), len(starts)
+
+
+def _closed_up(text: str) -> str:
+    """A line in which every pair is one word, and a pair of placeholders one placeholder."""
+    return _SLASH.sub("/", text).replace("N/A/N/A", "N/A")
+
+
+def _is_banner(line: Line) -> bool:
+    return line.text.strip().startswith("|") and _BANNER.search(line.text) is not None
+
+
+def _shape_of(line: Line) -> Shape | None:
+    """The layout whose first heading line this is."""
+    if "|" not in line.text or is_process_title(line):
+        return None
+    first = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
+    for shape in _SHAPES:
+        found = headings_in(first, shape.headings)
+        if found and found[0] == shape.opening and "health" in line.text.lower():
+            return shape
+    return None
+
+
+def _versions(lines: Sequence[Line], page: Page) -> str | None:
+    """The tool's version goes to the page, the driver's is given back."""
+    banner = next((line for line in lines if _is_banner(line)), None)
+    if banner is None:
+        return None
+    text = banner.text + ("\n" if banner.ended else "")
+    tool, driver = _BANNER.search(text), _DRIVER.search(text)
+    page.tool_version = known(tool[1]) if tool else None
+    return known(driver[1]) if driver else None
+
+
+def _heads(line: Line, name: str) -> bool:
+    """Whether a line has this heading."""
+    return "|" in line.text and name in line.text.lower().replace("|", " ").split()
+
+
+def _add(page: Page, record: Record, driver: str | None, wanted: frozenset[str]) -> str | None:
+    """Put a chip onto the page, with the numbers that the headings want; what its index is: `phy-id`, or its card's."""
+    cells = record.values
+    card = _number(cells, "npu", "npu id")
+    if card is None or "health" not in cells or "phy-id" in wanted - cells.keys():
+        page.problems.append(Problem(record.line.where, f"no row of the device table: {quote(record.line.text)}"))
+        return None
+    place = Place(card, _number(cells, "chip"))
+    if page.has(place):
+        page.problems.append(Problem(record.line.where, f"NPU {card} is listed a second time; the first is kept"))
+        return None
+    device, physical = page.device(place), _number(cells, "phy-id")
+    address = cells.get("bus-id")
+    told = Device(
+        VENDOR,
+        model=_text(cells, "name"),
+        bus_id=bus_address(address.text) if address else None,
+        driver=driver,
+    )
+    if "chip" in wanted - cells.keys() and not record.misfits:
+        page.problems.append(Problem(record.line.where, f"NPU {card} is listed without the number of its chip"))
+    page.number(device, physical)
+    page.describe(device, told, {"device_id": _text(cells, "device")})
+    _give_readings(page, device, cells)
+    page.problems.extend(
+        Problem(line.where, f"cells that fit no heading: {quote(line.text)}") for line in record.misfits
+    )
+    return "card" if physical is None else "phy-id"
+
+
+def _give_readings(page: Page, device: int, cells: Mapping[str, Cell]) -> None:
+    def give(metric: str, cell: Cell | None, value: Value, label: str = "") -> None:
+        item = reading(device, metric, value, label, VENDOR)
+        page.give(device, item, cell.text if cell else "", cell.line.where if cell else "")
+
+    def number(heading: str, metric: str) -> Value:
+        cell = cells.get(heading)
+        return Absent.NOT_REPORTED if cell is None else measured(cell.text, split_key(heading)[1], metric)
+
+    for item in health(device, cells["health"].text):
+        page.give(device, item, cells["health"].text, cells["health"].line.where)
+    power = next((name for name in _POWERS if name in cells), _POWERS[0])
+    give("power_watts", cells.get(power), number(power, "power_watts"))
+    give("temperature_celsius", cells.get("temp(c)"), number("temp(c)", "temperature_celsius"), "core")
+    busy = next((name for name in _UTILIZATIONS if name in cells), _UTILIZATIONS[0])
+    give("utilization_ratio", cells.get(busy), number(busy, "utilization_ratio"))
+    for heading, engine in (*((name, "aicore") for name in _AI_CORES), (_WHOLE_CHIP, "npu")):
+        if heading in cells:
+            give("engine_utilization_ratio", cells[heading], number(heading, "engine_utilization_ratio"), engine)
+    _give_memory(cells, give)
+
+
+def _give_memory(cells: Mapping[str, Cell], give: Callable[[str, Cell | None, Value], None]) -> None:
+    """HBM where the chip has any, else its DDR: `0 / 0` says that there is none of a kind."""
+    printed = [
+        cells[heading]
+        for kind in ("hbm", "memory")
+        for heading in _PAIRS
+        if heading in cells and heading.startswith(kind)
+    ]
+    real = [cell for cell in printed if cell.text.replace(" ", "") != "0/0"]
+    cell = real[0] if real else None
+    unit = split_key(cell.heading)[1] if cell else ""
+    halves = cell.text.split("/") if cell and _is_pair(cell.text) else []
+    for at, metric in enumerate(("memory_used_bytes", "memory_total_bytes")):
+        if len(halves) == 2:
+            give(metric, cell, measured(halves[at], unit, metric))
+        else:
+            give(metric, cell, (units.placeholder(cell.text) or Absent.NOT_UNDERSTOOD) if cell else Absent.NOT_REPORTED)
+
+
+def _is_pair(text: str) -> bool:
+    return units.placeholder(text) is None and text.count("/") == 1
+
+
+def _number(cells: Mapping[str, Cell], *headings: str) -> int | None:
+    return next((units.whole(cells[heading].text) for heading in headings if heading in cells), None)
+
+
+def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
+    return known(cells[heading].text) if heading in cells else None
+
+
+def _index_space(page: Page, numbered: set[str | None]) -> str:
+    """Physical ids where they are printed, and where each card has one chip: its NPU id is that chip's physical id."""
+    cards = [place.card for place in page.places()]
+    alone = len(set(cards)) == len(cards)
+    return PHYSICAL if numbered == {"phy-id"} or (numbered == {"card"} and alone) else ""
+
+
+def _unread(line: Line) -> Problem:
+    return Problem(line.where, f"not understood: {quote(line.text)}")
+
+
+def _expected(line: Line) -> bool:
+    """Whether a line outside the records is the banner or what is left of a rule."""
+    return _is_banner(line) or is_rule(line.text) or not line.text.strip("+-=| \t")

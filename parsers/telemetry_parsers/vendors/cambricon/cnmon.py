@@ -1,0 +1,123 @@
+"""Cambricon's cnmon: the table of cards, as headings and what stands below them, and the list of `cnmon info`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed import columns as look
+from telemetry_parsers.boxed.columns import QUIET, Column, column
+from telemetry_parsers.boxed.lists import CardList, is_list, read_list
+from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.boxed.targets import fact, identity, metric
+from telemetry_parsers.boxed.tool import Tool, shape
+from telemetry_parsers.boxed.tool import parse as parse_with
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Command, Poll, Report
+from telemetry_parsers.text.answers import ErrorText
+
+TOOL = "cnmon"
+VENDOR = "cambricon"
+
+# Of `Ecc-Error` no document says whether it counts corrected or uncorrected errors, or since when.
+_COLUMNS: Mapping[str, Column] = MappingProxyType(
+    {
+        "card": column(look.ID, identity("index")),
+        "vf": QUIET,
+        "mi": QUIET,
+        "name": column(look.NAME, identity("model")),
+        "firmware": column(look.WORD, fact("firmware")),
+        "inited": QUIET,
+        "driver": column(look.WORD, identity("driver")),
+        "bus-id": column(look.BUS, identity("bus_id")),
+        "util": column(look.PERCENT, metric("utilization_ratio")),
+        "ecc-error": QUIET,
+        "fan": column(look.PERCENT, metric("fan_ratio")),
+        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+        "vmemory-usage": column(look.BYTES_PAIR),
+        "sr-iov": column(look.WORD, fact("sr_iov")),
+        "mode": column(look.WORD, fact("mode")),
+        "compute-mode": column(look.NAME, fact("compute_mode")),
+    }
+)
+_BANNER = re.compile(r"\bCNMON[ \t]{1,8}v?[0-9]")
+_BOX = Box(
+    columns=_COLUMNS,
+    opening=frozenset({"card", "name", "firmware"}),
+    banner=_BANNER,
+    versions=(
+        ("tool_version", re.compile(r"\bCNMON[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")),
+        ("driver", re.compile(r"\bDriver[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")),
+    ),
+    ends_with_processes=True,
+    expected=("Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "),
+)
+
+
+_GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
+# The keys that public programs read; what else a card tells there becomes unknown fields.
+_LIST = CardList(
+    card=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
+    card_gives=(identity("index"),),
+    keys=MappingProxyType(
+        {
+            ("*", "product name"): (identity("model"),),
+            ("*", "driver"): (identity("driver"),),
+            ("*", "firmware"): (fact("firmware"),),
+            ("*", "uuid"): (identity("uuid"),),
+            ("*", "sn"): (identity("serial"),),
+            ("physical memory usage", "total"): (metric("memory_total_bytes", unit="MiB"),),
+            ("physical memory usage", "used"): (metric("memory_used_bytes", unit="MiB"),),
+            ("physical memory usage", "free"): (metric("memory_free_bytes", unit="MiB"),),
+            ("utilization", "mlu average"): (metric("utilization_ratio", unit="%"),),
+            ("temperature", "board"): (metric("temperature_celsius", "board", unit="C"),),
+            ("temperature", "chip"): (metric("temperature_celsius", "core", unit="C"),),
+            ("power", "usage"): (metric("power_watts", unit="W"),),
+            ("power", "cap"): (metric("power_cap_watts", unit="W"),),
+            ("*", "current speed"): (metric("pcie_link_generation", words=_GENERATIONS),),
+            ("*", "current width"): (metric("pcie_link_width"),),
+        }
+    ),
+    quiet=frozenset({("*", "device id"), ("*", "vendor id")}),
+    quiet_sections=frozenset({"pci", "virtual memory usage"}),
+    address=tuple(("pci", key) for key in ("domain id", "bus num", "device", "function")),
+)
+
+_TOOL = Tool(
+    name=TOOL,
+    vendor=VENDOR,
+    shapes=(shape(is_list, read_list, _LIST), shape(is_table, read_table, _BOX)),
+    silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
+    errors=(
+        ErrorText("no such device", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("cannot find mlu", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("driver error", "failed", "driver_gone", "load the driver cambricon-drv"),
+    ),
+)
+
+
+def parse(capture: Capture) -> Report:
+    """What cnmon said: devices and readings, or the reason why there are none."""
+    return parse_with(capture, _TOOL)
+
+
+PARSER = SourceParser(
+    name=TOOL,
+    vendor=VENDOR,
+    gives=(
+        "utilization_ratio", "memory_used_bytes", "memory_total_bytes", "power_watts", "power_cap_watts",
+        "temperature_celsius", "fan_ratio", "processes", "memory_free_bytes", "pcie_link_generation", "pcie_link_width",
+    ),
+    polls=(
+        Poll(
+            name="readings",
+            request=Command(alternatives=((TOOL,),), folders=("/usr/bin", "/usr/local/neuware/bin")),
+        ),
+    ),
+    parse=parse,
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Enflame's tool."""

@@ -1,0 +1,160 @@
+"""Enflame's efsmi: the table of cards, the columns of its monitor, and the list of `-q`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from telemetry_parsers.boxed import columns as look
+from telemetry_parsers.boxed.columns import QUIET, Column, column
+from telemetry_parsers.boxed.lists import CardList, is_list, read_list
+from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
+from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.boxed.targets import ON_OFF, fact, health, identity, metric, only
+from telemetry_parsers.boxed.tool import Tool, shape
+from telemetry_parsers.boxed.tool import parse as parse_with
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Command, Poll, Report
+from telemetry_parsers.text.answers import ErrorText
+
+TOOL = "efsmi"
+VENDOR = "enflame"
+
+_ECC = metric("ecc_enabled", words=ON_OFF)
+_TOTAL = metric("memory_total_bytes")
+# `Mem` is the memory in all; what is in use stands in `-q` and, as a percentage, in the monitor.
+_COLUMNS: Mapping[str, Column] = MappingProxyType(
+    {
+        "dev": column(look.ID, identity("index")),
+        "name": column(look.NAME, identity("model")),
+        "fw ver": column(look.WORD, fact("firmware")),
+        "boot fw ver": column(look.WORD, fact("firmware")),
+        "bus-id": column(look.BUS, identity("bus_id")),
+        "ecc": column(look.WORD, _ECC),
+        "temp": column(look.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
+        "dpm": QUIET,
+        "lpm": QUIET,
+        "pwr(usage/cap)": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+        "mem": column(look.BYTES, _TOTAL),
+        "gcu virt": column(look.WORD, fact("virtualization")),
+        "dused": column(look.PERCENT, metric("utilization_ratio")),
+        "sn": column(look.WORD, identity("serial")),
+    }
+)
+_VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
+_BOX = Box(
+    columns=_COLUMNS,
+    opening=frozenset({"dev", "name", "bus-id"}),
+    banner=_VERSION,
+    versions=(("tool_version", _VERSION), ("driver", re.compile(r"Driver Ver:[ \t]{0,8}([0-9]\S{0,40})(?=\s)"))),
+    lists_processes=False,
+)
+_MONITOR = Monitor(
+    marks=("*",),
+    index="dev",
+    columns=MappingProxyType(
+        {
+            ("pwr", "w"): metric("power_watts", unit="W"),
+            ("dtemp", "c"): metric("temperature_celsius", "core", unit="C"),
+            ("dused", "%"): metric("utilization_ratio", unit="%"),
+            ("mused", "%"): metric("memory_used_ratio", unit="%"),
+            ("mem", "mib"): metric("memory_total_bytes", unit="MiB"),
+            ("mclk", "mhz"): metric("clock_hertz", "memory", unit="MHz"),
+        }
+    ),
+    quiet=frozenset({"sip", "dpm", "lpm", "txpci", "rxpci"}),
+)
+
+
+_LIST = CardList(
+    card=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
+    card_gives=(identity("index"),),
+    keys=MappingProxyType(
+        {
+            ("driver info", "ver"): (identity("driver"),),
+            ("device info", "dev name"): (identity("model"),),
+            ("device info", "dev uuid"): (identity("uuid"),),
+            ("device info", "dev sn"): (identity("serial"),),
+            ("device info", "dev pn"): (fact("part_number"),),
+            ("device info", "health"): (health({"true": "ok", "false": "alarm"}),),
+            ("*", "max link speed"): only("pcie_link_generation_max"),
+            ("*", "max link width"): only("pcie_link_width_max"),
+            ("*", "cur link speed"): only("pcie_link_generation"),
+            ("*", "cur link width"): only("pcie_link_width"),
+            ("clock info", "mem clk"): only("clock_hertz", "memory"),
+            ("power info", "power capa"): only("power_cap_watts"),
+            ("power info", "cur power"): only("power_watts"),
+            ("device mem info", "total size"): (_TOTAL,),
+            ("device mem info", "mem size"): (_TOTAL,),
+            ("device mem info", "reserved size"): only("memory_reserved_bytes"),
+            ("device mem info", "used size"): only("memory_used_bytes"),
+            ("device mem info", "mem usage"): only("memory_used_bytes"),
+            ("device mem info", "free size"): only("memory_free_bytes"),
+            ("device mem info", "mem ecc"): (_ECC,),
+            ("temperature info", "gcu temp"): only("temperature_celsius", "core"),
+            ("device usage info", "gcu usage"): only("utilization_ratio"),
+            ("ecc mode", "current"): (_ECC,),
+            ("vpu info", "encoder usage"): only("engine_utilization_ratio", "encoder"),
+            ("vpu info", "decoder usage"): only("engine_utilization_ratio", "decoder"),
+        }
+    ),
+    quiet=frozenset(
+        {
+            *(("device info", key) for key in ("dev mfd", "dev type", "dev slot")),
+            *(("*", key) for key in ("vendor id", "device id", "tx throughput", "rx throughput")),
+            ("power info", "dpm level"),
+            ("ecc mode", "pending"),
+            ("link info", ""),
+        }
+    ),
+    quiet_sections=frozenset(
+        {"voltage info", "rma info", "power cable", "error records", "error details", "error records / error details",
+         "pcie info"}
+    ),
+    address=tuple(("pcie info", key) for key in ("domain", "bus", "dev", "func")),
+)  # fmt: skip
+
+
+_TOOL = Tool(
+    name=TOOL,
+    vendor=VENDOR,
+    shapes=(
+        shape(is_list, read_list, _LIST),
+        shape(is_monitor, read_monitor, _MONITOR),
+        shape(is_table, read_table, _BOX),
+    ),
+    silent="no output: check that the driver enflame is loaded and that /dev/gcu0 can be opened",
+    errors=(
+        ErrorText("no device", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("not find any device", "no_devices", None, "check that lspci shows the cards"),
+        ErrorText("libefml", "failed", "library_mismatch", "reinstall the driver package"),
+        ErrorText("efml init", "failed", "driver_gone", "load the driver enflame"),
+    ),
+)
+
+
+def parse(capture: Capture) -> Report:
+    """What efsmi said: devices and readings, or the reason why there are none."""
+    return parse_with(capture, _TOOL)
+
+
+PARSER = SourceParser(
+    name=TOOL,
+    vendor=VENDOR,
+    gives=(
+        "power_watts", "power_cap_watts", "temperature_celsius", "utilization_ratio", "memory_total_bytes",
+        "memory_used_bytes", "memory_used_ratio", "memory_free_bytes", "memory_reserved_bytes", "ecc_enabled",
+        "clock_hertz", "engine_utilization_ratio", "pcie_link_generation", "pcie_link_generation_max",
+        "pcie_link_width", "pcie_link_width_max", "health",
+    ),
+    polls=(
+        Poll(
+            name="readings",
+            request=Command(
+                alternatives=((TOOL, "-q"), (TOOL,)), folders=("/usr/bin", "/usr/local/efsmi", "/opt/tops/bin")
+            ),
+        ),
+    ),
+    parse=parse,
+)  # fmt: skip

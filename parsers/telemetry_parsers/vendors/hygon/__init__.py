@@ -1,0 +1,1 @@
+"""Hygon's tool."""

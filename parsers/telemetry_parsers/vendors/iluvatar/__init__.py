@@ -1,0 +1,1 @@
+"""Iluvatar's tool."""

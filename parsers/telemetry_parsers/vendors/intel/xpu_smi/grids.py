@@ -1,0 +1,286 @@
+"""The grids of xpu-smi 1.x: `discovery`, `topology`, `config`, `stats` and `health`, each `key: value` or label and value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from telemetry_parsers import units
+from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.boxed.table import ends_in_a_rule
+from telemetry_parsers.boxed.targets import Target
+from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.text.framed import is_rule
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.intel.xpu_smi import keys
+from telemetry_parsers.vendors.intel.xpu_smi.condition import judge
+
+_BRACKETS = re.compile(r"[ \t]{0,4}\(([^()]{1,20})\)\Z")
+_ITEM = re.compile(r"([0-9]{1,2})\.[ \t]{1,4}(\S.{0,60})\Z")
+_RANGE = re.compile(r"([0-9.]{1,12})[ \t]{1,4}to[ \t]{1,4}([0-9.]{1,12})\Z", re.IGNORECASE)
+_THRESHOLD = re.compile(r"([0-9.]{1,12})[ \t]{1,8}Celsius Degree\Z")
+_ENGINE = re.compile(r"Engine ([0-9]{1,3}): ([0-9.]{1,12}|N/A)")
+_NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
+_TILE = re.compile(r"Tile ([0-9]{1,2}):")
+# What the service tells of its own window before the number of the moment.
+_CURRENT = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
+# Makes no number of the texts beside a label that something else stands among.
+_NO_NUMBER = "?"
+_LONGEST = 400
+_TITLES = {"device information": "discovery", "topology information": "discovery", "configuration": "config"}
+
+
+@dataclass(slots=True)
+class _Grid:
+    """Where the reader stands."""
+
+    page: Page
+    kind: str = ""
+    index: int = 0
+    device: int | None = None
+    # A label of `stats`, the texts beside it and below, and where it stands.
+    label: str = ""
+    texts: list[str] = field(default_factory=list)
+    where: str = ""
+    section: str = ""
+    last: str = ""
+    item: str = ""
+    # What `health` says of each of a device's items, by their number.
+    states: dict[int, dict[str, str]] = field(default_factory=dict)
+    # A rule was the last line, so that the next one begins something; and whose number is lost, so that nothing is read.
+    ruled: bool = False
+    nameless: bool = False
+
+
+def is_grid(lines: Sequence[Line]) -> bool:
+    """Whether the heading of a grid is in these lines."""
+    return any(_kind(_cells(line)) for line in lines if line.ended)
+
+
+def read_grid(lines: Sequence[Line], page: Page) -> None:
+    """Put what the grids say onto the page."""
+    grid = _Grid(page)
+    for line in lines:
+        cells = _cells(line)
+        if not cells or is_rule(line.text):
+            _end_label(grid)
+            grid.ruled = grid.ruled or is_rule(line.text)
+            continue
+        if not line.ended:
+            page.cut = True
+            page.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
+        elif _kind(cells):
+            _start(grid, cells)
+        elif grid.kind in ("discovery", "config"):
+            _take_described(grid, cells, line)
+        elif grid.device is not None and not grid.nameless:
+            _take_labelled(grid, cells[0], cells[-1], line)
+        else:
+            _lose_name(grid, line)
+        grid.ruled = False
+    _end(grid, lines)
+
+
+def _lose_name(grid: _Grid, line: Line) -> None:
+    """Read nothing up to the next device's number: whose lines these are is lost."""
+    grid.device, grid.label, grid.texts = None, "", []
+    if not grid.nameless:
+        grid.nameless = True
+        text = f"of which device this and what follows speak is missing: {quote(line.text)}"
+        grid.page.problems.append(Problem(line.where, text))
+
+
+def _end(grid: _Grid, lines: Sequence[Line]) -> None:
+    _end_label(grid)
+    if lines and (not grid.ruled or ends_in_a_rule(lines)) and not grid.page.cut:
+        grid.page.cut = True
+        grid.page.problems.append(Problem(lines[-1].where, "the text ends inside this line; more may be missing"))
+    for device, states in grid.states.items():
+        judge(grid.page, device, states)
+
+
+def split_label(text: str) -> tuple[str, str]:
+    """A label in lower case and the unit in brackets behind it: `GPU Power (W)`."""
+    bare = " ".join(text.lower().split())
+    match = _BRACKETS.search(bare)
+    return (bare, "") if match is None else (bare[: match.start()], match[1].strip())
+
+
+def target_of(label: str) -> tuple[Target | None, bool]:
+    """What a label of `stats` or `dump` gives, and whether it is known at all."""
+    name, unit = split_label(label)
+    numbered = _NUMBERED.match(name)
+    target = keys.STATS.get(f"{numbered[1]} engine util" if numbered else name)
+    if target is None:
+        return None, name in keys.QUIET_STATS
+    return (target, True) if unit in keys.STATS_UNITS[target.unit or ""] else (None, False)
+
+
+def _cells(line: Line) -> list[str]:
+    text = line.text.strip()[:_LONGEST]
+    return [part.strip() for part in text.strip("|").split("|")] if text.startswith("|") else []
+
+
+def _kind(cells: Sequence[str]) -> str:
+    """The grid that opens here: by its title, or by the device that `stats` and `health` name in their first line."""
+    if len(cells) < 2:
+        return ""
+    title = _TITLES.get(cells[-1].lower(), "")
+    if title and cells[0].lower() in ("device id", "device type"):
+        return title
+    return "labelled" if cells[0].lower() == "device id" and units.whole(cells[1]) is not None else ""
+
+
+def _start(grid: _Grid, cells: Sequence[str]) -> None:
+    _end_label(grid)
+    grid.kind, grid.section, grid.last, grid.item, grid.nameless = _kind(cells), "", "", "", False
+    grid.index = int(cells[1]) if grid.kind == "labelled" else 0
+    grid.device = grid.page.device(grid.index) if grid.kind == "labelled" else None
+
+
+def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
+    """A line of `discovery` or `config`; those of tiles, `0/1`, speak of no device of their own."""
+    place = cells[-2] if len(cells) > 1 else ""
+    if place:
+        index = units.whole(place)
+        grid.device, grid.section, grid.last = (None if index is None else grid.page.device(index)), "", ""
+        grid.nameless = False
+    elif grid.ruled and any(cells):
+        _lose_name(grid, line)
+    key, colon, text = cells[-1].partition(":")
+    name, _ = split_label(key)
+    if grid.device is None or not colon or key.startswith("/"):
+        return  # a path goes on in the next line
+    if not name:
+        grid.page.problems.append(Problem(line.where, f"a value without its key: {quote(cells[-1])}"))
+        return
+    if grid.kind == "config":
+        _take_setting(grid, name, text.strip(), line)
+    elif name in keys.DISCOVERY:
+        grid.page.take(grid.device, (keys.DISCOVERY[name],), text, line.where)
+    elif name not in keys.QUIET_DISCOVERY:
+        grid.page.unknown[quote(key) or "(blank)"] = None
+
+
+def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
+    if grid.device is None:
+        return
+    if (grid.last, name) == (keys.POWER_LIMIT, keys.POWER_RANGE):
+        span = _RANGE.match(text)
+        for target, number in zip(keys.CAP_RANGE, span.groups() if span else (text, text), strict=True):
+            grid.page.take(grid.device, (target,), number, line.where)
+    elif (wanted := keys.CONFIG.get((grid.section, name)) or keys.CONFIG.get(("", name))) is not None:
+        grid.page.take(grid.device, (wanted,), text, line.where)
+    elif not text:
+        grid.section = name
+    grid.last = name
+
+
+def _take_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
+    """A line of `stats` (a label and its value) or of `health` (an item, then keys of its own)."""
+    item = _ITEM.match(label)
+    if item is not None and grid.item and int(item[1]) <= int(grid.item):
+        _lose_name(grid, line)  # another device's items
+        return
+    if item is not None:
+        grid.item, grid.section = item[1], item[2].lower()
+    if grid.section:
+        _take_health(grid, text, line)
+        return
+    if label and not _goes_on(grid, label, text):
+        _end_label(grid)
+        grid.label, grid.where = label, line.where
+    elif not label and not _goes_below(grid.texts, text):
+        grid.texts.append(_NO_NUMBER)
+        grid.page.problems.append(Problem(line.where, f"a value without its label: {quote(line.text)}"))
+    grid.texts.append(text)
+
+
+def _goes_on(grid: _Grid, label: str, text: str) -> bool:
+    """Whether a label that is too long for its cell goes on in this line: known only as a whole."""
+    if text or grid.label != "Average % utilization of":
+        return False
+    grid.label = f"{grid.label} {label}"
+    return True
+
+
+def _goes_below(above: Sequence[str], text: str) -> bool:
+    """Whether a text without a label belongs to the one above: the next tile, or engines of the last one."""
+    if not text:
+        return True
+    if text.startswith("Engine"):
+        engines = [int(number) for number, _ in _ENGINE.findall(_TILE.split(" ".join((*above, text)))[-1])]
+        return bool(above) and engines == [*range(len(engines))]
+    tiles = [int(number) for each in (*above, text) for number in _TILE.findall(each)]
+    return bool(above) and above[0].startswith("Tile 0:") and text.startswith("Tile") and tiles == [*range(len(tiles))]
+
+
+def _end_label(grid: _Grid) -> None:
+    """Put what stands beside a label, and below it where its own is blank, onto the page."""
+    label, text, device = grid.label, " ".join(grid.texts), grid.device
+    grid.label, grid.texts = "", []
+    target, known = target_of(label)
+    if target is None or device is None:
+        if label and not known:
+            grid.page.unknown[quote(label) or "(blank)"] = None
+        return
+    for tile, part in _tiles(text):
+        position = _position(grid, tile, device)
+        value = _stated(part)
+        if value is None:
+            grid.page.give(position, target, Absent.NOT_UNDERSTOOD, part, grid.where)
+        else:
+            grid.page.take(position, (target,), value, grid.where)
+
+
+def _tiles(text: str) -> Iterator[tuple[str, str]]:
+    """What is told of the device and of each of its tiles: `Tile 0: 143; Tile 1: 97`."""
+    own, *parts = _TILE.split(text)
+    if own.strip() or not parts:
+        yield "", own.strip()
+    for tile, part in zip(parts[::2], parts[1::2], strict=True):
+        yield tile, part.strip(" ;")
+
+
+def _position(grid: _Grid, tile: str, device: int) -> int:
+    if not tile:
+        return device
+    part = grid.page.device((grid.index, tile))
+    grid.page.partition(part, device, tile)
+    return part
+
+
+def _stated(text: str) -> str | None:
+    """The device's own number before its engines', else the busiest of the engines; None for anything else."""
+    first = text.partition(";")[0].strip()
+    current = _CURRENT.match(text)
+    if current is not None or ":" not in first:
+        return current[1] if current else first
+    engines = _ENGINE.findall(text)
+    numbers = [each for _, each in engines if each != "N/A"]
+    if [int(number) for number, _ in engines] != [*range(len(engines))]:
+        return None  # the busiest may be the one that is missing
+    if _ENGINE.sub("", text).strip(" ,;") or any(isinstance(units.number(each), Absent) for each in numbers):
+        return None
+    return max(numbers, key=float, default="N/A")
+
+
+def _take_health(grid: _Grid, text: str, line: Line) -> None:
+    """Thresholds are read; a state that is not good is told with what the tool says of it."""
+    key, _, value = text.partition(":")
+    name, value = key.strip().lower(), value.strip()
+    told_before = name == "status" and grid.item in grid.states.get(grid.device or 0, {})
+    if not name or told_before or (name == "status" and not value):
+        grid.page.problems.append(
+            Problem(line.where, f"{grid.section}: {quote(text)}, without its item, its key or its state")
+        )
+        return
+    target = keys.HEALTH.get((grid.section, name))
+    if target is not None and grid.device is not None:
+        match = _THRESHOLD.match(value)
+        grid.page.take(grid.device, (target,), match[1] if match else value, line.where)
+    elif name == "status" and grid.device is not None:
+        grid.states.setdefault(grid.device, {})[grid.item] = value.lower()
+        if value.lower() not in keys.HEALTHY:
+            grid.page.problems.append(Problem(line.where, f"{grid.section}: {quote(value)}"))

@@ -1,0 +1,67 @@
+"""A card or MPC instance as the reader asked it: the device, and its readings in base units."""
+
+from __future__ import annotations
+
+from telemetry_parsers.model import Absent, Device, Plain
+from telemetry_parsers.recorded.devices import device_in, instance_in
+from telemetry_parsers.recorded.plain import mapping, text, whole
+from telemetry_parsers.recorded.readings import Readings
+from telemetry_parsers.text.lines import quote
+from telemetry_parsers.vendors.moorethreads.mtml.tables import (
+    ANSWERS,
+    CALLS,
+    DEVICE_TYPES,
+    FAN,
+    FAN_CALLS,
+    GUEST,
+    LINK_CALLS,
+    LINK_DOWNGRADED,
+    LINK_STATES,
+    QUIET,
+)
+
+VENDOR = "moorethreads"
+
+
+def take(calls: dict[str, Plain], readings: Readings) -> None:
+    """Take in what was asked of the device."""
+    for name, answer in calls.items():
+        if name in CALLS:
+            for row in CALLS[name]:
+                readings.row(row, answer, quote(name))
+        elif name.startswith(LINK_CALLS):
+            _link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
+        elif not name.startswith(FAN_CALLS) and name not in QUIET:
+            readings.notes.unknown_name(name)
+    readings.greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
+
+
+def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
+    state = readings.value(answer, quote(name))
+    if state == LINK_DOWNGRADED:
+        readings.notes.problem(readings.where, f"MTLink {link} runs slower than it could")
+    if not isinstance(state, Absent):
+        state = LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
+    readings.add("link_up", state, link, quote(name))
+
+
+def card(told: dict[str, Plain], driver: Plain) -> Device:
+    """The card that an object tells of."""
+    return device_in(told, VENDOR, driver, _facts(told))
+
+
+def instance(told: dict[str, Plain], parent: Device, position: int) -> Device | None:
+    """An MPC instance of the card at that position; None for one without a number."""
+    return instance_in(told, parent, position, _facts(told))
+
+
+def _facts(told: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
+    calls = mapping(told.get("calls"))
+    kind = mapping(calls.get("DeviceProperty"))
+    guest = "Virtual" if whole(kind.get("virtRole")) == GUEST else None
+    found = {
+        "device_type": DEVICE_TYPES.get(whole(kind.get("mpcType")) or 0, guest),
+        "mpc_capable": ANSWERS.get(-1 if (capable := whole(kind.get("mpcCap"))) is None else capable),
+        "firmware": text(calls.get("DeviceMtBiosVersion")),
+    }
+    return tuple((name, fact) for name, fact in found.items() if fact is not None)

@@ -1,0 +1,212 @@
+"""The readings of one GPU or MIG instance from what its reader asked: most by table, some with rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.model import Absent, Plain, Value
+from telemetry_parsers.recorded.plain import error_in, mapping, number, part_of, text, whole
+from telemetry_parsers.recorded.readings import Readings, Row
+from telemetry_parsers.vendors.nvidia.nvml import devices, tables
+
+# The energy counter of these counts the whole module, CPU and memory included (ml-energy/zeus #172).
+_MODULE_WIDE_ENERGY = ("GH200",)
+_ENERGY = "total_energy_consumption"
+_MEMORY_TEMPERATURE = "memory_temp"
+_REASONS = "clocks event reasons"
+_ALL = "all"
+
+
+def of_gpu(told: dict[str, Plain], readings: Readings) -> None:
+    """Take in what was asked of a GPU."""
+    calls, fields = mapping(told.get("calls")), mapping(told.get("fields"))
+    _calls(calls, told, readings)
+    _fields(fields, told, readings)
+    _main_power(calls, fields, told, readings)
+    _ecc(calls, fields, readings)
+    _fans(calls, readings)
+    if "gpm" in told:
+        _gpm(told["gpm"], tables.GPM, readings)
+
+
+def of_instance(told: dict[str, Plain], readings: Readings) -> None:
+    """Take in what was asked of a MIG instance."""
+    _calls(mapping(told.get("calls")), told, readings)
+    if "gpm" in told:
+        _gpm(told["gpm"], tables.GPM_OF_INSTANCE, readings)
+
+
+def _calls(calls: Mapping[str, Plain], told: dict[str, Plain], readings: Readings) -> None:
+    for name, answer in calls.items():
+        if name in tables.MEMORY:
+            _memory(name, answer, readings)
+        elif name in tables.CALLS:
+            for row in tables.CALLS[name]:
+                _row(row, answer, told, readings, name)
+        elif name in tables.REASON_CALLS:
+            _reasons(answer, told.get("supported_reasons"), readings)
+        elif name == tables.PERFORMANCE_STATE:
+            _performance_state(answer, readings)
+        elif not _has_rules_of_its_own(name):
+            readings.notes.unknown_name(name)
+
+
+def _row(row: Row, answer: Plain, told: dict[str, Plain], readings: Readings, source: str) -> None:
+    if row.metric in tables.NOT_OF_INTEGRATED and devices.is_integrated(told):
+        readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
+    else:
+        readings.row(row, answer, source)
+
+
+def _has_rules_of_its_own(name: str) -> bool:
+    special = name == tables.POWER_USAGE or _fan_row(name) is not None
+    return special or name in tables.FACT_CALLS or name in tables.ECC_CALLS
+
+
+def _memory(name: str, answer: Plain, readings: Readings) -> None:
+    """Parts that share the host's memory say 0 of 0, or nothing."""
+    shared = error_in(answer) is None and part_of(answer, "total") == 0
+    for row in tables.CALLS[name]:
+        if shared:
+            readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
+        else:
+            readings.row(row, answer, name)
+
+
+def _performance_state(answer: Plain, readings: Readings) -> None:
+    unknown = answer == tables.PERFORMANCE_STATE_UNKNOWN
+    value = Absent.NOT_REPORTED if unknown else readings.value(answer, tables.PERFORMANCE_STATE)
+    readings.add("performance_state", value, source=tables.PERFORMANCE_STATE)
+
+
+def _reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
+    """A state for each reason that the card knows of, or that holds it down now; for the usual where it does not say."""
+    value = readings.value(answer, _REASONS)
+    every = sum(tables.REASONS) | tables.IDLE
+    if not isinstance(value, Absent) and (value < 0 or int(value) & every == every):
+        value = Absent.IMPLAUSIBLE  # all bits set, of whatever length
+    mask = whole(supported, 1 << 63)
+    active = 0 if isinstance(value, Absent) else int(value)
+    known = tables.USUAL_REASONS if mask is None else mask
+    for bit, word in tables.REASONS.items():
+        if (known | active) & bit:
+            readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
+    unknown = active & ~every
+    if unknown:
+        readings.notes.problem(readings.where, f"{_REASONS}: no table knows {unknown:#x}")
+
+
+def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readings) -> None:
+    for name, answer in fields.items():
+        row = tables.FIELDS.get(name)
+        if name == tables.RECOVERY:
+            _recovery(answer, readings)
+        elif row is None:
+            if name not in tables.ECC_FIELDS:
+                readings.notes.unknown_name(name)
+        elif (reason := _why_none(name, answer, fields.get("power_average"), told)) is not None:
+            readings.add(row.metric, reason, row.label)
+        else:
+            _row(row, answer, told, readings, name)
+
+
+def _why_none(name: str, answer: Plain, average: Plain, told: dict[str, Plain]) -> Absent | None:
+    """Why a number is not what it seems; None for one that is."""
+    if name == tables.MEMORY_POWER:
+        return _why_no_part(answer, average)
+    made_up = (
+        (name == _MEMORY_TEMPERATURE and answer == 0)  # a card without that sensor
+        or (name == _ENERGY and _is_module_wide(told))
+        or (name == tables.MODULE_POWER and _is_no_more(answer, average))  # a driver that does not know of modules
+    )
+    return Absent.NOT_SUPPORTED if made_up else None
+
+
+def _is_no_more(answer: Plain, than: Plain) -> bool:
+    """Whether a number is at most another: what a module draws is more than what its GPU draws."""
+    one, other = number(answer), number(than)
+    return not isinstance(one, Absent) and not isinstance(other, Absent) and one <= other
+
+
+def _why_no_part(answer: Plain, average: Plain) -> Absent | None:
+    """A part is less than the whole, which alone shows that the scope was heeded: nvml.h calls it two things."""
+    part, whole_of = number(answer), number(average)
+    if isinstance(part, Absent) or part < 0:
+        return None  # told as what it is
+    if isinstance(whole_of, Absent):
+        return Absent.NOT_REPORTED
+    return None if 0 < part < whole_of else Absent.NOT_SUPPORTED
+
+
+def _is_module_wide(told: dict[str, Plain]) -> bool:
+    return any(mark in (text(told.get("name")) or "") for mark in _MODULE_WIDE_ENERGY)
+
+
+def _recovery(answer: Plain, readings: Readings) -> None:
+    value = readings.value(answer, tables.RECOVERY)
+    action = None if isinstance(value, Absent) else tables.RECOVERY_ACTIONS.get(int(value))
+    for word in BY_KEY["recovery_action"].words:
+        if isinstance(value, Absent):
+            readings.add("recovery_action", value, word, tables.RECOVERY)
+        else:
+            state = Absent.NOT_UNDERSTOOD if action is None else float(word == action)
+            readings.add("recovery_action", state, word, tables.RECOVERY)
+
+
+def _main_power(
+    calls: Mapping[str, Plain], fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readings
+) -> None:
+    """The vendor's main figure: the average where there is one, else what there is."""
+    kind = devices.power_kind(told)
+    if tables.POWER_USAGE in calls:
+        row = Row("power_watts", over=1000)
+        readings.row(row, calls[tables.POWER_USAGE], tables.POWER_USAGE)
+        if kind is not None:
+            readings.row(Row(f"power_{kind}_watts", over=1000), calls[tables.POWER_USAGE], tables.POWER_USAGE)
+        return
+    name = f"power_{kind or 'instant'}"
+    if name in fields:
+        readings.row(Row("power_watts", over=1000), fields[name], name)
+
+
+def _ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings: Readings) -> None:
+    """Each place that tells a number; the total only where none does."""
+    answers = [(row, calls[name], name) for name, row in tables.ECC_CALLS.items() if name in calls]
+    answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
+    for metric in dict.fromkeys(row.metric for row, _, _ in answers):
+        of_metric = [answer for answer in answers if answer[0].metric == metric]
+        numbers = [answer for answer in of_metric if not isinstance(_number(answer[1]), Absent)]
+        placed = [answer for answer in numbers if answer[0].label != _ALL]
+        for row, answer, name in placed or numbers:
+            readings.row(row, answer, name)
+        if not numbers:
+            row, answer, name = of_metric[-1]
+            readings.row(Row(metric, _ALL), answer, name)
+
+
+def _number(answer: Plain) -> Value:
+    return Absent.NOT_SUPPORTED if error_in(answer) is not None else number(answer)
+
+
+def _fans(calls: Mapping[str, Plain], readings: Readings) -> None:
+    for row in dict.fromkeys(tables.FAN_CALLS.values()):
+        readings.greatest(row, {name: answer for name, answer in calls.items() if _fan_row(name) == row})
+
+
+def _fan_row(name: str) -> Row | None:
+    return tables.FAN_CALLS.get(name.partition(".")[0])
+
+
+def _gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings) -> None:
+    """What was counted since the poll before; nothing at the first."""
+    known = mapping(answer)
+    for name in known:
+        if name not in table and name != "error":
+            readings.notes.unknown_name(f"GPM {name}")
+    for name, rows in table.items():
+        for row in rows:
+            if answer is None or error_in(answer) is not None:
+                readings.row(Row(row.metric, row.label), answer, "GPM")
+            elif name in known:
+                readings.row(row, known[name], f"GPM {name}")

@@ -1,0 +1,117 @@
+"""The captures that tests run on: our own with their golden files, and the shared ones where they lie."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from telemetry_parsers.codec.captures import capture_from_plain, decode_line, report_to_plain
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Output, Report
+
+ROOT = Path(__file__).resolve().parents[2]
+CAPTURES = ROOT / "tests" / "captures"
+GOLDEN = ROOT / "tests" / "golden"
+_END_OF_HEADER = "# ---\n"
+_STDERR = "# --- stderr\n"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A capture file of ours."""
+
+    tool: str
+    name: str
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return f"{self.tool}/{self.name}"
+
+    @property
+    def golden(self) -> Path:
+        return GOLDEN / self.tool / f"{self.name}.json"
+
+    def captures(self, parser: Parser) -> list[Capture]:
+        """What the file holds, as captures of this parser's first poll where it does not say of which."""
+        text = self.path.read_bytes().decode()
+        if self.path.suffix == ".jsonl":
+            return [capture_from_plain(decode_line(line)) for line in text.splitlines() if line.strip()]
+        return [text_capture(parser, parse_file(text))]
+
+
+def registered_parsers() -> dict[str, Parser]:
+    """All parsers of this installation by their names."""
+    found = [entry.load() for entry in entry_points(group="telemetry.parsers")]
+    return {parser.name: parser for parser in found}
+
+
+def parse_file(text: str) -> Output:
+    """The output in a capture file, its header taken off."""
+    header, end, body = text.partition(_END_OF_HEADER)
+    assert end, "a capture file begins with header lines up to '# ---'; see tests/captures/README.md"
+    stdout, _, stderr = body.partition(_STDERR)
+    statuses = [line.removeprefix("# status: ") for line in header.splitlines() if line.startswith("# status: ")]
+    return Output(text=stdout, stderr=stderr, status=int(statuses[0]) if statuses else None)
+
+
+def text_capture(parser: Parser, output: Output | str) -> Capture:
+    """An output as a capture of the parser's first poll."""
+    poll = parser.polls[0]
+    output = Output(text=output) if isinstance(output, str) else output
+    return Capture(parser.name, poll.name, poll.request, (output,))
+
+
+def own_cases(tool: str = "*") -> list[Case]:
+    """Our own capture files, in order."""
+    files = sorted(path for path in CAPTURES.glob(f"{tool}/*") if path.suffix in (".txt", ".jsonl"))
+    return [Case(path.parent.name, path.stem, path) for path in files]
+
+
+def own_case(tool: str, name: str) -> Case:
+    """One of our own capture files."""
+    return next(case for case in own_cases(tool) if case.name == name)
+
+
+def golden_text(reports: list[Report]) -> str:
+    """Reports as a golden file shows them: one reading, device or problem a line, so that a person can read it."""
+    return "".join(_report_text(report_to_plain(report)) for report in reports)
+
+
+def _report_text(plain: dict[str, Any]) -> str:
+    lines = [f" {json.dumps(name)}: {_value_text(value)}" for name, value in plain.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _value_text(value: Any) -> str:
+    if not isinstance(value, list) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    items = ",\n".join("  " + json.dumps(item, ensure_ascii=False) for item in value)
+    return f"[\n{items}\n ]"
+
+
+def shared_folder() -> Path | None:
+    """The folder of real outputs: named by TELEMETRY_SHARED, or beside the repository; None where there is none."""
+    places = [Path(named) for named in (os.environ.get("TELEMETRY_SHARED"),) if named]
+    folders = [place / "captures" for place in (*places, ROOT.parent / "shared")]
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def shared_files(tool: str = "**") -> list[Path]:
+    """The shared captures of a tool, or all of them; empty where the folder is not."""
+    folder = shared_folder()
+    return [] if folder is None else sorted(path for path in folder.glob(f"{tool}/*.txt"))
+
+
+def shared_text(path: Path) -> str:
+    """A shared capture without its two header lines."""
+    return path.read_bytes().decode().split("\n", 2)[2]
+
+
+def in_ci() -> bool:
+    """Whether this runs where nothing may be missing."""
+    return os.environ.get("CI", "").lower() in ("1", "true", "yes")

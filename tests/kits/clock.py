@@ -1,0 +1,43 @@
+"""A wall clock that tests can set for other processes: a preloaded library adds an offset to the time of day."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import subprocess
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "polling" / "stepped_clock.c"
+
+
+class SteppedClock:
+    """The time of day as the processes started with `environment()` see it; monotonic clocks are left alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self._library = build(folder)
+        self._path = folder / "offset"
+        self._path.write_bytes(bytes(8))
+        with self._path.open("r+b") as file:
+            self._page = mmap.mmap(file.fileno(), 8)
+        self.offset_seconds = 0.0
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs in its environment to see this clock; its children see it too."""
+        return {"LD_PRELOAD": str(self._library), "TELEMETRY_TEST_CLOCK": str(self._path)}
+
+    def step(self, seconds: float) -> None:
+        """Set the clock forward, or back when `seconds` is negative, in all these processes at once."""
+        self.offset_seconds += seconds
+        self._page[:] = struct.pack("=q", round(self.offset_seconds * 1e9))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._page.close()
+
+
+def build(folder: Path) -> Path:
+    """Compile the library into a folder."""
+    library = folder / "stepped_clock.so"
+    command = ["cc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-o", str(library), str(SOURCE)]
+    subprocess.run([*command, "-ldl", "-pthread"], check=True, timeout=60)
+    return library

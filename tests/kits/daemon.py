@@ -1,0 +1,173 @@
+"""The real daemon as a process of its own, for tests from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+_ADDRESS = re.compile(r'msg="serving" .*?address=(\S+)')
+_PATIENCE_SECONDS = 30.0
+COMMAND = (sys.executable, "-m", "telemetry_daemon.cli")
+
+
+@dataclass
+class Daemon:
+    """`telemetry serve` with a configuration and state of its own; use as a context manager."""
+
+    folder: Path
+    config: str = ""
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    prefix: Sequence[str] = ()  # what starts the command, such as prlimit with its limits
+    process: subprocess.Popen[str] | None = None
+    lines: list[str] = field(default_factory=list)
+    address: str = ""
+
+    @property
+    def config_path(self) -> Path:
+        return self.folder / "telemetry.toml"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def write_config(self, text: str) -> None:
+        """Put a configuration in place that keeps state in the test's folder and listens on a free port."""
+        base = f'[state]\ndirectory = "{self.folder}/state"\nruntime_directory = "{self.folder}/run"\n'
+        self.config_path.write_text(base + text)
+
+    def __enter__(self) -> Daemon:
+        self.write_config(self.config)
+        # A fixed port would survive in the configuration of a reload; 0 means another port at each start.
+        self.process = subprocess.Popen(
+            [
+                *self.prefix,
+                *COMMAND,
+                "serve",
+                "--config",
+                str(self.config_path),
+                "--web.listen-address",
+                "127.0.0.1:0",
+                *self.arguments,
+            ],
+            env=clean_environment(self.environment),
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        threading.Thread(target=self._read_log, daemon=True).start()
+        self.until(lambda: self.address or self.process.poll() is not None)
+        assert self.address, f"the daemon did not start: {self.lines}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            children = psutil.Process(self.pid).children(recursive=True)
+            self.process.kill()
+            self.process.wait()
+            for child in children:  # what it cannot end itself any more, such as a tool that hangs
+                with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
+                    child.kill()
+        if self.process is not None and self.process.stderr is not None:
+            self.process.stderr.close()
+
+    def _read_log(self) -> None:
+        assert self.process is not None
+        assert self.process.stderr is not None
+        try:
+            for line in self.process.stderr:
+                self.lines.append(line.rstrip("\n"))
+                found = _ADDRESS.search(line)
+                if found:
+                    self.address = found[1].strip('"')
+        except ValueError:
+            return  # closed by the test's end
+
+    def get(self, path: str = "/metrics", **headers: str) -> tuple[int, str]:
+        """Status and body of a request."""
+        request = urllib.request.Request(f"http://{self.address}{path}", headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def page(self) -> str:
+        """The metrics."""
+        status, body = self.get()
+        assert status == 200
+        return body
+
+    def document(self) -> Any:
+        """The JSON snapshot."""
+        return json.loads(self.get("/api/v1/snapshot")[1])
+
+    def source(self, name: str) -> Mapping[str, Any]:
+        """A source of the JSON snapshot, empty before its first poll."""
+        return next((item for item in self.document()["sources"] if item["source"] == name), {})
+
+    def until(self, condition: Callable[[], object], patience_seconds: float = _PATIENCE_SECONDS) -> None:
+        """Wait until it holds; fails when it does not come to."""
+        end = time.monotonic() + patience_seconds
+        while not condition():
+            assert time.monotonic() < end, f"did not come about: {self.lines[-20:]}"
+            time.sleep(0.02)
+
+    def until_state(self, source: str, state: str) -> None:
+        """Wait until a source is in a state."""
+        self.until(lambda: self.source(source).get("state") == state)
+
+    def logged(self, text: str) -> int:
+        """How many lines of the log have the text."""
+        return sum(text in line for line in self.lines)
+
+    def signal(self, number: int) -> None:
+        """Send a signal."""
+        os.kill(self.pid, number)
+
+    def stop(self) -> tuple[int, float]:
+        """Ask it to end; exit status and the seconds it took."""
+        start = time.monotonic()
+        self.signal(signal.SIGTERM)
+        assert self.process is not None
+        status = self.process.wait(timeout=_PATIENCE_SECONDS)
+        return status, time.monotonic() - start
+
+
+def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Our environment without settings of ours, and with these."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("TELEMETRY_")}
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join(str(root / name) for name in ("daemon", "exporters", "parsers"))
+    return {**ours, "PYTHONPATH": path, **more}
+
+
+def run(*arguments: str, environment: Mapping[str, str] = {}, stdin: str | None = None, cwd: Path | None = None):
+    """A `telemetry` command from start to end: exit status, standard output, standard error."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        env=clean_environment(environment),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=cwd,
+    )
+    return done.returncode, done.stdout, done.stderr

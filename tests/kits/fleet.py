@@ -1,0 +1,115 @@
+"""The configuration files of deploy/prometheus on the way to a test: other places, shorter times, nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from kits.captures import ROOT
+from kits.daemon import Daemon
+from kits.prometheus import tool
+
+FOLDER = ROOT / "deploy" / "prometheus"
+NAMES = sorted(file.name for file in FOLDER.glob("*.yml"))
+# They have neither rules nor alerts of their own.
+AGENTS = ("agent.yml", "shard.yml")
+_TARGETS = "targets/accelerators.yml"
+_STORE = "http://store.example.com:9090"
+_SOON = (
+    ("scrape_interval: 15s", "scrape_interval: 1s"),
+    ("scrape_timeout: 10s", "scrape_timeout: 1s"),
+    ("evaluation_interval: 15s", "evaluation_interval: 1s"),
+    ("max_shards: 20", "max_shards: 20\n      batch_send_deadline: 1s"),
+)
+_KUBERNETES = re.compile(r"    kubernetes_sd_configs:\n(?:      .*\n)+")
+_ALL_ADDRESSES = re.compile(r'msg="serving" .*?address="([^"]+)"')
+
+
+class Placed:
+    """A copy of all files in a folder of its own, with these targets."""
+
+    def __init__(self, folder: Path, groups: Sequence[dict[str, object]]) -> None:
+        shutil.copytree(FOLDER, folder)
+        self.folder = folder
+        (folder / _TARGETS).write_text(json.dumps(list(groups)))
+
+    def config(self, name: str, *changes: tuple[str, str]) -> Path:
+        """The file, with times for a test and these texts replaced; each of them must be there."""
+        path = self.folder / name
+        text = path.read_text()
+        for before, after in changes:
+            assert before in text, f"{name} has no {before!r}"
+            text = text.replace(before, after)
+        for before, after in _SOON:
+            text = text.replace(before, after)
+        path.write_text(text)
+        return path
+
+    def storing_at(self, name: str, address: str, *changes: tuple[str, str]) -> Path:
+        """The file of an agent that writes to that address."""
+        return self.config(name, (_STORE, f"http://{address}"), *changes)
+
+
+def without_kubernetes(text: str) -> str:
+    """The text with the nodes of a file in place of a cluster's, which Debian's Prometheus cannot ask."""
+    changed, times = _KUBERNETES.subn(f"    file_sd_configs:\n      - files: [{_TARGETS}]\n", text)
+    assert times == 1
+    return changed
+
+
+@lru_cache
+def agent_flags() -> tuple[str, ...]:
+    """How this version of Prometheus is told to be an agent."""
+    done = subprocess.run([tool("prometheus"), "--help"], capture_output=True, text=True)
+    words = done.stdout + done.stderr
+    return (
+        ("--agent",)
+        if re.search(r"^\s+--\[no-\]agent\b|^\s+--agent\b", words, re.MULTILINE)
+        else ("--enable-feature=agent",)
+    )
+
+
+@contextlib.contextmanager
+def many_addresses(folder: Path, count: int) -> Iterator[list[str]]:
+    """A simulated node that listens on so many loopback addresses: as many targets."""
+    more = [word for number in range(2, count + 1) for word in ("--web.listen-address", f"127.0.0.{number}:0")]
+    folder.mkdir()
+    expected = "[expect.devices]\nnvidia = 2\n"
+    with Daemon(folder, expected, ("--demo", "2xnvidia", *more)) as daemon:
+        addresses = next(found[1].split(", ") for line in daemon.lines if (found := _ALL_ADDRESSES.search(line)))
+        assert len(addresses) == count
+        daemon.address = addresses[0]
+        daemon.until(lambda: daemon.get("/readyz")[0] == 200)
+        yield addresses
+
+
+class _Inventory(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = self.server.answer  # type: ignore[attr-defined]  # the server below has one
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@contextlib.contextmanager
+def inventory(groups: Sequence[dict[str, object]]) -> Iterator[str]:
+    """A service that knows the nodes; gives its address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Inventory) as server:
+        server.answer = json.dumps(list(groups)).encode()  # type: ignore[attr-defined]  # for the handler above
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()

@@ -1,0 +1,143 @@
+"""Damage for fuzzing: captures and other texts with pieces spliced, cut, doubled, widened, flipped and blown up."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
+
+from telemetry_parsers.checks.mutations import NASTY_WORDS
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_BLANKS = re.compile(r" {2,}")
+_HUGE = ("9" * 30, "1e308", "-1", "0.0", "1e999", "4294967295", "18446744073709551615", "65535", "00012", "1,5", "NaN")
+_ENCODINGS = ("latin-1", "gbk", "utf-16", "utf-8-sig", "cp437", "shift_jis")
+_MOST_CHARACTERS = 200_000
+
+# A damage gets the text, dice that are thrown the same way for the same example, and the other texts.
+Damage = Callable[[str, random.Random, Sequence[str]], str]
+
+
+def _two(text: str, dice: random.Random) -> tuple[int, int]:
+    start, end = sorted((dice.randint(0, len(text)), dice.randint(0, len(text))))
+    return start, end
+
+
+def splice(text: str, dice: random.Random, others: Sequence[str]) -> str:
+    """The beginning of one and the end of another."""
+    other = dice.choice(others)
+    return text[: dice.randint(0, len(text))] + other[dice.randint(0, len(other)) :]
+
+
+def cut(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """A piece taken out."""
+    start, end = _two(text, dice)
+    return text[:start] + text[end:]
+
+
+def stop(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """The beginning alone."""
+    return text[: dice.randint(0, len(text))]
+
+
+def double_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """Lines that come again, elsewhere."""
+    lines = text.split("\n")
+    start = dice.randrange(len(lines))
+    piece = lines[start : start + dice.randint(1, 4)]
+    place = dice.randint(0, len(lines))
+    return "\n".join([*lines[:place], *piece, *lines[place:]])
+
+
+def mix_lines(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """The lines of a stretch in another order."""
+    lines = text.split("\n")
+    start = dice.randrange(len(lines))
+    piece = lines[start : start + 6]
+    dice.shuffle(piece)
+    return "\n".join([*lines[:start], *piece, *lines[start + 6 :]])
+
+
+def widen(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """Columns of another width."""
+    width = dice.randint(1, 12)
+    return _BLANKS.sub(lambda found: " " * max(1, len(found[0]) + dice.randint(-width, width)), text)
+
+
+def flip(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """Bits of its bytes turned round."""
+    data = bytearray(text.encode("utf-8", "surrogatepass"))
+    for _ in range(dice.randint(1, 6)):
+        if data:
+            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    return data.decode("utf-8", "replace")
+
+
+def encode(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """Bytes of another encoding, read as UTF-8 as the readers do."""
+    return text.encode(dice.choice(_ENCODINGS), "replace").decode("utf-8", "replace")
+
+
+def renumber(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """Some numbers replaced by others, and by what no card has."""
+    share = dice.choice((0.02, 0.2, 1.0))
+
+    def other(found: re.Match[str]) -> str:
+        return dice.choice((*_HUGE, str(dice.randint(0, 10**6)))) if dice.random() < share else found[0]
+
+    return _NUMBER.sub(other, text)
+
+
+def insert(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """A word that means trouble."""
+    place = dice.randint(0, len(text))
+    return text[:place] + dice.choice(NASTY_WORDS) + text[place:]
+
+
+def deepen(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """Brackets without end, as JSON or where JSON is."""
+    depth = dice.choice((10, 900, 20_000))
+    opened, closed = dice.choice((("[", "]"), ('{"a":', "}"), ('[{"card0":', "}]")))
+    nested = opened * depth + dice.choice(("1", "", '"x"')) + closed * dice.choice((depth, 0, depth - 1))
+    start, end = _two(text, dice)
+    return dice.choice((nested, text[:start] + nested + text[end:]))
+
+
+def repeat(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """The whole many times."""
+    return text * dice.randint(2, 12)
+
+
+def swap(text: str, dice: random.Random, _: Sequence[str]) -> str:
+    """Two words of a line in each other's place."""
+    lines = text.split("\n")
+    place = dice.randrange(len(lines))
+    words = re.split(r"(\s+|[|,:])", lines[place])
+    one, two = dice.randrange(len(words)), dice.randrange(len(words))
+    words[one], words[two] = words[two], words[one]
+    return "\n".join([*lines[:place], "".join(words), *lines[place + 1 :]])
+
+
+DAMAGES: tuple[Damage, ...] = (
+    splice, cut, stop, double_lines, mix_lines, widen, flip, encode, renumber, insert, deepen, repeat, swap,
+)  # fmt: skip
+
+
+def damaged(texts: Sequence[str]) -> st.SearchStrategy[str]:
+    """One of the texts with up to four damages."""
+    steps = st.lists(st.tuples(st.sampled_from(DAMAGES), st.integers(0, 1 << 32)), max_size=4)
+    return st.builds(lambda text, done: _apply(text, done, texts), st.sampled_from(texts), steps)
+
+
+def _apply(text: str, steps: Sequence[tuple[Damage, int]], texts: Sequence[str]) -> str:
+    for damage, seed in steps:
+        text = damage(text, random.Random(seed), texts)[:_MOST_CHARACTERS]
+    return text
+
+
+def damaged_bytes(texts: Sequence[str]) -> st.SearchStrategy[bytes]:
+    """The same as bytes, and bytes that are no text at all."""
+    encoded = damaged(texts).map(lambda text: text.encode("utf-8", "surrogatepass"))
+    return st.one_of(encoded, st.binary(max_size=200), st.tuples(encoded, st.binary(max_size=8)).map(b"".join))

@@ -1,0 +1,95 @@
+"""Fuzzes everything that reads what we did not write, for so many seconds in all: `make fuzz`.
+
+FUZZ_SECONDS is the time (60), FUZZ_SEED repeats a run, FUZZ_ONLY takes the targets whose name holds this text.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from kits.fuzz_targets import SITE, Target, targets
+from kits.web_server import running_server
+
+# Between two looks at the clock.
+EXAMPLES_AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How many examples a target was given, and what went wrong with one of them."""
+
+    examples: int
+    finding: str = ""
+
+
+def fuzz(target: Target, number: int, examples: int) -> str:
+    """Give it so many examples; the smallest that fails, with its error, or nothing."""
+
+    @seed(number)
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(target.inputs)
+    def check(given_input: object) -> None:
+        target.check(given_input)
+
+    try:
+        check()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return "".join(traceback.format_exception(error))
+    return ""
+
+
+def fuzz_for(target: Target, first: int, seconds: float) -> Outcome:
+    """Fuzz a target until the time is over, at least once."""
+    end = time.monotonic() + seconds
+    rounds = 0
+    while not rounds or time.monotonic() < end:
+        finding = fuzz(target, first + rounds, EXAMPLES_AT_ONCE)
+        rounds += 1
+        if finding:
+            return Outcome(rounds * EXAMPLES_AT_ONCE, f"seed {first + rounds - 1}\n{finding}")
+    return Outcome(rounds * EXAMPLES_AT_ONCE)
+
+
+def main() -> int:
+    """Fuzz every target for its share of the time; 1 when something was found."""
+    logging.disable(logging.CRITICAL)  # that a damaged file is unusable is what is to be expected
+    seconds = float(os.environ.get("FUZZ_SECONDS", "60"))
+    first = int(os.environ.get("FUZZ_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
+    with tempfile.TemporaryDirectory() as folder, running_server(SITE.respond) as server:
+        wanted = [
+            target for target in targets(Path(folder), server.port) if os.environ.get("FUZZ_ONLY", "") in target.name
+        ]
+        print(f"fuzzing {len(wanted)} targets for {seconds:g} s; again with FUZZ_SEED={first}", flush=True)
+        found = 0
+        for target in wanted:
+            outcome = fuzz_for(target, first, seconds / max(1, len(wanted)))
+            found += bool(outcome.finding)
+            print(
+                f"{target.name:<20} {outcome.examples:>7} examples  {'FAILED' if outcome.finding else 'ok'}", flush=True
+            )
+            if outcome.finding:
+                print(outcome.finding, flush=True)
+    print(f"{found} of {len(wanted)} targets failed")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

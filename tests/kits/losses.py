@@ -1,0 +1,217 @@
+"""Losses: a text without one of its lines, cells or ends, and what a parser makes of it beside what it made of the whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kits.captures import in_ci, own_cases, registered_parsers, shared_files, shared_folder, shared_text, text_capture
+from kits.losses_untellable import UNTELLABLE
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Absent, Capture, Device, Report
+
+# What stands between two bars, commas, colons or wide gaps: a cell of a table, a value behind its key.
+_CELL = re.compile(r"[^\s|,:](?:[^|,:\n]*?[^\s|,:])??(?=\s{2,}|\s*[|,:]|\s*$)", re.MULTILINE)
+# By how much it tells which of two devices is meant.
+_IDENTITIES = (("uuid", 8), ("bus_id", 4), ("index", 2), ("partition", 2), ("serial", 1))
+_NAMES = ("model", "uuid", "bus_id", "serial", "driver")
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A text with something lost: a line, a cell that is blank, a cell that is gone, or all from a line on."""
+
+    kind: str
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a loss did to the report without any word about it: a `wrong` number, a `silent` loss, or one that is `untellable`."""
+
+    kind: str
+    loss: Loss
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A text of one of a capture's outputs, and where it comes from."""
+
+    name: str
+    capture: Capture
+    position: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.capture.outputs[self.position].text
+
+    def with_text(self, text: str) -> Capture:
+        """The capture with another text in this place."""
+        outputs = list(self.capture.outputs)
+        outputs[self.position] = replace(outputs[self.position], text=text)
+        return replace(self.capture, outputs=tuple(outputs))
+
+
+def losses(text: str) -> Iterator[Loss]:
+    """Every loss of one line, one cell or one tail of whole lines."""
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if not line.strip():
+            continue
+        where = f"line {number + 1} {line.strip()[:60]!r}"
+        before, after = "".join(lines[:number]), "".join(lines[number + 1 :])
+        yield Loss("line", where, before + after)
+        if number:
+            yield Loss("tail", "from " + where, before)
+        for cell in _CELL.finditer(line):
+            if not any(sign.isalnum() for sign in cell.group()) or cell.group() == line.strip():
+                continue  # a rule or a frame, or the whole line
+            there = f"{cell.group()!r} of {where}"
+            blank = line[: cell.start()] + " " * len(cell.group()) + line[cell.end() :]
+            yield Loss("blank", there, before + blank + after)
+            gone = line[: cell.start()] + line[cell.end() :].lstrip(" \t")
+            yield Loss("cell", there, before + gone + after)
+
+
+def findings(parser: Parser, sample: Sample, loss: Loss, whole: Report) -> list[Finding]:
+    """What is wrong or silently gone in the report on what is left, compared with that on the whole."""
+    try:
+        left = parser.parse(sample.with_text(loss.text))
+    except Exception as error:  # a parser may not raise at all, and that it does is the finding
+        return [Finding("wrong", loss, f"raises {type(error).__name__}: {error}")]
+    if is_told(whole, left) or (loss.kind == "tail" and left.problems):  # a text that was cut before is cut again
+        return []
+    wrong = [Finding("wrong", loss, what) for what in _wrong(whole, left)]
+    silent = [Finding("silent", loss, what) for what in _silent(whole, left, loss.kind)]
+    return [
+        replace(finding, kind="untellable") if is_untellable(parser.name, sample.name, finding) else finding
+        for finding in wrong + silent
+    ]
+
+
+def is_untellable(parser: str, sample: str, finding: Finding) -> bool:
+    """Whether no reader of what is left could see that something is lost; `losses_untellable.py` says why."""
+    return any(
+        row.parser in ("", parser)
+        and row.kind in ("", finding.loss.kind)
+        and re.search(row.sample, sample)
+        and re.search(row.where, finding.loss.where)
+        and re.search(row.what, finding.what)
+        for row in UNTELLABLE
+    )
+
+
+def is_told(whole: Report, left: Report) -> bool:
+    """Whether the report on what is left says that something is not as it should be."""
+    more = {problem.text for problem in left.problems} - {problem.text for problem in whole.problems}
+    return bool(more) or len(left.problems) > len(whole.problems) or left.outcome not in (whole.outcome, "no_devices")
+
+
+def _wrong(whole: Report, left: Report) -> Iterator[str]:
+    """Numbers and names that the whole does not give to this device."""
+    for position, origin in enumerate(_origins(whole, left)):
+        numbers = _numbers(left, position)
+        if origin is None:
+            if numbers:
+                yield f"{_name(left.devices[position])}: a device that is none of the whole text"
+            continue
+        before = _numbers(whole, origin)
+        for (metric, label), value in numbers.items():
+            if before.get((metric, label)) != value:
+                yield f"{_name(left.devices[position])}: {metric}{{{label}}} {before.get((metric, label))} -> {value}"
+        for name in _NAMES:
+            now, was = getattr(left.devices[position], name), getattr(whole.devices[origin], name)
+            if now is not None and now != was:
+                yield f"{_name(left.devices[position])}: {name} {was!r} -> {now!r}"
+
+
+def _silent(whole: Report, left: Report, kind: str) -> Iterator[str]:
+    """What the whole gives and what is left neither gives nor calls absent.
+
+    A line that is lost whole tells nothing of itself; a device that goes with it is seen to be gone.
+    """
+    if kind == "line" or set(left.unknown_fields) - set(whole.unknown_fields):
+        return
+    origins = _origins(whole, left)
+    for position, device in enumerate(whole.devices):
+        if position not in origins:
+            yield f"{_name(device)}: gone"
+            continue
+        now = _known(left, origins.index(position))
+        for metric, label in _numbers(whole, position):
+            if (metric, label) not in now and not any(key[0] == metric and not key[1] for key in now):
+                yield f"{_name(device)}: {metric}{{{label}}} gone"
+
+
+def _origins(whole: Report, left: Report) -> list[int | None]:
+    """For each device of what is left: which of the whole's it is, by what both tell of it."""
+    return [_origin(whole, left, position) for position in range(len(left.devices))]
+
+
+def _origin(whole: Report, left: Report, position: int) -> int | None:
+    """By identity first; what has none, or shares it, by its numbers, then by its place."""
+    numbers = _numbers(left, position).items()
+    scores = [
+        (_likeness(left.devices[position], other), len(numbers & _numbers(whole, at).items()), at == position)
+        for at, other in enumerate(whole.devices)
+    ]
+    if not scores:
+        return None
+    best = max(scores)
+    nameless = not any(getattr(left.devices[position], name) is not None for name, _ in _IDENTITIES)
+    return scores.index(best) if best[0] or nameless else None
+
+
+def _likeness(one: Device, other: Device) -> int:
+    return sum(weight for name, weight in _IDENTITIES if _is_same(getattr(one, name), getattr(other, name)))
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is not None and one == other
+
+
+def _numbers(report: Report, position: int) -> dict[Key, float]:
+    return {
+        (item.metric, item.label): item.value
+        for item in report.readings
+        if item.device == position and not isinstance(item.value, Absent)
+    }
+
+
+def _known(report: Report, position: int) -> set[Key]:
+    return {(item.metric, item.label) for item in report.readings if item.device == position}
+
+
+def _name(device: Device) -> str:
+    return f"device {device.index if device.index is not None else device.bus_id or device.uuid}"
+
+
+def own_samples(tool: str = "*") -> list[tuple[Parser, Sample]]:
+    """The texts of our own captures, with their parsers."""
+    parsers = registered_parsers()
+    return [
+        (parsers[case.tool], Sample(case.id, capture, position))
+        for case in own_cases(tool)
+        for capture in case.captures(parsers[case.tool])
+        for position, output in enumerate(capture.outputs)
+        if output.text
+    ]
+
+
+def real_samples(folders: dict[str, str], tool: str = "") -> list[tuple[Parser, Sample]]:
+    """The real outputs, where they are; `folders` says which folder holds a parser's."""
+    if shared_folder() is None:
+        assert not in_ci(), "no shared captures although this is CI"
+        return []
+    parsers = registered_parsers()
+    return [
+        (parsers[name], Sample(f"{name}/{path.name}", text_capture(parsers[name], shared_text(path))))
+        for name, folder in sorted(folders.items())
+        if tool in ("", name)
+        for path in shared_files(folder)
+    ]

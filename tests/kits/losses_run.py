@@ -1,0 +1,56 @@
+"""Loses every line, cell and tail of every capture, and says what became wrong or went without a word: `make losses`.
+
+LOSSES_ONLY takes one parser, LOSSES_SHOWN is how many findings are shown of each (5).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+
+from contract.test_contract import SHARED_FOLDERS
+from kits.losses import Finding, Sample, findings, losses, own_samples, real_samples
+from telemetry_parsers.contract import Parser
+
+KINDS = ("wrong", "silent", "untellable")
+
+
+def main() -> int:
+    """One line a parser: losses, wrong numbers, silent losses, untellable ones; 1 when there is any of the first two kinds."""
+    only, shown = os.environ.get("LOSSES_ONLY", ""), int(os.environ.get("LOSSES_SHOWN", "5"))
+    samples = [*own_samples(only or "*"), *real_samples(SHARED_FOLDERS, only)]
+    bad = 0
+    for name in sorted({parser.name for parser, _ in samples}):
+        tried, found = _all([item for item in samples if item[0].name == name])
+        kinds = Counter(finding.kind for _, finding in found)
+        bad += kinds["wrong"] + kinds["silent"]
+        figures = "".join(f"{kinds[kind]:>6} {kind}" for kind in KINDS)
+        print(f"{name:<16} {tried:>8} losses{figures}", flush=True)
+        _show([(at, finding) for at, finding in found if finding.kind != "untellable"], shown)
+    return 1 if bad else 0
+
+
+def _all(samples: list[tuple[Parser, Sample]]) -> tuple[int, list[tuple[str, Finding]]]:
+    tried = 0
+    found: list[tuple[str, Finding]] = []
+    for parser, sample in samples:
+        whole = parser.parse(sample.capture)
+        for loss in losses(sample.text):
+            tried += 1
+            worst = sorted(findings(parser, sample, loss, whole), key=lambda finding: KINDS.index(finding.kind))
+            found.extend((sample.name, finding) for finding in worst[:1])
+    return tried, found
+
+
+def _show(found: list[tuple[str, Finding]], most: int) -> None:
+    """The first findings of each capture and kind: the others say the same."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for name, finding in found:
+        seen[name, finding.kind, finding.loss.kind] += 1
+        if seen[name, finding.kind, finding.loss.kind] <= most:
+            print(f"  {name}: {finding.loss.kind} {finding.loss.where}: {finding.kind}: {finding.what}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

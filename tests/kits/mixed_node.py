@@ -1,0 +1,148 @@
+"""A node with cards of every vendor, for tests of the whole daemon: fake tools, a fake NVML, folders of a driver.
+
+Each tool prints a capture of ours, or what a kit makes, for as many cards as the node has of them. Two vendors call
+their tool `xpu-smi`: Kunlunxin's is on PATH, Intel's is named by `sources.xpu-smi.path`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kits.captures import own_case, parse_file
+from kits.fake_tools import Answer, ToolFolder
+from kits.mthreads import CARD, query_json
+from kits.nvml import FakeNvml
+from kits.sysfs import Sysfs, mi210
+
+# How many devices the node has of each vendor.
+DEVICES: Mapping[str, int] = {
+    "nvidia": 2, "amd": 2, "hygon": 2, "moorethreads": 2, "ascend": 8,
+    "cambricon": 1, "metax": 1, "iluvatar": 1, "enflame": 1, "intel": 1, "kunlunxin": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A vendor's source, the tool that it runs, and what that prints: to some arguments, and to all others."""
+
+    source: str
+    name: str
+    text: Callable[[], str]
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+
+def _capture(tool: str, case: str) -> str:
+    return parse_file(own_case(tool, case).path.read_text()).text
+
+
+def _first_card(tool: str, case: str, second: str, after: str = "") -> str:
+    """A capture without its second card, which begins with one text and ends before another, or with the capture."""
+    whole = _capture(tool, case)
+    start = whole.index(second)
+    return whole[:start] + (whole[whole.index(after, start) :] if after else "")
+
+
+def _hy_smi() -> str:
+    first = _capture("hy-smi", "json-dtk24").strip()[1:-1]
+    second = first.replace("card0", "card1").replace(":0A:", ":0B:").replace("71aa00bb", "71aa00cc")
+    return "{" + first + ", " + second + "}\n"
+
+
+def _mthreads_gmi() -> str:
+    second = {
+        **CARD,
+        "Index": "1",
+        "GPU UUID": "6b1f0c2d-91aa-4c0e-8d17-30f2a4b5c6d8",
+        "PCI": {"Bus ID": "00000000:1b:00.0"},
+    }
+    return query_json((CARD, second))
+
+
+def _npu_smi() -> str:
+    head, rule, rest = _capture("npu-smi", "table-910b-sparse").partition("+===")
+    line = rule + rest.partition("\n")[0] + "\n"
+    title = head[head.index("+---") :]
+    return title + line + "".join(_npu(number) + line for number in range(8))
+
+
+def _npu(number: int) -> str:
+    return (
+        f"| {number}     910B3 | OK | {90 + number}.4  {40 + number}  0    / 0 |\n"
+        f"| 0 | 0000:{0xA0 + number:X}:00.0 | {number}  0    / 0  {3320 + number} / 65536 |\n"
+    )
+
+
+def _intel() -> str:
+    return _first_card("xpu-smi", "table-2.0", "|   1  Intel", "+---")
+
+
+# The sub-commands of which no core reading may outlive a table that is not there any more.
+_NO_CORE_READING = _capture("xpu-smi", "health").replace("| 3 ", "| 0 ")
+INTEL_ANSWERS: Mapping[str, str] = {
+    "discovery -j": '{"device_list": [{"device_id": 0, "pci_bdf_address": "0000:03:00.0"}]}\n',
+    "discovery -d 0 -j": '{"device_id": 0, "device_stepping": "B4", "pci_bdf_address": "0000:03:00.0"}\n',
+    "config -d 0": _NO_CORE_READING,
+    "health -l": _NO_CORE_READING,
+    "ps": "PID       Command             DeviceID       SHR            MEM\n",
+}
+TOOLS: Mapping[str, Tool] = {
+    "hygon": Tool("hy-smi", "hy-smi", _hy_smi),
+    "moorethreads": Tool("mthreads-gmi", "mthreads-gmi", _mthreads_gmi),
+    "ascend": Tool("npu-smi", "npu-smi", _npu_smi),
+    "cambricon": Tool("cnmon", "cnmon", lambda: _capture("cnmon", "table-4.20-idle")),
+    "metax": Tool("mx-smi", "mx-smi", lambda: _capture("mx-smi", "table-2.1.12-idle")),
+    "iluvatar": Tool("ixsmi", "ixsmi", lambda: _capture("ixsmi", "table-idle-container")),
+    "enflame": Tool("efsmi", "efsmi", lambda: _first_card("efsmi", "query", "DEV ID 1")),
+    "intel": Tool("xpu-smi", "intel-xpu-smi", _intel, INTEL_ANSWERS),
+    "kunlunxin": Tool("xpu-smi-kunlun", "xpu-smi", lambda: _capture("xpu-smi-kunlun", "query")),
+}
+INTEL_TOOL = TOOLS["intel"].name
+
+
+class MixedNode:
+    """The node in a folder: `environment` and `config` are what a daemon needs to find it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tools = ToolFolder(folder / "tools")
+        for vendor in TOOLS:
+            self.mend(vendor)
+        self._root = folder / "host"
+        sysfs = Sysfs(self._root)
+        for bus in ("0000:c1:00.0", "0000:c5:00.0"):
+            sysfs.card(bus, {**mi210(), "unique_id": bus.replace(":", "").replace(".", "")})
+        nvml = FakeNvml(folder / "nvml", "h100")
+        for gpu in range(DEVICES["nvidia"], nvml.profile.gpus):
+            nvml.unplug(gpu)
+        self.environment = {**nvml.environment, "PATH": self.tools.search_path}
+
+    @property
+    def config(self) -> str:
+        """Fast polls of all that it has, and where the folders and Intel's tool are."""
+        polled = "".join(
+            f'[sources.{tool.source}]\ninterval = 0.5\ndeadline = 1.5\nmode = "always"\n{self._path(tool)}'
+            for tool in TOOLS.values()
+        )
+        sysfs = f'[sources.amdgpu-sysfs]\ninterval = 0.5\npath = "{self._root}"\n'
+        return f"{polled}{sysfs}[sources.nvml]\ninterval = 1.0\n"
+
+    def mend(self, vendor: str) -> None:
+        """The vendor's tool works (again)."""
+        tool = TOOLS[vendor]
+        self.tools.answers(
+            tool.name, {words: Answer(text) for words, text in tool.answers.items()}, Answer(tool.text())
+        )
+
+    def damage(self, vendor: str, fault: str) -> None:
+        """The vendor's tool `hangs`, prints `garbage`, or is `missing`."""
+        name = TOOLS[vendor].name
+        if fault == "hangs":
+            self.tools.hangs(name)
+        elif fault == "garbage":
+            self.tools.prints(name, "\x00\x01 nothing of any tool \xff\n")
+        else:
+            (self.tools.folder / name).unlink()
+
+    def _path(self, tool: Tool) -> str:
+        return f'path = "{self.tools.folder / tool.name}"\n' if tool.name == INTEL_TOOL else ""

@@ -1,0 +1,125 @@
+"""A fake MTML for tests: built from tests/mtml_fake, loaded by the vendor's binding, steered by a file while it is used.
+
+fake = FakeMtml(tmp_path)
+fake.tell(0, power="!5")                # its next call for the power gets NO_PERMISSION
+daemon = Daemon(…, environment=fake.environment)
+assert fake.calls("mtmlLibraryInit") == 1
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+LIBRARY = "libmtml.so.2"
+SOURCE = Path(__file__).parents[1] / "mtml_fake" / "mtml.c"
+MIB = 1 << 20
+_FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{LIBRARY}")
+
+Place = int | str
+S4000 = {
+    "name": "MTT S4000",
+    "power": 121_500,
+    "utilization": 37,
+    "temperature": 58,
+    "clock": 1600,
+    "max_clock": 1750,
+    "memory_clock": 1500,
+    "max_memory_clock": 1500,
+    "video_clock": 1100,
+    "max_video_clock": 1200,
+    "total": 49_152 * MIB,
+    "used": 2048 * MIB,
+    "link": "4 5 8 16",
+    "codecs": "5 0",
+    "fans": 2,
+    "fan0": 61,
+    "fan1": 64,
+    "ecc": "1 1",
+    "corrected": 3,
+    "uncorrected": 0,
+    "ever_corrected": 41,
+    "ever_uncorrected": 1,
+    "retired": "2 0",
+    "pending": 0,
+    "links": 3,
+    "link0": 1,
+    "link1": 0,
+    "link2": 2,
+    "property": "0 1 0",
+    "firmware": "4.4.02",
+}
+
+
+class FakeMtml:
+    """One node's MTML in a folder: the library, what it answers, and what it was asked. Changes hold from the next call."""
+
+    def __init__(self, folder: Path, cards: int = 2) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._answers = folder / "answers"
+        self._told: dict[tuple[str, str], str] = {}
+        self.tell("node", version="2.2.0", driver="3.3.8-server", count=cards)
+        for card in range(cards):
+            self.tell(card, **S4000, **self.identity(card))
+        shutil.copy(_built(), folder / LIBRARY)
+
+    @staticmethod
+    def identity(card: int) -> dict[str, str]:
+        """What tells one card from the others."""
+        return {
+            "uuid": f"6b1f0c2d-91aa-4c0e-8d17-30f2a4b5c6d{card}",
+            "serial": f"MY18VG021C80077{card}",
+            "address": f"00000000:{0x1A + card:02X}:00.0",
+        }
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to find this library, which must be there when it starts."""
+        paths = [str(self.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+        return {"LD_LIBRARY_PATH": os.pathsep.join(paths), "MTML_FAKE": str(self._answers)}
+
+    def tell(self, place: Place, **answers: object) -> None:
+        """What the calls on a card (or `node`, or the instance `0/1`) answer from now on; `"!5"` is an error."""
+        self._told.update({(str(place), key): str(answer) for key, answer in answers.items()})
+        self._write()
+
+    def fail(self, card: int, code: int) -> None:
+        """Every call on a card gets this error, and so does opening it."""
+        keys = {key for place, key in self._told if place == str(card)}
+        self.tell(card, open=f"!{code}", **dict.fromkeys(keys - {"open"}, f"!{code}"))
+
+    def heal(self, card: int) -> None:
+        """A card that failed answers again."""
+        del self._told[str(card), "open"]
+        self.tell(card, **S4000, **self.identity(card))
+
+    def calls(self, name: str, place: Place | None = None) -> int:
+        """How often a call was made, on one place or on all."""
+        notes = Path(f"{self._answers}.calls")
+        lines = notes.read_text().splitlines() if notes.exists() else []
+        return sum(
+            line.split() == [name, str(place)] if place is not None else line.split()[0] == name for line in lines
+        )
+
+    def _write(self) -> None:
+        new = self._answers.with_suffix(".new")
+        new.write_text("".join(f"{place} {key} {answer}\n" for (place, key), answer in self._told.items()))
+        new.replace(self._answers)
+
+
+@functools.cache
+def _built() -> Path:
+    """The library, built once for this process and all its tests."""
+    folder = Path(tempfile.mkdtemp(prefix="fake-mtml-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    library = folder / LIBRARY
+    ran = subprocess.run(["cc", *_FLAGS, "-o", str(library), str(SOURCE)], capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise RuntimeError(f"cc cannot build the fake MTML:\n{ran.stderr}")
+    return library

@@ -1,0 +1,276 @@
+"""A fake NVML for tests: built from tests/nvml_fake, loaded by the real pynvml, steered by a file while it is used.
+
+    fake = FakeNvml(tmp_path, "h100")
+    process = start_daemon(environment=fake.environment)   # or pynvml in a child process
+    fake.lose(3)                                           # its next call gets NVML_ERROR_GPU_IS_LOST
+    assert fake.calls("nvmlDeviceGetPcieThroughput") == 0
+
+A place (`where`) is `0` for the first GPU, `"0/1"` for the second MIG device on it, NODE for calls without a device,
+EVERYWHERE for all of them. A rule for a GPU holds for its MIG devices too. Calls go by their names in the library,
+`nvmlDeviceGetCount_v2`; what selects one of several readings follows: `nvmlDeviceGetClockInfo.1`. What neither the
+profile nor the test tells is answered NOT_SUPPORTED.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kits.nvml_build import build_once, level_of
+from kits.nvml_profile import Key, Profile, field_text, load_profile, process_text
+from kits.nvml_tally import ANY, Tally
+
+LIBRARY = "libnvidia-ml.so.1"
+EVERYWHERE = "*"
+NODE = "node"
+ALL_LINKS = 0xFFFFFFFF
+INIT_CALLS = ("nvmlInitWithFlags", "nvmlInit_v2")
+XID_EVENT = 0x8
+
+NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = 3, 4, 6
+DRIVER_NOT_LOADED, TIMEOUT, GPU_IS_LOST, RESET_REQUIRED, OPERATING_SYSTEM = 9, 10, 15, 16, 17
+LIB_RM_VERSION_MISMATCH, NO_DATA, GPU_NOT_FOUND, UNKNOWN = 18, 21, 28, 999
+
+Where = int | str
+_KERNEL = Key(NODE, "kernel")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process on a GPU; no memory: the driver does not say; no instances: not on a MIG device."""
+
+    pid: int
+    memory_bytes: int | None = 0
+    gpu_instance: int | None = None
+    compute_instance: int | None = None
+
+
+class FakeNvml:
+    """One node's NVML in a folder: the library, what it answers, and what it was asked. Changes hold from the next call."""
+
+    def __init__(self, folder: Path, profile: str | Profile = "h100", *, driver: str | None = None) -> None:
+        """`profile`: a file's name in tests/nvml_fake/profiles, or one of your own; `driver`: another driver version."""
+        self.folder = folder
+        self.profile = load_profile(profile) if isinstance(profile, str) else profile
+        folder.mkdir(parents=True, exist_ok=True)
+        self.tally = Tally(folder / "calls")
+        self._told: dict[Key, str] = {}
+        self._rules: list[tuple[str, str]] = []
+        self._events: list[str] = []
+        self._lost: dict[str, tuple[str, str]] = {}
+        self._writes = 0
+        self.driver(driver or self.profile.driver)
+
+    # --- where it is found
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Our environment, for a process that is to find this library. It must be there when the process starts."""
+        paths = [str(self.folder), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+        return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)}
+
+    @property
+    def library(self) -> Path:
+        """The file that the loader finds."""
+        return self.folder / LIBRARY
+
+    def uninstall(self) -> None:
+        """Take the library away; processes that have loaded it go on."""
+        self.library.unlink(missing_ok=True)
+
+    def install(self) -> None:
+        """Put the library (back) in its place."""
+        self._place(build_once(level_of(self._version)))
+
+    def driver(self, version: str) -> None:
+        """Another driver: its library, its calls, its field numbers. A process that loaded one of another branch finds
+        that library and driver no longer match when it initialises again; a new process finds that they do."""
+        self._version = version
+        self._from_profile = self.profile.answers(version)
+        self._told.pop(_KERNEL, None)
+        self._write()
+        self.install()
+
+    def mismatch(self) -> None:
+        """The packages were upgraded, the kernel still runs the old module: no process can initialise (18)."""
+        self._told[_KERNEL] = "0"
+        self._write()
+
+    # --- what it answers
+
+    def tell(self, where: Where, call: str, *answer: object) -> None:
+        """What a call answers from now on: `tell(0, "nvmlDeviceGetClockInfo.1", 1980)`, `tell(0, "nvmlDeviceGetEccMode", 1, 0)`."""
+        self._told[_key(where, call)] = " ".join(str(word) for word in answer)
+        self._write()
+
+    def refuse(self, where: Where, call: str, code: int = NOT_SUPPORTED) -> None:
+        """What a call answers from now on is this error."""
+        self.tell(where, call, f"!{code}")
+
+    def field(self, where: Where, number: int, value: float, *, kind: str = "uint", scope: int = 0) -> None:
+        """The value of a field of nvmlDeviceGetFieldValues; kinds: double uint ulong ullong llong int ushort."""
+        self.tell(where, _field(number, scope), field_text(kind, value))
+
+    def refuse_field(self, where: Where, number: int, code: int = NOT_SUPPORTED, *, scope: int = 0) -> None:
+        """One field gets this error as its own, the call as a whole succeeds."""
+        self.tell(where, _field(number, scope), f"!{code}")
+
+    def blank_field(self, where: Where, number: int, *, scope: int = 0) -> None:
+        """A field that drivers leave as it was: no error, no time, no type, no value (ECC counters while ECC is off)."""
+        self.tell(where, _field(number, scope), "blank")
+
+    def gpm(self, where: Where, metric: int, value: float) -> None:
+        """The value of a GPM metric, on a GPU or a MIG device."""
+        self.tell(where, f"gpm.{metric}", repr(float(value)))
+
+    def memory(self, where: Where, *, total: int, used: int, reserved: int = 0) -> None:
+        """The device's memory in bytes, for both calls; the older one counts what the driver reserved as used."""
+        free = total - used - reserved
+        self._told[_key(where, "nvmlDeviceGetMemoryInfo")] = f"{total} {free} {used + reserved}"
+        self._told[_key(where, "nvmlDeviceGetMemoryInfo_v2")] = f"{total} {reserved} {free} {used}"
+        self._write()
+
+    def processes(self, where: Where, processes: Sequence[Process], kind: str = "Compute") -> None:
+        """The processes on a device; kinds: Compute, Graphics, MPSCompute."""
+        words = (process_text(p.pid, p.memory_bytes, p.gpu_instance, p.compute_instance) for p in processes)
+        self.tell(where, f"nvmlDeviceGet{kind}RunningProcesses", *words)
+
+    def grow_processes(self, where: Where, by: int, kind: str = "Compute") -> None:
+        """From now on each time that the list is asked for, `by` processes more are in it."""
+        call = f"nvmlDeviceGet{kind}RunningProcesses"
+        self.tell(where, f"{call}.growth", by, self.calls(f"{call}_v3", where))
+
+    # --- what goes wrong
+
+    def fail(
+        self, call: str, code: int, where: Where = EVERYWHERE, *, times: int | None = None, after: int = 0
+    ) -> None:
+        """A call (or every call, "*") gets this error: the next `times` times or until `heal`, after `after` more that
+        are still answered. Code 0: it says success and gives nothing."""
+        self._rule("fault", call, where, code, times, after)
+
+    def init_fails(self, code: int, *, times: int | None = None) -> None:
+        """Initialising gets this error."""
+        for call in INIT_CALLS:
+            self._rules.append(("fault", self._rule_text(call, NODE, code, times, 0)))
+        self._write()
+
+    def hang(self, call: str, seconds: float, where: Where = EVERYWHERE, *, times: int | None = None) -> None:
+        """A call takes so long before it is answered, or until `heal`; only its own thread waits."""
+        self._rule("delay", call, where, round(seconds * 1e6), times, 0)
+
+    def heal(self) -> None:
+        """End of all that `fail`, `init_fails`, `hang` and `lose` began; calls that hang are answered now."""
+        self._rules.clear()
+        self._lost.clear()
+        self._write()
+
+    def lose(self, gpu: int, after_calls: int = 0) -> None:
+        """The GPU falls off the bus: its calls get GPU_IS_LOST, at once or after some more."""
+        self._lost[str(gpu)] = ("fault", self._rule_text(ANY, gpu, GPU_IS_LOST, None, after_calls))
+        self._write()
+
+    def bring_back(self, gpu: int) -> None:
+        """The GPU answers again."""
+        self._lost.pop(str(gpu))
+        self._write()
+
+    def unplug(self, where: Where) -> None:
+        """The device is gone: one GPU less, or one MIG device less (which is noticed at the next initialisation)."""
+        self._change_presence(where, lambda present, number: [each for each in present if each != number])
+
+    def plug(self, where: Where) -> None:
+        """The device is there (again)."""
+        self._change_presence(where, lambda present, number: sorted({*present, number}))
+
+    def xid(self, where: Where, code: int) -> None:
+        """An Xid event: those that wait for one with nvmlEventSetWait_v2 get it."""
+        self.event(where, XID_EVENT, code)
+
+    def event(self, where: Where, kind: int, data: int = 0) -> None:
+        """Any event; for a MIG device it carries its instances."""
+        gpu, _, mig = str(where).partition("/")
+        instances = ["-", "-"]
+        if mig:
+            calls = ("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId")
+            instances = [self._answers()[_key(where, call)] for call in calls]
+        self._events.append(" ".join([gpu, str(kind), str(data), *instances]))
+        self._write()
+
+    # --- what it was asked
+
+    def calls(self, call: str = ANY, where: Where = EVERYWHERE) -> int:
+        """How often a call was made by now, by all processes; "*": all calls. A GPU's calls include its MIG devices'."""
+        return self.tally.count(call, str(where))
+
+    def counts(self, where: Where = EVERYWHERE) -> dict[str, int]:
+        """All calls that were made by now, by name."""
+        return self.tally.counts(str(where))
+
+    # --- how it is told
+
+    def _rule(self, what: str, call: str, where: Where, number: int, times: int | None, after: int) -> None:
+        self._rules.append((what, self._rule_text(call, where, number, times, after)))
+        self._write()
+
+    def _rule_text(self, call: str, where: Where, number: int, times: int | None, after: int) -> str:
+        first = self.calls(call, where) + after
+        last = 0 if times is None else first + times
+        return f"{call} {where} {number} {first} {last}"
+
+    def _change_presence(self, where: Where, change: Callable[[list[int], int], list[int]]) -> None:
+        gpu, _, mig = str(where).partition("/")
+        key = Key(NODE, f"migs.{gpu}") if mig else Key(NODE, "gpus")
+        present = change([int(word) for word in self._answers().get(key, "").split()], int(mig or gpu))
+        self._told[key] = " ".join(map(str, present))
+        self._write()
+
+    def _answers(self) -> dict[Key, str]:
+        return {**self._from_profile, **self._told}
+
+    def _write(self) -> None:
+        lines = {str(key): text for key, text in self._answers().items()}
+        rules = [*self._rules, *self._lost.values()]
+        lines |= {f"{what}.{number:08d}": text for number, (what, text) in enumerate(rules)}
+        lines |= {f"event.{number:08d}": text for number, text in enumerate(self._events, start=1)}
+        lines["node.events"] = str(len(self._events))
+        self._writes += 1
+        new = self.folder / "state.new"
+        new.write_text("".join(f"{key}={lines[key]}\n" for key in sorted(lines)), "utf-8", errors="surrogateescape")
+        # A reader tells two states apart by this time; what the clock gives may be the same for both.
+        os.utime(new, ns=(self._writes, self._writes))
+        new.replace(self.folder / "state")
+
+    def _place(self, built: Path) -> None:
+        new = self.folder / "library.new"
+        shutil.copyfile(built, new)
+        new.replace(self.library)
+
+
+def _key(where: Where, call: str) -> Key:
+    place = str(where)
+    if place == NODE:
+        return Key(NODE, call)
+    return Key(f"mig.{place.replace('/', '.')}" if "/" in place else f"gpu.{place}", call)
+
+
+def _field(number: int, scope: int) -> str:
+    return f"field.{number}.{'all' if scope == ALL_LINKS else scope}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command where NVML is a fake one: `python -m kits.nvml h100 FOLDER telemetry snapshot`."""
+    if len(arguments) < 3:
+        print("usage: python -m kits.nvml PROFILE FOLDER COMMAND…", file=sys.stderr)
+        return 64
+    profile, folder, *command = arguments
+    return subprocess.run(command, env=FakeNvml(Path(folder), profile).environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,239 @@
+"""Reads the nodes in tests/nvml_fake/profiles and makes of them what the fake NVML answers, call by call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kits.nvml_build import level_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROFILES = Path(__file__).parents[1] / "nvml_fake" / "profiles"
+_MIB = 1 << 20
+# What each driver knows: the first field number that it does not (nvml.h of its branch).
+_FIELDS_OF_DRIVER = {
+    (450,): 147, (470,): 161, (525,): 187, (535,): 197, (550,): 200, (560,): 230, (570,): 269, (575,): 274,
+    (580, 82): 289, (595,): 296, (610,): 303,
+}  # fmt: skip
+# The throttle counters' numbers moved between 580.65 and 580.82; 251 and up were power smoothing's before 575 and are again.
+_REASON_FIELDS = {(575,): (251, 252, 253), (580, 82): (269, 270, 271)}
+_REASONS = ("sw_thermal", "hw_thermal", "hw_power_brake")
+_SMOOTHING_FIELDS = {(570,): 251, (575,): 254, (580, 82): 251}
+# In these the entries of the process lists are 8 bytes longer than the callers', for whom they become garbage.
+_LONG_PROCESS_ENTRIES = ((535, 43), (535, 86))
+# The driver counts for so long while the caller waits ("over a 20ms interval", nvml.h).
+_MEASURING_US = {"nvmlDeviceGetPcieThroughput": 20_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Where an answer stands: a place, and the call with its selectors."""
+
+    place: str
+    call: str
+
+    def __str__(self) -> str:
+        return f"{self.place}.{self.call}"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A node as its file tells it."""
+
+    name: str
+    document: Mapping[str, Any]
+
+    @property
+    def driver(self) -> str:
+        """The driver version."""
+        return str(self.document["driver"])
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs there are."""
+        return len(self.document["buses"])
+
+    def answers(self, driver: str) -> dict[Key, str]:
+        """All that the fake answers under a driver version."""
+        version = version_of(driver)
+        node = {
+            "driver": driver,
+            "kernel": str(level_of(driver)),
+            "gpus": " ".join(map(str, range(self.gpus))),
+            "field_limit": str(newest(_FIELDS_OF_DRIVER, version) or 0),
+            "process_entry_bytes": "32" if _LONG_PROCESS_ENTRIES[0] <= version < _LONG_PROCESS_ENTRIES[1] else "24",
+            "nvmlSystemGetDriverVersion": driver,
+            "nvmlSystemGetNVMLVersion": f"{self.document['cuda'] // 1000}.{driver}",
+            "nvmlSystemGetCudaDriverVersion": str(self.document["cuda"]),
+        } | flat(self.document.get("node", {}))
+        answers = {Key("node", call): text for call, text in node.items()}
+        for index, (call, microseconds) in enumerate(_MEASURING_US.items()):
+            answers[Key("delay", f"-{index}")] = f"{call} * {microseconds} 0 0"
+        for number, bus in enumerate(self.document["buses"]):
+            answers |= self._gpu(number, bus, version)
+        return answers
+
+    def _gpu(self, number: int, bus: str, version: tuple[int, ...]) -> dict[Key, str]:
+        table = self.document["gpu"]
+        place = f"gpu.{number}"
+        names = {"n": number, "bus": bus}
+        migs = self.document.get("mig", [])
+        answers = {Key("node", f"migs.{number}"): " ".join(map(str, range(len(migs))))}
+        own = {"nvmlDeviceGetPciInfo_v3": pci_text(bus, table["pci"]), "nvmlDeviceGetMinorNumber": str(number)}
+        own |= readings(table, names) | reason_fields(table, version) | smoothing_fields(table, version)
+        answers |= {Key(place, call): text for call, text in own.items()}
+        for index, mig in enumerate(migs):
+            found = readings(mig, names | {"m": index})
+            answers |= {Key(f"mig.{number}.{index}", call): text for call, text in found.items()}
+        return answers
+
+
+def load_profile(name: str) -> Profile:
+    """The node in a file; what it extends comes first."""
+    with (PROFILES / f"{name}.toml").open("rb") as file:
+        document = tomllib.load(file)
+    parent = document.pop("extends", None)
+    return Profile(name, merged(load_profile(parent).document, document) if parent else document)
+
+
+def profile_names() -> list[str]:
+    """The names of all profiles."""
+    return sorted(path.stem for path in PROFILES.glob("*.toml"))
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables within tables; what is above wins."""
+    both = {**below, **above}
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
+            both[key] = merged(below[key], above[key])
+    return both
+
+
+def readings(table: Mapping[str, Any], names: Mapping[str, object]) -> dict[str, str]:
+    """The answers of a table of a profile: calls as they are, and the few shorthands."""
+    calls = {key: value for key, value in table.items() if key.startswith("nvml") or key == "gpm"}
+    found = nvlink_texts(table.get("nvlink")) | memory_texts(table.get("memory"))
+    found |= process_texts(table.get("processes", {})) | field_texts(table.get("field", {})) | flat(calls)
+    return {call: text.format(**names) if "{" in text else text for call, text in found.items()}
+
+
+def flat(table: Mapping[str, Any], before: str = "") -> dict[str, str]:
+    """Selectors joined with dots, answers as words."""
+    found: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{before}{key}.")
+        else:
+            found[before + key] = " ".join(_word(each) for each in (value if isinstance(value, list) else [value]))
+    return found
+
+
+def _word(value: object) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def field_texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    """`82 = ["uint", 40]`, `"185.1"` for another scope, `"138.all"` for all links; or a refusal, `"!4"`."""
+    texts = {}
+    for number, value in fields.items():
+        key = number if "." in number else f"{number}.0"
+        texts[f"field.{key}"] = value if isinstance(value, str) else field_text(*value)
+    return texts
+
+
+def field_text(kind: str, value: float) -> str:
+    """A field's kind and value as the state file has them."""
+    return f"{kind} {value!r}"
+
+
+def memory_texts(memory: Mapping[str, int] | None) -> dict[str, str]:
+    """MiB; the older call counts what the driver reserved as used."""
+    if memory is None:
+        return {}
+    total, reserved, used = (memory[word] * _MIB for word in ("total_mib", "reserved_mib", "used_mib"))
+    free = total - reserved - used
+    return {
+        "nvmlDeviceGetMemoryInfo": f"{total} {free} {used + reserved}",
+        "nvmlDeviceGetMemoryInfo_v2": f"{total} {reserved} {free} {used}",
+    }
+
+
+def nvlink_texts(nvlink: Mapping[str, int] | None) -> dict[str, str]:
+    """All links up, without errors."""
+    if nvlink is None:
+        return {}
+    texts = {"field.91.0": field_text("uint", nvlink["links"])}
+    for link in range(nvlink["links"]):
+        texts[f"nvmlDeviceGetNvLinkState.{link}"] = "1"
+        texts[f"nvmlDeviceGetNvLinkVersion.{link}"] = str(nvlink["version"])
+        texts[f"field.164.{link}"] = field_text("uint", nvlink["speed_mbps"])
+        texts[f"field.165.{link}"] = field_text("uint", 1)
+        counters = range(nvlink.get("error_counters", 0))
+        texts |= {f"nvmlDeviceGetNvLinkErrorCounter.{link}.{counter}": "0" for counter in counters}
+    return texts
+
+
+def process_texts(lists: Mapping[str, Any]) -> dict[str, str]:
+    """Lists of `[pid, bytes, GPU instance, compute instance]`, or a refusal."""
+    return {
+        f"nvmlDeviceGet{kind}RunningProcesses": processes
+        if isinstance(processes, str)
+        else " ".join(process_text(*each) for each in processes)
+        for kind, processes in lists.items()
+    }
+
+
+def process_text(
+    pid: int,
+    memory: int | str | None = None,
+    gpu_instance: int | str | None = None,
+    compute_instance: int | str | None = None,
+) -> str:
+    """A process as the state file has it; `-` is what the driver does not say."""
+    words = (pid, memory, gpu_instance, compute_instance)
+    return ":".join("-" if word is None else str(word) for word in words)
+
+
+def pci_text(bus: str, pci: Mapping[str, int]) -> str:
+    """Domain, bus, device, device id, subsystem id."""
+    domain, number, device = bus.partition(".")[0].split(":")
+    return f"{int(domain, 16)} {int(number, 16)} {int(device, 16)} {pci['device']} {pci['subsystem']}"
+
+
+def reason_fields(table: Mapping[str, Any], version: tuple[int, ...]) -> dict[str, str]:
+    """The throttle counters that have other numbers under other drivers, nanoseconds."""
+    numbers = newest(_REASON_FIELDS, version)
+    reasons = table.get("reason_ns")
+    if numbers is None or reasons is None:
+        return {}
+    pairs = zip(numbers, _REASONS, strict=True)
+    return {f"field.{number}.0": field_text("ullong", reasons[word]) for number, word in pairs}
+
+
+def smoothing_fields(table: Mapping[str, Any], version: tuple[int, ...]) -> dict[str, str]:
+    """Power smoothing's numbers, which readers of old constants take for throttle counters."""
+    first = newest(_SMOOTHING_FIELDS, version)
+    values = table.get("power_smoothing", [])
+    if first is None:
+        return {}
+    return {f"field.{first + index}.0": field_text("uint", value) for index, value in enumerate(values)}
+
+
+def version_of(driver: str) -> tuple[int, ...]:
+    """The numbers of a driver version."""
+    return tuple(int(part) for part in driver.split("."))
+
+
+def newest(table: Mapping[tuple[int, ...], Any], version: tuple[int, ...]) -> Any:
+    """What the newest row says that is not newer than the version; None if all are."""
+    rows: Iterator[tuple[int, ...]] = (row for row in table if row <= version)
+    found = max(rows, default=None)
+    return None if found is None else table[found]

@@ -1,0 +1,102 @@
+"""Plugins for tests: distributions and module files written to a folder, loaded with real workers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from textwrap import dedent
+
+from kits import worker as worker_kit
+from telemetry_daemon.plugins import loading as plugins
+from telemetry_daemon.plugins.worker import Patience
+from telemetry_daemon.readers.process import Launcher, launch
+from telemetry_daemon.readers.worker import Worker
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Command, Output
+
+PATIENT = Patience(worker_kit.PATIENCE_SECONDS, worker_kit.PATIENCE_SECONDS)
+
+# A good parser; `{…}` are filled in by `source`.
+GOOD = """
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Command, Device, Library, Metric, Poll, Problem, Reading, Report
+
+def parse(capture):
+    text = capture.outputs[0].text if capture.outputs else ""
+    return Report(devices=(Device("acme", 0),), readings=(Reading(0, "power_watts", float(text or 0)),))
+
+PARSER = SourceParser(
+    name="{name}",
+    vendor="acme",
+    gives=("power_watts",),
+    polls=(Poll("all", {request}),),
+    parse=parse,
+)
+"""
+
+
+def source(name: str = "acme-smi", request: str = 'Command((("acme-smi",),))', more: str = "") -> str:
+    """The text of a module with a good parser, and more."""
+    return GOOD.format(name=name, request=request) + dedent(more)
+
+
+@dataclass
+class Site:
+    """A folder where distributions are installed, and what is loaded from it."""
+
+    folder: Path
+    workers: list[Worker] = field(default_factory=list)
+    launcher: Launcher = launch
+
+    def install(
+        self, distribution: str, entries: Mapping[str, str], modules: Mapping[str, str], version: str = "1.0"
+    ) -> None:
+        """Install a distribution: `entries` are name -> module:object of telemetry.parsers, or group/name -> …."""
+        for name, text in modules.items():
+            (self.folder / f"{name}.py").write_text(text)
+        info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        lines: dict[str, list[str]] = {}
+        for key, target in entries.items():
+            group, _, name = key.rpartition("/")
+            lines.setdefault(group or "telemetry.parsers", []).append(f"{name} = {target}")
+        text = "\n".join(f"[{group}]\n" + "\n".join(rows) for group, rows in lines.items())
+        (info / "entry_points.txt").write_text(text + "\n")
+
+    def distributions(self) -> Iterable[metadata.Distribution]:
+        """What is installed here, and the project itself."""
+        return metadata.distributions(path=[str(self.folder), *sys.path])
+
+    def new_worker(self, label: str, readers: Mapping[str, str]) -> Worker:
+        """A worker that finds this folder's modules."""
+        environment = worker_kit.python_path(self.folder)
+        self.workers.append(Worker(label, readers, environment=environment, launcher=self.launcher))
+        return self.workers[-1]
+
+    def load(self, *paths: Path, patience: Patience = PATIENT) -> plugins.Loaded:
+        """Everything that there is, and in these folders."""
+        return plugins.load([str(path) for path in paths], self.new_worker, self.distributions, patience)
+
+
+COMMAND = Command((("acme-smi",),))
+
+
+def names(loaded: plugins.Loaded) -> list[str]:
+    return [item.parser.name for item in loaded.parsers]
+
+
+def built_in() -> list[str]:
+    with plugins.load() as loaded:
+        return names(loaded)
+
+
+def parser_named(loaded: plugins.Loaded, name: str) -> Parser:
+    return next(item.parser for item in loaded.parsers if item.parser.name == name)
+
+
+def capture(text: str = "80", poll: str = "all") -> Capture:
+    return Capture("acme-smi", poll, COMMAND, (Output(text=text),))

@@ -1,0 +1,152 @@
+"""Workers for tests: with a clock that stands still, launchers that count, processes that cannot be killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from telemetry_daemon.readers.process import Launch, Process, ToolProcess, launch
+from telemetry_daemon.readers.worker import Worker
+from telemetry_parsers.codec.captures import capture_to_plain
+from telemetry_parsers.model import Capture, Library, Output
+
+NAUGHTY = Path(__file__).parents[1] / "workers" / "naughty_plugin.py"
+# For a call that must succeed on a loaded machine.
+PATIENCE_SECONDS = 60.0
+
+
+class HandClock:
+    """A clock that only moves when told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class CountingLauncher:
+    """Starts real processes and keeps count; `change` may put another program in the worker's place."""
+
+    def __init__(self, change: Callable[[Launch], Launch] = lambda what: what) -> None:
+        self.launches: list[Launch] = []
+        self.pids: list[int] = []
+        self._change = change
+
+    def __call__(self, what: Launch) -> Process:
+        self.launches.append(what)
+        process = launch(self._change(what))
+        self.pids.append(process.pid)
+        return process
+
+
+class UnkillableProcess:
+    """A real process that, as one in uninterruptible sleep, takes no notice of any signal until it is let go."""
+
+    def __init__(self, process: ToolProcess) -> None:
+        self.held = True
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def stdout(self) -> int:
+        return self._process.stdout
+
+    @property
+    def stderr(self) -> int:
+        return self._process.stderr
+
+    def exited(self) -> bool:
+        return not self.held and self._process.exited()
+
+    def signal(self, number: int) -> None:
+        if not self.held:
+            self._process.signal(number)
+
+    def reap(self) -> Any:
+        return self._process.reap()
+
+    def gone(self) -> bool:
+        return not self.held and self._process.gone()
+
+    def close(self) -> None:
+        self._process.close()
+
+    def let_go(self) -> None:
+        """The driver lets it go: the signals that it got take effect."""
+        self.held = False
+        self._process.signal(9)
+
+
+def shell(script: str) -> Callable[[Launch], Launch]:
+    """A shell script in place of the worker: cheap enough for hundreds of starts."""
+    return lambda what: Launch("/bin/sh", ("-c", script), what.environment, what.inherited)
+
+
+def parse_payload(poll: str, *texts: str) -> dict[str, Any]:
+    """What asks the naughty plugin to do what the poll's name says."""
+    capture = Capture("naughty", poll, Library("naughty"), tuple(Output(text=text) for text in texts))
+    return {"parser": f"{NAUGHTY}:PARSER", "capture": capture_to_plain(capture)}
+
+
+def told(result: Any) -> list[str]:
+    """The problems of a plain report."""
+    return [problem["text"] for problem in result["problems"]]
+
+
+@contextmanager
+def closing(worker: Worker) -> Iterator[Worker]:
+    """The worker, closed at the end."""
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+def new_worker(**given: Any) -> Worker:
+    """A worker that knows the naughty plugin's readers."""
+    readers: Mapping[str, str] = {"naughty": f"{NAUGHTY}:READER", "broken": f"{NAUGHTY}:BROKEN_READER"}
+    return Worker("naughty", readers, **given)
+
+
+def resources() -> tuple[int, int, int]:
+    """Open descriptors, threads and child processes of this process."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    return descriptors, threading.active_count(), len(children)
+
+
+def python_path(*folders: Path) -> dict[str, str]:
+    """An environment in which workers also find modules in these folders."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(str(folder) for folder in folders), "PATH": os.defpath}
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:  # it has ended
+        return False
+    return text.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def comes_true(condition: Callable[[], bool]) -> bool:
+    """Whether it holds at last, asked for as long as a loaded machine may need."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+PYTHON = sys.executable
