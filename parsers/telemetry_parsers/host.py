@@ -8,7 +8,7 @@ from types import MappingProxyType
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Capture, Library, Output, Plain, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.text.answers import failed, not_read, told
+from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 _PREFIX = "telemetry_host_"
@@ -40,7 +40,7 @@ def parse(capture: Capture) -> Report:
         readings.extend(reading(None, _PREFIX + key, values.get(key, Absent.NOT_REPORTED)) for key in keys)
     problems.extend(_implausible(item) for item in readings if item.value is Absent.IMPLAUSIBLE)
     unknown = [quote(output.name) or "unnamed" for output in capture.outputs if output.name not in _METRICS]
-    return Report(readings=tuple(readings), problems=told(problems), unknown_fields=tuple(unknown), form="data")
+    return Report(readings=tuple(readings), problems=capped(problems), unknown_fields=tuple(unknown), form="data")
 
 
 def _values(call: str, output: Output | None, problems: list[Problem]) -> Mapping[str, Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from telemetry_parsers.model import Capture, Failure, Library, Problem, Report
-from telemetry_parsers.text.answers import MOST_PROBLEMS, ErrorText, error_report, not_read, told, torn
+from telemetry_parsers.text.answers import MOST_PROBLEMS, ErrorText, capped, error_report, failed_midway, not_read
 from telemetry_parsers.text.lines import lines
 
 
@@ -67,14 +67,14 @@ def test_a_capture_that_was_read_has_no_such_report() -> None:
 
 @pytest.mark.parametrize(("status", "reason"), [(1, "exit_status"), (-9, "killed")])
 def test_a_torn_list_keeps_its_problems_and_loses_the_rest(status: int, reason: str) -> None:
-    report = torn(Report(problems=(Problem("line 3", "cut off"),), facts=(("tool_version", "1"),)), status)
+    report = failed_midway(Report(problems=(Problem("line 3", "cut off"),), facts=(("tool_version", "1"),)), status)
     assert (report.outcome, report.reason, len(report.problems)) == ("failed", reason, 2)
     assert report.facts == (("tool_version", "1"),)
 
 
 def test_many_problems_are_told_as_a_count() -> None:
     problems = [Problem(f"line {number}", "bad") for number in range(1000)]
-    shown = told(problems)
+    shown = capped(problems)
     assert len(shown) == MOST_PROBLEMS
     assert shown[-1].text == f"and {1000 - MOST_PROBLEMS + 1} more problems"
-    assert told(problems[:MOST_PROBLEMS]) == tuple(problems[:MOST_PROBLEMS])
+    assert capped(problems[:MOST_PROBLEMS]) == tuple(problems[:MOST_PROBLEMS])

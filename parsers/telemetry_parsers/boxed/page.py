@@ -9,7 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.boxed.targets import Target, metric, value_of, with_domain
 from telemetry_parsers.metrics import HEALTH_STATES, reading
 from telemetry_parsers.model import Absent, Device, Form, Problem, Process, Reading, Report, Value
-from telemetry_parsers.text.answers import failed, told
+from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import bus_address, quote
 
 MOST_DEVICES = 1024
@@ -97,7 +97,7 @@ class Page:
             devices=tuple(devices),
             readings=tuple(self._readings.values()),
             processes=tuple(self.processes),
-            problems=told(self.problems),
+            problems=capped(self.problems),
             unknown_fields=tuple(self.unknown)[:MOST_DEVICES],
             facts=(*version, *self.facts.items()),
             index_space=index_space,

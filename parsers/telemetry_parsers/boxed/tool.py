@@ -8,9 +8,16 @@ from typing import TypeVar
 
 from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.model import Capture, Form, Output, Problem, Report
-from telemetry_parsers.text.answers import ErrorText, error_report, failed, torn
+from telemetry_parsers.text.answers import ErrorText, error_report, failed, failed_midway
 from telemetry_parsers.text.lines import Line, foreign_tool, lines, quote
-from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
+from telemetry_parsers.text.outputs import (
+    report_on,
+    report_on_error,
+    report_on_silence,
+    report_on_unknown,
+    too_long,
+    with_complaints,
+)
 from telemetry_parsers.text.prefixes import without_prefix
 
 # Reads these lines onto a page where they have its shape; True if they have.
@@ -79,7 +86,7 @@ def _one(output: Output, tool: Tool) -> Report:
         empty = _without_devices(report, [*stdout, *stderr], output, tool)
         return Report(facts=report.facts) if shape.may_be_empty and empty.outcome == "no_devices" else empty
     if output.status and page.cut:
-        return torn(report, output.status)
+        return failed_midway(report, output.status)
     return with_complaints(report, output)
 
 
@@ -110,5 +117,7 @@ def _without_devices(report: Report, found: Sequence[Line], output: Output, tool
 
 def _nothing(output: Output, found: Sequence[Line], tool: Tool) -> Report:
     """The report on a text without any shape of the tool's."""
-    silence = blank(output, found, tool.silent)
-    return silence or explained(output, found, tool.name, tool.errors) or unknown(output, found, tool.name)
+    silence = report_on_silence(output, found, tool.silent)
+    return (
+        silence or report_on_error(output, found, tool.name, tool.errors) or report_on_unknown(output, found, tool.name)
+    )

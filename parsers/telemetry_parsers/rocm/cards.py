@@ -13,7 +13,7 @@ from telemetry_parsers.rocm import keys
 from telemetry_parsers.rocm.identity import devices_of
 from telemetry_parsers.rocm.keys import MOST_KEYS, Field, Key
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
-from telemetry_parsers.text.answers import told
+from telemetry_parsers.text.answers import capped
 from telemetry_parsers.text.lines import quote
 
 MOST_CARDS = 1024
@@ -67,7 +67,7 @@ def report(
         outcome="ok" if devices or listing.system else "no_devices",
         devices=tuple(devices),
         readings=tuple(read.readings),
-        problems=told(read.problems),
+        problems=capped(read.problems),
         unknown_fields=tuple(read.unknown)[:MOST_CARDS],
         facts=(("driver_version", driver),) if driver else (),
         index_space=index_space,

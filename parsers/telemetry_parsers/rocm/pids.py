@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
-from telemetry_parsers.text.answers import told
+from telemetry_parsers.text.answers import capped
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
@@ -100,7 +100,7 @@ def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
         Problem(f"PID {entry.pid}", "no list of the cards that it uses") for entry in listed.entries if not entry.cards
     ]
     return Report(
-        devices=tuple(devices), readings=counts, processes=tuple(processes), problems=told(found),
+        devices=tuple(devices), readings=counts, processes=tuple(processes), problems=capped(found),
         index_space=index_space, form="text",
     )  # fmt: skip
 

@@ -16,9 +16,9 @@ from telemetry_parsers.rocm.kfd import read_usage, with_usage
 from telemetry_parsers.rocm.listing import Listing, joined
 from telemetry_parsers.rocm.pids import is_pid_list, read_pids
 from telemetry_parsers.rocm.sections import CUT, is_of_card, read_sections, without_end
-from telemetry_parsers.text.answers import error_report, failed, told, torn
+from telemetry_parsers.text.answers import capped, error_report, failed, failed_midway
 from telemetry_parsers.text.lines import Line, foreign_tool, lines, plain, quote
-from telemetry_parsers.text.outputs import blank, report_on, too_long
+from telemetry_parsers.text.outputs import report_on, report_on_silence, too_long
 from telemetry_parsers.text.prefixes import without_prefix
 
 # Also `"ROCM-SMI version": "3.0.0+1b65f29",` and, of --csv, `ROCM-SMI version, 3.0.0+1b65f29`.
@@ -73,11 +73,11 @@ def _one(output: Output, tool: Tool) -> Report:
     if report.outcome != "ok":
         return report
     if output.status and not complete:
-        return torn(report, output.status)
+        return failed_midway(report, output.status)
     complaints = [Problem(line.where, quote(line.text)) for line in stderr if _is_complaint(line.text)]
     if any(not device.up for device in report.devices):
         complaints += [Problem(line.where, quote(line.text)) for line in all_lines if words.is_asleep(line.text)]
-    return replace(report, problems=told([*report.problems, *complaints]), is_cut=not complete)
+    return replace(report, problems=capped([*report.problems, *complaints]), is_cut=not complete)
 
 
 def _read(found: Sequence[Line], text: str, tool: Tool) -> tuple[Report | None, bool]:
@@ -91,7 +91,7 @@ def _read(found: Sequence[Line], text: str, tool: Tool) -> tuple[Report | None, 
     if listing is not None:
         report = cards.report(listing, default_vendor=tool.vendor, index_space=tool.name, form=form, gives=tool.gives)
         if report.outcome == "no_devices" and usage is None:
-            report = error_report(found, None, words.ERRORS) or replace(report, problems=told(_no_row(report)))
+            report = error_report(found, None, words.ERRORS) or replace(report, problems=capped(_no_row(report)))
     elif usage is not None:
         report = Report(index_space=tool.name)
     else:
@@ -156,7 +156,7 @@ def _facts_only(found: Sequence[Line]) -> Report | None:
 
 def _nothing(output: Output, found: Sequence[Line], tool: Tool) -> Report:
     """The report on a text without any shape of the tool's."""
-    silence = blank(output, found, tool.silent)
+    silence = report_on_silence(output, found, tool.silent)
     if silence is not None:
         return silence
     first = next(line for line in found if line.text.strip())

@@ -50,8 +50,8 @@ def failed(reason: Reason, where: str, text: str) -> Report:
     return Report(outcome="failed", reason=reason, problems=(Problem(where, text),))
 
 
-def torn(report: Report, status: int) -> Report:
-    """The failure that a list is which ends too early and with an exit status: what it lacks is not known to be gone."""
+def failed_midway(report: Report, status: int) -> Report:
+    """The report of a tool that failed in the middle of its list of devices: those it lacks are not known to be gone."""
     reason: Reason = "killed" if status < 0 else "exit_status"
     first = Problem("exit status", f"exit status {status} in the middle of the list of devices")
     return Report("failed", reason, problems=(first, *report.problems), facts=report.facts)
@@ -81,8 +81,8 @@ def error_report(found: Iterable[Line], status: int | None, own: Sequence[ErrorT
     return failed("exit_status" if status else "not_understood", cry.where, quote(cry.text))
 
 
-def told(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """The problems, at most as many as somebody reads; the rest as a count."""
+def capped(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """All problems, or the first eleven and a count of the rest: `and 31 more problems`."""
     if len(problems) <= MOST_PROBLEMS:
         return tuple(problems)
     rest = len(problems) - MOST_PROBLEMS + 1

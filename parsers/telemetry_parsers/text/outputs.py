@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Capture, Output, Problem, Reason, Report
-from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_read, told
+from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, not_read
 from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
 
 
@@ -42,10 +42,10 @@ def with_complaints(report: Report, output: Output) -> Report:
     """The report with what the tool said beside its data: the lines of its error stream."""
     stderr = lines(output.stderr, "stderr")
     complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    return replace(report, problems=told([*report.problems, *complaints]))
+    return replace(report, problems=capped([*report.problems, *complaints]))
 
 
-def blank(output: Output, found: Sequence[Line], silent: str) -> Report | None:
+def report_on_silence(output: Output, found: Sequence[Line], silent: str) -> Report | None:
     """The report on an output without a word, None where there is one."""
     if any(line.text.strip() for line in found):
         return None
@@ -54,8 +54,8 @@ def blank(output: Output, found: Sequence[Line], silent: str) -> Report | None:
     return failed("not_understood", "text", silent)
 
 
-def explained(output: Output, found: Sequence[Line], tool: str, errors: Sequence[ErrorText]) -> Report | None:
-    """The report on another tool's output, or on the error that a text tells; None where it is neither."""
+def report_on_error(output: Output, found: Sequence[Line], tool: str, errors: Sequence[ErrorText]) -> Report | None:
+    """The report on an error that the tool prints, or on another tool's output; None where it is neither."""
     foreign = foreign_tool(output.text + output.stderr, tool)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool}"),))
@@ -70,7 +70,7 @@ def failure_of(found: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[P
     return report.problems if report is not None and is_known else ()
 
 
-def unknown(output: Output, found: Sequence[Line], tool: str) -> Report:
+def report_on_unknown(output: Output, found: Sequence[Line], tool: str) -> Report:
     """The report on a text with nothing known in it, which it quotes."""
     first = next(line for line in found if line.text.strip())
     reason: Reason = "exit_status" if output.status else "not_understood"

@@ -8,7 +8,7 @@ from telemetry_example.vendor import COOLANT_FLOW, INDEX_SPACE, VENDOR
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Capture, Device, Library, Plain, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.text.answers import failed, not_read, told
+from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 
@@ -60,7 +60,7 @@ def _report(cards: list[dict[str, Plain]]) -> Report:
     return Report(
         devices=tuple(_device(card) for card in cards),
         readings=readings,
-        problems=told([_problem(reading) for reading in readings if reading.value in LOUD]),
+        problems=capped([_problem(reading) for reading in readings if reading.value in LOUD]),
         unknown_fields=tuple(quote(key) for key in keys if key not in FIELDS and key not in IDENTITY),
         index_space=INDEX_SPACE,
         form="data",

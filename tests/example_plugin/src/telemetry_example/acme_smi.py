@@ -10,7 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Capture, Command, Device, Poll, Problem, Reading, Report, Value
-from telemetry_parsers.text.answers import ErrorText, error_report, not_read, told
+from telemetry_parsers.text.answers import ErrorText, capped, error_report, not_read
 from telemetry_parsers.text.lines import Line, bus_address, lines, quote
 
 
@@ -83,7 +83,7 @@ def parse(capture: Capture) -> Report:
     return Report(
         devices=devices,
         readings=readings,
-        problems=told(listing.problems),
+        problems=capped(listing.problems),
         unknown_fields=tuple(listing.unknown),
         facts=(("tool_version", listing.version),),
         index_space=INDEX_SPACE,

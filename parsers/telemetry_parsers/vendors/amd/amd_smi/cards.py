@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from telemetry_parsers import units
 from telemetry_parsers.metrics import PERFORMANCE_LEVELS, reading, states
 from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
-from telemetry_parsers.text.answers import failed, told
+from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import bus_address, quote
 from telemetry_parsers.vendors.amd.amd_smi import links, processes
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path, pattern
@@ -71,7 +71,7 @@ def report_of(outcome: Outcome) -> Report:
         devices=devices,
         readings=tuple(page.readings),
         processes=tuple(page.processes),
-        problems=told(page.problems),
+        problems=capped(page.problems),
         unknown_fields=tuple(outcome.unknown)[:MOST_DEVICES],
         facts=facts,
         index_space=INDEX_SPACE,

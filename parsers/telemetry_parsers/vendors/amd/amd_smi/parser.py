@@ -7,9 +7,16 @@ from collections.abc import Sequence
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
-from telemetry_parsers.text.answers import failed, torn
+from telemetry_parsers.text.answers import failed, failed_midway
 from telemetry_parsers.text.lines import Line, lines, quote
-from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
+from telemetry_parsers.text.outputs import (
+    report_on,
+    report_on_error,
+    report_on_silence,
+    report_on_unknown,
+    too_long,
+    with_complaints,
+)
 from telemetry_parsers.text.prefixes import without_prefix
 from telemetry_parsers.vendors.amd.amd_smi import box, cards, columns, documents, keys, sections, tables
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Outcome
@@ -50,7 +57,7 @@ def _one(output: Output) -> Report:
         return _nothing(output, [*stdout, *stderr])
     report = cards.report_of(outcome)
     if output.status and not outcome.complete:
-        return torn(report, output.status)
+        return failed_midway(report, output.status)
     return with_complaints(report, output)
 
 
@@ -95,7 +102,7 @@ def _is_echo(text: str) -> bool:
 
 def _nothing(output: Output, found: Sequence[Line]) -> Report:
     """The report on a text without any shape that gives readings."""
-    why = blank(output, found, SILENT) or _refused(found) or explained(output, found, TOOL, ERRORS)
+    why = report_on_silence(output, found, SILENT) or _refused(found) or report_on_error(output, found, TOOL, ERRORS)
     if why is not None:
         return why
     message = documents.error_of(output.text)
@@ -103,7 +110,7 @@ def _nothing(output: Output, found: Sequence[Line]) -> Report:
         return failed("exit_status", "JSON", quote(message))
     if _JSON_MARK.search(output.text):
         return failed("not_understood", "JSON", "JSON that is cut off or broken; no device in it is whole")
-    return unknown(output, found, TOOL)
+    return report_on_unknown(output, found, TOOL)
 
 
 def _refused(found: Sequence[Line]) -> Report | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Output, Problem, Report
-from telemetry_parsers.text.answers import failed, not_read, told
+from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
 from telemetry_parsers.text.prefixes import without_prefix
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_cards
@@ -44,7 +44,7 @@ def parse(capture: Capture) -> Report:
         devices=tuple(found.devices),
         readings=tuple(found.readings()),
         processes=tuple(found.processes),
-        problems=told([*found.problems(), *cut_off(tree)]),
+        problems=capped([*found.problems(), *cut_off(tree)]),
         unknown_fields=tuple(found.unknown),
         form="data",
     )

@@ -21,9 +21,16 @@ from telemetry_parsers.model import (
     Report,
 )
 from telemetry_parsers.model import Value as Number
-from telemetry_parsers.text.answers import ErrorText, failed, told, torn
+from telemetry_parsers.text.answers import ErrorText, capped, failed, failed_midway
 from telemetry_parsers.text.lines import Line, lines, quote
-from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
+from telemetry_parsers.text.outputs import (
+    report_on,
+    report_on_error,
+    report_on_silence,
+    report_on_unknown,
+    too_long,
+    with_complaints,
+)
 from telemetry_parsers.text.prefixes import without_prefix
 from telemetry_parsers.vendors.amd.rocminfo.agents import Agent, Listing, flags, read_listing
 from telemetry_parsers.vendors.amd.rocminfo.keys import ACCELERATORS, HYGON_NAMES, HYGON_TYPES, NO_CARDS
@@ -79,7 +86,7 @@ def _one(output: Output) -> Report:
         return failed("not_understood", "text", f"{len(listing.agents)} agents, as {TOOL} never prints")
     report = _Cards(listing, found[-1]).report()
     if output.status and not listing.done:
-        return torn(report, output.status)
+        return failed_midway(report, output.status)
     return with_complaints(report, output)
 
 
@@ -120,7 +127,7 @@ class _Cards:
             outcome="ok" if self.devices else "no_devices",
             devices=tuple(self.devices),
             readings=tuple(self.readings),
-            problems=told(self.problems),
+            problems=capped(self.problems),
             unknown_fields=tuple(listing.unknown)[:_MOST_DEVICES],
             facts=(("tool_version", version),) if version else (),
             index_space=INDEX_SPACE,
@@ -219,7 +226,7 @@ def _known(text: str) -> str | None:
 
 def _without_agents(output: Output, listing: Listing, found: Sequence[Line]) -> Report:
     """The report on a text that lists no agent at all."""
-    why = blank(output, found, "no output") or explained(output, found, TOOL, _ERRORS)
+    why = report_on_silence(output, found, "no output") or report_on_error(output, found, TOOL, _ERRORS)
     if why is not None:
         return why
     if listing.headed or listing.module is not None:
@@ -228,7 +235,7 @@ def _without_agents(output: Output, listing: Listing, found: Sequence[Line]) -> 
     if extract is not None:
         text = f"this is an extract ({quote(extract.text)}); save the whole output of {TOOL}"
         return Report("wrong_request", problems=(Problem(extract.where, text),))
-    return unknown(output, found, TOOL)
+    return report_on_unknown(output, found, TOOL)
 
 
 PARSER = SourceParser(

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Problem, Reading, Report, Value
-from telemetry_parsers.text.answers import told
+from telemetry_parsers.text.answers import capped
 from telemetry_parsers.text.framed import Shape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.hccn_tool.keys import (
@@ -92,11 +92,11 @@ class Answer:
 
     def close(self, flags: Sequence[str], where: str) -> None:
         """Say what the answer to these flags lacks; a counter that was not printed is absent."""
-        told = {metric for metric, _ in self.readings}
+        metrics = {metric for metric, _ in self.readings}
         wanted = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
         if BESIDE_FLAPS & self.beside:
             wanted.add(COUNTERS[FLAPS_KEY])
-        for metric in sorted(wanted - told):
+        for metric in sorted(wanted - metrics):
             self.problems.append(Problem(where, f"the answer tells no {metric}: it is cut off, or not understood"))
         if self.beside == {STATISTICS}:
             self.problems.append(Problem(where, "the statistics are cut off below their title"))
@@ -108,11 +108,11 @@ class Answer:
     def report(self) -> Report:
         """The device with what was read of it; a text that tells neither which one nor anything of it has none."""
         if self.are_several or (self.device is None and not self.readings and not self.facts):
-            return Report(problems=told(self.problems), unknown_fields=tuple(self.unknown)[:_MOST_UNKNOWN])
+            return Report(problems=capped(self.problems), unknown_fields=tuple(self.unknown)[:_MOST_UNKNOWN])
         return Report(
             devices=(Device(VENDOR, self.device, facts=tuple(self.facts.items())),),
             readings=tuple(self.readings.values()),
-            problems=told(self.problems),
+            problems=capped(self.problems),
             unknown_fields=tuple(self.unknown)[:_MOST_UNKNOWN],
             index_space=INDEX_SPACE,
         )

@@ -10,7 +10,15 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
 from telemetry_parsers.text.echoes import Run, arguments_of, runs
 from telemetry_parsers.text.lines import Line, foreign_tool, lines, quote
-from telemetry_parsers.text.outputs import blank, explained, failure_of, report_on, too_long, unknown, with_complaints
+from telemetry_parsers.text.outputs import (
+    failure_of,
+    report_on,
+    report_on_error,
+    report_on_silence,
+    report_on_unknown,
+    too_long,
+    with_complaints,
+)
 from telemetry_parsers.text.prefixes import without_prefix
 from telemetry_parsers.vendors.ascend.hccn_tool.answer import Answer, read
 from telemetry_parsers.vendors.ascend.hccn_tool.keys import ERRORS, FLAGS, GIVES, TOOL, VENDOR, Port
@@ -71,8 +79,8 @@ def _digits(text: str) -> str:
 
 def _nothing(output: Output, found: Sequence[Line]) -> Report:
     """The report on a text without any answer of the tool's."""
-    silence = blank(output, found, _SILENT)
-    return silence or explained(output, found, TOOL, ERRORS) or unknown(output, found, TOOL)
+    silence = report_on_silence(output, found, _SILENT)
+    return silence or report_on_error(output, found, TOOL, ERRORS) or report_on_unknown(output, found, TOOL)
 
 
 _FOLDERS = ("/usr/local/Ascend/driver/tools", "/usr/local/bin", "/usr/bin")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from telemetry_parsers.merge.devices import combine
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Event, Problem, Process, Reading, Report, Value
-from telemetry_parsers.text.answers import failed, told
+from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.ascend.npu_smi.words import MOST_DEVICES, TOOL, VENDOR
 
@@ -104,7 +104,7 @@ class Page:
             readings=tuple(self._readings.values()),
             events=tuple(self.events),
             processes=tuple(self.processes),
-            problems=told(self.problems),
+            problems=capped(self.problems),
             unknown_fields=tuple(self.unknown)[:MOST_DEVICES],
             facts=facts,
             index_space=index_space,

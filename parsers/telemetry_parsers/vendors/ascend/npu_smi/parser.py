@@ -11,10 +11,18 @@ from telemetry_parsers import units
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
-from telemetry_parsers.text.answers import torn
+from telemetry_parsers.text.answers import failed_midway
 from telemetry_parsers.text.echoes import Run, arguments_of, runs, without_commands
 from telemetry_parsers.text.lines import Line, lines, quote
-from telemetry_parsers.text.outputs import blank, explained, failure_of, report_on, too_long, unknown, with_complaints
+from telemetry_parsers.text.outputs import (
+    failure_of,
+    report_on,
+    report_on_error,
+    report_on_silence,
+    report_on_unknown,
+    too_long,
+    with_complaints,
+)
 from telemetry_parsers.text.prefixes import without_prefix
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, keys, rows, table
 from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
@@ -77,7 +85,7 @@ def _one(output: Output) -> Report:
         return _nothing(output, [*stdout, *stderr])
     report = combine_reports([answer.report for answer in answers])
     if output.status and not all(answer.complete for answer in answers):
-        return torn(report, output.status)
+        return failed_midway(report, output.status)
     if report.outcome != "ok":
         return report
     return with_complaints(report, output)
@@ -152,12 +160,12 @@ def _facts_only(found: Sequence[Line]) -> _Answer | None:
 
 def _nothing(output: Output, found: Sequence[Line]) -> Report:
     """The report on a text without any shape of the tool's."""
-    silence = blank(output, found, SILENT)
+    silence = report_on_silence(output, found, SILENT)
     if silence is not None:
         return silence
     if output.target and _is_unsupported(found):
         return Report("ok")  # what a product cannot tell is quiet when every card is asked for it
-    return explained(output, found, TOOL, ERRORS) or unknown(output, found, TOOL)
+    return report_on_error(output, found, TOOL, ERRORS) or report_on_unknown(output, found, TOOL)
 
 
 def _is_unsupported(found: Sequence[Line]) -> bool:

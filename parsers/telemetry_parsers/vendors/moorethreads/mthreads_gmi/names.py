@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from telemetry_parsers.model import Device, Problem, Report
-from telemetry_parsers.text.answers import failed, told
+from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import (
     INDEX_SPACE,
@@ -40,5 +40,5 @@ def read_names(lines: Sequence[Line]) -> Answer | None:
         return None
     if len(devices) > MOST_DEVICES:
         return Answer(failed("not_understood", "text", f"{len(devices)} devices, as {TOOL} never prints"))
-    report = Report(devices=tuple(devices), problems=told(problems), index_space=INDEX_SPACE, form="text")
+    report = Report(devices=tuple(devices), problems=capped(problems), index_space=INDEX_SPACE, form="text")
     return Answer(report, complete=lines[-1].ended)

@@ -8,10 +8,17 @@ from dataclasses import replace
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
-from telemetry_parsers.text.answers import torn
+from telemetry_parsers.text.answers import failed_midway
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line, lines, plain
-from telemetry_parsers.text.outputs import blank, explained, report_on, too_long, unknown, with_complaints
+from telemetry_parsers.text.outputs import (
+    report_on,
+    report_on_error,
+    report_on_silence,
+    report_on_unknown,
+    too_long,
+    with_complaints,
+)
 from telemetry_parsers.text.prefixes import without_prefix
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi import keys, names, query, table
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ERRORS, SILENT, TOOL, VENDOR, Answer
@@ -58,7 +65,7 @@ def _read(output: Output) -> Report:
     if answer is None:
         return _nothing(output, [*stdout, *stderr])
     if output.status and not answer.complete:
-        return torn(answer.report, output.status)
+        return failed_midway(answer.report, output.status)
     return with_complaints(answer.report, output)
 
 
@@ -90,8 +97,8 @@ def _facts_only(found: Sequence[Line]) -> Answer | None:
 
 def _nothing(output: Output, found: Sequence[Line]) -> Report:
     """The report on a text without any shape of the tool's."""
-    silence = blank(output, found, SILENT)
-    return silence or explained(output, found, TOOL, ERRORS) or unknown(output, found, TOOL)
+    silence = report_on_silence(output, found, SILENT)
+    return silence or report_on_error(output, found, TOOL, ERRORS) or report_on_unknown(output, found, TOOL)
 
 
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Form, Plain, Problem, Reading, Report
-from telemetry_parsers.text.answers import failed, told
+from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
     CARD_KEYS,
@@ -203,7 +203,7 @@ def _answer(query: _Query, form: Form) -> Answer:
         outcome="ok" if devices else "no_devices",
         devices=tuple(devices),
         readings=tuple(readings),
-        problems=told(query.problems),
+        problems=capped(query.problems),
         unknown_fields=tuple(query.unknown)[:MOST_DEVICES],
         index_space=INDEX_SPACE,
         form=form,

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Outcome, Problem, Process, Reading, Report, Value
-from telemetry_parsers.text.answers import failed, told
+from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.framed import Record, Shape, headings_in, read_table
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi.processes import ProcessTable, is_title, read_processes
@@ -188,13 +188,13 @@ class _Page:
         outcome = "ok" if self._devices else without_devices
         facts = tuple((name, text) for name, text in self._versions.items() if name == "tool_version")
         if outcome == "failed":
-            return Report("failed", "not_understood", problems=told(self.problems), facts=facts)
+            return Report("failed", "not_understood", problems=capped(self.problems), facts=facts)
         return Report(
             outcome=outcome,
             devices=tuple(self._devices),
             readings=tuple(self._readings),
             processes=tuple(self._processes),
-            problems=told(self.problems),
+            problems=capped(self.problems),
             unknown_fields=tuple(unknown)[:MOST_DEVICES],
             facts=facts,
             index_space=INDEX_SPACE,

@@ -7,7 +7,7 @@ from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Pol
 from telemetry_parsers.recorded.answers import answer_in
 from telemetry_parsers.recorded.plain import error_in, mapping, objects, text
 from telemetry_parsers.recorded.readings import Notes, Readings
-from telemetry_parsers.text.answers import told
+from telemetry_parsers.text.answers import capped
 from telemetry_parsers.text.outputs import report_on
 from telemetry_parsers.vendors.moorethreads.mtml import tables
 from telemetry_parsers.vendors.moorethreads.mtml.card import VENDOR, card, instance, take
@@ -41,12 +41,12 @@ class _Document:
         if len(objects(cards)) < len(cards):
             self._notes.problem("cards", "one of them is no object")
         if not self._devices and self._notes.problems:
-            return Report("failed", "not_understood", problems=told(list(self._notes.problems)), facts=self._facts())
+            return Report("failed", "not_understood", problems=capped(list(self._notes.problems)), facts=self._facts())
         return Report(
             outcome="ok" if self._devices else "no_devices",
             devices=tuple(self._devices),
             readings=tuple(self._readings),
-            problems=told(list(self._notes.problems)),
+            problems=capped(list(self._notes.problems)),
             unknown_fields=tuple(self._notes.unknown),
             facts=self._facts(),
             index_space=SOURCE,

@@ -30,7 +30,7 @@ from telemetry_parsers.recorded.plain import (
     whole,
 )
 from telemetry_parsers.recorded.readings import Notes, Readings
-from telemetry_parsers.text.answers import told
+from telemetry_parsers.text.answers import capped
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.text.outputs import report_on
 from telemetry_parsers.vendors.nvidia.nvml import devices, links, processes, readings, tables
@@ -83,7 +83,7 @@ class _Document:
             readings=tuple(self._readings),
             events=tuple(event for given in items(events) if (event := self._event(mapping(given))) is not None),
             processes=tuple(self._processes),
-            problems=told(list(self._notes.problems)),
+            problems=capped(list(self._notes.problems)),
             unknown_fields=tuple(self._notes.unknown),
             facts=self._facts(),
             index_space=SOURCE,
@@ -149,7 +149,7 @@ class _Document:
         reason: Reason = "no_permission" if hidden else "driver_gone" if codes else "not_understood"
         text_of = f"none of {len(unseen)} GPUs can be opened: allow /dev/nvidia* to the service's user"
         problems = tuple(self._notes.problems) or (Problem("gpus", text_of),)
-        return Report("failed", reason, problems=told(problems), facts=self._facts())
+        return Report("failed", reason, problems=capped(problems), facts=self._facts())
 
     def _event(self, given: dict[str, Plain]) -> Event | None:
         bus_id = text(given.get("bus_id")) or ""
