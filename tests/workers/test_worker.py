@@ -295,7 +295,7 @@ def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_dire
 
 def test_an_isolated_interpreter_has_isolated_workers() -> None:
     program = (
-        f"import sys; sys.path.append({str(worker_kit.NAUGHTY.parent.parent)!r}); import worker_kit as kit\n"
+        f"import sys; sys.path.append({str(worker_kit.NAUGHTY.parent.parent)!r}); from kits import worker as kit\n"
         "with kit.closing(kit.new_worker()) as worker:\n"
         "    print(kit.told(worker.call('parse', kit.parse_payload('flags'), 60))[0])\n"
     )

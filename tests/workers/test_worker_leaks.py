@@ -70,7 +70,7 @@ def test_real_workers_leave_nothing_either() -> None:
 # A daemon that prints its worker's pid, and once it is told to has it do something that takes longer than the daemon lives.
 DAEMON = """
 import sys, threading
-import worker_kit
+from kits import worker as worker_kit
 worker = worker_kit.new_worker()
 worker.call("parse", worker_kit.parse_payload("echo"), 60)
 print(worker.pid, flush=True)
