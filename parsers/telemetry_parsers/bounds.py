@@ -12,6 +12,9 @@ MOST_PROBLEMS = 64
 MOST_UNKNOWN_FIELDS = 256
 MOST_FACTS = 64  # of one device, and of the report itself
 
+# Of one printed output: a text that lists more devices is no tool's, and of more unknown names the rest is left out.
+MOST_LISTED = 1024
+
 # In characters: whatever becomes a label or a name, and what is told of a problem.
 LONGEST_NAME = 256
 LONGEST_TEXT = 1024

@@ -116,6 +116,13 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
     return value if isinstance(value, Absent) else value * factor[0] / factor[1]
 
 
+def spelled(unit: str, units: Units) -> str | None:
+    """One of these units as they spell it, from a spelling in any case such as `(mb)`; None for another unit."""
+    if unit in units:
+        return unit
+    return next((name for name in units if name.lower() == unit.lower()), None)
+
+
 def _with_unit(text: str, units: Units) -> Absent | None:
     """What a word stands for that has a unit behind it, as a number would, or none: `N/A mV`, `None%`, `N/A N/A`."""
     words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.targets import Target
+from telemetry_parsers.reports.targets import Target
 
 # A word without any digit stands for no number: N/A, ERR!, [Not Supported]; its meaning is the units' to say.
 _NOTHING = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.targets import Target, identity
-from telemetry_parsers.model import Problem
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target, identity
 from telemetry_parsers.text.lines import Line, quote
 
 Key = tuple[str, str]
@@ -44,28 +43,28 @@ def is_list(lines: Sequence[Line], shape: CardList) -> bool:
     return any(line.ended and shape.card.match(line.text.strip()) for line in lines)
 
 
-def read_list(lines: Sequence[Line], shape: CardList, page: Page) -> None:
-    """Put what a list that no line ends says onto the page: its last card's part must reach as far as the others' do."""
-    *others, last = read_cards(lines, shape, page) or [()]
+def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
+    """Put what a list that no line ends says into the draft: its last card's part must reach as far as the others' do."""
+    *others, last = read_cards(lines, shape, draft) or [()]
     ends = {part[-1] for part in others if part}
     if others and len(ends) == 1 and not ends & {*last}:
-        page.cut = True
+        draft.is_cut = True
         text = f"the list ends before {quote(ends.pop())} of its last card; further cards may be missing"
-        page.problems.append(Problem(lines[-1].where, text))
+        draft.complain(lines[-1].where, text)
 
 
-def read_cards(lines: Sequence[Line], shape: CardList, page: Page) -> list[tuple[str, ...]]:
-    """Put what the list says onto the page; the sections of each card, or its keys where there are no sections."""
-    scan = _Scan(page, shape)
+def read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
+    """Put what the list says into the draft; the sections of each card, or its keys where there are no sections."""
+    scan = _Scan(draft, shape)
     for line in lines:
         _read_line(scan, line)
     _end_card(scan)
     for position, found in scan.addresses.items():
         if len(found) == len(shape.address):
             domain, bus, slot, function = (found[key] for key in shape.address)
-            page.take(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
-    if scan.attached is not None and scan.attached != page.size():
-        page.problems.append(Problem("text", f"the tool counts {scan.attached} cards and lists {page.size()}"))
+            draft.take(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
+    if scan.attached is not None and scan.attached != draft.size():
+        draft.complain("text", f"the tool counts {scan.attached} cards and lists {draft.size()}")
     return scan.parts
 
 
@@ -73,7 +72,7 @@ def read_cards(lines: Sequence[Line], shape: CardList, page: Page) -> list[tuple
 class _Scan:
     """Where the reader stands."""
 
-    page: Page
+    draft: Draft
     shape: CardList
     device: int | None = None
     section: str = ""
@@ -90,30 +89,30 @@ def _read_line(scan: _Scan, line: Line) -> None:
     card = scan.shape.card.match(text) if line.ended else None
     if card is not None:
         _end_card(scan)
-        scan.device, scan.section = _open(scan.page, scan.shape, card, line), ""
+        scan.device, scan.section = _open(scan.draft, scan.shape, card, line), ""
     elif not text or _FRAME.issuperset(text) or text in ("...", "……"):
         return
     elif line.ended:
         _read_text(scan, text, line)
     elif not text.lower().startswith("end of log"):
-        scan.page.cut = True
-        scan.page.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
+        scan.draft.is_cut = True
+        scan.draft.complain(line.where, "the text ends inside this line, which is not read")
 
 
 def _read_text(scan: _Scan, text: str, line: Line) -> None:
     parts = _SEPARATOR.split(text, maxsplit=1)
     if scan.device is None:
-        scan.attached = _take_head(scan.page, scan.shape, parts) or scan.attached
+        scan.attached = _take_head(scan.draft, scan.shape, parts) or scan.attached
     elif len(parts) == 1:
-        scan.section = _named(scan.page, scan.shape, text, scan.section)
+        scan.section = _named(scan.draft, scan.shape, text, scan.section)
     elif not parts[0].strip():
-        scan.page.problems.append(Problem(line.where, f"a value without its key: {quote(text)}"))
+        scan.draft.complain(line.where, f"a value without its key: {quote(text)}")
     elif not _is_of_next_card(scan, key := (scan.section, _plain(parts[0], scan.shape)), line):
         scan.told[key] = None
         if key in scan.shape.address:
             scan.addresses.setdefault(scan.device, {})[key] = parts[1].strip()
         else:
-            _take(scan.page, scan.device, scan.shape, key, parts[1], line)
+            _take(scan.draft, scan.device, scan.shape, key, parts[1], line)
 
 
 def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
@@ -122,7 +121,7 @@ def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
     if names and key in scan.told and not scan.mixed:
         scan.mixed = True
         text = f"{quote(key[1])} comes a second time: the heading of a card is missing, and what follows is not read"
-        scan.page.problems.append(Problem(line.where, text))
+        scan.draft.complain(line.where, text)
     return scan.mixed
 
 
@@ -132,22 +131,22 @@ def _end_card(scan: _Scan) -> None:
     scan.told, scan.mixed = {}, False
 
 
-def _open(page: Page, shape: CardList, card: re.Match[str], line: Line) -> int | None:
+def _open(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int | None:
     """The device that opens here; None where it was listed before."""
     texts = card.groups()
     place = next(
         (int(text) for text, target in zip(texts, shape.card_gives, strict=False) if target.key == "index"), None
     )
     key = texts[0] if place is None else place
-    if page.has(key):
-        page.problems.append(Problem(line.where, f"card {key} is listed a second time"))
-    device = page.device(key)
+    if draft.has(key):
+        draft.complain(line.where, f"card {key} is listed a second time")
+    device = draft.device(key)
     for text, target in zip(texts, shape.card_gives, strict=False):
-        page.take(device, (target,), text or "", line.where)
+        draft.take(device, (target,), text or "", line.where)
     return device
 
 
-def _take_head(page: Page, shape: CardList, parts: Sequence[str]) -> int | None:
+def _take_head(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | None:
     """A line above the cards; the number of cards where it tells that."""
     if len(parts) == 1:
         return None
@@ -157,15 +156,15 @@ def _take_head(page: Page, shape: CardList, parts: Sequence[str]) -> int | None:
     wanted = shape.head.get(name)
     if wanted is not None and units.placeholder(text) is None:
         if wanted == "driver":
-            page.driver = text
+            draft.driver = text
         elif wanted == "tool_version":
-            page.tool_version = text
+            draft.tool_version = text
         else:
-            page.facts[wanted] = text
+            draft.facts[wanted] = text
     return None
 
 
-def _named(page: Page, shape: CardList, text: str, before: str) -> str:
+def _named(draft: Draft, shape: CardList, text: str, before: str) -> str:
     """The section that begins here; one that no table knows is named as unknown, but a row of a table is none."""
     section = _plain(text, shape)
     sections = {each for each, _ in (*shape.keys, *shape.quiet)} | shape.quiet_sections
@@ -174,19 +173,19 @@ def _named(page: Page, shape: CardList, text: str, before: str) -> str:
     if before in shape.quiet_sections and _DIGIT.search(text):
         return before
     if len(text) <= 60 and text[0].isalpha() and "log" not in section.split():
-        page.unknown[quote(text) or "(blank)"] = None
+        draft.name_unknown(text)
     return section
 
 
-def _take(page: Page, device: int, shape: CardList, key: Key, text: str, line: Line) -> None:
+def _take(draft: Draft, device: int, shape: CardList, key: Key, text: str, line: Line) -> None:
     section, name = key
     targets = shape.keys.get(key) or shape.keys.get(("*", name))
     if targets is not None:
-        page.take(device, targets, text, line.where)
+        draft.take(device, targets, text, line.where)
     elif name.endswith("error") and units.whole(text) is None and units.placeholder(text) is None:
-        page.problems.append(Problem(line.where, f"{quote(name)}: {quote(text)}"))
+        draft.complain(line.where, f"{quote(name)}: {quote(text)}")
     elif section not in shape.quiet_sections and key not in shape.quiet and ("*", name) not in shape.quiet:
-        page.unknown[quote(f"{section}/{name}".removeprefix("/")) or "(blank)"] = None
+        draft.name_unknown(f"{section}/{name}".removeprefix("/"))
 
 
 def _plain(name: str, shape: CardList) -> str:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from telemetry_parsers.boxed.lists import CardList, is_list, read_cards
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.tool import Shape
-from telemetry_parsers.model import Problem
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.tool import Shape, Text
 from telemetry_parsers.text.lines import MOST_LINES, Line, quote
 
 _TAG = re.compile(r"<(/?)([a-z_][a-z0-9_]{0,60})(?: id=\"([^\"<>]{1,40})\")?>([^<]{0,200})")
@@ -34,15 +33,15 @@ class _Tag:
 def markup(shape: CardList) -> Shape:
     """The shape of such a log; sections and keys of `shape` are the names of elements, the outermost section is the card's."""
 
-    def read_if(lines: Sequence[Line], page: Page) -> bool:
-        found, open_elements = _as_list(lines)
+    def read_if(text: Text, draft: Draft) -> bool:
+        found, open_elements = _as_list(text.lines)
         if not is_list(found, shape):
             return False
-        read_cards(found, shape, page)
+        read_cards(found, shape, draft)
         if open_elements:
-            page.cut = True
-            text = f"the document ends before </{quote(open_elements[-1])}>; further cards may be missing"
-            page.problems.append(Problem(lines[-1].where, text))
+            draft.is_cut = True
+            what = f"the document ends before </{quote(open_elements[-1])}>; further cards may be missing"
+            draft.complain(text.lines[-1].where, what)
         return True
 
     return Shape(read_if)

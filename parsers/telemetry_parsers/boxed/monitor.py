@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.targets import Target
-from telemetry_parsers.model import Problem
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.text.lines import Line, quote
 
 _LONGEST = 400
@@ -32,17 +31,17 @@ def is_monitor(lines: Sequence[Line], shape: Monitor) -> bool:
     return any(_heading(line, shape)[:1] == [shape.index] for line in lines)
 
 
-def read_monitor(lines: Sequence[Line], shape: Monitor, page: Page) -> None:
-    """Put the rows onto the page; of several rows of a card the last is its newest, and the first number counts."""
+def read_monitor(lines: Sequence[Line], shape: Monitor, draft: Draft) -> None:
+    """Put the rows into the draft; of several rows of a card the last is its newest, and the first number counts."""
     heads: list[list[str]] = []
     for line in _newest_first(lines, shape):
         heading = _heading(line, shape)
         if heading and len(heads) < 2:
             heads.append(heading)
             if len(heads) == 2:
-                _name_unknown(heads, shape, page)
+                _name_unknown(heads, shape, draft)
         elif len(heads) == 2 and not heading and line.text.strip():
-            _take(line, heads, shape, page)
+            _take(line, heads, shape, draft)
 
 
 def _newest_first(lines: Sequence[Line], shape: Monitor) -> list[Line]:
@@ -69,23 +68,23 @@ def _words(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if "," in text else text.split()
 
 
-def _name_unknown(heads: Sequence[Sequence[str]], shape: Monitor, page: Page) -> None:
+def _name_unknown(heads: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
     names, told_units = heads
     for name, unit in zip(names[1:], told_units[1:], strict=False):
         if (name, unit) not in shape.columns and name not in shape.quiet:
-            page.unknown[quote(f"{name} ({unit})")] = None
+            draft.name_unknown(f"{name} ({unit})")
 
 
-def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, page: Page) -> None:
+def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
     names, told_units = heads
     words = _words(line.text[:_LONGEST])
     index = units.whole(words[0])
     if len(words) != len(names) or len(names) != len(told_units) or index is None:
-        page.problems.append(Problem(line.where, f"does not fit the headings: {quote(line.text)}"))
+        draft.complain(line.where, f"does not fit the headings: {quote(line.text)}")
     else:
-        device = page.device(index)
+        device = draft.device(index)
         whole = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment
         for name, unit, word in zip(names[1:], told_units[1:], whole, strict=False):
             target = shape.columns.get((name, unit))
             if target is not None:
-                page.take(device, (target,), word, line.where)
+                draft.take(device, (target,), word, line.where)

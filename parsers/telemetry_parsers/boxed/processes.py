@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.targets import metric
-from telemetry_parsers.model import Absent, Problem, Process, Value
+from telemetry_parsers.model import Absent, Process, Value
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 
@@ -38,8 +38,8 @@ def is_process_title(line: Line) -> bool:
     return line.ended and _TITLE.match(line.text) is not None
 
 
-def read_processes(lines: Sequence[Line], page: Page) -> None:
-    """Put the processes, and the number of those of each card, onto the page."""
+def read_processes(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the processes, and the number of those of each card, into the draft."""
     found = _Found(gap=Absent.NOT_REPORTED)
     heads: list[Line] = []
     row: re.Pattern[str] | None = None
@@ -55,12 +55,12 @@ def read_processes(lines: Sequence[Line], page: Page) -> None:
         elif is_rule(text):
             break
         elif line.ended or text.endswith("|"):
-            _take(page, line, row, unit, found)
+            _take(draft, line, row, unit, found)
     else:
         found.gap = Absent.NOT_REPORTED
         if lines:
-            page.problems.append(Problem(lines[-1].where, "the process table is cut off here"))
-    _count(page, found)
+            draft.complain(lines[-1].where, "the process table is cut off here")
+    _count(draft, found)
 
 
 def _row_pattern(head: str) -> re.Pattern[str]:
@@ -73,30 +73,30 @@ def _row_pattern(head: str) -> re.Pattern[str]:
     return re.compile(rf"\|?[ \t]{{0,20}}{_GAP.join([*parts, _NAME, _MEMORY])}[ \t]{{0,20}}\|?\Z")
 
 
-def _take(page: Page, line: Line, row: re.Pattern[str], unit: str | None, found: _Found) -> None:
+def _take(draft: Draft, line: Line, row: re.Pattern[str], unit: str | None, found: _Found) -> None:
     text = line.text.strip()
     match = row.match(text) if len(text) <= _LONGEST else None
     if _NONE.search(text):
         found.idle = True
     elif match is not None:
-        _add(page, match, unit, line, found)
+        _add(draft, match, unit, line, found)
     elif text.strip("| \t"):
         found.gap = Absent.NOT_UNDERSTOOD
-        page.problems.append(Problem(line.where, f"no row of the process table: {quote(line.text)}"))
+        draft.complain(line.where, f"no row of the process table: {quote(line.text)}")
 
 
-def _add(page: Page, match: re.Match[str], unit: str | None, line: Line, found: _Found) -> None:
+def _add(draft: Draft, match: re.Match[str], unit: str | None, line: Line, found: _Found) -> None:
     card, pid = int(match[1]), int(match[2])
-    position = page.positions().get(card)
+    position = draft.positions().get(card)
     if position is None:
-        page.problems.append(Problem(line.where, f"a process of card {card}, which is not listed"))
+        draft.complain(line.where, f"a process of card {card}, which is not listed")
         return
     found.counts[position] += 1
     used = units.quantity(match[4], units.BYTES, unit or "MiB")
-    page.processes.append(Process(position, pid, match[3].strip(), None if isinstance(used, Absent) else used))
+    draft.processes.append(Process(position, pid, match[3].strip(), None if isinstance(used, Absent) else used))
 
 
-def _count(page: Page, found: _Found) -> None:
-    for position in page.positions().values():
+def _count(draft: Draft, found: _Found) -> None:
+    for position in draft.positions().values():
         count: Value = found.gap or float(found.counts[position])
-        page.give(position, _TARGET, count)
+        draft.give(position, _TARGET, count)

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.targets import Target
-from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.text.lines import Line, quote
 
 # What tells the cards of the rows apart, the best first.
@@ -38,8 +38,8 @@ def is_query(lines: Sequence[Line], query: Query) -> bool:
     return any(_head(line, query) for line in lines)
 
 
-def read_query(lines: Sequence[Line], query: Query, page: Page) -> None:
-    """Put the newest row of each card onto the page, in the order of the cards."""
+def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
+    """Put the newest row of each card into the draft, in the order of the cards."""
     head: _Head = ()
     newest: _Newest = {}
     for line in lines:
@@ -47,16 +47,16 @@ def read_query(lines: Sequence[Line], query: Query, page: Page) -> None:
         if found:
             head = found
             unknown = [name for name, _ in head if name not in query.fields and name not in query.quiet]
-            page.unknown.update(dict.fromkeys(quote(name) for name in unknown))
+            draft.name_unknown(*unknown)
         elif head and line.text.strip():
-            _keep(page, head, line, newest)
+            _keep(draft, head, line, newest)
     for place, (line, above, cells) in newest.items():
         index = units.whole(place)
-        device = page.device(place if index is None else index)
+        device = draft.device(place if index is None else index)
         for (name, unit), cell in zip(above, cells, strict=True):
             target = query.fields.get(name)
             if target is not None:
-                page.take(device, (target,), _with_unit(cell, unit), line.where)
+                draft.take(device, (target,), _with_unit(cell, unit), line.where)
 
 
 def _head(line: Line, query: Query) -> _Head:
@@ -74,7 +74,7 @@ def _head(line: Line, query: Query) -> _Head:
     return head if fields and names.intersection(_PLACES) else ()
 
 
-def _keep(page: Page, head: _Head, line: Line, newest: _Newest) -> None:
+def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
     """Keep a row as its card's newest; where the text ends inside it, it is kept only if there is no other."""
     text = line.text[: _LONGEST + 1]
     cells = _split(text) if "," in text else text.split()
@@ -83,7 +83,7 @@ def _keep(page: Page, head: _Head, line: Line, newest: _Newest) -> None:
     names = [name for name, _ in head]
     place = next((cells[names.index(name)] for name in _PLACES if name in names), "") if len(cells) == len(head) else ""
     if not place:
-        page.problems.append(Problem(line.where, f"does not fit the headings: {quote(line.text)}"))
+        draft.complain(line.where, f"does not fit the headings: {quote(line.text)}")
     elif line.ended:
         newest[place] = (line, head, cells)
     elif place not in newest:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed.columns import CellReader, Column, Found, cell_reader
-from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.processes import is_process_title, read_processes
-from telemetry_parsers.boxed.targets import Target, identity, metric
 from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target, identity, metric
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 
@@ -50,7 +50,7 @@ class _Scan:
     """The state between two lines."""
 
     box: Box
-    page: Page
+    draft: Draft
     headings: list[list[CellReader | None]] = field(default_factory=list)
     in_headings: bool = False
     rows: list[Line] = field(default_factory=list)
@@ -65,25 +65,25 @@ def is_table(lines: Sequence[Line], box: Box) -> bool:
     return any(_opens(line, box) or (line.ended and box.banner.search(line.text)) for line in lines)
 
 
-def read_table(lines: Sequence[Line], box: Box, page: Page) -> None:
-    """Put the cards and their processes onto the page; of several runs in one text the last is read."""
+def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
+    """Put the cards and their processes into the draft; of several runs in one text the last is read."""
     starts = [at for at, line in enumerate(lines) if line.ended and box.banner.search(line.text) and "|" in line.text]
     if len(starts) > 1:
-        page.problems.append(Problem("text", f"{len(starts)} runs of the tool in one text; the last one is read"))
+        draft.complain("text", f"{len(starts)} runs of the tool in one text; the last one is read")
         lines = lines[starts[-1] :]
     title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
     end = next((at for at, line in enumerate(lines[:title]) if _is_aside(line, box)), title)
-    read_versions(lines[:end], box, page)
-    scan = _Scan(box, page)
+    read_versions(lines[:end], box, draft)
+    scan = _Scan(box, draft)
     for line in lines[:end]:
         _take(scan, line)
     _read_record(scan)  # the text may end inside it
     ends_too_early = box.ends_with_processes or end < title or not scan.closed or ends_in_a_rule(lines)
     if title == len(lines) and ends_too_early:
-        page.cut = True
-        page.problems.insert(0, Problem(lines[-1].where, "the table is cut off here; further cards may be missing"))
+        draft.is_cut = True
+        draft.problems.insert(0, Problem(lines[-1].where, "the table is cut off here; further cards may be missing"))
     if box.lists_processes:
-        read_processes(lines[title:], page)
+        read_processes(lines[title:], draft)
 
 
 def ends_in_a_rule(lines: Sequence[Line]) -> bool:
@@ -93,7 +93,7 @@ def ends_in_a_rule(lines: Sequence[Line]) -> bool:
     return not last.ended and is_rule(last.text) and len(last.text.strip()) < max(rules)
 
 
-def read_versions(lines: Sequence[Line], box: Box, page: Page) -> None:
+def read_versions(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     """The versions above the table; one at the very end of the text may be a fragment."""
     for line in lines:
         if not line.ended:
@@ -103,11 +103,11 @@ def read_versions(lines: Sequence[Line], box: Box, page: Page) -> None:
             # A word without a digit is the next label, where the version is blank.
             version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
             if version and name == "tool_version":
-                page.tool_version = page.tool_version or version
+                draft.tool_version = draft.tool_version or version
             elif version and name == "driver":
-                page.driver = page.driver or version
+                draft.driver = draft.driver or version
             elif version:
-                page.facts.setdefault(name, version)
+                draft.facts.setdefault(name, version)
 
 
 def _is_aside(line: Line, box: Box) -> bool:
@@ -144,15 +144,15 @@ def _take(scan: _Scan, line: Line) -> None:
         scan.closed = False
         _add_row(scan, line)
     elif scan.headings and not _is_expected(text, scan.box):
-        scan.page.problems.append(Problem(line.where, f"not understood: {quote(line.text)}"))
+        scan.draft.complain(line.where, f"not understood: {quote(line.text)}")
     elif not scan.headings and not _is_expected(text, scan.box) and "|" not in text:
-        _complain(scan.page, line)
+        _complain(scan.draft, line)
 
 
-def _complain(page: Page, line: Line) -> None:
+def _complain(draft: Draft, line: Line) -> None:
     """A line above the table that cries."""
     if any(word in line.text.lower() for word in ("error", "warn", "fail")):
-        page.problems.append(Problem(line.where, quote(line.text)))
+        draft.complain(line.where, quote(line.text))
 
 
 def _is_expected(text: str, box: Box) -> bool:
@@ -173,7 +173,7 @@ def _add_headings(scan: _Scan, line: Line) -> None:
     readers: list[CellReader | None] = []
     for cell in _cells(line.text, bordered=scan.bordered):
         names = headings_in(cell, known)
-        scan.page.unknown.update(dict.fromkeys(quote(name) for name in names if name not in known))
+        scan.draft.name_unknown(*(name for name in names if name not in known))
         readers.append(cell_reader(names, scan.box.columns) if names else None)
     scan.headings.append(readers)
 
@@ -233,13 +233,13 @@ def _end_record(scan: _Scan) -> None:
     gap = Absent.NOT_REPORTED
     if scan.rows and len(scan.rows) < len(scan.headings):
         text = f"{len(scan.rows)} lines below {len(scan.headings)} of headings; only the first is read"
-        scan.page.problems.append(Problem(scan.rows[0].where, text))
+        scan.draft.complain(scan.rows[0].where, text)
         scan.rows, gap = scan.rows[:1], Absent.NOT_UNDERSTOOD
     _read_record(scan, gap)
 
 
 def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
-    """Put a record's card onto the page; `gap` is why what its lines do not give is absent."""
+    """Put a record's card into the draft; `gap` is why what its lines do not give is absent."""
     rows, scan.rows = scan.rows, []
     wrapped, scan.wrapped = scan.wrapped, []
     if not rows:
@@ -248,18 +248,18 @@ def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
     index = _index(found for _, row in read for _, found in row if found is not None)
     if index is None:
         if rows[0].ended:
-            scan.page.problems.append(Problem(rows[0].where, f"no row of the table: {quote(rows[0].text)}"))
+            scan.draft.complain(rows[0].where, f"no row of the table: {quote(rows[0].text)}")
         return
-    if scan.page.has(index):
+    if scan.draft.has(index):
         text = f"card {index} is listed a second time; the first is kept"
-        scan.page.problems.append(Problem(rows[0].where, text))
+        scan.draft.complain(rows[0].where, text)
         return
-    device = scan.page.device(index)
+    device = scan.draft.device(index)
     for line, row in read:
-        _give(scan.page, device, line, _with_model(row, wrapped))
+        _give(scan.draft, device, line, _with_model(row, wrapped))
     for target in _metrics(scan):
-        if not scan.page.is_given(device, target):
-            scan.page.give(device, target, gap)
+        if not scan.draft.is_given(device, target):
+            scan.draft.give(device, target, gap)
 
 
 def _index(cells: Iterable[Found]) -> int | None:
@@ -283,17 +283,17 @@ def _with_model(row: _Row, wrapped: Sequence[str]) -> _Row:
     ]
 
 
-def _give(page: Page, device: int, line: Line, row: _Row) -> None:
+def _give(draft: Draft, device: int, line: Line, row: _Row) -> None:
     misfit = False
     for reader, found in row:
         if found is None:
             misfit = True
             for target in _targets([reader] if reader else []):
-                page.give(device, target, Absent.NOT_UNDERSTOOD)
+                draft.give(device, target, Absent.NOT_UNDERSTOOD)
         for targets, text in found or ():
-            page.take(device, targets, text, line.where)
+            draft.take(device, targets, text, line.where)
     if misfit:
-        page.problems.append(Problem(line.where, f"cells that do not look like their headings: {quote(line.text)}"))
+        draft.complain(line.where, f"cells that do not look like their headings: {quote(line.text)}")
 
 
 def _metrics(scan: _Scan) -> list[Target]:
@@ -304,7 +304,7 @@ def _targets(readers: Sequence[CellReader]) -> list[Target]:
     """The readings that these cells give in any case."""
     given = [target for reader in readers for target in _all_targets(reader)]
     states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in given)]
-    return [target for target in given if target.kind == "metric" and not target.only_words] + states
+    return [target for target in given if target.is_sure] + states
 
 
 def _all_targets(reader: CellReader) -> list[Target]:

@@ -11,11 +11,11 @@ from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.boxed.table import Box, is_table, read_table
-from telemetry_parsers.boxed.targets import ON_OFF, fact, health, identity, metric, only
-from telemetry_parsers.boxed.tool import Tool, shape
-from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
+from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.targets import ON_OFF, fact, health, identity, metric, only
+from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "efsmi"

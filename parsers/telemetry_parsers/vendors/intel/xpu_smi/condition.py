@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from telemetry_parsers.boxed.page import Page
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.vendors.intel.xpu_smi import keys
 
 
-def judge(page: Page, device: int, states: Mapping[str, str]) -> None:
+def judge(draft: Draft, device: int, states: Mapping[str, str]) -> None:
     """The worst state of the items once all are told: a text that is cut off would look healthier than the card is."""
     told_of = [state for state in states.values() if state not in keys.NO_STATE]
     if keys.HEALTH_ITEMS - set(states) or not told_of or not set(told_of) <= set(keys.STATES_WORST_FIRST):
         return
     worst = min(told_of, key=keys.STATES_WORST_FIRST.index)
-    page.take(device, (keys.HEALTH_STATE,), worst, "health")
+    draft.take(device, (keys.HEALTH_STATE,), worst, "health")

@@ -8,9 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.targets import metric
-from telemetry_parsers.model import Absent, Problem, Process
+from telemetry_parsers.model import Absent, Process
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.reports.tool import Text
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys
 from telemetry_parsers.vendors.intel.xpu_smi.condition import judge
@@ -25,18 +26,19 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _Object = dict[str, Any]
 
 
-def read_json(text: str, page: Page) -> bool:
-    """Put what the documents say onto the page; False where the text holds none."""
-    if "{" not in text or not any(mark in text for mark in _MARKS):
+def read_json(text: Text, draft: Draft) -> bool:
+    """Put what the documents say into the draft; False where the text holds none."""
+    joined = text.joined
+    if "{" not in joined or not any(mark in joined for mark in _MARKS):
         return False
     newest: dict[str, _Object] = {}
     try:
-        for found in _documents(text):
-            _take_document(found, newest, page)
+        for found in _documents(joined):
+            _take_document(found, newest, draft)
     except (ValueError, RecursionError) as error:
-        page.problems.append(Problem("JSON", f"cut off or broken: {quote(str(error))}"))
+        draft.complain("JSON", f"cut off or broken: {quote(str(error))}")
     for place, sample in newest.items():
-        _take_sample(place, sample, page)
+        _take_sample(place, sample, draft)
     return True
 
 
@@ -49,39 +51,39 @@ def _documents(text: str) -> Iterator[_Object]:
         start = text.find("{", end)
 
 
-def _take_document(found: _Object, newest: dict[str, _Object], page: Page) -> None:
+def _take_document(found: _Object, newest: dict[str, _Object], draft: Draft) -> None:
     for name, take in _LISTS.items():
         if name in found:
             for item in _objects(found[name]):
-                take(item, page)
+                take(item, draft)
             return
     metrics = found.get("metrics")
     if isinstance(metrics, dict):
         newest[str(found.get("device", ""))] = metrics
     elif "device_level" in found or "tile_level" in found:
-        _take_stats(found, page)
+        _take_stats(found, draft)
     elif "device_id" in found:
-        _take_device(found, page)
+        _take_device(found, draft)
     else:
-        page.unknown.update({quote(name) or "(blank)": None for name in found})
+        draft.name_unknown(*found)
 
 
-def _take_device(item: _Object, page: Page) -> None:
+def _take_device(item: _Object, draft: Draft) -> None:
     index = units.whole(str(item.get("device_id", "")))
-    if index is None or page.has(index):
-        page.problems.append(Problem("JSON", f"a device without a number of its own: {quote(str(item)[:200])}"))
+    if index is None or draft.has(index):
+        draft.complain("JSON", f"a device without a number of its own: {quote(str(item)[:200])}")
         return
-    device = page.device(index)
+    device = draft.device(index)
     for name, value in item.items():
         target = keys.JSON_KEYS.get(name)
         if target is not None and isinstance(value, str):
-            page.take(device, (target,), value, f"JSON {quote(name)}")
+            draft.take(device, (target,), value, f"JSON {quote(name)}")
         elif target is None and name not in keys.QUIET_JSON and name not in keys.HEALTH_JSON:
-            page.unknown[quote(name) or "(blank)"] = None
-    _take_health(item, device, page)
+            draft.name_unknown(name)
+    _take_health(item, device, draft)
 
 
-def _take_health(item: _Object, device: int, page: Page) -> None:
+def _take_health(item: _Object, device: int, draft: Draft) -> None:
     """The thresholds and the state of each component; a state that is not good is told as a problem, too."""
     states: dict[str, str] = {}
     for name, (number, sensor) in keys.HEALTH_JSON.items():
@@ -91,82 +93,82 @@ def _take_health(item: _Object, device: int, page: Page) -> None:
         state = str(component.get("status", ""))
         states[number] = state.lower()
         if state.lower() not in keys.HEALTHY:
-            page.problems.append(Problem(f"JSON {name}", f"{name}: {quote(state)}"))
+            draft.complain(f"JSON {name}", f"{name}: {quote(state)}")
         for key, target in keys.THRESHOLDS.get(sensor, {}).items():
-            page.take(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
+            draft.take(device, (target,), str(component.get(key, "")), f"JSON {name}/{key}")
     if states:
-        judge(page, device, states)
+        judge(draft, device, states)
 
 
-def _take_process(item: _Object, page: Page) -> None:
+def _take_process(item: _Object, draft: Draft) -> None:
     index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
     if index is None or pid is None:
-        page.problems.append(Problem("JSON", f"no process of a device: {quote(str(item)[:200])}"))
+        draft.complain("JSON", f"no process of a device: {quote(str(item)[:200])}")
         return
     memory = memory_of(str(item.get("mem_size", "")))
-    page.processes.append(Process(page.device(index), pid, str(item.get("process_name", "")), memory))
+    draft.processes.append(Process(draft.device(index), pid, str(item.get("process_name", "")), memory))
 
 
-def _take_stats(found: _Object, page: Page) -> None:
+def _take_stats(found: _Object, draft: Draft) -> None:
     index = units.whole(str(found.get("device_id", "")))
     if index is None:
-        page.problems.append(Problem("JSON", f"no device's number: {quote(str(found.get('device_id')))}"))
+        draft.complain("JSON", f"no device's number: {quote(str(found.get('device_id')))}")
         return
-    device = page.device(index)
-    _take_counters(found.get("device_level"), device, page)
-    _take_engines(found.get("engine_util"), device, page)
+    device = draft.device(index)
+    _take_counters(found.get("device_level"), device, draft)
+    _take_engines(found.get("engine_util"), device, draft)
     for tile in _objects(found.get("tile_level")):
         name = str(tile.get("tile_id", ""))
         if units.whole(name) is not None:
-            part = page.device((index, name))
-            page.partition(part, device, name)
-            _take_counters(tile.get("data_list"), part, page)
-            _take_engines(tile.get("engine_util"), part, page)
+            part = draft.device((index, name))
+            draft.partition(part, device, name)
+            _take_counters(tile.get("data_list"), part, draft)
+            _take_engines(tile.get("engine_util"), part, draft)
 
 
-def _take_counters(entries: Any, device: int, page: Page) -> None:
+def _take_counters(entries: Any, device: int, draft: Draft) -> None:
     for entry in _objects(entries):
         name = str(entry.get("metrics_type", "")).removeprefix(keys.STATISTICS)
         text = str(entry.get("value", ""))
         where = f"JSON {quote(name)}"
         if name == keys.MEMORY_USED:
-            _take_memory(text, device, where, page)
+            _take_memory(text, device, where, draft)
         elif name in keys.STATS_JSON:
-            page.take(device, (keys.STATS_JSON[name],), text, where)
+            draft.take(device, (keys.STATS_JSON[name],), text, where)
 
 
-def _take_memory(text: str, device: int, where: str, page: Page) -> None:
+def _take_memory(text: str, device: int, where: str, draft: Draft) -> None:
     """Memory in use, in the one of its two units in which the number can be meant."""
     number = units.number(text)
     in_bytes = not isinstance(number, Absent) and number >= keys.FEWEST_BYTES
     if not in_bytes and not isinstance(number, Absent) and number > keys.MOST_MEBIBYTES:
-        page.give(device, metric("memory_used_bytes"), Absent.NOT_UNDERSTOOD, text, where)
+        draft.give(device, metric("memory_used_bytes"), Absent.NOT_UNDERSTOOD, text, where)
     else:
-        page.take(device, (metric("memory_used_bytes", unit="B" if in_bytes else "MiB"),), text, where)
+        draft.take(device, (metric("memory_used_bytes", unit="B" if in_bytes else "MiB"),), text, where)
 
 
-def _take_engines(kinds: Any, device: int, page: Page) -> None:
+def _take_engines(kinds: Any, device: int, draft: Draft) -> None:
     """The busiest engine of each kind."""
     for kind, engines in kinds.items() if isinstance(kinds, dict) else ():
         numbers = [str(engine.get("value", "")) for engine in _objects(engines)]
         told = [text for text in numbers if not isinstance(units.number(text), Absent)]
         if numbers and kind in keys.ENGINE_KINDS:
             target = metric("engine_utilization_ratio", kind, unit="%")
-            page.take(device, (target,), max(told, key=float, default=numbers[0]), f"JSON {quote(kind)}")
+            draft.take(device, (target,), max(told, key=float, default=numbers[0]), f"JSON {quote(kind)}")
 
 
-def _take_sample(place: str, sample: _Object, page: Page) -> None:
+def _take_sample(place: str, sample: _Object, draft: Draft) -> None:
     index = units.whole(place)
     if index is None:
-        page.problems.append(Problem("JSON", f"no device's number: {quote(place)}"))
+        draft.complain("JSON", f"no device's number: {quote(place)}")
         return
-    device = page.device(index)
+    device = draft.device(index)
     for name, value in sample.items():
         target = keys.QUERY.fields.get(name)
         if target is not None and isinstance(value, str):
-            page.take(device, (target,), value, f"JSON {quote(name)}")
+            draft.take(device, (target,), value, f"JSON {quote(name)}")
         elif target is None and name not in keys.QUERY.quiet:
-            page.unknown[quote(name) or "(blank)"] = None
+            draft.name_unknown(name)
 
 
 def _objects(items: Any) -> Iterable[_Object]:
@@ -174,6 +176,6 @@ def _objects(items: Any) -> Iterable[_Object]:
 
 
 # The documents that are lists, by the name of the list.
-_LISTS: Mapping[str, Callable[[_Object, Page], None]] = MappingProxyType(
+_LISTS: Mapping[str, Callable[[_Object, Draft], None]] = MappingProxyType(
     {"device_list": _take_device, "device_util_by_proc_list": _take_process, "datas": _take_stats}
 )

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.table import ends_in_a_rule
-from telemetry_parsers.boxed.targets import Target
-from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys
@@ -35,7 +35,7 @@ _TITLES = {"device information": "discovery", "topology information": "discovery
 class _Grid:
     """Where the reader stands."""
 
-    page: Page
+    draft: Draft
     kind: str = ""
     index: int = 0
     device: int | None = None
@@ -58,9 +58,9 @@ def is_grid(lines: Sequence[Line]) -> bool:
     return any(_kind(_cells(line)) for line in lines if line.ended)
 
 
-def read_grid(lines: Sequence[Line], page: Page) -> None:
-    """Put what the grids say onto the page."""
-    grid = _Grid(page)
+def read_grid(lines: Sequence[Line], draft: Draft) -> None:
+    """Put what the grids say into the draft."""
+    grid = _Grid(draft)
     for line in lines:
         cells = _cells(line)
         if not cells or is_rule(line.text):
@@ -68,8 +68,8 @@ def read_grid(lines: Sequence[Line], page: Page) -> None:
             grid.ruled = grid.ruled or is_rule(line.text)
             continue
         if not line.ended:
-            page.cut = True
-            page.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
+            draft.is_cut = True
+            draft.complain(line.where, "the text ends inside this line, which is not read")
         elif _kind(cells):
             _start(grid, cells)
         elif grid.kind in ("discovery", "config"):
@@ -88,16 +88,16 @@ def _lose_name(grid: _Grid, line: Line) -> None:
     if not grid.nameless:
         grid.nameless = True
         text = f"of which device this and what follows speak is missing: {quote(line.text)}"
-        grid.page.problems.append(Problem(line.where, text))
+        grid.draft.complain(line.where, text)
 
 
 def _end(grid: _Grid, lines: Sequence[Line]) -> None:
     _end_label(grid)
-    if lines and (not grid.ruled or ends_in_a_rule(lines)) and not grid.page.cut:
-        grid.page.cut = True
-        grid.page.problems.append(Problem(lines[-1].where, "the text ends inside this line; more may be missing"))
+    if lines and (not grid.ruled or ends_in_a_rule(lines)) and not grid.draft.is_cut:
+        grid.draft.is_cut = True
+        grid.draft.complain(lines[-1].where, "the text ends inside this line; more may be missing")
     for device, states in grid.states.items():
-        judge(grid.page, device, states)
+        judge(grid.draft, device, states)
 
 
 def split_label(text: str) -> tuple[str, str]:
@@ -136,7 +136,7 @@ def _start(grid: _Grid, cells: Sequence[str]) -> None:
     _end_label(grid)
     grid.kind, grid.section, grid.last, grid.item, grid.nameless = _kind(cells), "", "", "", False
     grid.index = int(cells[1]) if grid.kind == "labelled" else 0
-    grid.device = grid.page.device(grid.index) if grid.kind == "labelled" else None
+    grid.device = grid.draft.device(grid.index) if grid.kind == "labelled" else None
 
 
 def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
@@ -144,7 +144,7 @@ def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
     place = cells[-2] if len(cells) > 1 else ""
     if place:
         index = units.whole(place)
-        grid.device, grid.section, grid.last = (None if index is None else grid.page.device(index)), "", ""
+        grid.device, grid.section, grid.last = (None if index is None else grid.draft.device(index)), "", ""
         grid.nameless = False
     elif grid.ruled and any(cells):
         _lose_name(grid, line)
@@ -153,14 +153,14 @@ def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
     if grid.device is None or not colon or key.startswith("/"):
         return  # a path goes on in the next line
     if not name:
-        grid.page.problems.append(Problem(line.where, f"a value without its key: {quote(cells[-1])}"))
+        grid.draft.complain(line.where, f"a value without its key: {quote(cells[-1])}")
         return
     if grid.kind == "config":
         _take_setting(grid, name, text.strip(), line)
     elif name in keys.DISCOVERY:
-        grid.page.take(grid.device, (keys.DISCOVERY[name],), text, line.where)
+        grid.draft.take(grid.device, (keys.DISCOVERY[name],), text, line.where)
     elif name not in keys.QUIET_DISCOVERY:
-        grid.page.unknown[quote(key) or "(blank)"] = None
+        grid.draft.name_unknown(key)
 
 
 def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
@@ -169,9 +169,9 @@ def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
     if (grid.last, name) == (keys.POWER_LIMIT, keys.POWER_RANGE):
         span = _RANGE.match(text)
         for target, number in zip(keys.CAP_RANGE, span.groups() if span else (text, text), strict=True):
-            grid.page.take(grid.device, (target,), number, line.where)
+            grid.draft.take(grid.device, (target,), number, line.where)
     elif (wanted := keys.CONFIG.get((grid.section, name)) or keys.CONFIG.get(("", name))) is not None:
-        grid.page.take(grid.device, (wanted,), text, line.where)
+        grid.draft.take(grid.device, (wanted,), text, line.where)
     elif not text:
         grid.section = name
     grid.last = name
@@ -193,7 +193,7 @@ def _take_labelled(grid: _Grid, label: str, text: str, line: Line) -> None:
         grid.label, grid.where = label, line.where
     elif not label and not _goes_below(grid.texts, text):
         grid.texts.append(_NO_NUMBER)
-        grid.page.problems.append(Problem(line.where, f"a value without its label: {quote(line.text)}"))
+        grid.draft.complain(line.where, f"a value without its label: {quote(line.text)}")
     grid.texts.append(text)
 
 
@@ -217,21 +217,21 @@ def _goes_below(above: Sequence[str], text: str) -> bool:
 
 
 def _end_label(grid: _Grid) -> None:
-    """Put what stands beside a label, and below it where its own is blank, onto the page."""
+    """Put what stands beside a label, and below it where its own is blank, into the draft."""
     label, text, device = grid.label, " ".join(grid.texts), grid.device
     grid.label, grid.texts = "", []
     target, known = target_of(label)
     if target is None or device is None:
         if label and not known:
-            grid.page.unknown[quote(label) or "(blank)"] = None
+            grid.draft.name_unknown(label)
         return
     for tile, part in _tiles(text):
         position = _position(grid, tile, device)
         value = _stated(part)
         if value is None:
-            grid.page.give(position, target, Absent.NOT_UNDERSTOOD, part, grid.where)
+            grid.draft.give(position, target, Absent.NOT_UNDERSTOOD, part, grid.where)
         else:
-            grid.page.take(position, (target,), value, grid.where)
+            grid.draft.take(position, (target,), value, grid.where)
 
 
 def _tiles(text: str) -> Iterator[tuple[str, str]]:
@@ -246,8 +246,8 @@ def _tiles(text: str) -> Iterator[tuple[str, str]]:
 def _position(grid: _Grid, tile: str, device: int) -> int:
     if not tile:
         return device
-    part = grid.page.device((grid.index, tile))
-    grid.page.partition(part, device, tile)
+    part = grid.draft.device((grid.index, tile))
+    grid.draft.partition(part, device, tile)
     return part
 
 
@@ -272,15 +272,13 @@ def _take_health(grid: _Grid, text: str, line: Line) -> None:
     name, value = key.strip().lower(), value.strip()
     told_before = name == "status" and grid.item in grid.states.get(grid.device or 0, {})
     if not name or told_before or (name == "status" and not value):
-        grid.page.problems.append(
-            Problem(line.where, f"{grid.section}: {quote(text)}, without its item, its key or its state")
-        )
+        grid.draft.complain(line.where, f"{grid.section}: {quote(text)}, without its item, its key or its state")
         return
     target = keys.HEALTH.get((grid.section, name))
     if target is not None and grid.device is not None:
         match = _THRESHOLD.match(value)
-        grid.page.take(grid.device, (target,), match[1] if match else value, line.where)
+        grid.draft.take(grid.device, (target,), match[1] if match else value, line.where)
     elif name == "status" and grid.device is not None:
         grid.states.setdefault(grid.device, {})[grid.item] = value.lower()
         if value.lower() not in keys.HEALTHY:
-            grid.page.problems.append(Problem(line.where, f"{grid.section}: {quote(value)}"))
+            grid.draft.complain(line.where, f"{grid.section}: {quote(value)}")

@@ -10,8 +10,8 @@ from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, QUIET_SWITCH, Column, column
 from telemetry_parsers.boxed.query import Query
 from telemetry_parsers.boxed.table import Box
-from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, health, identity, metric
 from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric
 
 TOOL = "xpu-smi"
 VENDOR = "intel"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.query import is_query, read_query
 from telemetry_parsers.boxed.table import read_table
-from telemetry_parsers.boxed.tool import Shape, Tool, shape
-from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.tool import Shape, Tool, may_be_empty, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.intel.xpu_smi import documents, grids, rows
@@ -20,52 +20,26 @@ from telemetry_parsers.vendors.intel.xpu_smi.keys import BOX, QUERY, TOOL, VENDO
 _DUMPED = "0,1,2,3,4,5,18"
 
 
-def _read_table(lines: Sequence[Line], page: Page) -> bool:
-    if not any(line.ended and BOX.banner.search(line.text) for line in lines):
-        return False
-    read_table(lines, BOX, page)
-    return True
+def _is_table(lines: Sequence[Line]) -> bool:
+    """The version line alone: the headings are those of others, too."""
+    return any(line.ended and BOX.banner.search(line.text) for line in lines)
 
 
-def _read_grid(lines: Sequence[Line], page: Page) -> bool:
-    if not grids.is_grid(lines):
-        return False
-    grids.read_grid(lines, page)
-    return True
-
-
-def _read_ps(lines: Sequence[Line], page: Page) -> bool:
-    if not rows.is_ps(lines):
-        return False
-    rows.read_ps(lines, page)
-    return True
-
-
-def _read_rows(lines: Sequence[Line], page: Page) -> bool:
-    for is_shape, read in (
-        (rows.is_matrix, rows.read_matrix),
-        (rows.is_csv, rows.read_csv),
-    ):
-        if is_shape(lines):
-            read(lines, page)
-            return True
-    return False
-
-
-def _read_json(lines: Sequence[Line], page: Page) -> bool:
-    return documents.read_json("\n".join(line.text for line in lines), page)
+def _read_table(lines: Sequence[Line], draft: Draft) -> None:
+    read_table(lines, BOX, draft)
 
 
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
     shapes=(
-        Shape(_read_json, "json"),
-        Shape(_read_table),
-        Shape(_read_grid),
+        Shape(documents.read_json, "json"),
+        of_lines(_is_table, _read_table),
+        of_lines(grids.is_grid, grids.read_grid),
         shape(is_query, read_query, QUERY),
-        Shape(_read_ps, may_be_empty=True),
-        Shape(_read_rows),
+        of_lines(rows.is_ps, rows.read_ps, empty=may_be_empty),
+        of_lines(rows.is_matrix, rows.read_matrix),
+        of_lines(rows.is_csv, rows.read_csv),
     ),
     silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
     errors=(

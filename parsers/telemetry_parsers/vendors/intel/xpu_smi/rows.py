@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.targets import Target
-from telemetry_parsers.model import Absent, Problem, Process
+from telemetry_parsers.model import Absent, Process
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys
 from telemetry_parsers.vendors.intel.xpu_smi.grids import split_label, target_of
@@ -30,26 +30,26 @@ def is_csv(lines: Sequence[Line]) -> bool:
     return any(_header(line) for line in lines)
 
 
-def read_csv(lines: Sequence[Line], page: Page) -> None:
-    """Put the newest row of each device onto the page, in the order of the devices."""
+def read_csv(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the newest row of each device into the draft, in the order of the devices."""
     header: list[str] = []
     newest: _Newest = {}
     for line in lines:
         found = _header(line)
         if found:
             header = found
-            page.unknown.update({quote(name): None for name in header if not _is_known(name)})
+            draft.name_unknown(*(name for name in header if not _is_known(name)))
         elif header and line.text.strip():
-            _keep(page, header, line, newest)
+            _keep(draft, header, line, newest)
     for (index, tile), (line, headings, cells) in newest.items():
-        _take_row(page, index, tile, headings, cells, line)
+        _take_row(draft, index, tile, headings, cells, line)
 
 
-def _keep(page: Page, header: Sequence[str], line: Line, newest: _Newest) -> None:
+def _keep(draft: Draft, header: Sequence[str], line: Line, newest: _Newest) -> None:
     """Keep a row as its device's newest; where the text ends inside it, it is kept only if there is no other."""
     cells = _split(line)
     if len(cells) != len(header):
-        page.problems.append(Problem(line.where, f"does not fit the headings: {quote(line.text)}"))
+        draft.complain(line.where, f"does not fit the headings: {quote(line.text)}")
         return
     place = _place(header, cells)
     if line.ended:
@@ -58,20 +58,20 @@ def _keep(page: Page, header: Sequence[str], line: Line, newest: _Newest) -> Non
         newest[place] = (line, header, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
-def _take_row(page: Page, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
+def _take_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells: Sequence[str], line: Line) -> None:
     number = units.whole(index)
     if number is not None and not tile and any(split_label(name)[0] == _TILE for name in header):
-        page.problems.append(Problem(line.where, f"the number of a tile is missing: {quote(line.text)}"))
+        draft.complain(line.where, f"the number of a tile is missing: {quote(line.text)}")
         return
     if number is None:
-        page.problems.append(Problem(line.where, f"no device's number: {quote(index)}"))
+        draft.complain(line.where, f"no device's number: {quote(index)}")
         return
-    device = page.device(number)
+    device = draft.device(number)
     if units.whole(tile) is not None:
-        parent, device = device, page.device((number, tile))
-        page.partition(device, parent, tile)
+        parent, device = device, draft.device((number, tile))
+        draft.partition(device, parent, tile)
     for target, cell in _given(header, cells):
-        page.take(device, (target,), cell, line.where)
+        draft.take(device, (target,), cell, line.where)
 
 
 def _given(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
@@ -97,8 +97,8 @@ def is_ps(lines: Sequence[Line]) -> bool:
     return any(_is_ps_head(line) for line in lines)
 
 
-def read_ps(lines: Sequence[Line], page: Page) -> None:
-    """Put the processes onto the page; nothing marks the end of the list, so that they are not counted."""
+def read_ps(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the processes into the draft; nothing marks the end of the list, so that they are not counted."""
     started = False
     for line in lines:
         if _is_ps_head(line):
@@ -106,10 +106,10 @@ def read_ps(lines: Sequence[Line], page: Page) -> None:
             continue
         match = _PS.match(line.text.strip()[:_LONGEST]) if line.ended else None
         if match is not None and started:
-            device = page.device(int(match[3]))
-            page.processes.append(Process(device, int(match[1]), match[2].strip(), memory_of(match[4])))
+            device = draft.device(int(match[3]))
+            draft.processes.append(Process(device, int(match[1]), match[2].strip(), memory_of(match[4])))
         elif started and line.text.strip():
-            page.problems.append(Problem(line.where, f"no row of the processes: {quote(line.text)}"))
+            draft.complain(line.where, f"no row of the processes: {quote(line.text)}")
 
 
 def memory_of(text: str) -> float | None:
@@ -123,7 +123,7 @@ def is_matrix(lines: Sequence[Line]) -> bool:
     return any(line.ended and "|CPU Affinity" in line.text for line in lines)
 
 
-def read_matrix(lines: Sequence[Line], page: Page) -> None:
+def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
     """The devices that the matrix of links names: it holds no readings."""
     started = False
     for line in lines:
@@ -131,9 +131,9 @@ def read_matrix(lines: Sequence[Line], page: Page) -> None:
         if "Affinity" in line.text:
             started = True
         elif match is not None:
-            page.device(int(match[1]))
+            draft.device(int(match[1]))
         elif started and "|" in line.text:
-            page.problems.append(Problem(line.where, f"no row of the matrix: {quote(line.text)}"))
+            draft.complain(line.where, f"no row of the matrix: {quote(line.text)}")
 
 
 def _is_ps_head(line: Line) -> bool:

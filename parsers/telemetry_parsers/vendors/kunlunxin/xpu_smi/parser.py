@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from telemetry_parsers.boxed.lists import is_list, read_list
 from telemetry_parsers.boxed.markup import markup
-from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.table import is_table, read_table
-from telemetry_parsers.boxed.tool import Shape, Tool, shape
-from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
+from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.tool import Tool, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
-from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.kunlunxin.xpu_smi.keys import BOX, LIST, LOG, TOOL, VENDOR
 from telemetry_parsers.vendors.kunlunxin.xpu_smi.places import is_places, read_places
 
 _COMMANDS = ("xpu-smi", "xpu_smi")
 
 
-def _read_places(lines: Sequence[Line], page: Page) -> bool:
-    if not is_places(lines):
-        return False
-    read_places(lines, page)
-    return True
-
-
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(markup(LOG), shape(is_list, read_list, LIST), shape(is_table, read_table, BOX), Shape(_read_places)),
+    shapes=(
+        markup(LOG),
+        shape(is_list, read_list, LIST),
+        shape(is_table, read_table, BOX),
+        of_lines(is_places, read_places),
+    ),
     silent="no output: check that the driver kunlun is loaded and that /dev/xpuctrl can be opened",
     errors=(
         ErrorText("no devices were found", "no_devices", None, "check that lspci shows the cards"),

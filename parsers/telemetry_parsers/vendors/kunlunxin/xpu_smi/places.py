@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.targets import metric
-from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.kunlunxin.xpu_smi.keys import FEWEST_PLACES, MODEL, PLACES, POWER, POWER_UNITS
 
@@ -24,8 +24,8 @@ def is_places(lines: Sequence[Line]) -> bool:
     return any(_START.match(line.text.strip()) and '"' in line.text for line in lines)
 
 
-def read_places(lines: Sequence[Line], page: Page) -> None:
-    """Put the cards onto the page."""
+def read_places(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the cards into the draft."""
     for line in lines:
         text = line.text.strip()[:_LONGEST]
         if not text:
@@ -37,23 +37,23 @@ def read_places(lines: Sequence[Line], page: Page) -> None:
         if not line.ended:
             fields = fields[:-1]  # the last may be a fragment
         if _START.match(text) is None or len(fields) < FEWEST_PLACES or quoted != [MODEL]:
-            page.problems.append(Problem(line.where, f"no line of -m: {quote(line.text)}"))
+            draft.complain(line.where, f"no line of -m: {quote(line.text)}")
         else:
-            _take(fields, line, page)
+            _take(fields, line, draft)
 
 
-def _take(fields: Sequence[str], line: Line, page: Page) -> None:
+def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
     index = units.whole(fields[2])
-    if index is None or page.has(index):
-        page.problems.append(Problem(line.where, f"card {fields[2]} is listed a second time; the first is kept"))
+    if index is None or draft.has(index):
+        draft.complain(line.where, f"card {fields[2]} is listed a second time; the first is kept")
         return
-    device = page.device(index)
+    device = draft.device(index)
     for place, target in PLACES.items():
-        page.take(device, (target,), fields[place], line.where)
+        draft.take(device, (target,), fields[place], line.where)
     unit = next((unit for model, unit in POWER_UNITS.items() if fields[MODEL].startswith(model)), None)
     if unit is None:
         text = f"power_watts: in what unit a {quote(fields[MODEL])} counts power is not known"
-        page.problems.append(Problem(line.where, text))
-        page.give(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
+        draft.complain(line.where, text)
+        draft.give(device, metric("power_watts"), Absent.NOT_UNDERSTOOD)
     else:
-        page.take(device, (metric("power_watts", unit=unit),), fields[POWER], line.where)
+        draft.take(device, (metric("power_watts", unit=unit),), fields[POWER], line.where)

@@ -6,50 +6,50 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from telemetry_parsers.boxed.page import Page
-from telemetry_parsers.boxed.targets import identity
-from telemetry_parsers.model import Problem
-from telemetry_parsers.text.lines import Line, bus_address, quote
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import identity
+from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.text.lines import bus_address, quote
 from telemetry_parsers.vendors.metax.mx_smi.keys import DOCUMENT, DOCUMENT_VERSIONS
 
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
-def read_document(lines: Sequence[Line], page: Page) -> bool:
-    """Put what the document says onto the page; False where the text holds none of this tool's."""
-    text = "\n".join(line.text for line in lines)
+def read_document(answer: Text, draft: Draft) -> bool:
+    """Put what the document says into the draft; False where the text holds none of this tool's."""
+    text = answer.joined
     start = text.find("{")
     if start < 0 or '"attached_gpus"' not in text:
         return False
     try:
         found, _ = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError) as error:
-        page.problems.append(Problem("JSON", f"cut off or broken: {quote(str(error))}"))
+        draft.complain("JSON", f"cut off or broken: {quote(str(error))}")
         return True
     for name, item in found.items():
         address = bus_address(name)
         if address is not None and isinstance(item, dict):
-            _take(name, item, page)
+            _take(name, item, draft)
         elif DOCUMENT_VERSIONS.get(name) == "driver":
-            page.driver = str(item)
+            draft.driver = str(item)
         elif name in DOCUMENT_VERSIONS:
-            page.tool_version = str(item)
-    if str(found.get("attached_gpus")) != str(page.size()):
-        text = f"the tool counts {quote(str(found.get('attached_gpus')))} cards and lists {page.size()}"
-        page.problems.append(Problem("JSON", text))
+            draft.tool_version = str(item)
+    if str(found.get("attached_gpus")) != str(draft.size()):
+        text = f"the tool counts {quote(str(found.get('attached_gpus')))} cards and lists {draft.size()}"
+        draft.complain("JSON", text)
     return True
 
 
-def _take(address: str, item: dict[str, Any], page: Page) -> None:
-    device = page.device(address)
-    page.take(device, (identity("bus_id"),), address, "JSON")
+def _take(address: str, item: dict[str, Any], draft: Draft) -> None:
+    device = draft.device(address)
+    draft.take(device, (identity("bus_id"),), address, "JSON")
     for path, target in DOCUMENT.items():
         text = _at(item, path)
         if text is not None:
-            page.take(device, (target,), text, f"JSON {'/'.join(path)}")
+            draft.take(device, (target,), text, f"JSON {'/'.join(path)}")
     reason = _at(item, ("unavailable_reason",))
     if reason:
-        page.problems.append(Problem(f"JSON {quote(address)}", f"not available: {quote(reason)}"))
+        draft.complain(f"JSON {quote(address)}", f"not available: {quote(reason)}")
 
 
 def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:

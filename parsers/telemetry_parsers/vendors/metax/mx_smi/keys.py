@@ -12,7 +12,7 @@ from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList
 from telemetry_parsers.boxed.monitor import Monitor
 from telemetry_parsers.boxed.table import Box
-from telemetry_parsers.boxed.targets import ON_OFF, Target, fact, health, identity, metric, only
+from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric, only
 
 TOOL = "mx-smi"
 OTHER_NAME = "ht-smi"

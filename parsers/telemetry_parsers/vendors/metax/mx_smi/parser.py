@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from telemetry_parsers.boxed.lists import is_list, read_list
 from telemetry_parsers.boxed.monitor import is_monitor, read_monitor
-from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.table import is_table, read_table
-from telemetry_parsers.boxed.targets import identity
-from telemetry_parsers.boxed.tool import Shape, Tool, shape
-from telemetry_parsers.boxed.tool import parse as parse_with
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Problem, Report
+from telemetry_parsers.model import Capture, Command, Poll, Report
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.targets import identity
+from telemetry_parsers.reports.tool import Shape, Text, Tool, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.metax.mx_smi.document import read_document
@@ -29,37 +29,38 @@ _LISTED = re.compile(
 _ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
 
 
-def _read_table(lines: Sequence[Line], page: Page) -> bool:
-    if not is_table(lines, BOX):
-        return False
-    read_table(lines, BOX, page)
+def _is_table(lines: Sequence[Line]) -> bool:
+    return is_table(lines, BOX)
+
+
+def _read_table(lines: Sequence[Line], draft: Draft) -> None:
+    read_table(lines, BOX, draft)
     told = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
-    if told is not None and told != page.size():
-        page.problems.append(Problem("text", f"the tool counts {told} cards and lists {page.size()}"))
-    read_slices(lines, page)
-    return True
+    if told is not None and told != draft.size():
+        draft.complain("text", f"the tool counts {told} cards and lists {draft.size()}")
+    read_slices(lines, draft)
 
 
-def _read_names(lines: Sequence[Line], page: Page) -> bool:
+def _read_names(answer: Text, draft: Draft) -> bool:
     """The GPUs of `-L`; one that cannot be used is told as a problem."""
-    for line in lines:
+    for line in answer.lines:
         match = _LISTED.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
-            page.problems.append(Problem(line.where, f"no line of a GPU: {quote(line.text)}"))
-        if match is None or page.has(int(match[1])):
+            draft.complain(line.where, f"no line of a GPU: {quote(line.text)}")
+        if match is None or draft.has(int(match[1])):
             continue
-        device = page.device(int(match[1]))
+        device = draft.device(int(match[1]))
         for target, text in (
             (identity("model"), match[2]),
             (identity("bus_id"), match[3]),
             (STATE, match[4]),
         ):
-            page.take(device, (target,), text, line.where)
+            draft.take(device, (target,), text, line.where)
         if match[5]:
-            page.take(device, (identity("uuid"),), match[5], line.where)
+            draft.take(device, (identity("uuid"),), match[5], line.where)
         else:
-            page.problems.append(Problem(line.where, f"GPU {match[1]}: {quote(match[4])} ({quote(match[6])})"))
-    return bool(page.size())
+            draft.complain(line.where, f"GPU {match[1]}: {quote(match[4])} ({quote(match[6])})")
+    return bool(draft.size())
 
 
 _TOOL = Tool(
@@ -67,7 +68,7 @@ _TOOL = Tool(
     vendor=VENDOR,
     shapes=(
         Shape(read_document, "json"),
-        Shape(_read_table),
+        of_lines(_is_table, _read_table),
         Shape(_read_names),
         shape(is_list, read_list, LIST),
         shape(is_monitor, read_monitor, MONITOR),

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed.columns import CellReader, cell_reader
-from telemetry_parsers.boxed.page import Page
 from telemetry_parsers.boxed.processes import is_process_title
-from telemetry_parsers.model import Problem
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.metax.mx_smi.keys import SLICE_COLUMNS, SLICES
@@ -16,8 +15,8 @@ from telemetry_parsers.vendors.metax.mx_smi.keys import SLICE_COLUMNS, SLICES
 _LONGEST = 400
 
 
-def read_slices(lines: Sequence[Line], page: Page) -> None:
-    """Put the slices onto the page as parts of their GPUs."""
+def read_slices(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the slices into the draft as parts of their GPUs."""
     start = next((at for at, line in enumerate(lines) if _bare(line) == SLICES), len(lines))
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:
@@ -28,26 +27,26 @@ def read_slices(lines: Sequence[Line], page: Page) -> None:
             continue
         cells = text.strip("|").split("|")
         if readers:
-            _take(readers, cells, line, page)
+            _take(readers, cells, line, draft)
         else:
             names = [headings_in(cell, frozenset(SLICE_COLUMNS)) for cell in cells]
-            page.unknown.update({quote(name): None for each in names for name in each if name not in SLICE_COLUMNS})
+            draft.name_unknown(*(name for each in names for name in each if name not in SLICE_COLUMNS))
             readers = [cell_reader(each, SLICE_COLUMNS) for each in names]
 
 
-def _take(readers: Sequence[CellReader], cells: Sequence[str], line: Line, page: Page) -> None:
+def _take(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
     found = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
     read = [each for cell in found for each in cell or ()]
     names = {target.key: units.whole(text) for targets, text in read for target in targets if target.kind == "identity"}
     gpu, slice_ = names.get("index"), names.get("partition")
-    parent = page.positions().get(gpu) if gpu is not None else None
+    parent = draft.positions().get(gpu) if gpu is not None else None
     if parent is None or slice_ is None or None in found or len(cells) != len(readers):
-        page.problems.append(Problem(line.where, f"no slice of a GPU that is listed: {quote(line.text)}"))
+        draft.complain(line.where, f"no slice of a GPU that is listed: {quote(line.text)}")
         return
-    part = page.device((gpu, slice_))
-    page.partition(part, parent, str(slice_))
+    part = draft.device((gpu, slice_))
+    draft.partition(part, parent, str(slice_))
     for targets, text in read:
-        page.take(part, [target for target in targets if target.kind == "metric"], text, line.where)
+        draft.take(part, [target for target in targets if target.kind == "metric"], text, line.where)
 
 
 def _bare(line: Line) -> str:

@@ -1,0 +1,138 @@
+"""How a tool is asked what it said: whose output it is, which shape it has, or which error it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from telemetry_parsers.combining.outputs import combine_reports
+from telemetry_parsers.model import Capture, Output, Problem, Report
+from telemetry_parsers.reports.tool import Several, Text, Tool
+from telemetry_parsers.text.answers import capped, failed_midway
+from telemetry_parsers.text.echoes import Run, runs, without_commands
+from telemetry_parsers.text.lines import Line, foreign_tool, lines, quote
+from telemetry_parsers.text.outputs import (
+    failure_of,
+    report_on,
+    report_on_error,
+    report_on_silence,
+    report_on_unknown,
+    too_long,
+)
+from telemetry_parsers.text.prefixes import without_prefix
+
+_NOBODYS = "an answer that doesn't say of which chip it is is not read"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one text says; where it `is_open`, nothing shows that its list ended."""
+
+    report: Report
+    is_open: bool = False
+
+
+def parse(capture: Capture, tool: Tool) -> Report:
+    """What the tool said: devices and readings, or the reason why there are none."""
+    return report_on(
+        capture, lambda output: tool.finish(_report_of(output, tool), output), tool.silent, tool.quiet_statuses
+    )
+
+
+def _report_of(output: Output, tool: Tool) -> Report:
+    refusal = too_long(output, tool.name)
+    if refusal is not None:
+        return refusal
+    is_foreign = tool.marks_first and foreign_tool(output.text + output.stderr, tool.name) is not None
+    stdout = lines(output.text)
+    answers = [] if is_foreign else _best(stdout, output, tool)
+    if not answers:
+        return _without_shape(output, [*stdout, *lines(output.stderr, "stderr")], tool)
+    report = combine_reports([answer.report for answer in answers])
+    if report.outcome != "ok":
+        return report
+    if output.status and any(answer.is_open for answer in answers):
+        return failed_midway(report, output.status)
+    return _with_complaints(report, output, tool)
+
+
+def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
+    """The answers in the first way to read the lines that lists a device, else in the last that has any answer."""
+    best: list[_Answer] = []
+    for found in _ways_to_read(stdout, tool):
+        best = _answers(found, output, tool) or best
+        if any(answer.report.devices for answer in best):
+            break
+    return best
+
+
+def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]]:
+    """The lines as they are; without what a launcher put before each; without commands that are no heads of answers."""
+    yield stdout
+    bare = without_prefix(stdout)
+    if bare != stdout:
+        yield bare
+    if tool.several is not None and (left := without_commands(stdout, tool.several.command)) != stdout:
+        yield left
+
+
+def _answers(found: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
+    if tool.several is None:
+        answer = _answer(Text(found, (), output), tool)
+        return [] if answer is None else [answer]
+    read = [(run, list(_answers_of(run, output, tool, tool.several))) for run in runs(found, tool.several.command)]
+    if not any(answers for _, answers in read):
+        return []
+    return [answer for run, answers in read for answer in answers or _failures(run, tool, tool.several)]
+
+
+def _answers_of(run: Run, output: Output, tool: Tool, several: Several) -> Iterator[_Answer]:
+    """The answers behind a command line; of several, one that does not say of which device it is may be of any."""
+    parts = several.parts(run)
+    for part in parts:
+        answer = _answer(Text(part.lines, part.arguments, output), tool)
+        is_nobodys = answer is not None and any(device.index is None for device in answer.report.devices)
+        if answer is not None and is_nobodys and (len(parts) > 1 or run.arguments):
+            answer = _Answer(Report(problems=(Problem(part.lines[0].where, _NOBODYS),)))
+        if answer is not None:
+            yield answer
+
+
+def _failures(run: Run, tool: Tool, several: Several) -> Iterator[_Answer]:
+    """What a command failed with, where others beside it gave answers."""
+    if not run.arguments:
+        return
+    missing = several.missing(run)
+    problems = (missing,) if missing is not None else tuple(failure_of(run.lines, tool.errors))
+    if problems:
+        yield _Answer(Report(problems=problems))
+
+
+def _answer(text: Text, tool: Tool) -> _Answer | None:
+    """What the first shape that a text has reads in it."""
+    for shape in tool.shapes if text.lines else ():
+        draft = tool.draft()
+        if shape.read(text, draft):
+            report = draft.report(shape.form)
+            if report.outcome != "failed" and not report.devices:
+                report = shape.empty(report, text, tool)
+            return _Answer(report, draft.is_cut or draft.is_open)
+    return None
+
+
+def _with_complaints(report: Report, output: Output, tool: Tool) -> Report:
+    """The report with what the tool said beside its data: the lines of its error stream."""
+    stderr = [line for line in lines(output.stderr, "stderr") if line.text.strip() and tool.is_complaint(line.text)]
+    problems = capped([*report.problems, *(Problem(line.where, quote(line.text)) for line in stderr)])
+    return replace(report, problems=problems)
+
+
+def _without_shape(output: Output, found: Sequence[Line], tool: Tool) -> Report:
+    """The report on a text without any shape of the tool's."""
+    why = report_on_silence(output, found, tool.silent)
+    for refusal in tool.refusals:
+        why = why or refusal(output, found)
+    why = why or report_on_error(output, found, tool.name, tool.errors)
+    for remnant in tool.remnants:
+        why = why or remnant(output, found)
+    return why or report_on_unknown(output, found, tool.name)
