@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.config.text import default_toml, reference_markdown
+from telemetry_daemon.config.text import default_toml
 from telemetry_exporters.metrics_doc import metrics_markdown
 
 # Dashboards and alerts are made here and never installed.
@@ -19,6 +19,7 @@ import helm_chart
 from fleet_parts.series import series_table, vendor_series
 from fleet_parts.sizes import sizes
 from man_page import man_page
+from settings_page import reference_markdown
 from vendor_matrix import matrix
 
 from telemetry_grafana.dashboards.catalogue import PAGES

@@ -77,11 +77,6 @@ class Renderer:
         self._owners: dict[Labels, Owner] = {}
         self._prefixes: dict[str, _Prefixes] = {}
 
-    @property
-    def kept_prefixes(self) -> int:
-        """How many beginnings of lines are kept."""
-        return sum(map(len, self._prefixes.values()))
-
     def text(self, snapshot: Snapshot) -> bytes:
         """The page in text 0.0.4."""
         return self.page(snapshot, Syntax.TEXT)
@@ -118,11 +113,6 @@ def _add_lines(family: Family, prefixes: _Prefixes, lines: list[str]) -> _Prefix
     if len(prefixes) == len(family.series):
         return prefixes
     return {(owner, word): prefixes[(owner, word)] for owner, word, _ in family.series}
-
-
-def openmetrics_page(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> bytes:
-    """One whole OpenMetrics page, its end included."""
-    return Renderer(extra).openmetrics(snapshot) + EOF
 
 
 def text_page(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> bytes:

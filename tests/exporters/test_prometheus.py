@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import subprocess
 from dataclasses import replace
 
@@ -15,9 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 from kits import page_oracle
 from kits import snapshot as kit
 from kits.page_lint import complaints
+from kits.snapshot import openmetrics_page
 from telemetry_exporters import textfile
 from telemetry_exporters.families import families
-from telemetry_exporters.prometheus import EOF, Renderer, openmetrics_page, text_page
+from telemetry_exporters.prometheus import EOF, Renderer, text_page
 from telemetry_parsers.metrics import CATALOGUE, in_range
 from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
 
@@ -160,19 +162,25 @@ def test_help_of_a_plugin_is_escaped():
     assert '# HELP accelerator_acme_level say "x",\\na\\\\b\n' in text_page(snapshot, extra).decode()
 
 
+def kept_bytes(renderer):
+    return len(pickle.dumps(renderer))
+
+
 def test_series_that_are_gone_are_forgotten():
-    renderer = Renderer()
+    renderer = Renderer({})
     everything = kit.snapshot(*(kit.full_device(number) for number in range(8)), sources=(kit.source(),))
     renderer.text(everything)
-    most = renderer.kept_prefixes
+    most = kept_bytes(renderer)
     renderer.text(replace(everything, devices=everything.devices[:1]))
-    one_device = renderer.kept_prefixes
+    one_device = kept_bytes(renderer)
     for number in range(100):
         event = kit.reading("events_total", 1.0, f"code{number}")
         renderer.text(replace(everything, devices=(kit.device(0, event),)))
-    assert renderer.kept_prefixes < one_device < most
-    renderer.text(kit.snapshot())
-    assert renderer.kept_prefixes == 0
+    assert kept_bytes(renderer) < one_device < most
+    new = Renderer({})
+    for each in (renderer, new):
+        each.text(kit.snapshot())
+    assert kept_bytes(renderer) == kept_bytes(new)
 
 
 def test_a_series_that_comes_back_is_rendered_as_before():

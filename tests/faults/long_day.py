@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kits import snapshot as kit
 from kits.fake_tools import Answer, ToolFolder
 from kits.faults import TOOL, descendants, tool_text
 from kits.sysfs import Sysfs, mi210
@@ -89,7 +90,7 @@ class Day:
         snapshot = self.store.snapshot()
         assert prometheus.text_page(snapshot)
         if self.now % 60.0 < STEP_SECONDS:
-            assert all((prometheus.openmetrics_page(snapshot), json.render(snapshot), csv.render(snapshot)))
+            assert all((kit.openmetrics_page(snapshot), json.render(snapshot), csv.render(snapshot)))
 
 
 def kept() -> tuple[int, int, int]:

@@ -28,7 +28,7 @@ EVIL = (
 
 FORMS: dict[str, Callable[[Snapshot], str]] = {
     "text": lambda snapshot: prometheus.text_page(snapshot).decode(),
-    "OpenMetrics": lambda snapshot: prometheus.openmetrics_page(snapshot).decode(),
+    "OpenMetrics": lambda snapshot: kit.openmetrics_page(snapshot).decode(),
     "textfile": lambda snapshot: textfile.render(snapshot).decode(),
     "JSON": json_form.render,
     "CSV": lambda snapshot: csv.render(snapshot).replace("\r\n", "\n"),  # RFC 4180 ends lines so

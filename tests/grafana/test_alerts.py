@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from alert_cases import CASES, Case, Series
 
 from telemetry_grafana.rules.catalogue import ALERTS
-from telemetry_grafana.rules.words import labels_in
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules"
 FILES = [str(RULES / "telemetry-recording.yml"), str(RULES / "telemetry-alerts.yml")]
 LOOKED_AT = "60m"
 SUMMARIES = {alert.name: alert.summary for group in ALERTS for alert in group.alerts}
+LABEL = re.compile(r"\{([a-z_]+)")
 
 pytestmark = pytest.mark.needs("promtool")
 
@@ -38,8 +39,9 @@ def labelled(series: Series, vendor: str) -> list[dict[str, str]]:
 
 def expecting(alert: str, series: Series, vendor: str, firing: int, name: str) -> dict[str, object]:
     # A label that its summary names and that it does not have would leave a hole there.
-    told = "".join(f',{label}!=""' for label in sorted(labels_in(SUMMARIES[alert])) if firing)
-    expression = f'count(ALERTS{{alertname="{alert}",alertstate="firing"{told}}}) or vector(0)'
+    labels = {label for label in LABEL.findall(SUMMARIES[alert]) if firing} - {"value"}
+    filled = "".join(f',{label}!=""' for label in sorted(labels))
+    expression = f'count(ALERTS{{alertname="{alert}",alertstate="firing"{filled}}}) or vector(0)'
     sample = {"labels": "{}", "value": firing}
     return {
         "name": name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import threading
@@ -24,6 +25,18 @@ QUICK = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.0
 HOPELESS = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.02, kill_seconds=0.02)
 # The environment variable by which the processes of a test are found again.
 MARK = "TELEMETRY_TEST_MARK"
+
+
+def is_held(folder: Path, tool: str) -> bool:
+    """Whether somebody holds the lock of the tool in that folder."""
+    try:
+        with (folder / f"{tool}.lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:  # nobody has run it yet
+        return False
+    return False
 
 
 def poll(command: Command, deadline: float = 30.0) -> Poll:

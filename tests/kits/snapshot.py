@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from telemetry_exporters.prometheus import EOF, Renderer
+from telemetry_exporters.screen import NO_METRICS
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
     REASONS,
@@ -31,6 +33,11 @@ FREE_OWN_METRICS = tuple(
     for name in OWN_LABELS
     if not name.startswith("telemetry_source_") and name not in ("telemetry_devices", "telemetry_devices_refused")
 )
+
+
+def openmetrics_page(snapshot, extra=NO_METRICS):
+    """One whole OpenMetrics page, its end included."""
+    return Renderer(extra).openmetrics(snapshot) + EOF
 
 
 def reading(metric, value, label="", source="nvml"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import HOPELESS, MARK, Holdings, Stand, StuckProcess, eventually, marked, poll, read, tool
+from kits.command import HOPELESS, MARK, Holdings, Stand, StuckProcess, eventually, is_held, marked, poll, read, tool
 from kits.fake_tools import ToolFolder
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.readers.base import Targets
@@ -122,8 +122,8 @@ def test_it_stays_locked_for_everybody(
 ) -> None:
     tools.prints("smi", TABLE)
     read(make_reader(launcher=Stand(stuck), limits=HOPELESS), tool("smi"), deadline=0.5)
-    assert toollock.is_held(tmp_path / "locks", "smi")
-    assert not toollock.is_held(tmp_path / "locks", "other-smi")
+    assert is_held(tmp_path / "locks", "smi")
+    assert not is_held(tmp_path / "locks", "other-smi")
     capture = read(make_reader(), tool("smi"), deadline=0.1)
     assert capture.failure is not None
     assert capture.failure.text.startswith(
@@ -181,7 +181,7 @@ def test_close_leaves_it_alone_too(make_reader: MakeReader, tools: ToolFolder, m
     (pid,) = tools.pids("smi")
     try:
         assert pid in marked(mark)
-        assert toollock.is_held(tmp_path / "locks", "smi")
+        assert is_held(tmp_path / "locks", "smi")
     finally:
         os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -1,4 +1,4 @@
-"""The configuration as text, made from the models: the default file, the settings in force, the reference."""
+"""The configuration as text, made from the models: the default file and the settings in force."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from telemetry_daemon.config.errors import dotted
 from telemetry_daemon.config.models import ConfigFile
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.config.table import NAME, PLACEHOLDERS, POLL, KeyPath, SectionRow, SettingRow, sections
+from telemetry_daemon.config.table import NAME, PLACEHOLDERS, POLL, KeyPath, SettingRow, sections
 
 _WIDTH = 110
 _EXAMPLES = MappingProxyType({NAME: "mthreads-gmi", POLL: "processes"})
@@ -36,7 +36,7 @@ def default_toml() -> str:
 
 
 def _setting_lines(row: SettingRow) -> Iterator[str]:
-    yield from _comment(f"{row.description} {_limits(row)}".strip())
+    yield from _comment(f"{row.description} {limits(row)}".strip())
     if row.example is not None:
         yield from _comment(f"Example: {row.path[-1]} = {toml_value(row.example)}")
     if row.default is None:
@@ -45,7 +45,8 @@ def _setting_lines(row: SettingRow) -> Iterator[str]:
         yield f"# {row.path[-1]} = {toml_value(row.default)}"
 
 
-def _limits(row: SettingRow) -> str:
+def limits(row: SettingRow) -> str:
+    """Which values the setting takes, as a sentence; empty where its description says so."""
     if not all(f"`{word}`" in row.description for word in row.words):
         return f"One of: {', '.join(row.words)}."
     if row.low is not None and row.high is not None:
@@ -85,29 +86,6 @@ def _tables_at(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, 
         return
     for name in table if path[0] in PLACEHOLDERS else path[:1]:
         yield from (((name, *inner), found) for inner, found in _tables_at(table[name], path[1:]))
-
-
-def reference_markdown() -> str:
-    """Every section as a table of its settings, for docs/configuration.md."""
-    return "\n".join(_section_markdown(section) for section in sections())
-
-
-def _section_markdown(section: SectionRow) -> str:
-    title, description = f"`[{dotted(section.path)}]`", section.description
-    if not section.path:
-        title, description = "Above all sections", "In TOML, these must stand before the first heading."
-    lines = [f"### {title}", "", description, ""]
-    lines += ["| setting | default | what it does |", "| --- | --- | --- |"]
-    lines += [_row_markdown(row) for row in section.settings]
-    return "\n".join(lines) + "\n"
-
-
-def _row_markdown(row: SettingRow) -> str:
-    default = "the parser's own" if row.default is None else f"`{toml_value(row.default)}`"
-    ways = f"Variable `{row.variable}`" + (f", flag `{row.flag}`." if row.flag else ".")
-    example = f"Example: `{toml_value(row.example)}`." if row.example is not None else ""
-    text = " ".join(filter(None, (row.description, _limits(row), example, ways)))
-    return f"| `{row.path[-1]}` | {default} | {text} |"
 
 
 def toml_value(value: object) -> str:

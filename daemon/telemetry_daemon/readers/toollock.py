@@ -128,25 +128,6 @@ def own_folder() -> Path:
     return Path(os.environ.get("TMPDIR") or "/tmp") / f"telemetry-{os.geteuid()}"  # noqa: S108  # nobody else's: see OwnFolder
 
 
-def is_held(folder: Path, tool: str) -> bool:
-    """Whether somebody runs the tool right now, as far as this user may know."""
-    for place in (folder, own_folder()):
-        try:
-            with OwnFolder.at(place) as own:
-                descriptor = own.existing_lock_file(_file_name(tool))
-        except OSError:  # no lock of ours to ask: unknown is not held
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:  # no lock of ours to ask: unknown is not held
-            continue
-        finally:
-            os.close(descriptor)
-    return False
-
-
 def is_busy(failure: Failure | None) -> bool:
     """Whether a read failed only because somebody else runs the tool: the daemon then has its readings."""
     return failure is not None and failure.state == "stuck" and BUSY in failure.text

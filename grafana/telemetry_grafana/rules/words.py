@@ -17,11 +17,6 @@ def for_grafana(text: str) -> str:
     return _PLACE.sub(lambda match: _filled(match, ".Values.A.Value"), text)
 
 
-def labels_in(text: str) -> set[str]:
-    """The labels that the text names."""
-    return {match[1] for match in _PLACE.finditer(text)} - {"value"}
-
-
 def _filled(match: re.Match[str], value: str) -> str:
     what = value if match[1] == "value" else f".Labels.{match[1]}"
     return f"{{{{ {what} | {match[2]} }}}}" if match[2] else f"{{{{ {what} }}}}"

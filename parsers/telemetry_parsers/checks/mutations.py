@@ -10,8 +10,6 @@ from telemetry_parsers.model import Capture, Output, Plain
 _MULTIPLIER = 6364136223846793005
 _INCREMENT = 1442695040888963407
 _MASK = 2**64 - 1
-# What a column is padded with and a rule is drawn with.
-_FILLING = ("  ", "--", "==")
 # What a number, a cell or a value may turn into.
 NASTY_WORDS = (
     "", "N/A", "-1", "nan", "inf", "1e400", "18446744073709551615", "9" * 400, "0x10", "１２", "٣", "1,024", "1.2.3",
@@ -63,11 +61,6 @@ def cuts(text: str, most: int) -> Iterator[int]:
     """Where to cut a text: at so many places spread over it."""
     step = max(1, len(text) // most)
     return iter(range(0, len(text), step))
-
-
-def all_cuts(text: str) -> Iterator[int]:
-    """Where to cut a text: everywhere but inside what fills it, which tells nothing wherever it ends."""
-    return (cut for cut in range(len(text)) if cut == 0 or text[cut - 1 : cut + 1] not in _FILLING)
 
 
 def _outputs(output: Output, rounds: int) -> Iterator[tuple[str, Output]]:
