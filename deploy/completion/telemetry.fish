@@ -36,7 +36,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l source -x -a 'a
 complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l all -d 'also show where missing tools and libraries were looked for'
 complete -c telemetry -n '__fish_seen_subcommand_from doctor' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -s h -l help -d 'show this help message and exit'
-complete -c telemetry -n '__fish_seen_subcommand_from record' -s o -r -F -d 'where to write it, in place of an earlier recording (default: standard output)'
+complete -c telemetry -n '__fish_seen_subcommand_from record' -s o -r -F -d 'where to write it, in place of an earlier recording; - is standard output (default: standard output)'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -l for -x -d 'how long to record, such as 60s or 5m (default: 30s)'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -l unmasked -d 'keep serial numbers, UUIDs, addresses, names and passwords as they are'
 complete -c telemetry -n '__fish_seen_subcommand_from record' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'

@@ -40,6 +40,15 @@ def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> 
     assert devices_file.load(path) == (here,)
 
 
+def test_a_vendor_that_nobody_knows_is_told_where_none_was_forgotten(tmp_path: Path) -> None:
+    config = tmp_path / "telemetry.toml"
+    config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
+    forget = ("forget", "--all-lost", "--config", str(config), "--vendor")
+    assert run(*forget, "nvidai")[::2] == (64, "telemetry: unknown vendor 'nvidai'; did you mean 'nvidia'?\n")
+    assert "the vendors are amd, ascend" in run(*forget, "zzz")[2]
+    assert run(*forget, "nvidia")[:2] == (0, "forgot 0 lost devices\n")
+
+
 def test_what_is_to_be_forgotten_must_be_said(tmp_path: Path) -> None:
     for arguments, word in (
         ((), "required"),

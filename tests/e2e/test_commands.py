@@ -247,6 +247,15 @@ def test_snapshot_takes_a_busy_tools_part_from_the_daemon(tmp_path, tools):
         assert len(tools.calls("mthreads-gmi")) == 1
 
 
+def test_a_recording_to_a_dash_goes_to_standard_output(config, tools, tmp_path, monkeypatch):
+    tools.prints("mthreads-gmi", TABLE)
+    monkeypatch.chdir(tmp_path)
+    environment = {"PATH": tools.search_path}
+    status, out, error = run("record", "-o", "-", "--for", "1", "--config", config, environment=environment)
+    assert (status, error, '"source":"mthreads-gmi"' in out.replace(" ", "")) == (0, "", True)
+    assert not (tmp_path / "-").exists()
+
+
 def test_record_parse_and_replay(config, tools, tmp_path):
     """What was recorded can be parsed again, and served in place of the machine."""
     tools.prints("mthreads-gmi", TABLE)

@@ -8,7 +8,10 @@ from collections.abc import Callable
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.commands.lookup import check_vendor
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control import socket as control
+from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -41,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         chosen = devices_file.of_vendor(arguments.vendor) if arguments.all_lost else _with_id(arguments.id)
         forgotten, lost = _forget_in_file(chosen, settings.state_directory)
-    if not forgotten and not arguments.all_lost:
-        raise CommandError(_unknown(arguments.id, lost))
+    if not forgotten:
+        _check_names(arguments, settings, lost)
     counted = f"{forgotten} lost {'device' if forgotten == 1 else 'devices'}"
     print(f"forgot {counted if arguments.all_lost else arguments.id}")
     return exits.OK
@@ -65,6 +68,15 @@ def _forget_in_file(chosen: Callable[[Identity], bool], directory: str) -> tuple
                 f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
             ) from None
     return len(identities) - len(kept), [one.id for one in kept if one.lost_since is not None]
+
+
+def _check_names(arguments: argparse.Namespace, settings: Settings, lost: list[str]) -> None:
+    """Refuse an id that no lost device has, and a vendor that no parser has. Raises CommandError."""
+    if not arguments.all_lost:
+        raise CommandError(_unknown(arguments.id, lost))
+    if arguments.vendor is not None:
+        with load(settings.plugin_paths) as loaded:
+            check_vendor(arguments.vendor, loaded)
 
 
 def _unknown(device_id: str, lost: list[str]) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import VENDORS
 
 
 def find_parser(name: str, known: Mapping[str, Parser]) -> Parser:
@@ -14,6 +16,13 @@ def find_parser(name: str, known: Mapping[str, Parser]) -> Parser:
     if name not in known:
         raise unknown("source", name, known)
     return known[name]
+
+
+def check_vendor(name: str, loaded: Loaded) -> None:
+    """Refuse a vendor that neither we nor a plugin knows. Raises CommandError."""
+    vendors = {*VENDORS, *(item.parser.vendor for item in loaded.parsers if item.parser.vendor)}
+    if name not in vendors:
+        raise unknown("vendor", name, vendors)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:

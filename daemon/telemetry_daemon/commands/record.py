@@ -25,6 +25,8 @@ from telemetry_parsers.model import Capture, Report
 
 _Masked = Callable[[Capture, Report | None], Capture]
 
+_STANDARD_OUTPUT = Path("-")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Where to, for how long, and whether masked."""
@@ -33,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="output",
         type=Path,
         metavar="FILE",
-        help="where to write it, in place of an earlier recording (default: standard output)",
+        help="where to write it, in place of an earlier recording; - is standard output (default: standard output)",
     )
     parser.add_argument(
         "--for",
@@ -57,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     with load(settings.plugin_paths) as loaded:
         options.check_names(arguments, settings, loaded.polls)
         try:
-            recorder = Recorder.to_file(arguments.output) if arguments.output else Recorder(sys.stdout)
+            to_output = arguments.output in (None, _STANDARD_OUTPUT)
+            recorder = Recorder(sys.stdout) if to_output else Recorder.to_file(arguments.output)
         except RecordError as error:
             raise CommandError(str(error)) from None
         masked = _unchanged if arguments.unmasked else Mask(secrets.token_bytes(32), names_here()).capture

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from telemetry_daemon.commands import durations, endings, forms, options
-from telemetry_daemon.commands.lookup import find_parser, unknown
+from telemetry_daemon.commands.lookup import check_vendor, find_parser
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control.remote import NoSuchPartError, report_of
 from telemetry_daemon.node import RealNode
@@ -25,7 +25,7 @@ from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
 from telemetry_exporters.table import Detail, device_list
 from telemetry_exporters.text import clean
-from telemetry_parsers.model import VENDORS, MergedDevice, Metric, Snapshot, Tier
+from telemetry_parsers.model import MergedDevice, Metric, Snapshot, Tier
 
 # The CPU's load is counted between two readings.
 _HOST_GAP_SECONDS = 0.2
@@ -73,9 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         known = {item.parser.name: item.parser for item in loaded.parsers}
         for name in arguments.source:
             find_parser(name, known)
-        vendors = {*VENDORS, *(parser.vendor for parser in known.values() if parser.vendor)}
-        if arguments.vendor is not None and arguments.vendor not in vendors:
-            raise unknown("vendor", arguments.vendor, vendors)
+        if arguments.vendor is not None:
+            check_vendor(arguments.vendor, loaded)
         options.check_names(arguments, settings, loaded.polls)
         node = RealNode(loaded, Clock())
         shot = OneShot(platform.node(), node.sources(settings, arguments.source), Clock(), _from_daemon(settings))

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import final
 
 from telemetry_daemon.guarded import below, reading
+from telemetry_daemon.guarded.sockets import new_socket
 from telemetry_daemon.guarded.way import ROOT, UnsafeError, reach, reach_own
 
 # Of our folders; those below them that hold what nobody else may know are made narrower.
@@ -102,17 +103,12 @@ class OwnFolder:
     def bound(self, name: str) -> socket.socket:
         """A Unix socket of that name for our user alone; what has the name is replaced."""
         self.remove(name)
-        with contextlib.ExitStack() as undo:
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            undo.callback(made.close)
-            os.fchmod(made.fileno(), 0o600)  # the kernel gives the file this mode (unix(7)); umask is every thread's
-            made.bind(self._path_of(name))
-            undo.pop_all()
-        return made
-
-    def _path_of(self, name: str) -> str:
-        """A path for calls that take no folder's descriptor."""
-        return f"/proc/self/fd/{self._descriptor}/{name}"
+        with new_socket() as listener:
+            os.fchmod(
+                listener.fileno(), 0o600
+            )  # the kernel gives the file this mode (unix(7)); umask is every thread's
+            listener.bind(f"/proc/self/fd/{self._descriptor}/{name}")  # bind() takes no folder's descriptor
+        return listener
 
     def _give(self, descriptor: int) -> None:
         """Where root made a file in the service user's folder, the daemon must be able to use it."""

@@ -7,12 +7,24 @@ import errno
 import os
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from telemetry_daemon.guarded import below
 from telemetry_daemon.guarded.way import UnsafeError, reach
 
 _PROBE_SECONDS = 1.0
+
+
+@contextlib.contextmanager
+def new_socket() -> Iterator[socket.socket]:
+    """A new Unix socket, which stays open after the block; an error in the block closes it."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        yield made
+    except BaseException:
+        made.close()
+        raise
 
 
 def connected(path: Path, timeout_seconds: float) -> socket.socket:
@@ -24,14 +36,10 @@ def connected(path: Path, timeout_seconds: float) -> socket.socket:
         undo.callback(os.close, there)
         if not stat.S_ISSOCK(os.fstat(there).st_mode):
             raise UnsafeError(f"{path} is no socket; remove it, and start its daemon anew")
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        made.settimeout(timeout_seconds)
-        try:
-            made.connect(f"/proc/self/fd/{there}")
-        except BaseException:
-            made.close()
-            raise
-        return made
+        with new_socket() as connection:
+            connection.settimeout(timeout_seconds)
+            connection.connect(f"/proc/self/fd/{there}")
+        return connection
 
 
 def bound(path: Path) -> socket.socket:
@@ -40,13 +48,9 @@ def bound(path: Path) -> socket.socket:
         folder = reach(path.parent)
         undo.callback(os.close, folder)
         _clear(folder, path)
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            made.bind(str(path))  # the name by which `ss` shows it; a link in its place is not followed
-        except BaseException:
-            made.close()
-            raise
-        return made
+        with new_socket() as listener:
+            listener.bind(str(path))  # the name by which `ss` shows it; a link in its place is not followed
+        return listener
 
 
 def _clear(folder: int, path: Path) -> None:
