@@ -23,7 +23,7 @@ from telemetry_grafana.dashboards.panels import (
     worded,
 )
 from telemetry_grafana.dashboards.query import Query, column
-from telemetry_grafana.rules.running import HEAT_REASONS, POWER_BRAKE_REASONS
+from telemetry_grafana.rules.heat_and_speed import HEAT_REASONS, POWER_BRAKE_REASONS
 
 CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"

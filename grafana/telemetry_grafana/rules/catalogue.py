@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.rules.health import HEALTH
+from telemetry_grafana.rules.broken import BROKEN
+from telemetry_grafana.rules.heat_and_speed import HEAT_AND_SPEED
 from telemetry_grafana.rules.monitor import MONITOR
 from telemetry_grafana.rules.presence import PRESENCE
-from telemetry_grafana.rules.running import RUNNING
 
-ALERTS = (MONITOR, PRESENCE, HEALTH, RUNNING)
+ALERTS = (MONITOR, PRESENCE, BROKEN, HEAT_AND_SPEED)

@@ -21,8 +21,8 @@ def _last_event(matchers: str) -> str:
     return f"last_over_time(accelerator_event_last_timestamp_seconds{{{matchers}}}[6h])"
 
 
-HEALTH = AlertGroup(
-    "telemetry-health",
+BROKEN = AlertGroup(
+    "telemetry-broken",
     "Broken cards",
     (
         Alert(

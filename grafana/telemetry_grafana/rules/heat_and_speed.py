@@ -30,8 +30,8 @@ _HELD_BY_HEAT = f'accelerator_throttled{{reason=~"{HEAT_REASONS}"}}'
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
 _LESS_WORK = f"-1 * {_against('quantile by ({peers}) (0.5, {series})', _WORK)}"
 
-RUNNING = AlertGroup(
-    "telemetry-running",
+HEAT_AND_SPEED = AlertGroup(
+    "telemetry-heat-and-speed",
     "Cards that run badly",
     (
         Alert(
