@@ -12,14 +12,14 @@ CLEAR, VULNERABLE, NOT_AUDITED = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AuditResult:
     """An exit status, and the lines that say why."""
 
     status: int
     lines: tuple[str, ...]
 
 
-def verdict(answer: str, asked: int) -> Verdict:
+def verdict(answer: str, asked: int) -> AuditResult:
     """The verdict on an answer in JSON about so many packages; empty when there was none."""
     try:
         packages = json.loads(answer)["dependencies"]
@@ -28,14 +28,16 @@ def verdict(answer: str, asked: int) -> Verdict:
             f"{package['name']}: {package['skip_reason']}" for package in packages if "skip_reason" in package
         )
     except (ValueError, TypeError, KeyError, AttributeError):
-        return Verdict(NOT_AUDITED, ("NOT AUDITED: pip-audit gave no answer; its service was not reached",))
+        return AuditResult(NOT_AUDITED, ("NOT AUDITED: pip-audit gave no answer; its service was not reached",))
     missing = asked - len(packages)
     if vulnerable:
-        return Verdict(VULNERABLE, (*vulnerable, f"{len(vulnerable)} of {asked} packages have known vulnerabilities"))
+        return AuditResult(
+            VULNERABLE, (*vulnerable, f"{len(vulnerable)} of {asked} packages have known vulnerabilities")
+        )
     if skipped or missing:
         lines = (*skipped, f"NOT AUDITED: {len(skipped) + missing} of {asked} packages were not looked up")
-        return Verdict(NOT_AUDITED, lines)
-    return Verdict(CLEAR, (f"{asked} packages were looked up, none has a known vulnerability",))
+        return AuditResult(NOT_AUDITED, lines)
+    return AuditResult(CLEAR, (f"{asked} packages were looked up, none has a known vulnerability",))
 
 
 def _named(package: dict[str, Any]) -> str:

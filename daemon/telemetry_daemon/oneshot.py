@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
@@ -104,12 +104,12 @@ class OneShot:
             answer = source.ask(poll, store.targets(source.name), left * _READER_SHARE)
             answer = self._substitute(source, answer)
             if self._clock.monotonic() < until:
-                store.put(source.name, poll, answer.capture, answer.report, answer.verdict, _LIFE_SECONDS)
+                store.put(source.name, poll, answer.capture, answer.report, answer.result, _LIFE_SECONDS)
 
     def _give_up(self, store: Store, source: Source, polls: Sequence[Poll], began: float, seconds: float) -> None:
         failure = Failure("failed", "timeout", f"no answer within {seconds:g} s")
         for poll in polls:
             if store.health_of((source.name, poll.name)) is None:
                 capture = replace(source.not_asked(poll, failure).capture, seconds=seconds, monotonic_time=began)
-                verdict = Verdict(failure.state, failure.reason, failure.text)
-                store.put(source.name, poll, capture, None, verdict, _LIFE_SECONDS)
+                result = PollResult(failure.state, failure.reason, failure.text)
+                store.put(source.name, poll, capture, None, result, _LIFE_SECONDS)

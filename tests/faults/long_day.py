@@ -84,7 +84,7 @@ class Day:
         answer = source.ask(poll, self.store.targets(source.name))
         # The readers look at the real clock.
         capture = replace(answer.capture, monotonic_time=self.now, wall_time=self.now + 1.8e9)
-        self.store.put(source.name, poll, capture, answer.report, answer.verdict, interval)
+        self.store.put(source.name, poll, capture, answer.report, answer.result, interval)
 
     def _scrape(self) -> None:
         snapshot = self.store.snapshot()

@@ -83,7 +83,7 @@ class Motion:
                         continue
                     answer = source.ask(poll, Targets())
                     capture = replace(answer.capture, monotonic_time=self.now)
-                    self.store.put(source.name, poll, capture, answer.report, answer.verdict, poll.interval)
+                    self.store.put(source.name, poll, capture, answer.report, answer.result, poll.interval)
                     self.polls += 1
             for _ in range(scrapes_each):
                 assert self.site.respond(varied(self._random)).status in (200, 404)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Command, Device, Poll, Reading, Report
@@ -26,7 +26,7 @@ class Times:
     set_by: float = 1e9
 
 
-OK = Verdict("ok")
+OK = PollResult("ok")
 
 
 class Node:
@@ -47,12 +47,12 @@ class Node:
         self.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
         self.store.add_source(SourceFacts("nvml", "nvidia", ()))
 
-    def put(self, report=CARDS, verdict=OK, poll=FAST, source="tool"):
+    def put(self, report=CARDS, result=OK, poll=FAST, source="tool"):
         capture = Capture(source, poll.name, REQUEST, cpu_seconds=0.25, wall_time=1e9, monotonic_time=self.times.now)
-        return self.store.put(source, poll, capture, report, verdict, poll.interval).events
+        return self.store.put(source, poll, capture, report, result, poll.interval).events
 
     def fail(self, reason, poll=FAST):
-        return self.put(None, Verdict("failed", reason, "it failed"), poll)
+        return self.put(None, PollResult("failed", reason, "it failed"), poll)
 
     def powers(self):
         return [

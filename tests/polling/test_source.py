@@ -56,7 +56,7 @@ def test_a_good_answer(tmp_path):
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "81.5\n")
     answer = bench.ask()
-    assert (answer.verdict.state, answer.report.readings[0].value) == ("ok", 81.5)
+    assert (answer.result.state, answer.report.readings[0].value) == ("ok", 81.5)
     assert bench.captured == [answer.capture]
 
 
@@ -64,8 +64,8 @@ def test_a_version_that_does_not_know_a_flag(tmp_path):
     """The next command line is tried at once, and remembered for the polls that follow."""
     bench = Bench(tmp_path)
     bench.tools.answers("acme-smi", {"--json": Answer("bad option\n", status=2)}, Answer("81.5\n"))
-    assert bench.ask().verdict.state == "ok"
-    assert bench.ask().verdict.state == "ok"
+    assert bench.ask().result.state == "ok"
+    assert bench.ask().result.state == "ok"
     assert bench.tools.calls("acme-smi") == ["--json", "", ""]
 
 
@@ -73,8 +73,8 @@ def test_no_command_line_works(tmp_path):
     """Each is tried once; then the version or product cannot answer this poll."""
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "bad option\n")
-    verdict = bench.ask().verdict
-    assert (verdict.state, verdict.reason) == ("not_supported", None)
+    result = bench.ask().result
+    assert (result.state, result.reason) == ("not_supported", None)
     assert bench.tools.calls("acme-smi") == ["--json", ""]
 
 
@@ -91,9 +91,9 @@ def test_what_looked_like_a_refusal_and_was_none(tmp_path):
     bench = Bench(tmp_path)
     spoken = tmp_path / "spoken"
     bench.tools.script("acme-smi", f'[ -e {spoken} ] && exec echo 81.5\n[ "$*" ] && echo bad option || echo broken')
-    assert bench.ask().verdict.reason == "not_understood"
+    assert bench.ask().result.reason == "not_understood"
     spoken.touch()
-    assert bench.ask().verdict.state == "ok"
+    assert bench.ask().result.state == "ok"
     assert bench.tools.calls("acme-smi") == ["--json", "", "--json"]
 
 
@@ -101,8 +101,8 @@ def test_a_parser_that_raises(tmp_path, caplog):
     """A bug costs its own source and is logged with its traceback."""
     bench = Bench(tmp_path)
     bench.tools.prints("acme-smi", "crash\n")
-    verdict = bench.ask().verdict
-    assert (verdict.state, verdict.reason) == ("failed", "internal")
+    result = bench.ask().result
+    assert (result.state, result.reason) == ("failed", "internal")
     assert caplog.records[0].exc_info is not None
     bench.ask()
     assert len(caplog.records) == 1, "a bug is told once, and not at each poll"
@@ -120,37 +120,37 @@ def test_sleeping_cards_are_left_alone(tmp_path, pci, settings, state, calls):
     """A poll that would wake a card is not asked while one sleeps, unless the configuration says so."""
     bench = Bench(tmp_path, settings, pci, wakes=True)
     bench.tools.prints("acme-smi", "81.5\n")
-    assert (bench.ask().verdict.state, len(bench.tools.calls("acme-smi"))) == (state, calls)
+    assert (bench.ask().result.state, len(bench.tools.calls("acme-smi"))) == (state, calls)
 
 
 def test_switched_off(tmp_path):
     """Mode never asks nothing."""
     bench = Bench(tmp_path, SourceSettings(mode="never"))
     bench.tools.prints("acme-smi", "81.5\n")
-    assert (bench.ask().verdict.state, bench.tools.calls("acme-smi")) == ("disabled", [])
+    assert (bench.ask().result.state, bench.tools.calls("acme-smi")) == ("disabled", [])
 
 
 @pytest.mark.parametrize(("poll", "state"), [("readings", "disabled"), ("another", "ok")])
 def test_a_single_poll_is_switched_off(tmp_path, poll, state):
     bench = Bench(tmp_path, SourceSettings(polls_off=(poll,)))
     bench.tools.prints("acme-smi", "81.5\n")
-    assert bench.ask().verdict.state == state
+    assert bench.ask().result.state == state
 
 
 def test_no_device_although_the_bus_has_some(tmp_path):
     """A tool that lists nothing on a node with such cards has lost its driver."""
     bench = Bench(tmp_path, pci=PciView(4, 0))
     bench.tools.prints("acme-smi", "none\n")
-    verdict = bench.ask().verdict
-    assert (verdict.state, verdict.reason) == ("failed", "driver_gone")
+    result = bench.ask().result
+    assert (result.state, result.reason) == ("failed", "driver_gone")
 
 
 def test_no_device_told_by_a_poll_that_lists_none_says_nothing_of_the_driver(tmp_path):
     """A list of processes may be empty beside cards that work."""
     bench = Bench(tmp_path, pci=PciView(4, 0), lists=False)
     bench.tools.prints("acme-smi", "none\n")
-    verdict = bench.ask().verdict
-    assert (verdict.state, verdict.reason) == ("no_devices", None)
+    result = bench.ask().result
+    assert (result.state, result.reason) == ("no_devices", None)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_fewer_devices_than_the_bus_has_are_a_problem(tmp_path, addresses, told)
     bench = Bench(tmp_path, pci=PciView(len(addresses), 0, addresses))
     bench.tools.prints("acme-smi", "81.5\n")
     answer = bench.ask()
-    assert answer.verdict.state == "ok"
+    assert answer.result.state == "ok"
     assert [problem.where for problem in answer.report.problems] == told
 
 
@@ -170,5 +170,5 @@ def test_a_limit_cuts_the_deadline(tmp_path):
     """A command's own time limit holds, whatever the configured deadline is."""
     bench = Bench(tmp_path, SourceSettings(deadline=20.0))
     bench.tools.sleeps("acme-smi")
-    verdict = bench.ask(limit_seconds=0.2).verdict
-    assert (verdict.state, verdict.reason) == ("failed", "timeout")
+    result = bench.ask(limit_seconds=0.2).result
+    assert (result.state, result.reason) == ("failed", "timeout")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.state.store import SourceFacts, Store, Taken
 from telemetry_daemon.times import Clock
 from telemetry_exporters import json as json_form
@@ -117,8 +117,8 @@ class Node:
 
     def put(self, source: str, report: Report | None, poll: Poll = POLLS[0], state: str = "ok") -> Taken:
         capture = Capture(source, poll.name, REQUEST, wall_time=1.8e9 + self.now, monotonic_time=self.now)
-        verdict = Verdict("ok") if state == "ok" else Verdict("failed", "timeout", "x" * 9000)
-        return self.store.put(source, poll, capture, report if state == "ok" else None, verdict, poll.interval)
+        result = PollResult("ok") if state == "ok" else PollResult("failed", "timeout", "x" * 9000)
+        return self.store.put(source, poll, capture, report if state == "ok" else None, result, poll.interval)
 
     def live_through(self, evil: Evil) -> Taken:
         """The honest source is polled as ever, the other one tells its next report."""

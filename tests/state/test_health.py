@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from telemetry_daemon.state import health
-from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.health import PollResult
 from telemetry_parsers.model import Capture, Command, Device, Failure, Poll, Problem, Report, SourceReport
 
 REQUEST = Command((("tool",),))
@@ -35,8 +35,8 @@ def capture(failure=None, *, taken=100.0, seconds=0.3):
 )
 def test_verdict(failure, report, on_bus, expected):
     """Each thing that can happen has one state and reason."""
-    verdict = health.judge(capture(failure), report, on_bus)
-    assert (verdict.state, verdict.reason) == expected
+    result = health.judge(capture(failure), report, on_bus)
+    assert (result.state, result.reason) == expected
 
 
 def test_what_the_tool_said_is_kept():
@@ -54,27 +54,27 @@ def test_expiry(interval, seconds, life):
     assert health.expiry(100.0, interval, seconds) == 100.0 + life
 
 
-def attempts(*verdicts):
+def attempts(*results):
     found = None
-    for number, verdict in enumerate(verdicts):
-        found = health.attempt("tool", POLL, capture(taken=100.0 + number), verdict, 15.0, found)
+    for number, result in enumerate(results):
+        found = health.attempt("tool", POLL, capture(taken=100.0 + number), result, 15.0, found)
     return found
 
 
 def test_failures_are_counted_by_reason():
     """Failed and stuck attempts count, each under its reason; others do not."""
-    timeout, stuck, ok = Verdict("failed", "timeout"), Verdict("stuck"), Verdict("ok")
-    found = attempts(timeout, ok, Verdict("failed", "exit_status"), timeout, stuck, Verdict("missing"))
+    timeout, stuck, ok = PollResult("failed", "timeout"), PollResult("stuck"), PollResult("ok")
+    found = attempts(timeout, ok, PollResult("failed", "exit_status"), timeout, stuck, PollResult("missing"))
     assert dict(found.failures) == {"timeout": 3, "exit_status": 1}
 
 
 def test_last_success_stays_through_failures():
     """The time of the last success is that of the last success."""
-    assert attempts(Verdict("ok"), Verdict("failed", "timeout")).last_success == 1e9
-    assert attempts(Verdict("failed", "timeout")).last_success is None
+    assert attempts(PollResult("ok"), PollResult("failed", "timeout")).last_success == 1e9
+    assert attempts(PollResult("failed", "timeout")).last_success is None
 
 
-def status(*verdicts, now=101.0):
+def status(*results, now=101.0):
     """Status of a source with an inventory, a fast and a slow poll that ended so."""
     polls = [
         Poll("inventory", REQUEST, tier="inventory", interval=300.0),
@@ -82,18 +82,18 @@ def status(*verdicts, now=101.0):
         Poll("slow", REQUEST, tier="slow", interval=60.0, lists_devices=False),
     ]
     healths = [
-        health.attempt("tool", poll, capture(), verdict, poll.interval, None)
-        for poll, verdict in zip(polls, verdicts, strict=False)
+        health.attempt("tool", poll, capture(), result, poll.interval, None)
+        for poll, result in zip(polls, results, strict=False)
     ]
     return health.status("tool", "nvidia", healths, (), (), cpu_seconds=1.5, now=now)
 
 
-OK, FAILED, STUCK = Verdict("ok"), Verdict("failed", "timeout", "10 s"), Verdict("stuck")
-NOT_SUPPORTED, OFF = Verdict("not_supported"), Verdict("disabled")
+OK, FAILED, STUCK = PollResult("ok"), PollResult("failed", "timeout", "10 s"), PollResult("stuck")
+NOT_SUPPORTED, OFF = PollResult("not_supported"), PollResult("disabled")
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "now", "expected"),
+    ("results", "now", "expected"),
     [
         pytest.param((OK, OK, OK), 101.0, ("ok", True), id="all good"),
         pytest.param((OK, OK, FAILED), 101.0, ("ok", True), id="a slow poll decides nothing"),
@@ -103,14 +103,17 @@ NOT_SUPPORTED, OFF = Verdict("not_supported"), Verdict("disabled")
         pytest.param((OK, OK, OK), 144.9, ("ok", True), id="just fresh"),
         pytest.param((OK, OK, OK), 145.0, ("ok", False), id="nothing was heard for too long"),
         pytest.param(
-            (Verdict("missing"), Verdict("missing")), 101.0, ("missing", None), id="missing is neither up nor down"
+            (PollResult("missing"), PollResult("missing")),
+            101.0,
+            ("missing", None),
+            id="missing is neither up nor down",
         ),
-        pytest.param((Verdict("not_mine"),), 101.0, ("not_mine", None), id="not mine neither"),
-        pytest.param((Verdict("disabled"),), 101.0, ("disabled", None), id="disabled neither"),
+        pytest.param((PollResult("not_mine"),), 101.0, ("not_mine", None), id="not mine neither"),
+        pytest.param((PollResult("disabled"),), 101.0, ("disabled", None), id="disabled neither"),
         pytest.param(
-            (Verdict("no_devices"), Verdict("no_devices")), 101.0, ("no_devices", True), id="works, finds none"
+            (PollResult("no_devices"), PollResult("no_devices")), 101.0, ("no_devices", True), id="works, finds none"
         ),
-        pytest.param((OK, Verdict("suspended")), 101.0, ("suspended", True), id="asleep is up"),
+        pytest.param((OK, PollResult("suspended")), 101.0, ("suspended", True), id="asleep is up"),
         pytest.param((OK,), 101.0, ("ok", True), id="not all polled yet"),
         pytest.param((OK, NOT_SUPPORTED), 101.0, ("ok", True), id="a fast poll that the product cannot answer"),
         pytest.param((NOT_SUPPORTED, OK), 101.0, ("failed", False), id="no way to list the devices is known"),
@@ -119,9 +122,9 @@ NOT_SUPPORTED, OFF = Verdict("not_supported"), Verdict("disabled")
         pytest.param((NOT_SUPPORTED, FAILED), 101.0, ("failed", False), id="one cannot be answered, another failed"),
     ],
 )
-def test_source_state(verdicts, now, expected):
+def test_source_state(results, now, expected):
     """A source's state is the worst of its listing and fast polls; up only while these are fresh."""
-    found = status(*verdicts, now=now)
+    found = status(*results, now=now)
     assert (found.state, found.up) == expected
 
 
@@ -135,7 +138,7 @@ def test_a_source_of_slow_polls_that_a_product_cannot_answer_has_not_failed():
 
 def test_what_cannot_be_answered_is_no_failure_and_has_no_last_success():
     """A tool that was replaced by one which does not know the question: nothing to count, nothing that grows old."""
-    found = attempts(Verdict("ok"), NOT_SUPPORTED, NOT_SUPPORTED)
+    found = attempts(PollResult("ok"), NOT_SUPPORTED, NOT_SUPPORTED)
     assert (found.failures, found.last_success) == ((), None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kits.store import CARDS, FAST, INVENTORY, Node
-from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.health import PollResult
 from telemetry_parsers.model import Report
 
 
@@ -63,7 +63,7 @@ def test_a_list_that_a_version_cannot_give_decides_nothing():
     node.put(poll=INVENTORY)
     node.put(poll=FAST)
     node.times.now += 2.0
-    node.put(None, Verdict("not_supported"), FAST)
+    node.put(None, PollResult("not_supported"), FAST)
     assert node.ups() == [True, True]
 
 

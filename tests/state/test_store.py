@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kits.store import CARDS, FAST, INVENTORY, REQUEST, Node
-from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.state.store import SourceFacts
 from telemetry_parsers.model import (
     Absent,
@@ -71,37 +71,37 @@ def test_a_failed_poll_removes_its_own_report():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "left"),
+    ("result", "left"),
     [
-        (Verdict("failed", "timeout"), [50.0, 60.0]),
-        (Verdict("failed", "not_understood"), [50.0, 60.0]),
-        (Verdict("failed", "driver_gone"), [Absent.NOT_REPORTED] * 2),
-        (Verdict("failed", "no_permission"), [Absent.NOT_REPORTED] * 2),
-        (Verdict("failed", "library_mismatch"), [Absent.NOT_REPORTED] * 2),
-        (Verdict("missing"), [Absent.NOT_REPORTED] * 2),
+        (PollResult("failed", "timeout"), [50.0, 60.0]),
+        (PollResult("failed", "not_understood"), [50.0, 60.0]),
+        (PollResult("failed", "driver_gone"), [Absent.NOT_REPORTED] * 2),
+        (PollResult("failed", "no_permission"), [Absent.NOT_REPORTED] * 2),
+        (PollResult("failed", "library_mismatch"), [Absent.NOT_REPORTED] * 2),
+        (PollResult("missing"), [Absent.NOT_REPORTED] * 2),
     ],
 )
-def test_some_failures_end_all_of_the_sources_reports(verdict, left):
+def test_some_failures_end_all_of_the_sources_reports(result, left):
     """A driver that is gone takes the inventory with it; after a slow answer its readings are there again."""
     node = Node()
     node.put(poll=INVENTORY)
     node.put()
     node.times.now += 2.0
-    node.put(None, verdict)
+    node.put(None, result)
     assert node.powers() == []
     node.put(Report(devices=CARDS.devices))
     assert node.powers() == left
 
 
 @pytest.mark.parametrize(
-    ("verdict", "left"),
-    [(Verdict("failed", "no_permission"), [True, True]), (Verdict("failed", "driver_gone"), [])],
+    ("result", "left"),
+    [(PollResult("failed", "no_permission"), [True, True]), (PollResult("failed", "driver_gone"), [])],
 )
-def test_what_only_adds_to_a_list_may_be_forbidden_alone(verdict, left):
+def test_what_only_adds_to_a_list_may_be_forbidden_alone(result, left):
     """Who may not ask for processes may still read the rest; without its driver a tool reads nothing."""
     node = Node()
     node.put()
-    node.put(None, verdict, replace(INVENTORY, lists_devices=False))
+    node.put(None, result, replace(INVENTORY, lists_devices=False))
     assert node.ups() == left
 
 
@@ -109,7 +109,7 @@ def test_a_tool_that_lists_nothing_takes_only_its_own_report_along_when_it_is_mi
     """Some polls of a source ask another tool, or the same one under one of its names only."""
     node = Node()
     node.put()
-    node.put(None, Verdict("missing"), replace(INVENTORY, lists_devices=False))
+    node.put(None, PollResult("missing"), replace(INVENTORY, lists_devices=False))
     assert node.ups() == [True, True]
 
 
@@ -119,7 +119,7 @@ def test_devices_wait_for_their_vendors_first_inventory():
     node.store.await_first({("tool", "readings"): "nvidia", ("nvml", "inventory"): "nvidia"})
     node.put()
     assert (node.ups(), node.store.ready()) == ([], (False, "waiting for the first poll of nvml"))
-    node.put(None, Verdict("missing"), INVENTORY, "nvml")
+    node.put(None, PollResult("missing"), INVENTORY, "nvml")
     assert (node.ups(), node.store.ready()) == ([True, True], (True, "ready"))
 
 
@@ -283,6 +283,6 @@ def test_failure_words():
     """The capture's own failure text becomes the source's detail."""
     node = Node()
     capture = Capture("tool", "readings", REQUEST, failure=Failure("missing", None, "tool was not found"))
-    node.store.put("tool", FAST, capture, None, Verdict("missing", None, "tool was not found"), 2.0)
+    node.store.put("tool", FAST, capture, None, PollResult("missing", None, "tool was not found"), 2.0)
     status = node.store.snapshot().sources[0]
     assert (status.state, status.up, status.detail) == ("missing", None, "tool was not found")

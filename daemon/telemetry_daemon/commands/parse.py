@@ -112,8 +112,8 @@ def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
     # A tool that was not there when this was recorded is missing, and not a tool whose output nobody understands.
     failure = captures[0].failure if all(each.failure for each in captures) else None
-    verdict = judge(replace(capture, failure=failure), report, 0)
-    store.put(parser.name, poll, capture, report, verdict, _LIFE_SECONDS)
+    result = judge(replace(capture, failure=failure), report, 0)
+    store.put(parser.name, poll, capture, report, result, _LIFE_SECONDS)
     return _with_failed_problems(store.snapshot(), report)
 
 

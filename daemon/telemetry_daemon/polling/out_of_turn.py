@@ -30,7 +30,7 @@ class OutOfTurn:
         if lists_others or events:
             yield from self._rarer(source, poll)
             yield from self._other_lists(source, sources)
-        if poll.lists_devices and answer.verdict.state == "ok":
+        if poll.lists_devices and answer.result.state == "ok":
             yield from self._without_a_device_until_now(source.parser.vendor, sources)
 
     def forget(self, source: Source) -> None:

@@ -21,7 +21,7 @@ from telemetry_daemon.polling.schedule import Need
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.threads import OneThread
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
-from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, SourceFacts, Store, Taken
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
@@ -209,14 +209,14 @@ class Poller:
     def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
         """Put an answer into the store, unless its source was removed or released while it was asked."""
         need = self._needs.get(source.name, Need())
-        interval = schedule.interval_now(poll, source.settings, answer.verdict.state, need)
+        interval = schedule.interval_now(poll, source.settings, answer.result.state, need)
         with self._lock:  # else it could be released or taken away between the look and the taking in
             if self._sources.get(source.name) is not source:
                 return
-            taken = self._store.put(source.name, poll, answer.capture, answer.report, answer.verdict, interval)
+            taken = self._store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
         self.finished_polls += 1
-        self._log(source, poll, answer.verdict, taken)
-        if answer.verdict.state == "ok":
+        self._log(source, poll, answer.result, taken)
+        if answer.result.state == "ok":
             self._reconsider(source)
         answer = replace(answer, report=taken.report)
         for name, other in self._out_of_turn.after(source, poll, answer, taken.events, self.sources().values()):
@@ -254,11 +254,11 @@ class Poller:
         with suppress(JobLookupError):  # the source was removed meanwhile
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
 
-    def _log(self, source: Source, poll: Poll, verdict: Verdict, taken: Taken) -> None:
-        facts = {"source": source.name, "poll": poll.name, "state": verdict.state}
-        if self._changes.changed((source.name, poll.name), (verdict.state, verdict.reason)):
-            level = self._level(source.name, poll, verdict.state)
-            log.log(level, "source changed state", extra={**facts, "reason": verdict.reason, "detail": verdict.detail})
+    def _log(self, source: Source, poll: Poll, result: PollResult, taken: Taken) -> None:
+        facts = {"source": source.name, "poll": poll.name, "state": result.state}
+        if self._changes.changed((source.name, poll.name), (result.state, result.reason)):
+            level = self._level(source.name, poll, result.state)
+            log.log(level, "source changed state", extra={**facts, "reason": result.reason, "detail": result.detail})
         for event in taken.events:
             level = logging.WARNING if event.what == "lost" else logging.INFO
             if message := self._news.event(source, event):

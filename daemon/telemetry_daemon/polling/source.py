@@ -13,7 +13,7 @@ from telemetry_daemon.polling.cross_check import unlisted
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.targets import told
-from telemetry_daemon.state.health import Verdict, judge
+from telemetry_daemon.state.health import PollResult, judge
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser
@@ -40,7 +40,7 @@ class Answer:
 
     capture: Capture
     report: Report | None
-    verdict: Verdict
+    result: PollResult
 
 
 class Source:
@@ -98,8 +98,8 @@ class Source:
                 reader.reconsider(capture)
             if report.outcome != "wrong_request" or not reader.reject(capture):
                 break
-        verdict = judge(capture, report, pci.count if poll.lists_devices else 0)
-        return Answer(capture, self._cross_checked(poll, report, pci), verdict)
+        result = judge(capture, report, pci.count if poll.lists_devices else 0)
+        return Answer(capture, self._cross_checked(poll, report, pci), result)
 
     def close(self) -> None:
         """End whatever runs."""

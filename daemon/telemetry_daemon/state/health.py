@@ -43,43 +43,43 @@ _WORST_FIRST: tuple[State, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of one attempt."""
+class PollResult:
+    """What one attempt at a poll came to."""
 
     state: State
     reason: Reason | None = None
     detail: str = ""
 
 
-def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> Verdict:
-    """The verdict on a capture and what its parser made of it."""
+def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResult:
+    """What an attempt came to, by its capture and what the parser made of that."""
     if capture.failure is not None:
-        return Verdict(capture.failure.state, capture.failure.reason, capture.failure.text)
+        return PollResult(capture.failure.state, capture.failure.reason, capture.failure.text)
     if report is None:
-        return Verdict("failed", "internal", "the parser gave no report")
+        return PollResult("failed", "internal", "the parser gave no report")
     detail = report.problems[0].text if report.problems else ""
     if report.outcome == "ok":
-        return Verdict("ok")
+        return PollResult("ok")
     if report.outcome == "no_devices":
         if on_pci_bus:
-            return Verdict("failed", "driver_gone", f"lists no device although {on_pci_bus} are on the PCI bus")
-        return Verdict("no_devices", None, detail)
+            return PollResult("failed", "driver_gone", f"lists no device although {on_pci_bus} are on the PCI bus")
+        return PollResult("no_devices", None, detail)
     if report.outcome == "not_mine":
-        return Verdict("not_mine", None, detail)
+        return PollResult("not_mine", None, detail)
     if report.outcome == "wrong_request":
-        return Verdict("not_supported", None, detail or "no known command line works with this version")
-    return Verdict("failed", report.reason or "not_understood", detail)
+        return PollResult("not_supported", None, detail or "no known command line works with this version")
+    return PollResult("failed", report.reason or "not_understood", detail)
 
 
-def ends_source(verdict: Verdict, poll: Poll) -> bool:
+def ends_source(result: PollResult, poll: Poll) -> bool:
     """Whether an attempt ends all reports of the source and not only the poll's own.
 
     Without the tool that lists the devices, or the permission to ask it, there is nothing. What only adds to the list
     may ask a tool of another name, or for what few may read.
     """
-    if poll.lists_devices and (verdict.state == "missing" or verdict.reason == "no_permission"):
+    if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
-    return verdict.reason in _ENDS_SOURCE
+    return result.reason in _ENDS_SOURCE
 
 
 def expiry(started: float, interval: float, seconds: float) -> float:
@@ -88,29 +88,29 @@ def expiry(started: float, interval: float, seconds: float) -> float:
 
 
 def attempt(
-    source: str, poll: Poll, capture: Capture, verdict: Verdict, interval: float, previous: Health | None
+    source: str, poll: Poll, capture: Capture, result: PollResult, interval: float, previous: Health | None
 ) -> Health:
     """The health of a poll after one more attempt."""
     failures = dict(previous.failures) if previous else {}
-    reason = verdict.reason or ("timeout" if verdict.state == "stuck" else None)
-    if verdict.state in ("failed", "stuck") and reason is not None:
+    reason = result.reason or ("timeout" if result.state == "stuck" else None)
+    if result.state in ("failed", "stuck") and reason is not None:
         failures[reason] = failures.get(reason, 0) + 1
-    succeeded = verdict.state in ("ok", "no_devices")
-    earlier = previous.last_success if previous and verdict.state not in OF_ONE_POLL else None
+    succeeded = result.state in ("ok", "no_devices")
+    earlier = previous.last_success if previous and result.state not in OF_ONE_POLL else None
     return Health(
         source=source,
         poll=poll.name,
         tier=poll.tier,
         lists_devices=poll.lists_devices,
-        state=verdict.state,
-        reason=verdict.reason,
-        detail=verdict.detail,
+        state=result.state,
+        reason=result.reason,
+        detail=result.detail,
         attempted=capture.wall_time,
         attempted_monotonic=capture.monotonic_time,
         expires=expiry(capture.monotonic_time, interval, capture.seconds),
         seconds=capture.seconds,
         last_success=capture.wall_time if succeeded else earlier,
-        fails_since=_fails_since(verdict.state, capture.monotonic_time, previous),
+        fails_since=_fails_since(result.state, capture.monotonic_time, previous),
         failures=tuple(sorted(failures.items())),
         overruns=previous.overruns if previous else 0,
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import Verdict
+from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.merge.admission import admit, short
@@ -148,7 +148,7 @@ class Store:
             self._snapshot = None
 
     def put(
-        self, source: str, poll: Poll, capture: Capture, report: Report | None, verdict: Verdict, interval: float
+        self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
     ) -> Taken:
         """Take in one attempt, with no more of its report than the bounds allow.
 
@@ -162,24 +162,24 @@ class Store:
                 return Taken()
             admitted = admit(report or Report(), known.state.identities)
             report = admitted.report if report is not None else None
-            verdict = replace(verdict, detail=short(verdict.detail, bounds.LONGEST_TEXT))
+            result = replace(result, detail=short(result.detail, bounds.LONGEST_TEXT))
             previous = known.healths.get(key) or known.removed.get(key)
-            known.healths[key] = health.attempt(source, poll, capture, verdict, interval, previous)
+            known.healths[key] = health.attempt(source, poll, capture, result, interval, previous)
             known.cpu_seconds[source] = known.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             known.awaited.pop(key, None)
-            if health.ends_source(verdict, poll):
+            if health.ends_source(result, poll):
                 for other in [other for other in known.reports if other[0] == source]:
                     del known.reports[other]
             known.reports.pop(key, None)
             known.refused[key] = admitted.refused
-            if report is not None and verdict.state in ("ok", "no_devices"):
+            if report is not None and result.state in ("ok", "no_devices"):
                 told = self._source_report(source, poll, capture, report, interval)
                 known.reports[key] = offered(told, known.metrics)
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
                 self._count_events(self._accumulator, merged, key, report, capture)
             events, known.untold = known.untold, ()
-            problems = admitted.report.problems if verdict.state == "ok" else ()
+            problems = admitted.report.problems if result.state == "ok" else ()
             return Taken(report, events, (*problems, *self._merge_problems(merged, source)))
 
     def count_overrun(self, key: Key) -> None:
