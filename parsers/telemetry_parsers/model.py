@@ -198,14 +198,14 @@ class Reading:
 class Event:
     """Something that happened to a device: an Xid, a reset, a lost link.
 
-    One that `is_standing` is told for as long as it lasts, such as an error code; it is counted when it begins.
+    An ongoing one, such as an error code, is reported for as long as it lasts; it is counted when it begins.
     """
 
     device: int | None
     code: str
     text: str = ""
     wall_time: float | None = None
-    is_standing: bool = False
+    is_ongoing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

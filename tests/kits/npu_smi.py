@@ -27,5 +27,5 @@ def values(report: Report, metric: str, label: str = "") -> list[Value]:
     return [item.value for item in report.readings if (item.metric, item.label) == (metric, label)]
 
 
-def seats(report: Report) -> list[tuple[str | None, str | None]]:
+def chip_places(report: Report) -> list[tuple[str | None, str | None]]:
     return [(dict(device.facts).get("card"), dict(device.facts).get("chip")) for device in report.devices]

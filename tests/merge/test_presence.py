@@ -200,7 +200,7 @@ def chips(*facts):
     [
         pytest.param(chips((0, ()), (1, ())), id="by their numbers"),
         pytest.param(
-            chips((8, (("card", "8"), ("chip", "0"))), (8, (("card", "8"), ("chip", "1")))), id="by their seats"
+            chips((8, (("card", "8"), ("chip", "0"))), (8, (("card", "8"), ("chip", "1")))), id="by their places"
         ),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.npu_smi import POLLS, asked, report_on, seats, text_of, values
+from kits.npu_smi import POLLS, asked, chip_places, report_on, text_of, values
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Absent, Capture, Command, Output, Report, Value
 from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse
@@ -28,7 +28,7 @@ def test_the_number_of_a_chip_may_open_or_close_its_block() -> None:
     closed = "NPU ID : 1\nChip Count : 2\nAicpu Usage Rate(%) : 4\nChip ID : 0\nAicpu Usage Rate(%) : 9\nChip ID : 1\n"
     for text in (opened, closed):
         report = report_on(text)
-        assert seats(report) == [("1", "0"), ("1", "1")]
+        assert chip_places(report) == [("1", "0"), ("1", "1")]
         assert values(report, "engine_utilization_ratio", "aicpu") == [0.04, 0.09]
 
 
@@ -78,13 +78,13 @@ def test_values_that_may_be_the_controllers_or_the_chips_are_of_neither() -> Non
 def test_the_controllers_own_board_is_no_chip() -> None:
     board = "NPU ID : 3\nChip ID : 1\nChip Name : Mcu\nBoard ID : 0x60\nFirmware Version : 23.2.3\n"
     report = report_on(board)
-    assert (seats(report), dict(report.devices[0].facts)) == ([("3", None)], {"card": "3"})
+    assert (chip_places(report), dict(report.devices[0].facts)) == ([("3", None)], {"card": "3"})
 
 
 def test_a_chip_that_did_not_answer_does_not_take_the_next_ones_values() -> None:
     text = CHIPS + "\nChip ID : 0\nFailed to query npu chip: 0 info.\n\nTemperature (C) : 50\nChip ID : 1\n"
     report = report_on(text)
-    assert seats(report) == [("3", "0"), ("3", "1")]
+    assert chip_places(report) == [("3", "0"), ("3", "1")]
     assert [(item.device, item.value) for item in report.readings] == [(1, 50.0)]
     assert [problem.text for problem in report.problems] == ["Failed to query npu chip: 0 info."]
 
@@ -170,7 +170,7 @@ def test_keys_are_read_by_their_meaning_and_their_unit(
 
 def test_a_warning_before_the_answer_is_a_problem_and_no_device() -> None:
     report = report_on("WARNING: the driver package is old\n" + COMMON)
-    assert seats(report) == [("0", "0")]
+    assert chip_places(report) == [("0", "0")]
     assert [problem.text for problem in report.problems] == ["WARNING: the driver package is old"]
 
 
@@ -224,7 +224,7 @@ def test_an_answer_of_the_whole_card_is_joined_only_where_the_card_has_one_chip(
 def test_an_answer_that_names_no_card_is_that_of_the_card_that_was_asked() -> None:
     text = "HBM Capacity(MB) : 65536\nHBM Temperature(C) : 52\n"
     report = asked("memory", ("4", text), ("12", text.replace("52", "57")))
-    assert seats(report) == [("4", None), ("12", None)]
+    assert chip_places(report) == [("4", None), ("12", None)]
     assert values(report, "temperature_celsius", "memory") == [52.0, 57.0]
 
 
@@ -239,7 +239,7 @@ def test_error_codes_are_facts_of_the_chip_that_was_asked() -> None:
     request = POLLS["health"].request
     output = Output("npu-smi info -t health -i 7 -c 0", "7", text_of("health-alarm"), status=0)
     report = parse(Capture(PARSER.name, "health", request, (output,)))
-    assert seats(report) == [("7", "0")]
+    assert chip_places(report) == [("7", "0")]
     assert dict(report.devices[0].facts)["error_codes"] == "A4025021 8C03A000"
     assert report.readings == ()  # the state is the table's to tell
 
@@ -319,6 +319,6 @@ def test_a_command_that_failed_among_others_that_did_not_is_told(answer: str, pr
         f"# npu-smi info -t power -i 0 -c 0\n\tNPU Real-time Power(W) : 97.5\n# npu-smi info -t usages -i 3\n{answer}\n"
     )
     report = report_on(text)
-    assert seats(report) == [("0", "0")]
+    assert chip_places(report) == [("0", "0")]
     assert len(report.problems) == len(problems)
     assert all(words in problem.text for words, problem in zip(problems, report.problems, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.npu_smi import POLLS, asked, report_on, seats, text_of, values
+from kits.npu_smi import POLLS, asked, chip_places, report_on, text_of, values
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import merge
 from telemetry_parsers.merge.precedence import offered
@@ -62,8 +62,8 @@ def test_a_lost_name_moves_no_value_to_another_chip(text: str, lost: str, proble
 
 
 def told(report: Report) -> set[tuple[tuple[str | None, str | None] | None, str, str, Value]]:
-    """The numbers of a report, each with the seat of its chip."""
-    return {(seats(report)[item.device or 0], item.metric, item.label, item.value) for item in report.readings}
+    """The numbers of a report, each with the place of its chip."""
+    return {(chip_places(report)[item.device or 0], item.metric, item.label, item.value) for item in report.readings}
 
 
 @pytest.mark.parametrize("temperature", ["33", "NA"])
@@ -100,7 +100,7 @@ def test_the_sensors_of_the_controller_alone_are_the_cards() -> None:
     request = POLLS["temperatures"].request
     output = Output("npu-smi info -t temp -i 4 -c 1", "4", text, status=0)
     report = parse(Capture(PARSER.name, "temperatures", request, (output,)))
-    assert (seats(report), values(report, "temperature_celsius", "lm75_a")) == ([("4", None)], [39.0])
+    assert (chip_places(report), values(report, "temperature_celsius", "lm75_a")) == ([("4", None)], [39.0])
 
 
 EVENTS = """Fault Event Count : 2
@@ -125,7 +125,7 @@ Fault Event Information : event id=0x80E18402, severity=1
 def test_a_fault_that_stands_is_an_event(lines: str, codes: list[str]) -> None:
     report = report_on("NPU ID : 3\n" + lines)
     assert [event.code for event in report.events] == codes
-    assert all(event.is_standing for event in report.events)
+    assert all(event.is_ongoing for event in report.events)
     assert report.problems == ()
 
 

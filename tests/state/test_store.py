@@ -217,7 +217,7 @@ def test_events_are_counted_once_each():
 def test_an_event_that_stands_is_counted_when_it_begins():
     """A tool tells an error code at each poll for as long as it lasts; what ended and came again is another event."""
     node = Node()
-    fault = Event(1, "error_80e01801", is_standing=True)
+    fault = Event(1, "error_80e01801", is_ongoing=True)
     for events in ((fault,), (fault,), (), (fault,)):
         node.put(replace(CARDS, events=events))
     node.fail("timeout")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.admission import WHERE, short_problem
+from telemetry_parsers.merge.admission import TOO_MUCH, short_problem
 from telemetry_parsers.model import (
     Capture,
     Health,
@@ -199,7 +199,7 @@ def _told_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     told = tuple(dict.fromkeys(problems))
     if len(told) <= bounds.MOST_PROBLEMS:
         return tuple(map(short_problem, told))
-    more = Problem(WHERE, f"and {len(told) - bounds.MOST_PROBLEMS} more problems")
+    more = Problem(TOO_MUCH, f"and {len(told) - bounds.MOST_PROBLEMS} more problems")
     return (*map(short_problem, told[: bounds.MOST_PROBLEMS]), more)
 
 

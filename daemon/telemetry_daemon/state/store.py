@@ -73,7 +73,7 @@ class _Known:
     ranks: NodeRanks = field(default_factory=NodeRanks)
     untold: tuple[DeviceEvent, ...] = ()
     # Of each poll the devices and codes of what it tells for as long as it lasts.
-    standing: dict[Key, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    ongoing_events: dict[Key, frozenset[tuple[str, str]]] = field(default_factory=dict)
     slept: float = 0.0
     started_wall: float = 0.0
     # By how much the time of day is ahead of the time since the machine's start.
@@ -317,7 +317,7 @@ class Store:
         known = self._known
         self._notice_step()
         merged = merge(
-            self._standing(now),
+            self._current_reports(now),
             known.state,
             now=now,
             wall=self._clock.wall(),
@@ -333,7 +333,7 @@ class Store:
             self._accumulator.advance(merged.devices)
         return merged
 
-    def _standing(self, now: float) -> list[Offered]:
+    def _current_reports(self, now: float) -> list[Offered]:
         """The reports without the lists that a more frequent one of their source, since ended, has outlived."""
         ended = health.lists_ended(self._known.healths.values(), now)
         told = [(offer, offer.report) for offer in self._known.reports.values()]
@@ -343,17 +343,17 @@ class Store:
         self, accumulator: Accumulator, merged: Merged, key: Key, report: Report, capture: Capture
     ) -> None:
         ids = merged.positions.get(key, ())
-        before = self._known.standing.get(key, frozenset())
-        standing = {item for item in before if item[0] not in ids}  # of which this report tells nothing
+        before = self._known.ongoing_events.get(key, frozenset())
+        ongoing = {item for item in before if item[0] not in ids}  # of which this report tells nothing
         for event in report.events:
             device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
             if device_id is None:
                 continue
-            if event.is_standing:
-                standing.add((device_id, event.code))
-            if not event.is_standing or (device_id, event.code) not in before:
+            if event.is_ongoing:
+                ongoing.add((device_id, event.code))
+            if not event.is_ongoing or (device_id, event.code) not in before:
                 accumulator.count_event(device_id, event.code, event.wall_time or capture.wall_time)
-        self._known.standing[key] = frozenset(standing)
+        self._known.ongoing_events[key] = frozenset(ongoing)
 
     def _assemble(self, merged: Merged, now: float) -> Snapshot:
         known = self._known

@@ -58,7 +58,7 @@ _DEVICE = frozenset(
     ]
 )
 _READING = frozenset(["device", "metric", "value", "label"])
-_EVENT = frozenset(["device", "code", "text", "wall_time", "is_standing"])
+_EVENT = frozenset(["device", "code", "text", "wall_time", "is_ongoing"])
 _PROCESS = frozenset(["device", "pid", "name", "memory_used_bytes"])
 _PROBLEM = frozenset(["where", "text"])
 
@@ -164,7 +164,7 @@ def _event_to_plain(event: Event) -> dict[str, Any]:
         "code": event.code,
         "text": event.text,
         "wall_time": event.wall_time,
-        "is_standing": event.is_standing,
+        "is_ongoing": event.is_ongoing,
     }
 
 
@@ -175,7 +175,7 @@ def _event_from_plain(plain: Plain, path: str) -> Event:
         code=fields.text("code"),
         text=fields.text("text"),
         wall_time=fields.number_or("wall_time", None),
-        is_standing=fields.flag("is_standing"),
+        is_ongoing=fields.flag("is_ongoing"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_parsers.combining.seats import Seating, seat_of
+from telemetry_parsers.combining.chip_places import ChipPlaces, chip_place_of
 from telemetry_parsers.merge.devices import canonical_uuid, combine, repeats_an_index
 from telemetry_parsers.model import Absent, Device, Event, Process, Reading, Report
 
@@ -24,12 +24,12 @@ def combine_reports(reports: Sequence[Report]) -> Report:
     events: list[Event] = []
     processes: list[Process] = []
     for report in reports:
-        places = _places(devices, report.devices, by_partition=by_partition)
+        positions = _positions(devices, report.devices, by_partition=by_partition)
         for reading in report.readings:
-            _keep_first_number(readings, replace(reading, device=_moved(places, reading.device)))
-        events += [replace(event, device=_moved(places, event.device)) for event in report.events]
+            _keep_first_number(readings, replace(reading, device=_moved(positions, reading.device)))
+        events += [replace(event, device=_moved(positions, event.device)) for event in report.events]
         listed = {process.device for process in processes}
-        moved = [replace(process, device=places[process.device]) for process in report.processes]
+        moved = [replace(process, device=positions[process.device]) for process in report.processes]
         processes += [process for process in moved if process.device not in listed]
     return replace(
         best,
@@ -45,7 +45,7 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Whether two outputs of one tool speak of one device: by index, unless seats say it better.
+    """Whether two outputs of one tool speak of one device: by index, unless places say it better.
 
     An output need not say which partition it speaks of where each has an index of its own.
     """
@@ -54,17 +54,17 @@ def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
     untold = None in (first.partition, second.partition) and not by_partition
     if first.partition != second.partition and not untold:
         return False
-    if seat_of(first) is not None and seat_of(second) is not None:
+    if chip_place_of(first) is not None and chip_place_of(second) is not None:
         return False
-    return _agree(first, second) and (first.index is not None or bool(_told_twice(first, second)))
+    return _agree(first, second) and (first.index is not None or bool(_identities_of_both(first, second)))
 
 
 def _agree(first: Device, second: Device) -> bool:
     """Whether no identity that both outputs tell contradicts that they are one device."""
-    return all(one == other for one, other in _told_twice(first, second))
+    return all(one == other for one, other in _identities_of_both(first, second))
 
 
-def _told_twice(first: Device, second: Device) -> list[tuple[str, str]]:
+def _identities_of_both(first: Device, second: Device) -> list[tuple[str, str]]:
     identities = [
         (first.bus_id, second.bus_id),
         (canonical_uuid(first.uuid), canonical_uuid(second.uuid)),
@@ -73,31 +73,31 @@ def _told_twice(first: Device, second: Device) -> list[tuple[str, str]]:
     return [(one, other) for one, other in identities if one is not None and other is not None]
 
 
-def _places(devices: list[Device], told: Sequence[Device], *, by_partition: bool) -> list[int]:
+def _positions(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
     """The positions of a report's devices among those of earlier reports, to which new ones are added."""
-    earlier = len(devices)
-    known, told_with = Seating(devices), Seating(told)
-    places = []
-    for device in told:
+    earlier_count = len(devices)
+    earlier_places, added_places = ChipPlaces(devices), ChipPlaces(added)
+    positions = []
+    for device in added:
         unlinked = replace(device, parent=None)
-        place = known.find(device, told_with)
-        if place is None or not _agree(devices[place], device):
-            same = (at for at in range(earlier) if _same(devices[at], device, by_partition=by_partition))
-            place = next(same, None)
-        if place is None:
-            place = len(devices)
+        position = earlier_places.find(device, added_places)
+        if position is None or not _agree(devices[position], device):
+            same = (at for at in range(earlier_count) if _same(devices[at], device, by_partition=by_partition))
+            position = next(same, None)
+        if position is None:
+            position = len(devices)
             devices.append(unlinked)
         else:
-            devices[place] = combine(devices[place], unlinked)
-        places.append(place)
-    for device, place in zip(told, places, strict=True):
-        if device.parent is not None and devices[place].parent is None:
-            devices[place] = replace(devices[place], parent=places[device.parent])
-    return places
+            devices[position] = combine(devices[position], unlinked)
+        positions.append(position)
+    for device, position in zip(added, positions, strict=True):
+        if device.parent is not None and devices[position].parent is None:
+            devices[position] = replace(devices[position], parent=positions[device.parent])
+    return positions
 
 
-def _moved(places: Sequence[int], position: int | None) -> int | None:
-    return None if position is None else places[position]
+def _moved(positions: Sequence[int], position: int | None) -> int | None:
+    return None if position is None else positions[position]
 
 
 def _keep_first_number(readings: dict[tuple[int | None, str, str], Reading], reading: Reading) -> None:

@@ -11,7 +11,7 @@ from telemetry_parsers import bounds
 from telemetry_parsers.merge.devices import canonical_uuid
 from telemetry_parsers.model import Device, Event, Identity, Problem, Process, Reading, Report
 
-WHERE = "too much"
+TOO_MUCH = "too much"
 _Pairs = tuple[tuple[str, str], ...]
 _T = TypeVar("_T")
 
@@ -28,11 +28,11 @@ def admit(report: Report, known: Iterable[Identity]) -> Admitted:
     """The report itself where it is within the bounds, as nearly every one is; of too many devices the best known ones."""
     if _is_within(report):
         return Admitted(report)
-    told: list[str] = []
-    listed = _fewer_devices(report, known, told)
-    cut = _with_short_texts(_fewer_of_each(listed, told), told)
+    problems: list[str] = []
+    listed = _fewer_devices(report, known, problems)
+    cut = _with_short_texts(_fewer_of_each(listed, problems), problems)
     return Admitted(
-        replace(cut, problems=(*cut.problems, *(Problem(WHERE, text) for text in told))),
+        replace(cut, problems=(*cut.problems, *(Problem(TOO_MUCH, text) for text in problems))),
         refused=len(report.devices) - len(listed.devices),
     )
 
@@ -66,21 +66,21 @@ def _is_modest(device: Device) -> bool:
 
 
 def _names(device: Device) -> tuple[str, ...]:
-    told = (device.model, device.uuid, device.bus_id, device.partition, device.serial, device.driver)
-    return tuple(text for text in told if text)
+    texts = (device.model, device.uuid, device.bus_id, device.partition, device.serial, device.driver)
+    return tuple(text for text in texts if text)
 
 
-def _fewer_devices(report: Report, known: Iterable[Identity], told: list[str]) -> Report:
+def _fewer_devices(report: Report, known: Iterable[Identity], problems: list[str]) -> Report:
     """The report of the devices that were seen in the most polls, whole ones before parts, in the order of its list."""
     devices = report.devices
     if len(devices) <= bounds.MOST_DEVICES:
         return report
-    polls = {name: identity.polls for identity in known for name in _ids(identity)}
-    familiar = [max((polls.get(name, 0) for name in _ids(device)), default=0) for device in devices]
-    order = sorted(range(len(devices)), key=lambda place: (devices[place].parent is not None, -familiar[place]))
+    polls_of = {name: identity.polls for identity in known for name in _ids(identity)}
+    times_seen = [max((polls_of.get(name, 0) for name in _ids(device)), default=0) for device in devices]
+    order = sorted(range(len(devices)), key=lambda place: (devices[place].parent is not None, -times_seen[place]))
     kept = set(order[: bounds.MOST_DEVICES])
     kept = {place for place in kept if devices[place].parent is None or devices[place].parent in kept}
-    told.append(f"{len(devices)} devices, of which the {len(kept)} that were seen in the most polls are kept")
+    problems.append(f"{len(devices)} devices, of which the {len(kept)} that were seen in the most polls are kept")
     return only(report, {place: number for number, place in enumerate(sorted(kept))})
 
 
@@ -113,18 +113,20 @@ def only(report: Report, places: Mapping[int, int]) -> Report:
     )
 
 
-def _fewer_of_each(report: Report, told: list[str]) -> Report:
+def _fewer_of_each(report: Report, problems: list[str]) -> Report:
     """The report with no more of anything but devices than the bounds allow: the first ones stay."""
 
     def first(items: tuple[_T, ...], most: int, name: str) -> tuple[_T, ...]:
         if len(items) > most:
-            told.append(f"{len(items)} {name}, of which the first {most} are kept")
+            problems.append(f"{len(items)} {name}, of which the first {most} are kept")
         return items[:most]
 
     return replace(
         report,
-        devices=tuple(replace(one, facts=first(one.facts, bounds.MOST_FACTS, "facts")) for one in report.devices),
-        readings=first(_fewer_words(report.readings, told), bounds.MOST_READINGS, "readings"),
+        devices=tuple(
+            replace(device, facts=first(device.facts, bounds.MOST_FACTS, "facts")) for device in report.devices
+        ),
+        readings=first(_fewer_words(report.readings, problems), bounds.MOST_READINGS, "readings"),
         events=first(report.events, bounds.MOST_EVENTS, "events"),
         processes=first(report.processes, bounds.MOST_PROCESSES, "processes"),
         problems=first(report.problems, bounds.MOST_PROBLEMS, "problems"),
@@ -133,7 +135,7 @@ def _fewer_of_each(report: Report, told: list[str]) -> Report:
     )
 
 
-def _fewer_words(readings: tuple[Reading, ...], told: list[str]) -> tuple[Reading, ...]:
+def _fewer_words(readings: tuple[Reading, ...], problems: list[str]) -> tuple[Reading, ...]:
     """The readings with the first words of each metric of each device."""
     words: Counter[tuple[int | None, str]] = Counter()
     kept = []
@@ -143,13 +145,15 @@ def _fewer_words(readings: tuple[Reading, ...], told: list[str]) -> tuple[Readin
             kept.append(reading)
     if len(kept) < len(readings):
         metric = words.most_common(1)[0][0][1]
-        told.append(f"{len(readings) - len(kept)} readings beyond {bounds.MOST_WORDS} words of one metric, as {metric}")
+        problems.append(
+            f"{len(readings) - len(kept)} readings beyond {bounds.MOST_WORDS} words of one metric, as {metric}"
+        )
     return tuple(kept)
 
 
-def _with_short_texts(report: Report, told: list[str]) -> Report:
+def _with_short_texts(report: Report, problems: list[str]) -> Report:
     """The report with the beginning of whatever is too long to be a name or a line."""
-    found = replace(
+    shortened = replace(
         report,
         devices=tuple(map(_short_device, report.devices)),
         readings=tuple(replace(item, label=short(item.label)) for item in report.readings),
@@ -160,9 +164,9 @@ def _with_short_texts(report: Report, told: list[str]) -> Report:
         facts=_short_pairs(report.facts),
         index_space=short(report.index_space),
     )
-    if found != report:
-        told.append(f"texts of more than {bounds.LONGEST_NAME} characters, of which the beginning is kept")
-    return found
+    if shortened != report:
+        problems.append(f"texts of more than {bounds.LONGEST_NAME} characters, of which the beginning is kept")
+    return shortened
 
 
 def _short_device(device: Device) -> Device:

@@ -43,7 +43,7 @@ def combine(first: Device, second: Device) -> Device:
     )
 
 
-def is_told(device: Device | Identity) -> bool:
+def has_address_or_uuid(device: Device | Identity) -> bool:
     """Whether more is known of it than a number: an address, or a uuid that is one."""
     return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
 
@@ -65,5 +65,5 @@ def same_slot(first: str, second: str) -> bool:
 
 def repeats_an_index(devices: Sequence[Device]) -> bool:
     """Whether one number stands for several devices, as for a card and its partitions; else the number is enough."""
-    told = [device.index for device in devices if device.index is not None]
-    return len(set(told)) < len(told)
+    indices = [device.index for device in devices if device.index is not None]
+    return len(set(indices)) < len(indices)

@@ -47,11 +47,15 @@ def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubt
         if occupant is None or name is None:
             continue
         key = (group.vendor, name)
-        told = {(one.source, one.poll, one.taken) for one, device in _parts(group) if _is_another(device, occupant)}
-        if not told:
+        witnesses_now = {
+            (report.source, report.poll, report.taken)
+            for report, device in _parts(group)
+            if _is_another(device, occupant)
+        }
+        if not witnesses_now:
             continue  # it is not told which device it is, and not another one either
         # So many are enough, and what is remembered does not grow with a device that gets no name.
-        witnesses = frozenset(sorted(told | before.get(key, frozenset()))[:ENOUGH_WITNESSES])
+        witnesses = frozenset(sorted(witnesses_now | before.get(key, frozenset()))[:ENOUGH_WITNESSES])
         weighed.remembered[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:
             weighed.doubts[id(group)] = Doubt(_what_is_left(group, occupant), occupant, _problem(group, occupant))
@@ -64,16 +68,16 @@ class _Places:
 
     def __init__(self, present: Iterable[Identity]) -> None:
         self._held: dict[tuple[str, str | int], list[Identity]] = {}
-        for one in present:
-            for place in self._of(one):
-                self._held.setdefault(place, []).append(one)
+        for identity in present:
+            for place in self._of(identity):
+                self._held.setdefault(place, []).append(identity)
 
     def occupant(self, device: Device) -> Identity | None:
         """The one known device at the same address, else the one with the same number."""
         for place in self._of(device):
-            found = self._held.get(place)
-            if found:
-                return found[0] if len(found) == 1 else None
+            identities = self._held.get(place)
+            if identities:
+                return identities[0] if len(identities) == 1 else None
         return None
 
     def free(self, occupant: Identity) -> None:
@@ -103,10 +107,10 @@ def _is_another(device: Device, occupant: Identity) -> bool:
 
 
 def _what_is_left(group: Group, occupant: Identity) -> Group:
-    left = Group(group.vendor)
+    remaining = Group(group.vendor)
     for sighting in group.sightings:
-        left.add(_without_another(sighting, occupant))
-    return left
+        remaining.add(_without_another(sighting, occupant))
+    return remaining
 
 
 def _without_another(sighting: Sighting, occupant: Identity) -> Sighting:
@@ -116,9 +120,9 @@ def _without_another(sighting: Sighting, occupant: Identity) -> Sighting:
         for report, position in sighting.parts
         if not _is_another(report.report.devices[position], occupant)
     )
-    known = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
-    told = (replace(report.report.devices[position], parent=None) for report, position in parts)
-    return replace(sighting, device=reduce(combine, (*told, known)), parts=parts)
+    occupying = Device(occupant.vendor, sighting.device.index, uuid=occupant.uuid, bus_id=occupant.bus_id)
+    devices = (replace(report.report.devices[position], parent=None) for report, position in parts)
+    return replace(sighting, device=reduce(combine, (*devices, occupying)), parts=parts)
 
 
 def _problem(group: Group, occupant: Identity) -> tuple[str, Problem]:

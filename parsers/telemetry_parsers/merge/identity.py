@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from telemetry_parsers.combining.seats import seat_of
+from telemetry_parsers.combining.chip_places import chip_place_of
 from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.devices import canonical_uuid, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.doubts import Weighed
@@ -33,7 +33,7 @@ class Naming:
     weighed: Weighed
 
 
-class _Known:
+class _Remembered:
     """Remembered identities, each of which can be claimed by one group."""
 
     def __init__(self, identities: Iterable[Identity], groups: Sequence[Group]) -> None:
@@ -65,8 +65,8 @@ class _Known:
 
     def shares_index(self, group: Group) -> bool:
         """Whether the chips of one card are told apart by their numbers on it only, since all have the card's index."""
-        seat = seat_of(group.device)
-        return seat is not None and seat.chip is not None and self.index_count[group.vendor, group.device.index] > 1
+        place = chip_place_of(group.device)
+        return place is not None and place.chip is not None and self.index_count[group.vendor, group.device.index] > 1
 
     def find(self, group: Group) -> Identity | None:
         """The identity that this device was published under before."""
@@ -78,15 +78,15 @@ class _Known:
 
     def _candidates(self, group: Group) -> list[Identity]:
         device = group.device
-        found: list[Identity] = []
+        candidates: list[Identity] = []
         if uuid := self.unique_uuid(group):
-            found += self.by_uuid.get((group.vendor, uuid, device.partition), ())
-        found += self._at_address(group)
-        for name in (_by_seat(group), _by_index(group)):
+            candidates += self.by_uuid.get((group.vendor, uuid, device.partition), ())
+        candidates += self._at_address(group)
+        for name in (_by_chip_place(group), _by_index(group)):
             by_index = self.identities.get(name)
             if by_index is not None and by_index.bus_id is None and by_index.partition == device.partition:
-                found.append(by_index)
-        return found
+                candidates.append(by_index)
+        return candidates
 
     def _at_address(self, group: Group) -> list[Identity]:
         """The identities at the group's address; one of which either leaves out the domain, if no two could be meant."""
@@ -94,12 +94,12 @@ class _Known:
         if not bus_id:
             return []
         key, slot = _bus_key(group.vendor, bus_id, partition), slot_of(bus_id, partition)
-        alike = {one.id: slot_of(one.bus_id or "", partition) for one in self.by_bus.get(key, ())}
-        found = [known for known, its_slot in alike.items() if its_slot == slot]
-        if not found and self.bus_count[key] == 1:
-            found = [known for known, its_slot in alike.items() if same_slot(its_slot, slot)]
-            found = found if len(found) == 1 else []
-        return sorted((self.identities[known] for known in found), key=partial(_unlikeness, group.device))
+        slots = {identity.id: slot_of(identity.bus_id or "", partition) for identity in self.by_bus.get(key, ())}
+        ids = [id_ for id_, its_slot in slots.items() if its_slot == slot]
+        if not ids and self.bus_count[key] == 1:
+            ids = [id_ for id_, its_slot in slots.items() if same_slot(its_slot, slot)]
+            ids = ids if len(ids) == 1 else []
+        return sorted((self.identities[id_] for id_ in ids), key=partial(_unlikeness, group.device))
 
     def _is_another(self, identity: Identity, group: Group) -> bool:
         """Whether the slot now holds another card: both have a uuid, and it differs."""
@@ -107,22 +107,22 @@ class _Known:
         return old is not None and new is not None and old != new
 
 
-def _unlikeness(device: Device, known: Identity) -> tuple[bool, bool, int]:
+def _unlikeness(device: Device, identity: Identity) -> tuple[bool, bool, int]:
     """What to sort the identities at one address by, for the device that is there.
 
     One that was replaced was at the same address: what is there is the other, or else the one that was seen more.
     """
-    return _is_other_chip(device, known), known.lost_since is not None, -known.polls
+    return _is_other_chip(device, identity), identity.lost_since is not None, -identity.polls
 
 
-def _is_other_chip(device: Device, known: Identity) -> bool:
+def _is_other_chip(device: Device, identity: Identity) -> bool:
     """Whether the identity is of another chip of the same card, which may have the same address and no uuid."""
-    if known.uuid is not None:
+    if identity.uuid is not None:
         return False
-    seat, named = seat_of(device), known.device.partition(":")[2]
-    if seat is not None and None not in (seat.chip, named or None):
-        return seat.chip != named
-    return None not in (device.index, known.index) and device.index != known.index
+    place, named = chip_place_of(device), identity.device.partition(":")[2]
+    if place is not None and None not in (place.chip, named or None):
+        return place.chip != named
+    return None not in (device.index, identity.index) and device.index != identity.index
 
 
 def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str, str | None]:
@@ -130,11 +130,11 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
     return vendor, without_domain(slot_of(bus_id, partition)), partition
 
 
-def _new_id(group: Group, parent: Identity | None, known: _Known) -> str | None:
+def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> str | None:
     """uuid if unique, else bus address, else vendor:index; a partition without its own is <parent>/<partition>."""
     device = group.device
     choices = []
-    if known.unique_uuid(group) is not None and device.uuid:
+    if remembered.unique_uuid(group) is not None and device.uuid:
         choices.append(device.uuid.strip())
     if device.partition is not None:
         owner = parent.id if parent else device.bus_id or f"{group.vendor}:{device.index}"
@@ -142,8 +142,8 @@ def _new_id(group: Group, parent: Identity | None, known: _Known) -> str | None:
     elif device.bus_id:
         choices.append(device.bus_id)
     if device.partition is None and (device.index is not None or not choices):
-        choices.append(_by_seat(group) if known.shares_index(group) else _by_index(group))
-    return next((choice for choice in choices if choice not in known.identities), None)
+        choices.append(_by_chip_place(group) if remembered.shares_index(group) else _by_index(group))
+    return next((choice for choice in choices if choice not in remembered.identities), None)
 
 
 def _by_index(group: Group) -> str:
@@ -152,21 +152,21 @@ def _by_index(group: Group) -> str:
     return f"{group.vendor}:{'unnumbered' if index is None else index}"
 
 
-def _by_seat(group: Group) -> str:
+def _by_chip_place(group: Group) -> str:
     """The id of a chip of which only its card's index and its number on the card are known."""
-    seat = seat_of(group.device)
-    return _by_index(group) + (f"/{seat.chip}" if seat is not None and seat.chip is not None else "")
+    place = chip_place_of(group.device)
+    return _by_index(group) + (f"/{place.chip}" if place is not None and place.chip is not None else "")
 
 
-def _label(group: Group, parent: Identity | None, known: _Known, rank: int) -> str:
+def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> str:
     """The `device` label: the tool's index, else the rank by bus address; `0:1` for a partition or one of many chips."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
     index = next((s.device.index for s in reversed(group.sightings) if s.device.index is not None), None)
-    seat = seat_of(device)
-    if seat is not None and known.shares_index(group):
-        return f"{index}:{seat.chip}"
+    place = chip_place_of(device)
+    if place is not None and remembered.shares_index(group):
+        return f"{index}:{place.chip}"
     return str(rank if index is None else index)
 
 
@@ -184,9 +184,9 @@ def _refresh(identity: Identity, device: Device, parent: Identity | None) -> Ide
     )
 
 
-def _fuller(told: str | None, known: str | None) -> str | None:
+def _fuller(printed: str | None, known: str | None) -> str | None:
     """The address as told now, unless it is the known one without its domain."""
-    return known if not told or (known or "").endswith(":" + told) else told
+    return known if not printed or (known or "").endswith(":" + printed) else printed
 
 
 def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Group | None:
@@ -206,12 +206,12 @@ def _parents(groups: Sequence[Group]) -> dict[int, Group]:
         for sighting in group.sightings
         for part, position in sighting.parts
     }
-    found = {}
+    parents = {}
     for group in groups:
         parent = _parent_of(group, by_position)
         if parent is not None and parent is not group:
-            found[id(group)] = parent
-    return found
+            parents[id(group)] = parent
+    return parents
 
 
 def _ranks(groups: Sequence[Group]) -> dict[int, int]:
@@ -231,54 +231,59 @@ def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection
     A new device of a pending vendor is left out until its vendor's first inventory is over, and one that is doubted
     is the known device in its place.
     """
-    known = _Known(state.identities, groups)
+    remembered = _Remembered(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
     named: dict[int, Named] = {}
     nameless = []
     whole_first = sorted(groups, key=lambda group: id(group) in parents)
-    found = {id(group): known.find(group) for group in whole_first}
-    newcomers = [group for group in whole_first if found[id(group)] is None and group.vendor not in pending_vendors]
-    weighed = _weighed(newcomers, known, state) if newcomers else Weighed()
+    identities = {id(group): remembered.find(group) for group in whole_first}
+    newcomers = [
+        group for group in whole_first if identities[id(group)] is None and group.vendor not in pending_vendors
+    ]
+    weighed = _weighed(newcomers, remembered, state) if newcomers else Weighed()
     for group in whole_first:
         owner = parents.get(id(group))
         parent = named[id(owner)].identity if owner is not None and id(owner) in named else None
-        identity, shown = found[id(group)], group
+        identity, shown = identities[id(group)], group
         if id(group) in weighed.doubts:
             identity, shown = weighed.doubts[id(group)].occupant, weighed.doubts[id(group)].group
         if identity is None:
             if group.vendor in pending_vendors:
                 continue
-            identity = _create(group, parent, known, ranks.get(id(group), 0))
+            identity = _create(group, parent, remembered, ranks.get(id(group), 0))
             if identity is None:
                 nameless.append(group)
                 continue
         identity = _refresh(identity, shown.device, parent)
-        known.identities[identity.id] = identity
+        remembered.identities[identity.id] = identity
         named[id(group)] = Named(shown, identity)
     return Naming(tuple(named[id(group)] for group in groups if id(group) in named), tuple(nameless), weighed)
 
 
-def _weighed(newcomers: Sequence[Group], known: _Known, state: MergeState) -> Weighed:
+def _weighed(newcomers: Sequence[Group], remembered: _Remembered, state: MergeState) -> Weighed:
     """The doubts about newcomers while devices that were there a moment ago are not told; none is there twice."""
     present = [
-        one
-        for one in known.identities.values()
-        if one.id in state.seen and one.lost_since is None and one.partition is None and one.id not in known.claimed
+        identity
+        for identity in remembered.identities.values()
+        if identity.id in state.seen
+        and identity.lost_since is None
+        and identity.partition is None
+        and identity.id not in remembered.claimed
     ]
     weighed = doubts.weigh(newcomers, present, state.doubts) if present else Weighed()
-    known.claimed.update(doubt.occupant.id for doubt in weighed.doubts.values())
+    remembered.claimed.update(doubt.occupant.id for doubt in weighed.doubts.values())
     return weighed
 
 
-def _create(group: Group, parent: Identity | None, known: _Known, rank: int) -> Identity | None:
-    chosen = _new_id(group, parent, known)
-    if chosen is None:
+def _create(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> Identity | None:
+    new_id = _new_id(group, parent, remembered)
+    if new_id is None:
         return None
     device = group.device
     return Identity(
-        id=chosen,
+        id=new_id,
         vendor=group.vendor,
-        device=_label(group, parent, known, rank),
+        device=_label(group, parent, remembered, rank),
         model=device.model or "",
         partition=device.partition,
         simulated=device.simulated,

@@ -38,12 +38,12 @@ class Joined:
 class _Joiner:
     """Groups found so far, by the keys under which the next sighting may belong to one."""
 
-    def __init__(self, found: Sequence[Sighting]) -> None:
+    def __init__(self, sightings: Sequence[Sighting]) -> None:
         self.groups: list[Group] = []
         self.problems: list[tuple[str, Problem]] = []
         self._by_key: dict[tuple[str | None, ...], list[Group]] = {}
         self._uuid_count = Counter(
-            (sighting.source, sighting.device.vendor, canonical_uuid(sighting.device.uuid)) for sighting in found
+            (sighting.source, sighting.device.vendor, canonical_uuid(sighting.device.uuid)) for sighting in sightings
         )
 
     def take(self, sighting: Sighting) -> None:
@@ -116,9 +116,9 @@ def _ambiguous(candidates: Sequence[Group]) -> str:
     return f"could be any of {names}{more}, so it is shown as a device of its own"
 
 
-def join(found: Sequence[Sighting]) -> Joined:
+def join(sightings: Sequence[Sighting]) -> Joined:
     """The sightings grouped into devices: by bus address, else unique uuid; never by serial."""
-    joiner = _Joiner(found)
-    for sighting in found:
+    joiner = _Joiner(sightings)
+    for sighting in sightings:
         joiner.take(sighting)
     return Joined(tuple(joiner.groups), tuple(joiner.problems))

@@ -50,28 +50,30 @@ def merge(
     pending_vendors: Collection[str] = (),
 ) -> Merged:
     """One picture of the node from every report that has not expired at `now` (monotonic)."""
-    by_report = {(o.report.source, o.report.poll): o for o in reports if o.report.expires > now}
-    fresh = tuple(known.report for known in by_report.values())
+    by_report = {
+        (offered.report.source, offered.report.poll): offered for offered in reports if offered.report.expires > now
+    }
+    fresh = tuple(item.report for item in by_report.values())
     recalled = numbering.recall(sightings(fresh), fresh, state.learnt)
     joined = joining.join(recalled.sightings)
     naming = identity.name(joined.groups, state, pending_vendors)
     named, weighed = naming.named, naming.weighed
     # Before the first inventory is over, another source of the vendor may still list what this one lacks.
-    listing = {one.source for one in fresh if _is_whole_list(one) and one.vendor not in pending_vendors}
+    listing = {report.source for report in fresh if _is_whole_list(report) and report.vendor not in pending_vendors}
     numbering_sources = numbering.numbers_only(recalled.sightings)
-    there = presence.update(state, named, listing.difference(recalled.strangers), numbering_sources, wall)
+    present = presence.update(state, named, listing.difference(recalled.unmatched), numbering_sources, wall)
     counters = dict(state.counters)
     live, underivable = _live_devices(named, by_report, counters, pending_vendors)
-    remembered = {known.id for known in there.identities}
-    believed = [weighed.doubts[id(one)].group if id(one) in weighed.doubts else one for one in joined.groups]
+    remembered = {item.id for item in present.identities}
+    believed = [weighed.doubts[id(group)].group if id(group) in weighed.doubts else group for group in joined.groups]
     return Merged(
-        devices=tuple(sorted((*live, *map(_lost_device, there.lost)), key=_display_order)),
+        devices=tuple(sorted((*live, *map(_lost_device, present.lost)), key=_display_order)),
         host=_host_readings(by_report.values()),
         state=MergeState(
-            identities=there.identities,
-            seen=there.seen,
+            identities=present.identities,
+            seen=present.seen,
             doubts=weighed.remembered,
-            forgotten=there.forgotten,
+            forgotten=present.forgotten,
             learnt=numbering.remember(recalled.learnt, numbering.learn(believed)),
             counters=precedence.remember(counters, remembered, live),
         ),
@@ -82,9 +84,9 @@ def merge(
             *underivable,
             *map(_nameless_problem, naming.nameless),
             *(doubt.problem for doubt in weighed.doubts.values()),
-            *there.problems,
+            *present.problems,
         ),
-        events=there.events,
+        events=present.events,
         positions=_positions(fresh, named),
     )
 
@@ -132,19 +134,19 @@ def _drop_card_level(
     """What belongs to the whole card is told once, by the parent."""
     if parent is None:
         return
-    told = {metric for (metric, _), reading in parent.items() if not isinstance(reading.value, Absent)}
-    for key in [key for key in values if key[0] in told and key[0] in BY_KEY and BY_KEY[key[0]].card_level]:
+    metrics = {metric for (metric, _), reading in parent.items() if not isinstance(reading.value, Absent)}
+    for key in [key for key in values if key[0] in metrics and key[0] in BY_KEY and BY_KEY[key[0]].card_level]:
         del values[key]
 
 
 def _device(item: Named, values: Mapping[ReadingKey, MergedReading]) -> MergedDevice:
-    known, device = item.identity, item.group.device
+    identity, device = item.identity, item.group.device
     facts = dict(device.facts)
-    if known.power_kind is not None:
-        facts["power_kind"] = known.power_kind
+    if identity.power_kind is not None:
+        facts["power_kind"] = identity.power_kind
     return replace(
-        _lost_device(known),
-        index=device.index if device.index is not None else known.index,
+        _lost_device(identity),
+        index=device.index if device.index is not None else identity.index,
         driver=device.driver,
         up=device.up,
         simulated=device.simulated,
@@ -159,22 +161,22 @@ def _is_whole_list(report: SourceReport) -> bool:
     return report.lists_devices and not report.report.is_cut
 
 
-def _lost_device(known: Identity) -> MergedDevice:
+def _lost_device(identity: Identity) -> MergedDevice:
     """What is remembered of a device that nobody lists any more."""
     return MergedDevice(
-        vendor=known.vendor,
-        index=known.index,
-        id=known.id,
-        device=known.device,
-        model=known.model,
-        uuid=known.uuid,
-        bus_id=known.bus_id,
-        serial=known.serial,
+        vendor=identity.vendor,
+        index=identity.index,
+        id=identity.id,
+        device=identity.device,
+        model=identity.model,
+        uuid=identity.uuid,
+        bus_id=identity.bus_id,
+        serial=identity.serial,
         up=False,
-        parent=known.parent,
-        partition=known.partition,
-        simulated=known.simulated,
-        current_model=known.model or None,
+        parent=identity.parent,
+        partition=identity.partition,
+        simulated=identity.simulated,
+        current_model=identity.model or None,
     )
 
 
@@ -182,17 +184,17 @@ def _processes(item: Named) -> tuple[Process, ...]:
     """The process list of the most preferred source that has one."""
     for sighting in item.group.sightings:
         for report, position in sighting.parts:
-            found = tuple(process for process in report.report.processes if process.device == position)
-            if found:
-                return found
+            processes = tuple(process for process in report.report.processes if process.device == position)
+            if processes:
+                return processes
     return ()
 
 
 def _host_readings(reports: Iterable[Offered]) -> tuple[MergedReading, ...]:
     """The newest reading of each metric of the host."""
     values: dict[ReadingKey, MergedReading] = {}
-    for known in sorted(reports, key=lambda known: known.report.taken):
-        offers = known.offers.get(None, ())
+    for offered in sorted(reports, key=lambda offered: offered.report.taken):
+        offers = offered.offers.get(None, ())
         values |= {key: reading for key, _, reading, _ in offers if BY_KEY[key[0]].scope == "host"}
     return tuple(values.values())
 
@@ -200,14 +202,14 @@ def _host_readings(reports: Iterable[Offered]) -> tuple[MergedReading, ...]:
 def _positions(
     fresh: tuple[SourceReport, ...], named: tuple[Named, ...]
 ) -> dict[tuple[str, str], tuple[str | None, ...]]:
-    found: dict[tuple[str, str], list[str | None]] = {
+    ids_of: dict[tuple[str, str], list[str | None]] = {
         (report.source, report.poll): [None] * len(report.report.devices) for report in fresh
     }
     for item in named:
         for sighting in item.group.sightings:
             for report, position in sighting.parts:
-                found[(report.source, report.poll)][position] = item.identity.id
-    return {key: tuple(ids) for key, ids in found.items()}
+                ids_of[(report.source, report.poll)][position] = item.identity.id
+    return {key: tuple(ids) for key, ids in ids_of.items()}
 
 
 def _nameless_problem(group: joining.Group) -> tuple[str, Problem]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.devices import combine, is_told
+from telemetry_parsers.merge.devices import combine, has_address_or_uuid
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.sightings import Sighting
 from telemetry_parsers.model import Device, Problem, SourceReport
@@ -24,7 +24,7 @@ class Recalled:
     """The sightings that can be told, the sources whose numbers say nothing any more, and what is still known."""
 
     sightings: tuple[Sighting, ...]
-    strangers: tuple[str, ...]
+    unmatched: tuple[str, ...]
     learnt: Learnt
 
     @property
@@ -33,68 +33,75 @@ class Recalled:
         text = (
             "the devices are not those whose addresses were read; which is which is not known until these are read anew"
         )
-        return tuple((source, Problem("list of devices", text)) for source in self.strangers)
+        return tuple((source, Problem("list of devices", text)) for source in self.unmatched)
 
 
-def recall(found: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> Recalled:
+def recall(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> Recalled:
     """The sightings with the addresses and uuids that were learnt for their numbers.
 
     Some tools number the cards anew when one is lost. So a number says something only while the list has the same ones
     as when it was learnt; a list that has others is not used: it would make new devices of old ones, or mix them up.
     From then on the numbers say nothing, until they are learnt anew: one card lost and another back makes the same ones.
     """
-    listed = _listed(found)
+    listed = _listed(sightings)
     learnt = {**learnt, **_forgotten(listed, fresh, learnt)}
-    told: list[Sighting] = []
-    strangers: dict[str, None] = {}
-    for sighting in found:
-        known = learnt.get(_space(sighting))
+    recalled: list[Sighting] = []
+    unmatched: dict[str, None] = {}
+    for sighting in sightings:
+        devices = learnt.get(_space(sighting))
         index = sighting.device.index
-        if known is None or index is None or not _needs_help(sighting):
-            told.append(sighting)
-        elif not sighting.attached and listed[sighting.source, _space(sighting)] != known.keys():
-            strangers[sighting.source] = None
+        if devices is None or index is None or not _needs_help(sighting):
+            recalled.append(sighting)
+        elif not sighting.attached and listed[sighting.source, _space(sighting)] != devices.keys():
+            unmatched[sighting.source] = None
         else:
-            told.append(replace(sighting, device=combine(sighting.device, known.get(index, sighting.device))))
-    return Recalled(tuple(told), tuple(strangers), learnt)
+            recalled.append(replace(sighting, device=combine(sighting.device, devices.get(index, sighting.device))))
+    return Recalled(tuple(recalled), tuple(unmatched), learnt)
 
 
-def numbers_only(found: Iterable[Sighting]) -> frozenset[str]:
+def numbers_only(sightings: Iterable[Sighting]) -> frozenset[str]:
     """The sources whose lists tell of no device more than its number."""
-    listed = [sighting for sighting in found if not sighting.attached]
-    return frozenset(one.source for one in listed) - {one.source for one in listed if is_told(one.device)}
+    listed = [sighting for sighting in sightings if not sighting.attached]
+    return frozenset(sighting.source for sighting in listed) - {
+        sighting.source for sighting in listed if has_address_or_uuid(sighting.device)
+    }
 
 
 def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
     """What each number stands for, of the lists in which all devices have an address or a uuid."""
-    pairs: dict[_Space, dict[int, Device]] = {}
+    learnt: dict[_Space, dict[int, Device]] = {}
     unclear: set[_Space] = set()
     for group in groups:
-        known = Device(group.vendor, bus_id=group.device.bus_id, uuid=group.device.uuid)
+        named = Device(group.vendor, bus_id=group.device.bus_id, uuid=group.device.uuid)
         for sighting in group.sightings:
             index = sighting.device.index
             if sighting.attached or index is None or sighting.device.partition is not None:
                 continue
-            if not is_told(known) or pairs.setdefault(_space(sighting), {}).setdefault(index, known) is not known:
+            if (
+                not has_address_or_uuid(named)
+                or learnt.setdefault(_space(sighting), {}).setdefault(index, named) is not named
+            ):
                 unclear.add(_space(sighting))
-    return {space: known for space, known in pairs.items() if space not in unclear}
+    return {space: named for space, named in learnt.items() if space not in unclear}
 
 
 def remember(learnt: Learnt, now: Learnt) -> Learnt:
     """What numbers stand for as was known before and is learnt now; of a vendor with too many spaces only the latter."""
-    known = {**learnt, **now}
-    if len(known) <= bounds.MOST_INDEX_SPACES:
-        return known
-    spaces = Counter(vendor for vendor, _ in known)
+    both = {**learnt, **now}
+    if len(both) <= bounds.MOST_INDEX_SPACES:
+        return both
+    spaces = Counter(vendor for vendor, _ in both)
     return {
-        space: told for space, told in known.items() if space in now or spaces[space[0]] <= bounds.MOST_INDEX_SPACES
+        space: devices
+        for space, devices in both.items()
+        if space in now or spaces[space[0]] <= bounds.MOST_INDEX_SPACES
     }
 
 
 def _forgotten(listed: _Listed, fresh: Iterable[SourceReport], learnt: Learnt) -> dict[_Space, dict[int, Device]]:
     """The spaces whose numbers are others now than were learnt, or none at all, with nothing in them."""
-    others = {space for (_, space), numbers in listed.items() if space in learnt and numbers != learnt[space].keys()}
-    return {space: {} for space in (*others, *_emptied(fresh)) if space in learnt}
+    changed = {space for (_, space), numbers in listed.items() if space in learnt and numbers != learnt[space].keys()}
+    return {space: {} for space in (*changed, *_emptied(fresh)) if space in learnt}
 
 
 def _emptied(fresh: Iterable[SourceReport]) -> Iterator[_Space]:
@@ -107,9 +114,9 @@ def _emptied(fresh: Iterable[SourceReport]) -> Iterator[_Space]:
             yield report.vendor, report.report.index_space or report.source
 
 
-def _listed(found: Iterable[Sighting]) -> _Listed:
+def _listed(sightings: Iterable[Sighting]) -> _Listed:
     listed: _Listed = {}
-    for sighting in found:
+    for sighting in sightings:
         if not sighting.attached and sighting.device.partition is None:
             listed.setdefault((sighting.source, _space(sighting)), set()).add(sighting.device.index)
     return listed
@@ -121,4 +128,4 @@ def _space(sighting: Sighting) -> _Space:
 
 
 def _needs_help(sighting: Sighting) -> bool:
-    return sighting.device.partition is None and not is_told(sighting.device)
+    return sighting.device.partition is None and not has_address_or_uuid(sighting.device)

@@ -92,8 +92,8 @@ def choose(
     for report, position in _parts(named):
         for offer in by_report[(report.source, report.poll)].offers.get(position, ()):
             key, rank, _, pinned = offer
-            known = best.get(key)
-            if known is not None and known[1] <= rank:
+            best_so_far = best.get(key)
+            if best_so_far is not None and best_so_far[1] <= rank:
                 continue
             if pinned and not _is_its_source(counters, (named.identity.id, *key), report.source, may_pin=may_pin):
                 continue
@@ -132,8 +132,8 @@ def remember(
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
     if len(kept) <= bounds.MOST_PINNED_COUNTERS:
         return kept
-    told = {(device.id, reading.metric, reading.label) for device in devices for reading in device.readings}
-    return {pin: source for pin, source in kept.items() if pin in told}
+    current = {(device.id, reading.metric, reading.label) for device in devices for reading in device.readings}
+    return {pin: source for pin, source in kept.items() if pin in current}
 
 
 class Absences:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from telemetry_parsers import bounds
 from telemetry_parsers.merge import doubts
-from telemetry_parsers.merge.devices import is_told, same_slot, slot_of, without_domain
+from telemetry_parsers.merge.devices import has_address_or_uuid, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.model import Identity, Problem
@@ -69,9 +69,9 @@ class _Look:
     returned: Returned
     wall: float
 
-    def is_told_of(self, identity: Identity) -> bool:
+    def would_be_listed(self, identity: Identity) -> bool:
         """Whether some list would have the device if it were there."""
-        says_nothing = self.numbering_sources if is_told(identity) else ()
+        says_nothing = self.numbering_sources if has_address_or_uuid(identity) else ()
         return any(source in self.listing_sources and source not in says_nothing for source in identity.listed_by)
 
 
@@ -112,12 +112,12 @@ def _place(identity: Identity, bus_id: str) -> _Place:
 
 def _missing(identity: Identity, look: _Look, addressed: Collection[tuple[str, int | None]]) -> Identity | None:
     """The identity as it stands while no list has it; None when it is to be forgotten."""
-    somebody_knows = look.is_told_of(identity)
+    somebody_knows = look.would_be_listed(identity)
     if somebody_knows and identity.parent is not None and identity.parent in look.seen:
         return None
     # One that had to be called by its number for a while, since its address came late: it goes by that now.
     goes_by_address = identity.index is not None and (identity.vendor, identity.index) in addressed
-    if somebody_knows and goes_by_address and not is_told(identity):
+    if somebody_knows and goes_by_address and not has_address_or_uuid(identity):
         return None
     if look.returned.takes_place_of(identity):
         return None
@@ -143,7 +143,7 @@ def update(
     before: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [seen[one.id] for one in state.identities if one.lost_since is not None and one.id in seen]
     look = _Look(listing_sources, numbering_sources, seen, Returned(returned), wall)
-    addressed = {(one.vendor, one.index) for one in {**before, **seen}.values() if is_told(one)}
+    addressed = {(one.vendor, one.index) for one in {**before, **seen}.values() if has_address_or_uuid(one)}
     missing = {one.id: _missing(one, look, addressed) for one in state.identities if one.id not in seen}
     kept, forgotten = _within_bounds([one for one in missing.values() if one is not None], state.forgotten)
     after = {**seen, **{one.id: one for one in kept}}

@@ -28,19 +28,19 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
     if not ranks.by_chip:
         return devices
     chips = [physical_id(device) for device in devices]
-    found = []
+    ranked = []
     for device, chip in zip(devices, chips, strict=True):
         rank = None if chip is None or chips.count(chip) > 1 else ranks.by_chip.get(chip)
-        found.append(device if rank is None else _with_rank(device, rank, ranks.server))
-    return tuple(found)
+        ranked.append(device if rank is None else _with_rank(device, rank, ranks.server))
+    return tuple(ranked)
 
 
 def physical_id(device: MergedDevice) -> int | None:
     """The physical id of a chip: as the tool tells it, else the device's index; None for other vendors' devices."""
     if device.vendor != VENDOR or device.up is False:
         return None
-    told = dict(device.facts).get("phy_id", "")
-    return int(told) if told.isdecimal() else device.index
+    printed = dict(device.facts).get("phy_id", "")
+    return int(printed) if printed.isdecimal() else device.index
 
 
 def _with_rank(device: MergedDevice, rank: int, server: str) -> MergedDevice:

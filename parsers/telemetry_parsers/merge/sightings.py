@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from telemetry_parsers.combining.seats import Seating
+from telemetry_parsers.combining.chip_places import ChipPlaces
 from telemetry_parsers.merge.devices import combine, repeats_an_index
 from telemetry_parsers.model import Device, SourceReport
 
@@ -57,13 +57,15 @@ class _Finder:
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
         """The position of a device that another report of the same source tells."""
-        found = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
+        by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
-            return found
+            return by_address
         # An address tells more than an index: two that differ are two devices.
-        alike = self._by_slot.get((device.vendor, *self.slot(device)), ())
-        by_slot = next((each for each in alike if not (device.bus_id and self._devices[each].bus_id)), None)
-        return min((each for each in (found, by_slot) if each is not None), default=None)
+        same_slot = self._by_slot.get((device.vendor, *self.slot(device)), ())
+        by_slot = next(
+            (position for position in same_slot if not (device.bus_id and self._devices[position].bus_id)), None
+        )
+        return min((position for position in (by_address, by_slot) if position is not None), default=None)
 
 
 class _NewestList:
@@ -74,7 +76,7 @@ class _NewestList:
         self.devices = report.report.devices
         self.finder = _Finder(self.devices, by_partition=by_partition)
         self.slots = self.finder.slots()
-        self.seating = Seating(self.devices)
+        self.places = ChipPlaces(self.devices)
 
 
 class _OtherReport:
@@ -84,16 +86,16 @@ class _OtherReport:
         self.report = report
         self._newest = newest
         self._finder = _Finder(report.report.devices, by_partition=by_partition)
-        self._seating = Seating(report.report.devices)
+        self._places = ChipPlaces(report.report.devices)
         # A lost card makes some tools number the rest anew: an index says something across two polls
         # only while both list the same indices.
         self._by_index = self._finder.slots() == newest.slots
-        self._by_seat = self._seating.agrees_with(newest.seating)
+        self._by_place = self._places.agrees_with(newest.places)
 
     def find(self, listed: Device, known: Device) -> int | None:
         """The position here of a device of the list; `known` is the same with what newer reports say of it."""
-        if self._by_seat:
-            return self._seating.find(listed, told_with=self._newest.seating)
+        if self._by_place:
+            return self._places.find(listed, in_output=self._newest.places)
         return self._finder.find(known, by_index=self._by_index)
 
     def parent(self, position: int) -> int | None:
@@ -125,11 +127,11 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
     listed = device = newest.devices[position]
     parts = [(report, position)]
     for other in others:
-        place = other.find(listed, device)
-        if place is not None:
-            parts.append((other.report, place))
-            parent = other.parent(place) if device.parent is None else device.parent
-            device = combine(device, other.report.report.devices[place])
+        found_at = other.find(listed, device)
+        if found_at is not None:
+            parts.append((other.report, found_at))
+            parent = other.parent(found_at) if device.parent is None else device.parent
+            device = combine(device, other.report.report.devices[found_at])
             # Copies are made only of what changes: this runs at every poll, for every device.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed.up:
@@ -145,15 +147,17 @@ def _attached(reports: Sequence[SourceReport]) -> list[Sighting]:
         for position, device in enumerate(report.report.devices):
             if device.index is not None and report.report.index_space:
                 parts.setdefault((report.report.index_space, device.index), []).append((report, position))
-    found = []
-    for (space, _), told in parts.items():
-        newest, position = told[0]
+    attached_sightings = []
+    for (space, _), reports_of_device in parts.items():
+        newest, position = reports_of_device[0]
         device = newest.report.devices[position]
-        for report, elsewhere in told[1:]:
+        for report, elsewhere in reports_of_device[1:]:
             device = combine(device, report.report.devices[elsewhere])
         rank = (FORM_RANK[newest.report.form], newest.source)
-        found.append(Sighting(newest.source, rank, device, tuple(told), newest, space, attached=True))
-    return found
+        attached_sightings.append(
+            Sighting(newest.source, rank, device, tuple(reports_of_device), newest, space, attached=True)
+        )
+    return attached_sightings
 
 
 def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
@@ -161,5 +165,5 @@ def sightings(reports: Iterable[SourceReport]) -> list[Sighting]:
     by_source: dict[str, list[SourceReport]] = {}
     for report in reports:
         by_source.setdefault(report.source, []).append(report)
-    found = [sighting for of_source in by_source.values() for sighting in _sightings_of(of_source)]
-    return sorted(found, key=lambda sighting: (sighting.attached, sighting.rank))
+    unordered = [sighting for of_source in by_source.values() for sighting in _sightings_of(of_source)]
+    return sorted(unordered, key=lambda sighting: (sighting.attached, sighting.rank))

@@ -80,7 +80,7 @@ class Page:
 
     def tell_event(self, position: int, code: str, text: str) -> None:
         """Something that is wrong for now."""
-        event = Event(position, code, text, is_standing=True)
+        event = Event(position, code, text, is_ongoing=True)
         self.events.extend([] if event in self.events else [event])
 
     def value(self, position: int, metric: str, label: str = "") -> Value | None:

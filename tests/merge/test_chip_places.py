@@ -77,6 +77,6 @@ def test_a_device_of_which_nothing_is_known_is_shown_once_and_under_one_name() -
         assert [(device.id, device.index) for device in merged.devices] == [("nvidia:unnumbered", None)]
 
 
-def test_outputs_of_two_chips_in_one_seat_that_contradict_each_other_are_two_devices() -> None:
+def test_outputs_of_two_chips_in_one_place_that_contradict_each_other_are_two_devices() -> None:
     reports = [Report(devices=(chip("0", "0", 0, f"0000:0{bus}:00.0"),)) for bus in (1, 2)]
     assert len(combine_reports(reports).devices) == 2
