@@ -34,10 +34,10 @@ def review(wanted: str = "") -> Iterator[str]:
     for name, parser in sorted(parsers.items()):
         for path in of_source(name):
             if wanted in str(path):
-                yield from _file(f"{path.parent.name}/{path.stem}", parser, [shared_capture(parser, path)])
+                yield from file_lines(f"{path.parent.name}/{path.stem}", parser, [shared_capture(parser, path)])
     for case in own_cases():
         if wanted in f"own {case.id}":
-            yield from _file(f"own {case.id}", parsers[case.tool], case.captures(parsers[case.tool]))
+            yield from file_lines(f"own {case.id}", parsers[case.tool], case.captures(parsers[case.tool]))
 
 
 def of_source(name: str) -> list[Path]:
@@ -48,7 +48,9 @@ def of_source(name: str) -> list[Path]:
 def shared_expectations(parser: Parser) -> list[str]:
     """The table of a source's shared files, with the places of problems but without the words that they quote."""
     lines = [
-        line for path in of_source(parser.name) for line in _file(path.stem, parser, [shared_capture(parser, path)])
+        line
+        for path in of_source(parser.name)
+        for line in file_lines(path.stem, parser, [shared_capture(parser, path)])
     ]
     return [line.split(":")[0] if line.startswith("    ! ") else line for line in lines]
 
@@ -58,7 +60,7 @@ def shared_capture(parser: Parser, path: Path) -> Capture:
     return text_capture(parser, shared_text(path))
 
 
-def _file(name: str, parser: Parser, captures: list[Capture]) -> Iterator[str]:
+def file_lines(name: str, parser: Parser, captures: list[Capture]) -> Iterator[str]:
     for capture in captures:
         report = parser.parse(capture)
         reason = f" {report.reason}" if report.reason else ""

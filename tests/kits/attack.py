@@ -1,4 +1,4 @@
-"""Crowds of hostile clients, and speeches that no client makes."""
+"""Thousands of hostile clients, and bytes that no client sends."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from telemetry_daemon.web.messages import Request
-from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal, plain
+from telemetry_daemon.web.messages import Request, status_page
+from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal
 
 CLIENTS = Path(__file__).parents[1] / "web" / "hostile_clients.py"
 CLIENTS_OF_A_PROCESS = 750
@@ -18,31 +18,32 @@ CLIENTS_OF_A_PROCESS = 750
 @contextlib.contextmanager
 def attack(port: int, mode: str, count: int, source: str = "127.0.0.1") -> Iterator[None]:
     """Hostile clients at a loopback address, spread over processes so that each is within its own limits."""
-    processes = -(-count // CLIENTS_OF_A_PROCESS)
-    command = [sys.executable, str(CLIENTS), str(port), str(count // processes), mode, source]
+    how_many = -(-count // CLIENTS_OF_A_PROCESS)
+    command = [sys.executable, str(CLIENTS), str(port), str(count // how_many), mode, source]
     with contextlib.ExitStack() as running:
-        crowd = [
+        processes = [
             running.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL))
-            for _ in range(processes)
+            for _ in range(how_many)
         ]
         try:
             yield
         finally:
-            for process in crowd:
+            for process in processes:
                 process.kill()
 
 
 def converse(pieces: Sequence[bytes]) -> tuple[int, bool]:
-    """How often a conversation answers, whatever is said in it, and whether it ended it; each answer is one of HTTP."""
+    """How often a conversation answers these bytes, and whether it ended itself; each answer must be HTTP."""
     conversation = Conversation()
     answered = 0
     with contextlib.suppress(ClientLeft):  # the end of a conversation
         for piece in [*(piece for piece in pieces if piece), b""]:
             conversation.receive(piece)
-            while (found := conversation.next_request()) is not None:
-                final = isinstance(found, Refusal) and found.final
-                said = conversation.answer(plain(200) if isinstance(found, Request) else found.response, final=final)
-                assert said[0].startswith(b"HTTP/1.1 ")
+            while (request := conversation.next_request()) is not None:
+                final = isinstance(request, Refusal) and request.final
+                response = status_page(200) if isinstance(request, Request) else request.response
+                parts = conversation.answer(response, final=final)
+                assert parts[0].startswith(b"HTTP/1.1 ")
                 answered += 1
                 if not conversation.go_on():
                     return answered, True

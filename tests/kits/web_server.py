@@ -20,7 +20,8 @@ import bcrypt
 
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.connection import Deadlines
-from telemetry_daemon.web.server.server import WebServer
+from telemetry_daemon.web.server.open_connections import Phase
+from telemetry_daemon.web.server.web_server import Statistics, WebServer
 
 PATIENCE_SECONDS = 20.0
 LOOPBACK = "127.0.0.1:0"
@@ -56,21 +57,16 @@ class RunningServer:
         """Run a coroutine in the server's loop."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE_SECONDS)
 
-    def standing(self, name: str) -> int:
-        """How many connections stand so."""
+    def statistics(self) -> Statistics:
+        async def now() -> Statistics:
+            return self.server.statistics()
 
-        async def count() -> int:
-            from telemetry_daemon.web.server.crowd import Standing
+        return self.call(now())
 
-            return self.server._house.crowd.count(Standing[name])
-
-        return self.call(count())
-
-    def connections(self) -> int:
-        async def count() -> int:
-            return len(self.server._house.crowd)
-
-        return self.call(count())
+    def connections(self, *phases: Phase) -> int:
+        """How many connections are in these phases, or in any."""
+        counts = self.statistics().connections
+        return sum(counts[phase] for phase in phases or Phase)
 
 
 def nobodys_port() -> int:

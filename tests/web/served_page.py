@@ -12,7 +12,7 @@ import signal
 import sys
 
 from telemetry_daemon.web.messages import Request, Response
-from telemetry_daemon.web.server.server import WebServer
+from telemetry_daemon.web.server.web_server import WebServer
 
 LINE = b'accelerator_temperature_celsius{vendor="nvidia",device="0",id="GPU-1",model="H",sensor="core"} 41.0\n'
 PAGE = LINE * (200_000 // len(LINE))

@@ -203,12 +203,12 @@ def test_clients_that_ask_and_do_not_read_cost_little_and_lock_nobody_out(
 def test_a_plain_server_is_small_and_loads_nothing_for_tls_files_and_passwords(
     record_property: Callable[[str, object], None],
 ) -> None:
-    program = "import sys, telemetry_daemon.web.server.server; print(*sys.modules)"
+    program = "import sys, telemetry_daemon.web.server.web_server; print(*sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
     )
-    assert "telemetry_daemon.web.access.gate" in loaded.stdout.split()
+    assert "telemetry_daemon.web.access.access_control" in loaded.stdout.split()
     assert not {"yaml", "bcrypt", "pydantic", "telemetry_daemon.web.access.tls"}.intersection(loaded.stdout.split())
     with served() as server:
         assert fetch(server.port).status == 200

@@ -78,9 +78,9 @@ def test_any_bytes_leave_the_server_able_to_answer(running: RunningServer, pki: 
 def test_a_greeting_cut_off_and_continued_with_anything(pki: Pki, cut: int, junk: bytes) -> None:
     import ssl
 
+    from telemetry_daemon.web.access.channel import HandshakeError, TlsChannel
     from telemetry_daemon.web.access.tls import server_context
     from telemetry_daemon.web.access.toolkit import Pem, TlsConfig
-    from telemetry_daemon.web.server.channel import HandshakeError, TlsChannel
 
     config = TlsConfig(Pem("cert_file", str(pki.server.certificate)), Pem("key_file", str(pki.server.key)))
     channel = TlsChannel(server_context(config, "web.yml"), lambda _: "")

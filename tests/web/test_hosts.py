@@ -78,15 +78,17 @@ def test_where_the_host_is_taken_from(lines: tuple[str, ...], status: int) -> No
         ("*", "evil.example", True),
     ],
 )
-@pytest.mark.parametrize("came_to", [("127.0.0.1", 1), ("10.1.1.1", 1), ""], ids=["loopback", "network", "unix"])
-def test_allowed_hosts_are_answered_for_everywhere(allowed: str, host: str, answered: bool, came_to: object) -> None:
+@pytest.mark.parametrize("local_address", [("127.0.0.1", 1), ("10.1.1.1", 1), ""], ids=["loopback", "network", "unix"])
+def test_allowed_hosts_are_answered_for_everywhere(
+    allowed: str, host: str, answered: bool, local_address: object
+) -> None:
     rule = HostRule([allowed], [("127.0.0.1", 1)])
-    assert rule.answers(host, came_to) == answered
-    assert rule.answers("localhost:80", came_to)
+    assert rule.answers(host, local_address) == answered
+    assert rule.answers("localhost:80", local_address)
 
 
 @pytest.mark.parametrize(
-    ("came_to", "host"),
+    ("local_address", "host"),
     [
         (("10.1.1.1", 1), "10.1.1.1:1"),
         (("::ffff:10.1.1.1", 1, 0, 0), "10.1.1.1:1"),
@@ -94,9 +96,9 @@ def test_allowed_hosts_are_answered_for_everywhere(allowed: str, host: str, answ
         (("fe80::1%eth0", 1, 0, 2), "[fe80::1]:1"),
     ],
 )
-def test_an_address_answers_for_itself(came_to: object, host: str) -> None:
-    assert HostRule(["gpu7"]).answers(host, came_to)
-    assert not HostRule(["gpu7"]).answers("10.1.1.2", came_to)
+def test_an_address_answers_for_itself(local_address: object, host: str) -> None:
+    assert HostRule(["gpu7"]).answers(host, local_address)
+    assert not HostRule(["gpu7"]).answers("10.1.1.2", local_address)
 
 
 def test_other_addresses_answer_for_every_name_until_some_are_allowed(tmp_path: Path) -> None:

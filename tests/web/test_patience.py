@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import threading
 import time
+from asyncio import Transport
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
+import bcrypt
 import pytest
 
-from kits.web_server import connect, fetch, read_to_end, running_server, until
+from kits.web_server import basic, connect, fetch, read_to_end, running_server, until
+from telemetry_daemon.web.access.access_control import AccessControl, load_rules
 from telemetry_daemon.web.clients import Caller
-from telemetry_daemon.web.messages import Request, Response
-from telemetry_daemon.web.server.connection import WRITE_BYTES, Deadlines
-from telemetry_daemon.web.server.crowd import Crowd, Standing
+from telemetry_daemon.web.messages import Handler, Request, Response
+from telemetry_daemon.web.server.connection import WRITE_BYTES, Connection, Deadlines, Shared
+from telemetry_daemon.web.server.open_connections import OpenConnections, Phase
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FAR = 1000.0
@@ -72,7 +78,7 @@ def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
     server = running_server(lambda _: Response(200, (page,)), deadlines=deadlines)
     with server as running, connect(running.port) as client:
         client.sendall(REQUEST)
-        until(lambda: running.standing("ANSWERING") == 1, "the answer begins")
+        until(lambda: running.connections(Phase.ANSWERING) == 1, "the answer begins")
         until(lambda: running.connections() == 0, "the client is dropped")
         assert len(read_to_end(client)) < len(page)
 
@@ -95,18 +101,58 @@ def test_a_slow_client_gets_all_of_a_page_larger_than_any_buffer() -> None:
     assert rest.endswith(b"\r\n\r\n")
 
 
+@contextlib.asynccontextmanager
+async def connected(
+    handler: Handler, access: AccessControl
+) -> AsyncIterator[tuple[Connection, Transport, socket.socket]]:
+    """A connection without a server, its transport, and its client's end."""
+    loop = asyncio.get_running_loop()
+    ours, client = socket.socketpair()
+    shared = Shared(handler, access, OpenConnections(), Deadlines())
+    with client:
+        client.settimeout(0)
+        transport, connection = await loop.connect_accepted_socket(lambda: Connection(shared), ours)
+        yield connection, transport, client
+        transport.abort()
+        await asyncio.sleep(0)
+
+
+async def soon(condition: Callable[[], int]) -> None:
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+
+
 def test_an_unread_answer_waits_in_pieces_and_is_never_copied_whole() -> None:
-    page = b"x" * 20_000_000
-    with running_server(lambda _: Response(200, (page,))) as running, connect(running.port) as client:
-        client.sendall(REQUEST)
-        until(lambda: running.standing("ANSWERING") == 1, "the answer begins")
+    async def unsent_bytes() -> int:
+        response = Response(200, (b"x" * 20_000_000,))
+        async with connected(lambda _: response, AccessControl(load_rules(""))) as (_, transport, client):
+            await asyncio.get_running_loop().sock_sendall(client, REQUEST)
+            await soon(transport.get_write_buffer_size)
+            return transport.get_write_buffer_size()
 
-        async def unsent() -> list[int]:
-            (connection,) = running.server._house.crowd.everyone()
-            return [connection._transport.get_write_buffer_size()]
+    assert 0 < asyncio.run(unsent_bytes()) <= WRITE_BYTES
 
-        (waiting,) = running.call(unsent())
-        assert 0 < waiting <= WRITE_BYTES
+
+def test_a_full_send_buffer_while_a_password_is_checked_does_not_end_the_connection(tmp_path: Path) -> None:
+    file = tmp_path / "web.yml"
+    file.write_text(f"basic_auth_users:\n  alice: {bcrypt.hashpw(b'secret', bcrypt.gensalt(8)).decode()}\n")
+    login = f"Authorization: {basic('alice', 'secret')['Authorization']}\r\n\r\n".encode()
+
+    async def answer() -> bytes:
+        access = AccessControl(load_rules(str(file)))
+        async with connected(lambda _: Response(200, (b"ok",)), access) as (connection, _, client):
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(client, REQUEST[:-2] + login)
+            await soon(lambda: access.waiting_for_password_check)
+            connection.pause_writing()
+            connection.resume_writing()
+            answer = await loop.sock_recv(client, 65536)
+            await access.close()
+            return answer
+
+    assert asyncio.run(answer()).startswith(b"HTTP/1.1 200")
 
 
 def test_a_client_that_sends_for_ever_after_a_refusal_is_dropped() -> None:
@@ -144,7 +190,7 @@ def test_too_many_silent_clients_cost_the_oldest_of_them() -> None:
     with running_server(deadlines=Deadlines(head=FAR)) as running, contextlib.ExitStack() as clients:
         silent = [clients.enter_context(connect(running.port)) for _ in range(300)]
         assert fetch(running.port).status == 200
-        until(lambda: running.standing("UNFINISHED") <= 256, "evictions")
+        until(lambda: running.connections(Phase.UNFINISHED) <= 256, "evictions")
         oldest, newest = silent[:44], silent[-256:]
         assert [client.recv(1) for client in oldest] == [b""] * 44
         for client in newest[1:]:  # one of them made room for the scrape
@@ -173,8 +219,8 @@ def test_there_are_never_more_than_512_connections() -> None:
         assert fetch(running.port).status == 200
 
 
-class Guest:
-    """A member of a crowd that remembers what became of it."""
+class FakeConnection:
+    """A connection that counts how often it was dropped."""
 
     def __init__(self, client: str = "somebody") -> None:
         self.aborted = 0
@@ -187,59 +233,58 @@ class Guest:
         raise AssertionError("nobody asked for that")
 
 
-def crowd_of(most: int, standings: list[Standing]) -> tuple[Crowd, list[Guest]]:
-    crowd, guests = Crowd(most), [Guest() for _ in standings]
-    for guest, standing in zip(guests, standings, strict=True):
-        crowd.admit(guest)
-        crowd.move(guest, Standing.UNFINISHED, standing)
-    return crowd, guests
+def connections_in(most: int, phases: list[Phase]) -> tuple[OpenConnections, list[FakeConnection]]:
+    limited, connections = OpenConnections(most), [FakeConnection() for _ in phases]
+    for connection, phase in zip(connections, phases, strict=True):
+        limited.add(connection)
+        limited.move(connection, Phase.UNFINISHED, phase)
+    return limited, connections
 
 
 @pytest.mark.parametrize(
-    ("standings", "victim"),
+    ("phases", "dropped"),
     [
-        ([Standing.ANSWERING, Standing.WAITING, Standing.WAITING, Standing.LEAVING], 3),
-        ([Standing.ANSWERING, Standing.WAITING, Standing.WAITING, Standing.ANSWERING], 1),
+        ([Phase.ANSWERING, Phase.WAITING, Phase.WAITING, Phase.LEAVING], 3),
+        ([Phase.ANSWERING, Phase.WAITING, Phase.WAITING, Phase.ANSWERING], 1),
     ],
 )
-def test_who_is_missed_least_goes_first(standings: list[Standing], victim: int) -> None:
-    crowd, guests = crowd_of(4, standings)
-    guests.append(Guest())
-    crowd.admit(guests[-1])
-    assert [number for number, guest in enumerate(guests) if guest.aborted] == [victim]
-    assert len(crowd) == 4
+def test_the_connection_that_does_least_is_dropped_first(phases: list[Phase], dropped: int) -> None:
+    limited, connections = connections_in(4, phases)
+    connections.append(FakeConnection())
+    limited.add(connections[-1])
+    assert [number for number, connection in enumerate(connections) if connection.aborted] == [dropped]
+    assert len(limited) == 4
 
 
-def test_an_empty_crowd_has_nobody_to_evict() -> None:
-    assert not Crowd().evict_one()
+def test_without_connections_there_is_none_to_drop() -> None:
+    assert not OpenConnections().evict_one()
 
 
 def test_of_too_many_who_do_not_take_their_answer_the_oldest_goes() -> None:
-    _, guests = crowd_of(6, [Standing.WAITING, *[Standing.ANSWERING] * 5])
-    assert [guest.aborted for guest in guests] == [0, 1, 1, 0, 0, 0]
+    _, connections = connections_in(6, [Phase.WAITING, *[Phase.ANSWERING] * 5])
+    assert [connection.aborted for connection in connections] == [0, 1, 1, 0, 0, 0]
 
 
-def test_the_unfinished_never_take_more_than_half_of_a_small_crowd() -> None:
-    crowd = Crowd(10)
-    for _ in range(20):
-        crowd.admit(Guest())
-    assert crowd.count(Standing.UNFINISHED) == 5
-    assert crowd.evicted == 15
+def test_the_unfinished_never_take_more_than_half_of_a_small_limit() -> None:
+    limited, connections = connections_in(10, [Phase.UNFINISHED] * 20)
+    assert limited.count(Phase.UNFINISHED) == 5
+    assert sum(connection.aborted for connection in connections) == 15
 
 
-def test_who_brings_too_many_costs_others_nothing() -> None:
-    crowd = Crowd(20)
-    mob, honest = [Guest("mob") for _ in range(100)], [Guest(f"honest {number}") for number in range(3)]
-    for position, guest in enumerate(mob):
-        crowd.admit(guest)
+def test_a_client_with_too_many_connections_costs_others_nothing() -> None:
+    limited = OpenConnections(20)
+    attacker = [FakeConnection("attacker") for _ in range(100)]
+    honest = [FakeConnection(f"honest {number}") for number in range(3)]
+    for position, connection in enumerate(attacker):
+        limited.add(connection)
         if position % 30 == 20:
-            crowd.admit(honest[position // 30])
-    assert [guest.aborted for guest in honest] == [0, 0, 0]
-    assert [guest.aborted for guest in mob] == [1] * 93 + [0] * 7
+            limited.add(honest[position // 30])
+    assert [connection.aborted for connection in honest] == [0, 0, 0]
+    assert [connection.aborted for connection in attacker] == [1] * 93 + [0] * 7
 
 
-def test_among_many_with_few_the_oldest_of_all_goes() -> None:
-    crowd, guests = Crowd(20), [Guest(f"client {number}") for number in range(30)]
-    for guest in guests:
-        crowd.admit(guest)
-    assert [guest.aborted for guest in guests] == [1] * 20 + [0] * 10
+def test_among_many_clients_with_few_connections_the_oldest_of_all_goes() -> None:
+    limited, connections = OpenConnections(20), [FakeConnection(f"client {number}") for number in range(30)]
+    for connection in connections:
+        limited.add(connection)
+    assert [connection.aborted for connection in connections] == [1] * 20 + [0] * 10

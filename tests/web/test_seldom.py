@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from telemetry_daemon.web.server.seldom_logger import SeldomLogger
+from telemetry_daemon.web.seldom_logger import SeldomLogger
 
 
 def test_one_line_in_an_interval_and_the_next_tells_of_the_others(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 
 from kits.web_server import Pki, cheap_hash
-from telemetry_daemon.web.access.gate import load_rules
-from telemetry_daemon.web.access.tls_words import CIPHER_SUITES, CURVES, TLS13_CIPHER_SUITES
-from telemetry_daemon.web.access.toolkit import ClientCertificate, WebConfig, load_web_config
+from telemetry_daemon.web.access.access_control import load_rules
+from telemetry_daemon.web.access.toolkit import (
+    CIPHER_SUITES,
+    CURVES,
+    TLS13_CIPHER_SUITES,
+    ClientCertificate,
+    WebConfig,
+    load_web_config,
+)
 from telemetry_daemon.web.errors import WebConfigError
 
 WebFile = Callable[[str], Path]

@@ -64,7 +64,7 @@ def _check_rank_table(settings: RankSettings) -> None:
 
 
 def _check_web(path: str) -> None:
-    from telemetry_daemon.web.access.gate import load_rules
+    from telemetry_daemon.web.access.access_control import load_rules
     from telemetry_daemon.web.errors import WebError
 
     try:

@@ -6,8 +6,8 @@ import ipaddress
 import json
 import re
 
+from telemetry_daemon.web.addresses import TcpAddress, parse_address
 from telemetry_daemon.web.errors import WebError
-from telemetry_daemon.web.server.listeners import TcpAddress, parse_address
 
 # Routes that the web site answers itself; see web/.
 RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")

@@ -36,7 +36,7 @@ from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.errors import WebError
-from telemetry_daemon.web.server.server import WebServer
+from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters import json
 from telemetry_parsers.codec.fields import CodecError, Fields
 from telemetry_parsers.model import Plain

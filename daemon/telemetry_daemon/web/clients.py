@@ -1,4 +1,4 @@
-"""Who counts as one client, and what each has used up: a bucket for each, of a bounded number of clients."""
+"""Who counts as one client, and how often each may do something: a token bucket for each of the last 4,096 clients."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 MOST_CLIENTS = 4096
-_HOST_BITS_OF_ONE_CLIENT = (
-    64  # an IPv6 network of this size is what one machine gets, every address of it for the asking
-)
+# One machine gets an IPv6 network of this size and may use every address in it.
+_HOST_BITS_OF_ONE_CLIENT = 64
 LOCAL_CLIENT = "local"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """One connection's other end: the client that it belongs to, and the address of ours that it connected to."""
+    """The client at the other end of one connection, and the address of ours that it connected to."""
 
     client: str
-    came_to: object
+    local_address: object
 
 
 def client_of(peer: object) -> str:
-    """The client that an address (as `getpeername` gives it) belongs to; all of a Unix socket's are one."""
+    """The client that owns an address, as `getpeername` gives it; everybody at a Unix socket is one client."""
     if not isinstance(peer, tuple):
         return LOCAL_CLIENT
     address = ip_address(str(peer[0]))

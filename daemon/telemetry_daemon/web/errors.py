@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class WebError(Exception):
-    """The server cannot listen as it was told to."""
+    """The server cannot serve as its settings say."""
 
 
 class ListenError(WebError):
-    """The system does not let the server listen there; at another time it may."""
+    """The system does not let the server listen there now; later it may."""
 
 
 class WebConfigError(WebError):

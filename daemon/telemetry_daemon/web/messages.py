@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -26,6 +27,19 @@ class Response:
     content_type: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def phrase(self) -> str:
+        """The words that HTTP has for the status, such as `Not Found`; empty where it has none."""
+        try:
+            return http.HTTPStatus(self.status).phrase
+        except ValueError:  # HTTP allows a status without words
+            return ""
+
 
 # The site: it answers at once and never waits for a tool.
 Handler = Callable[[Request], Response]
+
+
+def status_page(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """A response that says its status in words and nothing else."""
+    return Response(status, (f"{http.HTTPStatus(status).phrase}\n".encode(),), headers=headers)

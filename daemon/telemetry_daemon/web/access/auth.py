@@ -1,4 +1,4 @@
-"""Basic authentication with bcrypt: one check at a time in a thread of its own, clients in turn, answers remembered."""
+"""Basic authentication with bcrypt: a thread checks one password at a time, clients take turns, results are remembered."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from queue import SimpleQueue
 
 from telemetry_daemon.web.clients import Buckets, Caller
 
-LONGEST_QUEUE = 64  # 32 guessers and a scraper at one address all get their turn: at cost 12, within 10 seconds
-# More failures than these make no client worse, lest one that shares its address with guessers stay behind all others.
+# So 32 guessers and a scraper at one address all get their turn: at bcrypt cost 12, within 10 seconds.
+LONGEST_QUEUE = 64
+# More failures than these make no client worse: a scraper at the address of many guessers gets its turn as well.
 FAILURES_HELD_AGAINST = 16
 SECONDS_TO_FORGIVE_ONE = 15.0
 MOST_REMEMBERED = 100
 CLOSING_LOOKS = 200  # two seconds in all
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01
 BCRYPT_PASSWORD_BYTES = 72  # bcrypt reads no more; the library raises where others cut
-# Any salt and digest do: no password is known for them, and the result is thrown away.
+# The hash that an unknown user's password is checked against. Nobody knows a password for it.
 _NOBODY = "$2b${cost:02}$" + "." * 21 + "u" + "." * 31
 
 
-class Verdict(Enum):
-    """What to do with a request."""
+class LoginResult(Enum):
+    """What came of a name and a password."""
 
-    WELCOME = "the password is right"
-    UNAUTHORIZED = "no credentials, or wrong ones"
+    RIGHT = "the password is right"
+    WRONG = "no name and password, or wrong ones"
     TOO_MANY = "too many checks are waiting"
 
 
-Then = Callable[[Verdict], None]
+Then = Callable[[LoginResult], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +79,32 @@ class BasicAuth:
     def set_users(self, users: Sequence[tuple[str, str]]) -> None:
         """Let these users in from now on, and nobody else."""
         self._users = {name.encode(): hashed.encode() for name, hashed in users}
-        # An unknown user costs as much as the dearest known one, so that time tells nothing.
+        # An unknown user's check takes as long as the slowest known one's, so that its time does not tell who is known.
         cost = max((int(hashed[4:6]) for _, hashed in users), default=10)
         self._nobody = _NOBODY.format(cost=cost).encode()
 
     @property
     def required(self) -> bool:
-        """Whether anybody has to say who they are."""
+        """Whether a password is needed at all."""
         return bool(self._users)
 
+    @property
+    def waiting(self) -> int:
+        """How many callers wait for a check, the running one included."""
+        return sum(len(check.then) for check in self._unfinished())
+
     def recognise(self, header: str) -> bytes | None:
-        """The user whose right password this is, if it was checked before."""
+        """The user, if this is their password and was checked before; else None."""
         credentials = parse_basic(header) if self.required else None
-        if credentials is None or self._remembered.get(self._attempt(*credentials).key) is not Verdict.WELCOME:
+        if credentials is None or self._remembered.get(self._attempt(*credentials).key) is not LoginResult.RIGHT:
             return None
         return credentials[0]
 
     def check(self, header: str, caller: Caller, then: Then) -> None:
-        """Call `then` with the verdict, at once if it is known, else when bcrypt has spoken."""
+        """Call `then` with the result: at once if it is remembered, else when bcrypt has checked."""
         credentials = parse_basic(header)
         if credentials is None:
-            then(Verdict.UNAUTHORIZED)
+            then(LoginResult.WRONG)
             return
         attempt = self._attempt(*credentials)
         known = self._remembered.get(attempt.key)
@@ -107,11 +113,13 @@ class BasicAuth:
         else:
             self._wait(attempt, caller, then)
 
-    def leave(self, caller: Caller) -> None:
-        """Tell a caller nothing any more; what was asked for is still checked, since who is in earnest asks again."""
-        for check in (self._running, *self._waiting.values()):
-            if check is not None:
-                check.then.pop(caller, None)
+    def forget(self, caller: Caller) -> None:
+        """Tell a caller nothing any more. The password is still checked: an honest client will ask again."""
+        for check in self._unfinished():
+            check.then.pop(caller, None)
+
+    def _unfinished(self) -> list[_Check]:
+        return [*self._waiting.values(), *([self._running] if self._running else ())]
 
     def _wait(self, attempt: _Attempt, caller: Caller, then: Then) -> None:
         running = self._running
@@ -123,7 +131,7 @@ class BasicAuth:
             self._waiting[attempt.key] = _Check(attempt, caller.client, {caller: then})
             self._check_next()
         else:
-            then(Verdict.TOO_MANY)
+            then(LoginResult.TOO_MANY)
 
     def _make_room(self, client: str) -> bool:
         """Refuse the newest check of the client that has the most; False if that would be this client."""
@@ -134,7 +142,7 @@ class BasicAuth:
         if most == client:
             return False
         newest = next(check for check in reversed(self._waiting.values()) if check.client == most)
-        _tell(self._waiting.pop(newest.attempt.key), Verdict.TOO_MANY)
+        _answer(self._waiting.pop(newest.attempt.key), LoginResult.TOO_MANY)
         return True
 
     def _check_next(self) -> None:
@@ -146,21 +154,21 @@ class BasicAuth:
             self._hand_over(first.attempt)
 
     def _failures_now(self) -> Callable[[str], float]:
-        now = time.monotonic()  # one moment for all, lest the same client be less to blame each time it is looked at
+        now = time.monotonic()  # one moment for all: failures are forgiven with time
         return lambda client: self._failures.of(client).spent(now)
 
     def refuse_waiting(self) -> None:
         """Tell all who wait that there are too many."""
-        checks = [*self._waiting.values(), *([self._running] if self._running else ())]
+        checks = self._unfinished()
         self._waiting.clear()
         for check in checks:
-            _tell(check, Verdict.TOO_MANY)
+            _answer(check, LoginResult.TOO_MANY)
             check.then.clear()
 
     async def close(self) -> None:
         """End the worker after the check that it is doing, for which it has two seconds."""
         self._attempts.put(None)
-        # An interpreter that ends while a thread is within bcrypt aborts: the library is not made for being cut off.
+        # An interpreter that ends while a thread is within bcrypt aborts.
         for _ in range(CLOSING_LOOKS):
             if self._worker is None or not self._worker.is_alive():
                 return
@@ -182,51 +190,51 @@ class BasicAuth:
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         while (attempt := self._attempts.get()) is not None:
-            verdict = Verdict.WELCOME if _bcrypt_matches(attempt.password, attempt.hashed) else Verdict.UNAUTHORIZED
+            result = LoginResult.RIGHT if _bcrypt_matches(attempt.password, attempt.hashed) else LoginResult.WRONG
             try:
-                loop.call_soon_threadsafe(self._finish, attempt, verdict)
+                loop.call_soon_threadsafe(self._finish, attempt, result)
             except RuntimeError:  # the loop has ended, and with it everybody who waited
                 return
 
-    def _finish(self, attempt: _Attempt, verdict: Verdict) -> None:
+    def _finish(self, attempt: _Attempt, result: LoginResult) -> None:
         self.checks_done += 1
         if self._users.get(attempt.user) != attempt.hashed:
-            verdict = Verdict.UNAUTHORIZED  # unknown all along, or gone or changed since the check was asked for
-        self._remembered.put(attempt.key, verdict)
+            result = LoginResult.WRONG  # unknown all along, or gone or changed since the check was asked for
+        self._remembered.put(attempt.key, result)
         check, self._running = self._running, None
         if check is not None:
-            if verdict is Verdict.UNAUTHORIZED:
+            if result is LoginResult.WRONG:
                 self._failures.of(check.client).take(time.monotonic())
-            _tell(check, verdict)
+            _answer(check, result)
         self._check_next()
 
 
-def _tell(check: _Check, verdict: Verdict) -> None:
+def _answer(check: _Check, result: LoginResult) -> None:
     for then in list(check.then.values()):
-        then(verdict)
+        then(result)
 
 
 class _Memory:
-    """The newest verdicts; wrong passwords, which anybody can send, never push out a right one."""
+    """The newest results. Anybody can send wrong passwords, so a wrong one never pushes out a right one."""
 
     def __init__(self) -> None:
-        self._verdicts: dict[Verdict, dict[bytes, None]] = {Verdict.WELCOME: {}, Verdict.UNAUTHORIZED: {}}
+        self._results: dict[LoginResult, dict[bytes, None]] = {LoginResult.RIGHT: {}, LoginResult.WRONG: {}}
 
-    def get(self, key: bytes) -> Verdict | None:
-        """The verdict on a key, if it is remembered."""
-        for verdict, keys in self._verdicts.items():
+    def get(self, key: bytes) -> LoginResult | None:
+        """The result on a key, if it is remembered."""
+        for result, keys in self._results.items():
             if key in keys:
                 del keys[key]
                 keys[key] = None  # used now, so forgotten last
-                return verdict
+                return result
         return None
 
-    def put(self, key: bytes, verdict: Verdict) -> None:
-        """Remember a verdict, at the cost of the oldest wrong one if there are too many."""
-        if sum(map(len, self._verdicts.values())) >= MOST_REMEMBERED:
-            victims = self._verdicts[Verdict.UNAUTHORIZED] or self._verdicts[Verdict.WELCOME]
-            del victims[next(iter(victims))]
-        self._verdicts[verdict][key] = None
+    def put(self, key: bytes, result: LoginResult) -> None:
+        """Remember a result, at the cost of the oldest wrong one if there are too many."""
+        if sum(map(len, self._results.values())) >= MOST_REMEMBERED:
+            keys = self._results[LoginResult.WRONG] or self._results[LoginResult.RIGHT]
+            del keys[next(iter(keys))]
+        self._results[result][key] = None
 
 
 def parse_basic(header: str) -> tuple[bytes, bytes] | None:

@@ -1,4 +1,4 @@
-"""Which host names a request may be for, so that a page in a browser cannot read us through a name of its own (DNS rebinding)."""
+"""Which host names a request may be for: a web page of somebody else must not read us under its own name (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4",
 
 
 class HostRule:
-    """What the `Host` header may say: anything, but for the addresses that are guarded.
+    """What the `Host` header may say.
 
-    These are the listeners on loopback addresses, which other machines cannot reach, and all once hosts are allowed.
+    Without allowed hosts only the loopback addresses among `listening_at` are choosy; with some, every address is.
     """
 
-    def __init__(self, allowed: Iterable[str] = (), places: Iterable[object] = ()) -> None:
+    def __init__(self, allowed: Iterable[str] = (), listening_at: Iterable[object] = ()) -> None:
         self._allowed = tuple(map(_canonical, allowed))
-        self._guarded = frozenset(place[:2] for place in places if isinstance(place, tuple) and _is_loopback(place[0]))
+        self._loopback = frozenset(
+            address[:2] for address in listening_at if isinstance(address, tuple) and _is_loopback(address[0])
+        )
 
-    def answers(self, authority: str, came_to: object) -> bool:
+    def answers(self, authority: str, local_address: object) -> bool:
         """Whether to answer a request for this authority (host and port) that came to this local address."""
-        place = came_to if isinstance(came_to, tuple) else ()
-        if not authority or not (self._allowed or place[:2] in self._guarded):
+        address = local_address if isinstance(local_address, tuple) else ()
+        if not authority or not (self._allowed or address[:2] in self._loopback):
             return True  # no browser leaves the host out
-        found = _AUTHORITY.fullmatch(authority)
-        if found is None:
+        parts = _AUTHORITY.fullmatch(authority)
+        if parts is None:
             return False
-        host = _canonical(found["bracketed"] or found["plain"] or "")
-        return _is_loopback(host) or host in map(_canonical, place[:1]) or self._allows(host)
+        host = _canonical(parts["bracketed"] or parts["plain"] or "")
+        return _is_loopback(host) or host in map(_canonical, address[:1]) or self._allows(host)
 
     def _allows(self, host: str) -> bool:
         return any(

@@ -8,8 +8,7 @@ import ssl
 import warnings
 from collections.abc import Callable, Iterator
 
-from telemetry_daemon.web.access.tls_words import DEFAULT_CIPHERS, DEFAULT_OLD_CIPHERS
-from telemetry_daemon.web.access.toolkit import ClientCertificate, Pem, TlsConfig, read_small_file
+from telemetry_daemon.web.access.toolkit import CIPHER_SUITES, ClientCertificate, Pem, TlsConfig, read_small_file
 from telemetry_daemon.web.errors import WebConfigError
 
 _VERSIONS = {
@@ -18,7 +17,13 @@ _VERSIONS = {
     "TLS12": ssl.TLSVersion.TLSv1_2,
     "TLS13": ssl.TLSVersion.TLSv1_3,
 }
-_DEMANDS = {
+# Without cipher_suites in the file: forward secrecy and authenticated encryption, as Mozilla's "intermediate" has it.
+_DEFAULT_CIPHERS = tuple(
+    name for name in CIPHER_SUITES.values() if name.startswith("ECDHE") and ("GCM" in name or "POLY1305" in name)
+)
+# The same where the file allows TLS 1.0 or 1.1.
+_DEFAULT_OLD_CIPHERS = tuple(name for name in CIPHER_SUITES.values() if name.startswith("ECDHE"))
+_VERIFY_MODES = {
     ClientCertificate.NOT_ASKED_FOR: ssl.CERT_NONE,
     ClientCertificate.VERIFIED_IF_GIVEN: ssl.CERT_OPTIONAL,
     ClientCertificate.REQUIRED: ssl.CERT_REQUIRED,
@@ -47,10 +52,10 @@ def client_check(allowed_sans: tuple[str, ...]) -> Callable[[ssl.SSLObject], str
     allowed = frozenset(map(canonical_san, allowed_sans))
 
     def check(tls: ssl.SSLObject) -> str:
-        found = subject_names(tls)
-        if allowed.intersection(map(canonical_san, found)):
+        names = subject_names(tls)
+        if allowed.intersection(map(canonical_san, names)):
             return ""
-        return f"the client's certificate is for {', '.join(map(repr, found)) or 'nobody'}, not in client_allowed_sans"
+        return f"the client's certificate is for {', '.join(map(repr, names)) or 'nobody'}, not in client_allowed_sans"
 
     return check
 
@@ -80,7 +85,7 @@ def pem_bytes(pem: Pem) -> bytes:
 
 def _set_versions_and_ciphers(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
     old = config.min_version in {"TLS10", "TLS11"}
-    ciphers = config.ciphers or (DEFAULT_OLD_CIPHERS if old else DEFAULT_CIPHERS)
+    ciphers = config.ciphers or (_DEFAULT_OLD_CIPHERS if old else _DEFAULT_CIPHERS)
     try:
         # OpenSSL 3 counts the signatures of TLS 1.0 and 1.1 as security level 0.
         context.set_ciphers(":".join(ciphers) + (":@SECLEVEL=0" if old else ""))
@@ -114,7 +119,7 @@ def _load_certificate(context: ssl.SSLContext, config: TlsConfig, file: str) -> 
 def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: str) -> None:
     if config.client_certificate is ClientCertificate.NOT_ASKED_FOR:
         return
-    context.verify_mode = _DEMANDS[config.client_certificate]
+    context.verify_mode = _VERIFY_MODES[config.client_certificate]
     # What is listed is trusted, be it a root, an intermediate or the client's own certificate, as Go has it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if config.client_ca is None:

@@ -1,28 +1,50 @@
-"""The web configuration file, in the Prometheus exporter-toolkit's format: its text to checked, frozen data."""
+"""The web configuration file in the format of the Prometheus exporter-toolkit, read into checked, frozen data."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.web.access.tls_words import (
-    CIPHER_SUITES,
-    CLIENT_AUTH_TYPES,
-    CURVES,
-    REFUSED_CLIENT_AUTH_TYPES,
-    TLS13_CIPHER_SUITES,
-    VERSIONS,
-)
 from telemetry_daemon.web.errors import WebConfigError
 
 if TYPE_CHECKING:
     from telemetry_daemon.web.access.strict_yaml import Table
 
 LARGEST_FILE_BYTES = 1024 * 1024
+
+# What the file calls them, and what OpenSSL does: Go's tls.CipherSuites, from its oldest to its newest list.
+CIPHER_SUITES: Mapping[str, str] = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
+    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
+}
+# TLS 1.3 always has all three: neither Go nor Python lets anyone choose. To name one means: TLS 1.3 only.
+TLS13_CIPHER_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+CURVES: Mapping[str, str] = {
+    "CurveP256": "prime256v1",
+    "CurveP384": "secp384r1",
+    "CurveP521": "secp521r1",
+    "X25519": "X25519",
+}
+_VERSIONS = ("TLS10", "TLS11", "TLS12", "TLS13")
+_CLIENT_AUTH_TYPES = ("NoClientCert", "RequestClientCert", "VerifyClientCertIfGiven", "RequireAndVerifyClientCert")
+_UNSUPPORTED_CLIENT_AUTH_TYPES = ("RequireAnyClientCert", "RequireClientCert")
 
 _TOP_KEYS = ("tls_server_config", "http_server_config", "basic_auth_users", "rate_limit")
 _TLS_KEYS = (
@@ -163,11 +185,11 @@ def _pem(table: Table, name: str, folder: Path) -> Pem | None:
 
 def _client_certificate(table: Table) -> ClientCertificate:
     word = table.text("client_auth_type")
-    if word in REFUSED_CLIENT_AUTH_TYPES:
+    if word in _UNSUPPORTED_CLIENT_AUTH_TYPES:
         reason = "is not supported: OpenSSL cannot ask for a certificate without verifying it, and an unverified one protects nothing"
         raise table.error("client_auth_type", f"{word} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
-    if word and word not in CLIENT_AUTH_TYPES:
-        raise table.error("client_auth_type", f"must be one of {', '.join(CLIENT_AUTH_TYPES)}")
+    if word and word not in _CLIENT_AUTH_TYPES:
+        raise table.error("client_auth_type", f"must be one of {', '.join(_CLIENT_AUTH_TYPES)}")
     # RequestClientCert admits everybody and has the certificate looked at by nobody: it need not be asked for.
     return {
         "VerifyClientCertIfGiven": ClientCertificate.VERIFIED_IF_GIVEN,
@@ -203,20 +225,20 @@ def _ciphers_and_versions(table: Table) -> tuple[tuple[str, ...], str, str]:
 
 def _version(table: Table, key: str, default: str) -> str:
     word = table.text(key) or default
-    if word not in VERSIONS:
-        raise table.error(key, f"must be one of {', '.join(VERSIONS)}")
+    if word not in _VERSIONS:
+        raise table.error(key, f"must be one of {', '.join(_VERSIONS)}")
     return word
 
 
 def _curve(table: Table) -> str:
-    """OpenSSL's name of the only curve wanted; empty for all of them."""
-    wanted = table.texts("curve_preferences")
-    for word in wanted:
+    """OpenSSL's name of the only curve that is allowed; empty for all of them."""
+    words = table.texts("curve_preferences")
+    for word in words:
         if word not in CURVES:
             raise table.error("curve_preferences", f"{word!r} is not known; known are {', '.join(CURVES)}")
-    chosen = set(wanted)
+    chosen = set(words)
     if len(chosen) == 1:
-        return CURVES[wanted[0]]
+        return CURVES[words[0]]
     if chosen and chosen != set(CURVES):
         reason = f"a subset of {', '.join(CURVES)} cannot be selected, because Python's ssl module can set one curve or leave all enabled"
         raise table.error("curve_preferences", f"{reason}; name one, or remove the key")
@@ -228,7 +250,7 @@ def _headers(table: Table) -> tuple[tuple[str, str], ...]:
     table.flag("http2")  # accepted either way: HTTP/1.1 is what every client of this format can do
     headers = table.table("headers")
     headers.only(_HEADERS, "this header cannot be set; these can: ")
-    found: list[tuple[str, str]] = []
+    chosen: list[tuple[str, str]] = []
     for name in headers.names:
         value = headers.text(name)
         if not value:
@@ -238,8 +260,8 @@ def _headers(table: Table) -> tuple[tuple[str, str], ...]:
             raise headers.error(name, f"must be {' or '.join(allowed)}")
         if not _HEADER_VALUE.fullmatch(value):
             raise headers.error(name, "must be one line of printable ASCII")
-        found.append((name, value))
-    return tuple(found)
+        chosen.append((name, value))
+    return tuple(chosen)
 
 
 def _users(table: Table) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Whether files have changed, told by what the file system says of them."""
+"""Whether files have changed: by their inode, size and times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Stamp = tuple[int, ...]
 
 
 class Watch:
-    """Some files as they are when the watch begins; a file that is missing is a state like any other."""
+    """Some files as they are when the watch begins; a missing file counts as one state."""
 
     def __init__(self, files: Iterable[str]) -> None:
         self._stamps = {file: _stamp(file) for file in files}
@@ -23,10 +23,9 @@ class Watch:
         return tuple(self._stamps)
 
     def changed(self) -> bool:
-        """Whether a file differs from its first state and nobody seems to be still writing it.
+        """Whether a file differs from its first state, and none was written in the last half second.
 
-        A file cut short in the middle of being written may well be a valid one that says less: an empty
-        web configuration lets everybody in.
+        Half of a file may be a valid file: an empty web configuration lets everybody in.
         """
         now = {file: _stamp(file) for file in self._stamps}
         return now != self._stamps and all(_settled(stamp) for stamp in now.values())

@@ -9,12 +9,12 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 
+from telemetry_daemon.web.seldom_logger import SeldomLogger
 from telemetry_daemon.web.server.listeners import BACKLOG, Listener
-from telemetry_daemon.web.server.seldom_logger import SeldomLogger
 
-CLIENTS_IN_A_ROUND = 16  # each costs those already connected about a tenth of a millisecond
-# Twice as many in each round after one that left some waiting: requests in bulk make the rounds long, and who is in
-# earnest would wait for seconds behind a mob.
+CLIENTS_IN_A_ROUND = 16  # each delays those already connected by about a tenth of a millisecond
+# After a round that left some waiting, the next takes twice as many: among thousands of attackers, who make the rounds
+# long, a scraper would wait for seconds.
 MOST_CLIENTS_IN_A_ROUND = 128
 PAUSE_AFTER_FAILURE_SECONDS = 0.1
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 class Acceptor:
     """Hands each client of a listener to `welcome`, and calls `make_room` when there are no descriptors left.
 
-    `loop.sock_accept` would do, but for one thing: to cancel it may lose a client that it has just accepted.
+    Not `loop.sock_accept`: cancelling it may lose a client that it has just accepted.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class Acceptor:
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"accept {listener.text}")
 
     async def stop(self) -> None:
-        """Accept no more; whoever was accepted is welcomed first."""
+        """Accept no more; clients that were accepted before are welcomed first."""
         self._stopping = True
         self._wake.set()
         await asyncio.wait([self.task])
 
     async def empty_backlog(self, worth_serving: Callable[[socket.socket], bool]) -> None:
-        """After `stop`: welcome those who have already connected and are worth it, hang up on the others."""
+        """After `stop`: welcome the clients that have already connected and are worth it, hang up on the others."""
         with contextlib.suppress(OSError):  # what cannot be accepted now is lost with the listener
             for _ in range(BACKLOG):
                 client = self._accept()
@@ -70,13 +70,13 @@ class Acceptor:
         while not self._stopping:
             loop.add_reader(self.listener.socket, self._wake.set)
             try:
-                await self._serve_while_all_is_well()
+                await self._accept_until_an_error()
             finally:
                 loop.remove_reader(self.listener.socket)
             if not self._stopping:
                 await asyncio.sleep(PAUSE_AFTER_FAILURE_SECONDS)
 
-    async def _serve_while_all_is_well(self) -> None:
+    async def _accept_until_an_error(self) -> None:
         try:
             while not self._stopping:
                 await self._wake.wait()

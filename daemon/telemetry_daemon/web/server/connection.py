@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from telemetry_daemon.web.access.gate import Gate
+from telemetry_daemon.web.access.access_control import AccessControl
+from telemetry_daemon.web.access.channel import TLS_HANDSHAKE_RECORD, Channel, HandshakeError, PlainChannel
 from telemetry_daemon.web.clients import Caller, client_of
-from telemetry_daemon.web.messages import Handler, Request, Response
-from telemetry_daemon.web.server.channel import TLS_HANDSHAKE_RECORD, Channel, HandshakeError, PlainChannel
-from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal, plain
-from telemetry_daemon.web.server.crowd import Crowd, Standing
-from telemetry_daemon.web.server.seldom_logger import SeldomLogger
+from telemetry_daemon.web.messages import Handler, Request, Response, status_page
+from telemetry_daemon.web.seldom_logger import SeldomLogger
+from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal
+from telemetry_daemon.web.server.open_connections import OpenConnections, Phase
 
 READ_BYTES = 16384
 WRITE_BYTES = 65536
@@ -41,21 +41,23 @@ class Deadlines:
     linger: float = 1.0
 
 
-class House:
-    """What all connections share."""
+class Shared:
+    """What all connections of a server share."""
 
-    def __init__(self, handler: Handler, gate: Gate, crowd: Crowd, deadlines: Deadlines) -> None:
+    def __init__(
+        self, handler: Handler, access: AccessControl, open_connections: OpenConnections, deadlines: Deadlines
+    ) -> None:
         self.handler = handler
-        self.gate = gate
-        self.crowd = crowd
+        self.access = access
+        self.open_connections = open_connections
         self.deadlines = deadlines
-        # The loop fills it and hands it over before it reads for another connection, so one serves them all.
+        # The event loop reads for one connection at a time, so one buffer is enough.
         self.read_buffer = memoryview(bytearray(READ_BYTES))
         self.handshake_log = SeldomLogger(logger)
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A client from accept to end of file; `Standing` names its states."""
+    """One connection from accept to its end; `Phase` names its states."""
 
     __slots__ = (
         "_answer_made",
@@ -64,12 +66,12 @@ class Connection(asyncio.BufferedProtocol):
         "_client_finished",
         "_conversation",
         "_deadline",
-        "_entrance",
+        "_demands",
         "_head_begun",
-        "_house",
         "_is_last_answer",
         "_lingered_bytes",
-        "_standing",
+        "_phase",
+        "_shared",
         "_to_send",
         "_transport",
         "_write_blocked",
@@ -78,11 +80,11 @@ class Connection(asyncio.BufferedProtocol):
     _caller: Caller
     _conversation: Conversation  # from the first byte on, as the channel
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
         self._channel: Channel | None = None  # none before the first byte
-        self._entrance: object = None
-        self._standing = Standing.UNFINISHED
+        self._demands: object = None
+        self._phase = Phase.UNFINISHED
         self._deadline: asyncio.TimerHandle | None = None
         self._to_send: deque[memoryview] = deque()
         self._answer_made = False
@@ -97,33 +99,33 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock for the first request."""
         self._transport = cast("asyncio.Transport", transport)
-        # Blocked as soon as anything waits in user space: at most one piece of an answer does.
+        # pause_writing comes as soon as the kernel's buffer is full, so at most one piece of an answer waits here.
         self._transport.set_write_buffer_limits(high=0)
         self._caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
-        self._within(self._house.deadlines.head, self._head_overdue)
-        self._house.crowd.admit(self)
+        self._within(self._shared.deadlines.head, self._head_overdue)
+        self._shared.open_connections.add(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
         """The buffer shared by all connections."""
-        return self._house.read_buffer
+        return self._shared.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in what the client sent."""
-        if self._standing is Standing.LEAVING:
+        if self._phase is Phase.LEAVING:
             self._discard(nbytes)
         elif not self._client_finished:
-            self._take_in(bytes(self._house.read_buffer[:nbytes]))
+            self._take_in(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
         """Finish the answers, if the client only closed its own direction."""
-        if self._channel is None or self._standing is Standing.LEAVING:
+        if self._channel is None or self._phase is Phase.LEAVING:
             return False
         self._hear_end()
         self._advance()
         return True
 
     def pause_writing(self) -> None:
-        """Stop sending; and reading too, lest TLS replies pile up for a client that never reads."""
+        """Stop sending and reading: TLS replies must not pile up for a client that never reads."""
         self._write_blocked = True
         self._stop_reading()
 
@@ -132,14 +134,14 @@ class Connection(asyncio.BufferedProtocol):
         self._write_blocked = False
         if self._answer_made:
             self._send_on()
-        elif self._standing is not Standing.ANSWERING:
+        elif self._phase is not Phase.ANSWERING:
             self._go_on_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """Forget everything."""
-        self._standing = Standing.LEAVING
-        self._house.crowd.leave(self)
-        self._house.gate.leave(self._caller)
+        self._phase = Phase.LEAVING
+        self._shared.open_connections.remove(self)
+        self._shared.access.forget(self._caller)
         self._to_send.clear()
         if self._deadline is not None:
             self._deadline.cancel()
@@ -157,9 +159,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def finish(self) -> None:
         """Hang up once the answer that is under way, if there is one, is sent."""
-        if self._standing is Standing.ANSWERING:
+        if self._phase is Phase.ANSWERING:
             self._is_last_answer = True
-        elif self._standing is not Standing.LEAVING:
+        elif self._phase is not Phase.LEAVING:
             self.abort()
 
     # Bytes in.
@@ -171,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             received = channel.receive(data)
         except HandshakeError as failure:
-            self._house.handshake_log.warning("no TLS with %s: %s", self._client(), failure)
+            self._shared.handshake_log.warning("no TLS with %s: %s", self._client(), failure)
             self._transport.write(failure.alert)
             self._leave()
             return
@@ -187,15 +189,15 @@ class Connection(asyncio.BufferedProtocol):
         self._advance()
 
     def _open_channel(self, first_byte: int) -> Channel | None:
-        gate = self._house.gate
-        gate.look()
+        access = self._shared.access
+        access.reload_if_changed()
         self._conversation = Conversation()
-        self._entrance = gate.entrance
-        if gate.encrypted and first_byte != TLS_HANDSHAKE_RECORD:
+        self._demands = access.client_demands
+        if access.encrypted and first_byte != TLS_HANDSHAKE_RECORD:
             self._channel = PlainChannel()
             self._answer_with(_NOT_TLS, final=True)
             return None
-        self._channel = gate.channel()
+        self._channel = access.channel()
         return self._channel
 
     def _hear_end(self) -> None:
@@ -212,73 +214,73 @@ class Connection(asyncio.BufferedProtocol):
 
     def _advance(self) -> None:
         """Take up the next request if no other is being answered."""
-        if self._standing not in {Standing.UNFINISHED, Standing.WAITING}:
+        if self._phase not in {Phase.UNFINISHED, Phase.WAITING}:
             return
         try:
-            found = self._conversation.next_request()
+            request = self._conversation.next_request()
         except ClientLeft:
             self._leave()
             return
-        if found is None:
+        if request is None:
             self._await_more()
-        elif isinstance(found, Refusal):
-            self._answer_with(found.response, final=found.final)
+        elif isinstance(request, Refusal):
+            self._answer_with(request.response, final=request.final)
         else:
-            self._serve(found)
+            self._serve(request)
 
     def _await_more(self) -> None:
         self._go_on_reading()
-        if self._standing is Standing.WAITING and not self._head_begun and self._conversation.holds_input:
+        if self._phase is Phase.WAITING and not self._head_begun and self._conversation.holds_input:
             self._head_begun = True
-            self._within(self._house.deadlines.head, self._head_overdue)
+            self._within(self._shared.deadlines.head, self._head_overdue)
 
     def _head_overdue(self) -> None:
         if self._channel is not None and self._conversation.holds_input:
-            self._answer_with(plain(408), final=True)
+            self._answer_with(status_page(408), final=True)
         else:
             self.abort()
 
     def _serve(self, request: Request) -> None:
-        self._house.gate.look()
-        if self._entrance != self._house.gate.entrance:
-            # It came in when other certificates would do. Clients repeat a request that got no answer at all.
+        self._shared.access.reload_if_changed()
+        if self._demands != self._shared.access.client_demands:
+            # The connection was made when other client certificates were enough. Clients repeat an unanswered request.
             self.abort()
             return
-        self._stand(Standing.ANSWERING)
-        self._house.gate.admit(request, self._caller, functools.partial(self._answer, request))
+        self._enter(Phase.ANSWERING)
+        self._shared.access.decide(request, self._caller, functools.partial(self._answer, request))
         self._wait_until_answered()
 
     def _answer(self, request: Request, refusal: Response | None) -> None:
-        if self._standing is Standing.ANSWERING:  # else the client is gone by now
+        if self._phase is Phase.ANSWERING:  # else the client is gone by now
             self._respond(refusal or self._ask_the_site(request), final=False)
 
     def _ask_the_site(self, request: Request) -> Response:
         try:
-            return self._house.handler(request)
+            return self._shared.handler(request)
         except Exception:
-            # A page that cannot be made costs its own request only: all others are still answered.
+            # A page that cannot be made costs one request only.
             logger.exception("no answer could be made for %s %r", request.method, request.path)
-            return plain(500)
+            return status_page(500)
 
     # Answers.
 
     def _answer_with(self, response: Response, *, final: bool) -> None:
-        self._stand(Standing.ANSWERING)
+        self._enter(Phase.ANSWERING)
         self._respond(response, final=final)
         self._wait_until_answered()
 
     def _wait_until_answered(self) -> None:
-        if self._standing is Standing.ANSWERING:
+        if self._phase is Phase.ANSWERING:
             self._stop_reading()
-            self._within(self._house.deadlines.answer, self.abort)
+            self._within(self._shared.deadlines.answer, self.abort)
 
     def _respond(self, response: Response, *, final: bool) -> None:
-        headers = self._house.gate.headers
+        headers = self._shared.access.headers
         try:
             parts = self._conversation.answer(response, headers, final=final)
         except ValueError:
             logger.exception("the site made an answer that HTTP cannot carry")
-            parts = self._conversation.answer(plain(500), headers, final=final)
+            parts = self._conversation.answer(status_page(500), headers, final=final)
         if sum(map(len, parts)) <= WRITE_BYTES:
             parts = [b"".join(parts)]
         self._to_send.extend(map(memoryview, parts))
@@ -307,20 +309,20 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_last_answer or not self._conversation.go_on():
             self._leave()
             return
-        self._stand(Standing.WAITING)
+        self._enter(Phase.WAITING)
         self._head_begun = False
-        self._within(self._house.deadlines.idle, self._leave)
+        self._within(self._shared.deadlines.idle, self._leave)
         if self._conversation.holds_input or self._client_finished:
-            # The others' turn first: a client that sends requests in bulk gets one answer in each round of the loop.
+            # Others first: a client that sends many requests at once gets one answer in each round of the loop.
             self._stop_reading()
             asyncio.get_running_loop().call_soon(self._advance)
         else:
             self._go_on_reading()
 
     def _leave(self) -> None:
-        """Say goodbye, and let the client hang up: closing on unread input would cost it the answer's end."""
-        self._stand(Standing.LEAVING)
-        self._within(self._house.deadlines.linger, self.abort)
+        """Say goodbye and let the client hang up: a close with unread input would cut off the answer's end."""
+        self._enter(Phase.LEAVING)
+        self._within(self._shared.deadlines.linger, self.abort)
         farewell = self._channel.farewell() if self._channel else b""
         if farewell:
             self._transport.write(farewell)
@@ -334,15 +336,15 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._go_on_reading()
 
-    # Small change.
+    # Helpers.
 
     def _client(self) -> str:
         name = self._transport.get_extra_info("peername")
         return str(name[0]) if isinstance(name, tuple) else "a local client"
 
-    def _stand(self, standing: Standing) -> None:
-        self._house.crowd.move(self, self._standing, standing)
-        self._standing = standing
+    def _enter(self, phase: Phase) -> None:
+        self._shared.open_connections.move(self, self._phase, phase)
+        self._phase = phase
 
     def _within(self, seconds: float, otherwise: Callable[[], None]) -> None:
         if self._deadline is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import http
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from urllib.parse import unquote
 
 import h11
 
-from telemetry_daemon.web.messages import Request, Response
+from telemetry_daemon.web.messages import Request, Response, status_page
 
 HEAD_LIMIT_BYTES = 16384
 SERVED_METHODS = frozenset({"GET", "HEAD"})
@@ -32,11 +31,6 @@ class Refusal:
 
 class ClientLeft(Exception):  # noqa: N818  # no error, the ordinary end of a connection
     """The client has said all that it will say."""
-
-
-def plain(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """A response that says its status in words and nothing else."""
-    return Response(status, (f"{_phrase(status)}\n".encode(),), headers=headers)
 
 
 class Conversation:
@@ -64,19 +58,19 @@ class Conversation:
             if not isinstance(event, h11.Request):
                 return None
             self._without_body = event.method == b"HEAD"
-            found = _request_of(event)
-            if isinstance(found, Request) or not found.final:
+            request = _request_of(event)
+            if isinstance(request, Request) or not request.final:
                 self._http.next_event()  # the end of a message that has no body
         except h11.RemoteProtocolError as error:
-            return Refusal(plain(error.error_status_hint), final=True)
-        return found
+            return Refusal(status_page(error.error_status_hint), final=True)
+        return request
 
     def answer(self, response: Response, extra: Headers = (), *, final: bool = False) -> list[bytes]:
         """The bytes of a response, its body parts uncopied; a ValueError tells of a header that HTTP forbids."""
         try:
             head = h11.Response(
                 status_code=response.status,
-                reason=_phrase(response.status).encode(),
+                reason=response.phrase.encode(),
                 headers=_headers(response, extra, final=final),
             )
         except h11.LocalProtocolError as error:
@@ -99,19 +93,19 @@ class Conversation:
 
 def _request_of(event: h11.Request) -> Request | Refusal:
     if not event.http_version.startswith(b"1."):
-        return Refusal(plain(505), final=True)
+        return Refusal(status_page(505), final=True)
     headers = _joined_headers(event)
     if len(event.target) + sum(len(name) + len(value) for name, value in headers.items()) > HEAD_LIMIT_BYTES:
-        return Refusal(plain(431), final=True)
+        return Refusal(status_page(431), final=True)
     has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
     method = event.method.decode("ascii")
     if method not in SERVED_METHODS:
-        return Refusal(plain(405, (("Allow", "GET, HEAD"),)), final=has_body)
+        return Refusal(status_page(405, (("Allow", "GET, HEAD"),)), final=has_body)
     if has_body:
-        return Refusal(plain(413), final=True)
+        return Refusal(status_page(413), final=True)
     target = _split_target(event.target.decode("ascii"))
     if target is None:
-        return Refusal(plain(400), final=True)
+        return Refusal(status_page(400), final=True)
     authority, path, query = target
     return Request(method, path, query, headers, authority or headers.get("host", ""))
 
@@ -152,13 +146,6 @@ def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[s
     if final:
         headers.append(("Connection", "close"))
     return headers
-
-
-def _phrase(status: int) -> str:
-    try:
-        return http.HTTPStatus(status).phrase
-    except ValueError:  # HTTP allows a status without words
-        return ""
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,11 +1,9 @@
-"""Listen addresses: from their text to bound, listening sockets."""
+"""Listening sockets: opened at an address, shared with an older one for a while, closed."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import os
-import re
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,15 +12,12 @@ from pathlib import Path
 from telemetry_daemon.guarded import named
 from telemetry_daemon.guarded.sockets import bound
 from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.web.addresses import UNIX_PREFIX, TcpAddress, UnixAddress, parse_address
 from telemetry_daemon.web.errors import ListenError, WebError
 
 BACKLOG = 4096  # what does not fit waits a second until its client tries again
 # For each connection, which inherits it: left alone, the kernel takes up to 4 MB for a client that does not read.
 SEND_BUFFER_BYTES = 256 * 1024
-UNIX_PREFIX = "unix:"
-LONGEST_UNIX_PATH_BYTES = 107  # sun_path holds 108 with its closing zero
-_EXAMPLES = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
-_HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
 
 _REMEDIES = {
     errno.EADDRINUSE: "already in use; stop the process that uses it (`ss -ltnp` shows which) or choose another address",
@@ -33,21 +28,6 @@ _REMEDIES = {
     errno.ENOENT: "the folder does not exist; create it first",
     errno.EMFILE: "no file descriptors are left; raise LimitNOFILE",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TcpAddress:
-    """A host and a port; an empty host means all interfaces."""
-
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class UnixAddress:
-    """The path of a Unix socket."""
-
-    path: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,26 +43,10 @@ class Listener:
         """Stop listening, and remove the Unix socket if it is still ours."""
         if self.socket.family == socket.AF_UNIX:
             path = Path(self.address.removeprefix(UNIX_PREFIX))
-            with contextlib.suppress(OSError):  # somebody else removed it: that is what was wanted
+            with contextlib.suppress(OSError):  # somebody else has removed it
                 if path.stat().st_ino == self.inode:
                     named.remove(path)
         self.socket.close()
-
-
-def parse_address(text: str) -> TcpAddress | UnixAddress:
-    """The address that a text means; a WebError says what is wrong with it."""
-    if text.startswith("vsock:"):
-        raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
-    if text.startswith(UNIX_PREFIX):
-        return _unix_address(text)
-    found = _HOST_AND_PORT.fullmatch(text)
-    if found is None:
-        raise WebError(f"{text!r} is not a listen address; {_EXAMPLES}")
-    if int(found["port"]) > 65535:
-        raise WebError(f"{text}: a port is at most 65535; choose another")
-    if found["bracketed"] == "":
-        raise WebError(f"{text}: the brackets hold no address; {_EXAMPLES}")
-    return TcpAddress(found["bracketed"] or found["plain"] or "", int(found["port"]))
 
 
 def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
@@ -104,23 +68,12 @@ def covers(listeners: Iterable[Listener], local_address: object) -> bool:
     return any(_takes(listener.socket.getsockname(), local_address) for listener in listeners)
 
 
-def _takes(place: object, local_address: object) -> bool:
-    if not (isinstance(place, tuple) and isinstance(local_address, tuple)):
-        return place == local_address
+def _takes(listening_at: object, local_address: object) -> bool:
+    if not (isinstance(listening_at, tuple) and isinstance(local_address, tuple)):
+        return listening_at == local_address
     host = str(local_address[0]).removeprefix("::ffff:")
     all_of_its_kind = "0.0.0.0" if "." in host else "::"  # noqa: S104  # compared, not bound
-    return place[1] == local_address[1] and place[0] in {host, all_of_its_kind, "::"}
-
-
-def _unix_address(text: str) -> UnixAddress:
-    path = text.removeprefix(UNIX_PREFIX)
-    if path.startswith("//"):
-        path = path.removeprefix("//")
-    if not path.startswith("/") or "\0" in path:
-        raise WebError(f"{text!r}: a Unix socket needs an absolute path; write unix:/PATH")
-    if len(os.fsencode(path)) > LONGEST_UNIX_PATH_BYTES:
-        raise WebError(f"{text}: the path is longer than {LONGEST_UNIX_PATH_BYTES} bytes; choose a shorter one")
-    return UnixAddress(path)
+    return listening_at[1] == local_address[1] and listening_at[0] in {host, all_of_its_kind, "::"}
 
 
 def _listen_unix(text: str, path: str) -> Listener:
@@ -150,12 +103,12 @@ def _listen_tcp(text: str, address: TcpAddress, beside: list[Listener]) -> Liste
 def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
     """The first IPv4 address of a name, else its first: the choice that the exporters in Go make."""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        entries = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise ListenError(
             f"cannot listen on {text}: the name {address.host!r} cannot be resolved; check it, or give an IP address"
         ) from error
-    family, _, _, _, place = next((entry for entry in found if entry[0] == socket.AF_INET), found[0])
+    family, _, _, _, place = next((entry for entry in entries if entry[0] == socket.AF_INET), entries[0])
     return family, place
 
 
@@ -186,10 +139,9 @@ def _bind(family: int, place: tuple[object, ...], beside: list[Listener]) -> soc
 
 
 def _listen_beside(listening: socket.socket, place: tuple[object, ...], beside: list[Listener]) -> None:
-    """Listen, if need be beside a listener that is about to leave (127.0.0.1:9100 becomes :9100).
+    """Listen, where needed beside an old listener that will be closed (127.0.0.1:9100 becomes :9100).
 
-    SO_REUSEPORT is set for that moment only: kept, it would let a second daemon take the same port. The kernel
-    looks at it both when binding and when listening.
+    SO_REUSEPORT is set for bind and listen only, the two calls that need it: otherwise a second daemon could take the port.
     """
     try:
         listening.bind(place)

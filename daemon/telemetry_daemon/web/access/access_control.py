@@ -1,0 +1,206 @@
+"""Who is let in: the web configuration in force decides on each request, and its files are read again when they change."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from telemetry_daemon.web.access.auth import BasicAuth, LoginResult
+from telemetry_daemon.web.access.channel import Channel, PlainChannel, TlsChannel
+from telemetry_daemon.web.access.hosts import HostRule
+from telemetry_daemon.web.access.toolkit import TlsConfig, WebConfig, load_web_config
+from telemetry_daemon.web.access.watch import Watch
+from telemetry_daemon.web.clients import Buckets, Caller
+from telemetry_daemon.web.errors import WebConfigError
+from telemetry_daemon.web.messages import Request, Response, status_page
+from telemetry_daemon.web.seldom_logger import SeldomLogger
+
+SECONDS_BETWEEN_LOOKS = 1.0
+# OpenSSL keeps the sessions of clients that know no tickets, up to 20,000 of them, and Python cannot say otherwise;
+# a new context starts with none.
+MOST_TLS_SESSIONS = 1000
+
+logger = logging.getLogger(__name__)
+
+# Takes what a request is answered with instead of being put to the site; None lets it through.
+Decision = Callable[[Response | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A web configuration file with everything loaded that it names, and a watch over all these files."""
+
+    file: str
+    watch: Watch
+    config: WebConfig = field(default_factory=WebConfig)
+    context: ssl.SSLContext | None = None
+    check_client: Callable[[ssl.SSLObject], str] = lambda _: ""
+    client_authorities: bytes = b""
+
+    @property
+    def client_demands(self) -> object:
+        """What a client has to show before its first request; equal for two files that demand the same."""
+        tls = self.config.tls
+        return tls and (tls.client_certificate, tls.client_allowed_sans, self.client_authorities)
+
+
+def load_rules(file: str) -> Rules:
+    """The rules of a web configuration file, plain HTTP for everybody if none is named."""
+    if not file:
+        return Rules("", Watch(()))
+    config, watch = _read_under_watch(file)
+    if config.tls is None:
+        return Rules(file, watch, config)
+    from telemetry_daemon.web.access.tls import client_check, pem_bytes, server_context
+
+    authorities = pem_bytes(config.tls.client_ca) if config.tls.client_ca else b""
+    check = client_check(config.tls.client_allowed_sans)
+    return Rules(file, watch, config, server_context(config.tls, file), check, authorities)
+
+
+def _read_under_watch(file: str) -> tuple[WebConfig, Watch]:
+    """The configuration, and a watch that began before it and the files that it names were read."""
+    names: tuple[str, ...] = (file,)
+    while True:
+        watch = Watch(names)
+        config = load_web_config(file)
+        names = (file, *_files_named(config.tls))
+        if names == watch.files:
+            return config, watch
+
+
+def _files_named(tls: TlsConfig | None) -> tuple[str, ...]:
+    pems = (tls.certificate, tls.private_key, tls.client_ca) if tls else ()
+    return tuple(dict.fromkeys(pem.file for pem in pems if pem is not None and pem.file))
+
+
+class AccessControl:
+    """Decides by the rules in force; while their files are bad every request is refused, and the log says why."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._trouble = ""
+        self._looked_at = time.monotonic()
+        self._limits: Buckets | None = None
+        self._auth = BasicAuth()
+        self._host_log = SeldomLogger(logger)
+        self._host_rule = HostRule()
+        self.use(rules)
+
+    @property
+    def password_checks(self) -> int:
+        """How many passwords bcrypt has checked."""
+        return self._auth.checks_done
+
+    @property
+    def waiting_for_password_check(self) -> int:
+        """How many callers wait for bcrypt."""
+        return self._auth.waiting
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether new connections speak TLS."""
+        return self._rules.context is not None
+
+    @property
+    def client_demands(self) -> object:
+        """What a client has to show at present; a connection that came under another demand is not served."""
+        return self._rules.client_demands
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The headers that the operator wants on every answer."""
+        return self._rules.config.headers
+
+    def reload_if_changed(self) -> None:
+        """Read the files again if they changed; they are looked at once a second at most."""
+        now = time.monotonic()
+        if not self._rules.file or now - self._looked_at < SECONDS_BETWEEN_LOOKS:
+            return
+        self._looked_at = now
+        if self._trouble or self._rules.watch.changed() or self._has_many_sessions():
+            self._reload()
+
+    def use(self, rules: Rules) -> None:
+        """Let these rules be in force from now on."""
+        old, new = self._rules.config, rules.config
+        self._rules = rules
+        self._trouble = ""
+        self._auth.set_users(new.users)
+        limits_changed = (old.rate_interval_seconds, old.rate_burst) != (new.rate_interval_seconds, new.rate_burst)
+        if new.rate_interval_seconds == 0.0:
+            self._limits = None
+        elif limits_changed or self._limits is None:
+            self._limits = Buckets(new.rate_interval_seconds, new.rate_burst)
+
+    def allow_hosts(self, names: Sequence[str], listening_at: Sequence[object]) -> None:
+        """Answer from now on for these host names, and as always for the addresses themselves."""
+        self._host_rule = HostRule(names, listening_at)
+
+    def channel(self) -> Channel:
+        """What a new connection speaks through."""
+        rules = self._rules
+        return PlainChannel() if rules.context is None else TlsChannel(rules.context, rules.check_client)
+
+    def decide(self, request: Request, caller: Caller, then: Decision) -> None:
+        """Call `then` with the refusal or None, at once or when the password is checked."""
+        credentials = request.headers.get("authorization", "")
+        user = self._auth.recognise(credentials)
+        if self._trouble:
+            then(status_page(500))
+        elif not self._host_rule.answers(request.authority, caller.local_address):
+            self._host_log.warning("a request for %r was refused; see web.allowed_hosts", request.authority)
+            then(_MISDIRECTED)
+        elif not self._is_within_limit(caller.client, user):
+            then(status_page(429))
+        elif self._auth.required and user is None:
+            self._auth.check(credentials, caller, lambda result: then(_REFUSALS.get(result)))
+        else:
+            then(None)
+
+    def forget(self, caller: Caller) -> None:
+        """Decide nothing more for a caller who has hung up."""
+        if self._auth.required:
+            self._auth.forget(caller)
+
+    def refuse_waiting(self) -> None:
+        """Tell all who wait for the check of their password to come again."""
+        self._auth.refuse_waiting()
+
+    async def close(self) -> None:
+        """End the password checks."""
+        await self._auth.close()
+
+    def _is_within_limit(self, client: str, user: bytes | None) -> bool:
+        """Charge the client. A user who is logged in has a share of their own, which others at the address cannot use up."""
+        return self._limits is None or self._limits.of((client, user)).allow(time.monotonic())
+
+    def _reload(self) -> None:
+        try:
+            rules = load_rules(self._rules.file)
+        except WebConfigError as error:
+            if str(error) != self._trouble:
+                logger.error("%s; until then every request is answered with 500", error)
+            self._trouble = str(error)
+            return
+        if self._trouble:
+            logger.info("%s: the web configuration is good again", rules.file)
+        self.use(rules)
+
+    def _has_many_sessions(self) -> bool:
+        context = self._rules.context
+        return context is not None and context.session_stats()["number"] > MOST_TLS_SESSIONS
+
+
+_OTHER_HOST = (
+    b"Misdirected Request: this address does not answer for the host name of the request. "
+    b"Ask for localhost or for the address itself, or add the name to web.allowed_hosts in the configuration.\n"
+)
+_MISDIRECTED = Response(421, (_OTHER_HOST,))
+_REFUSALS = {
+    LoginResult.WRONG: status_page(401, (("WWW-Authenticate", "Basic"),)),
+    LoginResult.TOO_MANY: status_page(429),
+}

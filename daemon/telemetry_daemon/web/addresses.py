@@ -1,0 +1,56 @@
+"""Listen addresses as text, such as `127.0.0.1:19400`, `:9100`, `[::1]:9100` or `unix:/path`, and what they mean."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from telemetry_daemon.web.errors import WebError
+
+UNIX_PREFIX = "unix:"
+LONGEST_UNIX_PATH_BYTES = 107  # sun_path holds 108 with its closing zero
+_EXAMPLES = "write HOST:PORT, :PORT, [IPV6]:PORT or unix:/PATH"
+_HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class TcpAddress:
+    """A host and a port; an empty host means all interfaces."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnixAddress:
+    """The path of a Unix socket."""
+
+    path: str
+
+
+def parse_address(text: str) -> TcpAddress | UnixAddress:
+    """The address that a text means; a WebError says what is wrong with it."""
+    if text.startswith("vsock:"):
+        raise WebError(f"{text}: vsock addresses are not supported; {_EXAMPLES}")
+    if text.startswith(UNIX_PREFIX):
+        return _unix_address(text)
+    found = _HOST_AND_PORT.fullmatch(text)
+    if found is None:
+        raise WebError(f"{text!r} is not a listen address; {_EXAMPLES}")
+    if int(found["port"]) > 65535:
+        raise WebError(f"{text}: a port is at most 65535; choose another")
+    if found["bracketed"] == "":
+        raise WebError(f"{text}: the brackets hold no address; {_EXAMPLES}")
+    return TcpAddress(found["bracketed"] or found["plain"] or "", int(found["port"]))
+
+
+def _unix_address(text: str) -> UnixAddress:
+    path = text.removeprefix(UNIX_PREFIX)
+    if path.startswith("//"):
+        path = path.removeprefix("//")
+    if not path.startswith("/") or "\0" in path:
+        raise WebError(f"{text!r}: a Unix socket needs an absolute path; write unix:/PATH")
+    if len(os.fsencode(path)) > LONGEST_UNIX_PATH_BYTES:
+        raise WebError(f"{text}: the path is longer than {LONGEST_UNIX_PATH_BYTES} bytes; choose a shorter one")
+    return UnixAddress(path)
