@@ -1,4 +1,4 @@
-"""What a client accepts (RFC 9110, sections 12.4 and 12.5) against what there is: the syntax and the compression."""
+"""Which syntax and compression to answer in, from what the client accepts (RFC 9110, sections 12.4 and 12.5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from telemetry_exporters.prometheus import Syntax
 
 _CHARSET = "charset=utf-8"
 _MOST_ELEMENTS = 32
-# How names beyond [a-zA-Z0-9_:] would be written; ours are all within, so that both are the same.
+# How names with other characters than [a-zA-Z0-9_:] would be written. We have none, so both come out the same.
 _ESCAPINGS = ("allow-utf-8", "underscores")
 
 
@@ -23,7 +23,7 @@ class Offer:
     names_escaping: bool = False
 
 
-# The first is for those who do not care: everything reads it.
+# The first is for clients without a preference: everything reads it.
 OFFERS = (
     Offer("text/plain", "0.0.4", Syntax.TEXT),
     Offer("application/openmetrics-text", "1.0.0", Syntax.OPENMETRICS, names_escaping=True),
@@ -34,7 +34,7 @@ OFFERS = (
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """One element of an Accept header: what it matches, how much it is wanted."""
+    """One element of an Accept header: the types that it matches, and how much the client prefers them."""
 
     media_type: str
     parameters: dict[str, str]
@@ -42,7 +42,7 @@ class _Range:
     place: int
 
     def specificity(self, offer: Offer) -> int:
-        """How closely it means this offer, 0 when not at all."""
+        """How exactly it names this offer; 0 when it does not match."""
         version = self.parameters.get("version")
         if self.media_type == offer.media_type:
             if version is None:
@@ -56,16 +56,16 @@ class _Range:
 def choose(accept: str) -> tuple[Syntax, str]:
     """The syntax to answer in, and its content type; plain text where nothing that we have is accepted."""
     ranges = [_Range(*element, place) for place, element in enumerate(_elements(accept))]
-    meant = [(offer, one) for offer in OFFERS if (one := _closest(offer, ranges)) and one.quality > 0]
-    if not meant:
+    accepted = [(offer, one) for offer in OFFERS if (one := _closest(offer, ranges)) and one.quality > 0]
+    if not accepted:
         return OFFERS[0].syntax, _content_type(OFFERS[0], "")
-    # The most wanted, the first named among equals; min() itself keeps our own order beyond that.
-    offer, one = min(meant, key=lambda pair: (-pair[1].quality, pair[1].place))
+    # The highest quality, then the client's order; beyond that min() keeps our own order.
+    offer, one = min(accepted, key=lambda pair: (-pair[1].quality, pair[1].place))
     return offer.syntax, _content_type(offer, one.parameters.get("escaping", ""))
 
 
 def _closest(offer: Offer, ranges: list[_Range]) -> _Range | None:
-    """The element that speaks of this offer most closely; that one alone decides."""
+    """The element that names this offer most exactly; it alone decides."""
     matching = [one for one in ranges if one.specificity(offer)]
     return max(matching, key=lambda one: one.specificity(offer), default=None)
 
@@ -78,7 +78,7 @@ def _content_type(offer: Offer, escaping: str) -> str:
 
 
 def _elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
-    """The elements of a list: name, parameters, quality; as many as an honest client sends."""
+    """The elements of a list (name, parameters, quality), the first 32 of them."""
     for element in header.split(",", _MOST_ELEMENTS)[:_MOST_ELEMENTS]:
         name, *given = (part.strip() for part in element.split(";"))
         pairs = (part.partition("=") for part in given)
@@ -96,7 +96,7 @@ def _quality(text: str) -> float:
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether gzip is accepted, and no less than the bare page."""
+    """Whether gzip is accepted, and preferred at least as much as the uncompressed page."""
     qualities = {name: quality for name, _, quality in _elements(accept_encoding)}
     gzip = qualities.get("gzip", qualities.get("x-gzip", qualities.get("*", 0.0)))
     return gzip > 0 and gzip >= qualities.get("identity", 0.0)

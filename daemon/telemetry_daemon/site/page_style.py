@@ -1,4 +1,4 @@
-"""The page's stylesheet, and the policy under which a browser shows the page: this stylesheet and nothing else."""
+"""The page's stylesheet, and the policy that lets a browser load this stylesheet and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page for people at `/`: one file without anything from elsewhere, readable on a phone and in the dark."""
+"""The page for people at `/`: one HTML file that loads nothing else, for large and small screens, light and dark."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
 
 
 def escaped(text: str) -> str:
-    """The text as it may stand in HTML, attributes included."""
+    """The text with HTML's special characters escaped, also for attributes."""
     return text.translate(_ESCAPES)
 
 
@@ -107,7 +107,7 @@ def _troubles(given: Iterable[Trouble]) -> str:
 
 
 def _with_code(text: str) -> str:
-    """The text with what stands between backticks as code."""
+    """The text as HTML; what is between backticks becomes `<code>`."""
     parts = escaped(text).split("`")
     return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
@@ -224,7 +224,7 @@ def _problem_lines(source: SourceStatus) -> Iterator[str]:
 
 def _footer(links: Links) -> str:
     named = (("metrics", links.metrics), ("JSON", links.snapshot), ("health", links.health), ("ready", links.readiness))
-    # Relative, so that they lead there also where a proxy shows the page below a path of its own.
+    # Relative: they also work behind a proxy that serves the page below a path of its own.
     anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in named)
     version = escaped(__version__)
     return f"<footer>\n{anchors}\n<span>device telemetry {version} · this page reloads every {REFRESH_SECONDS} s</span>\n</footer>\n"

@@ -1,4 +1,4 @@
-"""The `process_…` metrics of this process, named as every Prometheus client names them; read for each request."""
+"""The `process_…` metrics of the daemon itself, with the names of every Prometheus client; read for each request."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _HEADS: Mapping[Syntax, Callable[[Metric], str]] = MappingProxyType(
 
 
 class ProcessMetrics:
-    """CPU time, memory, descriptors and start time of the daemon itself; its children are counted per source."""
+    """CPU time, memory, descriptors and start time of this process without its children, which are counted per source."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()
 
     def render(self, syntax: Syntax) -> bytes:
-        """The families in that syntax; OpenMetrics without its end. What cannot be read is not there."""
+        """The families in that syntax, OpenMetrics without its `# EOF`. A number that cannot be read is left out."""
         head = _HEADS[syntax]
         with self._process.oneshot():
             values = {metric: self._value(read) for metric, read in _READ.items()}
@@ -48,7 +48,7 @@ class ProcessMetrics:
         ).encode()
 
     def _value(self, read: Callable[[psutil.Process], float]) -> float | None:
-        """The number, None where /proc is not the kernel's, as in some containers: the page must not suffer for it."""
+        """The number, or None where /proc is not the kernel's, as in some containers: the page comes all the same."""
         try:
             return float(read(self._process))
         # Each of them is what psutil raises of a /proc that is not the kernel's.

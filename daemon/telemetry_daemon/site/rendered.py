@@ -1,4 +1,4 @@
-"""Bodies that are made at the first request for them and kept for as long as the snapshot stays the same."""
+"""Bodies of answers: made at the first request and kept while the snapshot stays the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
 
 class Gzipped:
-    """A body whose beginning is compressed once, to be ended differently each time: still one gzip member."""
+    """A body that is compressed once and gets another end for each request; the result is one gzip member."""
 
     def __init__(self, body: bytes) -> None:
         compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
@@ -27,21 +27,16 @@ class Gzipped:
 
 
 class Rendered:
-    """Pages of the snapshot that holds now. For one thread, the web server's loop.
-
-    `renders` counts the pages that were made, `compressions` those that were compressed.
-    """
+    """Pages of the newest snapshot. For one thread, the web server's loop."""
 
     def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
         self._newest = snapshot
         self._snapshot: Snapshot | None = None
         self._bodies: dict[str, bytes] = {}
         self._gzipped: dict[str, Gzipped] = {}
-        self.renders = 0
-        self.compressions = 0
 
     def body(self, name: str, make: Callable[[Snapshot], bytes]) -> bytes:
-        """The page of that name, made of the newest snapshot unless it has been."""
+        """The page of that name; it is made at the first request after a new snapshot."""
         snapshot = self._newest()
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
@@ -49,7 +44,6 @@ class Rendered:
             self._gzipped.clear()
         if name not in self._bodies:
             self._bodies[name] = make(snapshot)
-            self.renders += 1
         return self._bodies[name]
 
     def gzipped(self, name: str, make: Callable[[Snapshot], bytes]) -> Gzipped:
@@ -57,5 +51,4 @@ class Rendered:
         body = self.body(name, make)
         if name not in self._gzipped:
             self._gzipped[name] = Gzipped(body)
-            self.compressions += 1
         return self._gzipped[name]

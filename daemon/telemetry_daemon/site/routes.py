@@ -1,8 +1,9 @@
-"""The routes: metrics, health, the JSON document and the page; answers at once from what is known."""
+"""The routes: metrics, health, readiness, the JSON document and the page. Each answers at once, from the snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from urllib.parse import parse_qs
 
@@ -34,9 +35,8 @@ _ENDS: Mapping[Syntax, bytes] = MappingProxyType({Syntax.TEXT: b"", Syntax.OPENM
 class Site:
     """Answers GET and HEAD alike.
 
-    `snapshot` gives the very same object for as long as nothing changes: every page is made once for it, at the first
-    request. `process_metrics` is asked for each request of metrics. `extra` are the metrics of plugins, by key; it may
-    grow while the site stands.
+    `snapshot` must return the same object while nothing changes: a page is made once for each object.
+    `process_metrics` is called for each request of metrics. `extra` has the plugins' metrics by key and may grow later.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Site:
         self._extra = extra
         self._links = Links(telemetry_path, SNAPSHOT_PATH, HEALTH_PATH, READY_PATH)
         self._renderer = Renderer(extra)
-        self.rendered = Rendered(snapshot)
+        self._rendered = Rendered(snapshot)
         self._routes: Mapping[str, Callable[[Request], Response]] = {
             PAGE_PATH: self._page,
             SNAPSHOT_PATH: self._document,
@@ -79,18 +79,16 @@ class Site:
         tail = self._process_metrics(syntax)
         names = parse_qs(request.query).get("name[]")
         compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
+        page, make = syntax.value, partial(self._renderer.page, syntax=syntax)
+        body: tuple[bytes, ...]
         if names:
-            whole = self.rendered.body(syntax.value, self._page_of(syntax)) + tail
-            body: tuple[bytes, ...] = (only(whole, names), _ENDS[syntax])
-            body = Gzipped(body[0]).ended(body[1]) if compressed else body
+            part, end = only(self._rendered.body(page, make) + tail, names), _ENDS[syntax]
+            body = Gzipped(part).ended(end) if compressed else (part, end)
         elif compressed:
-            body = self.rendered.gzipped(syntax.value, self._page_of(syntax)).ended(tail + _ENDS[syntax])
+            body = self._rendered.gzipped(page, make).ended(tail + _ENDS[syntax])
         else:
-            body = (self.rendered.body(syntax.value, self._page_of(syntax)), tail, _ENDS[syntax])
+            body = (self._rendered.body(page, make), tail, _ENDS[syntax])
         return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
-
-    def _page_of(self, syntax: Syntax) -> Callable[[Snapshot], bytes]:
-        return lambda snapshot: self._renderer.page(snapshot, syntax)
 
     def _document(self, request: Request) -> Response:
         return self._kept(request, "json", self._document_of, _JSON, ())
@@ -113,12 +111,12 @@ class Site:
         content_type: str,
         headers: tuple[tuple[str, str], ...],
     ) -> Response:
-        """A page that is the same for all, compressed where it may be."""
+        """The same page for everybody, compressed for clients that accept it."""
         headers = (*headers, _FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"))
         if accepts_gzip(request.headers.get("accept-encoding", "")):
-            body = self.rendered.gzipped(name, make).ended(b"")
+            body = self._rendered.gzipped(name, make).ended(b"")
             return Response(200, body, content_type, (*headers, _GZIP))
-        return Response(200, (self.rendered.body(name, make),), content_type, headers)
+        return Response(200, (self._rendered.body(name, make),), content_type, headers)
 
 
 def _healthy(request: Request) -> Response:  # noqa: ARG001  # a route takes the request
