@@ -184,7 +184,7 @@ class Draft:
 
     def happens(self, position: int, code: str, text: str) -> None:
         """Tell what is wrong with a device for as long as it lasts."""
-        event = Event(position, code, text, is_standing=True)
+        event = Event(position, code, text, is_ongoing=True)
         if event not in self.events:
             self.events.append(event)
 
