@@ -80,11 +80,11 @@ test-long: $(VENV)/.installed-dev ## Run what takes too long for `make test`: fa
 	$(BIN)/python -m pytest --durations=5 -rP $(sort $(wildcard tests/*/long_*.py)) $(ARGS)
 
 fuzz: losses $(VENV)/.installed-dev ## Fuzz parsers, files and the web side (FUZZ_SECONDS=60 FUZZ_SEED= FUZZ_ONLY=)
-	@PYTHONPATH=tests $(BIN)/python -m kits.fuzz_run
+	@PYTHONPATH=tests $(BIN)/python -m fuzz.run
 
 .PHONY: losses
 losses: $(VENV)/.installed-dev ## Lose each line, cell and end of each capture: no number may change its meaning (LOSSES_ONLY=rocm-smi)
-	@PYTHONPATH=tests $(BIN)/python -m kits.losses_run
+	@PYTHONPATH=tests $(BIN)/python -m contract.losses.run
 
 audit: $(VENV)/.installed-dev ## Check dependencies, write build/sbom.json, ask for known vulnerabilities (ARGS=--offline)
 	@.ci/audit.sh $(ARGS)

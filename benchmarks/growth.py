@@ -25,7 +25,7 @@ from side_by_side.contestants import running
 from side_by_side.options import extent
 from side_by_side.ours import telemetry
 
-from kits.load import Load, Node
+from kits.made_up_node import Load, Node
 from telemetry_daemon.site.rendered import Gzipped
 from telemetry_exporters.prometheus import Renderer
 

@@ -29,8 +29,8 @@ from side_by_side.fake_nvidia_smi import write_tool
 from side_by_side.options import extent
 from side_by_side.ours import telemetry
 
-from kits.nvml import FakeNvml
-from kits.nvml_reader import TIERS, reading
+from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.reader import TIERS, reading
 
 PROFILE, GPUS = "h100", 8
 MORE_ROWS = (

@@ -13,8 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from kits import page_oracle
-from kits import snapshot as snapshot_kit
+from kits import page_oracle, snapshots
 from telemetry_daemon.site.rendered import Gzipped
 from telemetry_exporters.prometheus import EOF, Renderer, text_page
 from telemetry_parsers.model import Snapshot
@@ -28,7 +27,7 @@ def best_milliseconds(work: Callable[[Snapshot], object], devices: int) -> float
     """CPU time of the quickest of some rounds; each is given a snapshot of its own, as a daemon would."""
     best = float("inf")
     for number in range(ROUNDS):
-        snapshot = snapshot_kit.big_snapshot(devices, READINGS_EACH, number)
+        snapshot = snapshots.big_snapshot(devices, READINGS_EACH, number)
         gc.collect()
         begin = time.process_time()
         work(snapshot)
@@ -39,7 +38,7 @@ def best_milliseconds(work: Callable[[Snapshot], object], devices: int) -> float
 def measure(devices: int) -> None:
     """Print one line for a node of that size."""
     renderer = Renderer()
-    snapshot = snapshot_kit.big_snapshot(devices, READINGS_EACH, ROUNDS)
+    snapshot = snapshots.big_snapshot(devices, READINGS_EACH, ROUNDS)
     page = renderer.text(snapshot)
     assert page == page_oracle.text(snapshot)
     assert renderer.openmetrics(snapshot) + EOF == page_oracle.openmetrics(snapshot)

@@ -24,8 +24,8 @@ from side_by_side.contestants import installed_environment
 from side_by_side.options import extent
 from side_by_side.ours import COMMAND
 
+from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
-from kits.mthreads import TABLE
 
 TOOL = "mthreads-gmi"
 TOOL_SECONDS = (0.0, 0.1, 0.5, 1.0, 3.0)

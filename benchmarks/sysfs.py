@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("daemon", "exporters", "parsers", "tests"))
 
-from kits.sysfs import PARSER, Sysfs, mi210
+from kits.fake_sysfs import PARSER, Sysfs, mi210
 from telemetry_daemon.readers.files import read_files
 from telemetry_parsers.model import Capture, Files
 

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 # Leaves tests out whose tools are missing, names them, and fails the run for it in CI.
-pytest_plugins = ("kits.needs", "kits.tally")
+pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally")
 
 # What the caller's shell and make hold is theirs: the tests, and what they start, see a plain environment.
 _OF_THE_CALLER = re.compile(

@@ -61,6 +61,7 @@ def shared_capture(parser: Parser, path: Path) -> Capture:
 
 
 def file_lines(name: str, parser: Parser, captures: list[Capture]) -> Iterator[str]:
+    """The lines of one file: its outcome, then each device and each problem."""
     for capture in captures:
         report = parser.parse(capture)
         reason = f" {report.reason}" if report.reason else ""

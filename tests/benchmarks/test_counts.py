@@ -15,9 +15,9 @@ from types import FrameType
 import pytest
 
 from kits.daemon import Daemon
+from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
-from kits.load import Load, Node
-from kits.mthreads import TABLE
+from kits.made_up_node import Load, Node
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
 from telemetry_exporters.prometheus import Renderer

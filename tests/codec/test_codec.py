@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kits import codec as codec_kit
+from codec import strategies
 from telemetry_parsers.codec import captures as codec
 from telemetry_parsers.model import (
     Absent,
@@ -62,41 +62,41 @@ def through_text(plain: Any) -> Any:
     return codec.decode_line(codec.encode_line(plain))
 
 
-@given(codec_kit.captures)
+@given(strategies.captures)
 def test_a_capture_survives_as_a_line_of_text(capture: Capture) -> None:
     assert codec.capture_from_plain(through_text(codec.capture_to_plain(capture))) == capture
 
 
-@given(codec_kit.reports)
+@given(strategies.reports)
 def test_a_report_survives_as_a_line_of_text(report: Report) -> None:
     assert codec.report_from_plain(through_text(codec.report_to_plain(report))) == report
 
 
-@given(codec_kit.polls)
+@given(strategies.polls)
 def test_a_poll_survives_as_a_line_of_text(poll: Poll) -> None:
     assert codec.poll_from_plain(through_text(codec.poll_to_plain(poll))) == poll
 
 
-@given(codec_kit.parsers)
+@given(strategies.parsers)
 def test_a_description_survives_as_a_line_of_text(parser: codec.DescribedParser) -> None:
     assert codec.described_parser_from_plain(through_text(codec.parser_to_plain(parser))) == parser
 
 
-@given(codec_kit.captures)
+@given(strategies.captures)
 def test_a_line_is_one_line_of_ascii(capture: Capture) -> None:
     line = codec.encode_line(codec.capture_to_plain(capture))
     assert line.isascii()
     assert "\n" not in line
 
 
-@given(codec_kit.plain_data)
+@given(strategies.plain_data)
 def test_no_plain_data_makes_a_decoder_raise_anything_but_its_own_error(plain: Any) -> None:
     for decode in (codec.capture_from_plain, codec.report_from_plain, codec.described_parser_from_plain):
         with pytest.raises(codec.CodecError):
             decode(plain)
 
 
-@given(codec_kit.plain_data, st.data())
+@given(strategies.plain_data, st.data())
 def test_a_wrong_field_is_refused_by_name_or_harmless(junk: Any, data: st.DataObject) -> None:
     """Any value put in place of any field is either refused at that field or gives a capture that survives."""
     plain = codec.capture_to_plain(CAPTURE)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import eventually
 from kits.daemon import COMMAND, clean_environment
 from kits.fake_tools import ToolFolder
+from kits.waiting import comes_true
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_no_tool_outlives_a_command_that_a_signal_ends(command: str, number: int
         stderr=subprocess.PIPE,
     )
     try:
-        assert eventually(lambda: bool(tools.pids("mthreads-gmi")))
+        assert comes_true(lambda: bool(tools.pids("mthreads-gmi")))
         running.send_signal(number)
         _, told = running.communicate(timeout=20)
         assert (running.returncode, told) == (128 + number, b"")

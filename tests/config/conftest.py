@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.config import Workbench
+from config.workbench import Workbench
 
 
 @pytest.fixture

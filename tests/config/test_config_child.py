@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.config import SOURCES, Workbench
+from config.workbench import SOURCES, Workbench
 from telemetry_daemon.config.child import load_in_child
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs

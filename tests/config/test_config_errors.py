@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from kits.config import Workbench
+from config.workbench import Workbench
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 

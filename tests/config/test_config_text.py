@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.config import Workbench
+from config.workbench import Workbench
 from telemetry_daemon.config.settings import LogSettings, Settings, SourceSettings, WebSettings
 from telemetry_daemon.config.table import sections, settings_rows
 from telemetry_daemon.config.text import default_toml, show_toml, toml_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.config import Workbench
+from config.workbench import Workbench
 from telemetry_daemon.config.settings import LogSettings, Settings, SourceSettings, WebSettings
 
 WHOLE_FILE = """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kits.captures import Case, own_cases, registered_parsers, text_capture
-from kits.text import text_of
+from kits.parsed.any_source import text_of
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.text.lines import MOST_LINES
 

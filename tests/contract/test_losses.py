@@ -6,9 +6,9 @@ from itertools import islice
 
 import pytest
 
+from contract.losses.loss import Sample, findings, losses, own_samples, real_samples
 from contract.test_contract import SHARED_FOLDERS
 from kits.captures import registered_parsers
-from kits.losses import Sample, findings, losses, own_samples, real_samples
 from telemetry_parsers.contract import Parser
 
 # Of so many losses one is tried here; all are by `make losses`. No divisor of what a line of a table gives.

@@ -12,10 +12,20 @@ from typing import Any
 import pytest
 import yaml
 
+from deploy.placed_configs import (
+    AGENTS,
+    FOLDER,
+    NAMES,
+    Placed,
+    agent_flags,
+    inventory,
+    many_addresses,
+    without_kubernetes,
+)
 from kits.captures import ROOT
 from kits.daemon import Daemon
-from kits.fleet import AGENTS, FOLDER, NAMES, Placed, agent_flags, inventory, many_addresses, without_kubernetes
-from kits.prometheus import ConfiguredPrometheus, tool, until
+from kits.prometheus import ConfiguredPrometheus, tool
+from kits.waiting import until
 from kits.web_server import cheap_hash, make_pki
 
 pytestmark = pytest.mark.needs("prometheus", "promtool", "openssl")

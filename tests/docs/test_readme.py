@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from telemetry_daemon.cli import commands
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.faults import NO_FAULTS
@@ -81,14 +82,18 @@ def test_every_link_to_a_heading_leads_to_one():
 
 def test_every_command_of_the_readme_exists():
     """`telemetry X` in README.md and docs/ is a command that there is."""
-    from telemetry_daemon.cli import _COMMANDS
-
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     named = {word for page in pages for word in re.findall(r"`telemetry ([a-z]+)", page.read_text())}
-    assert named - {name for name, _ in _COMMANDS} == set()
+    assert named - {name for name, _ in commands()} == set()
 
 
 def test_no_figure_is_still_to_be_filled_in():
     """A page is not published with a hole in it."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     assert [page.name for page in pages if re.search(r"@[A-Z]{2,}@|TODO|FIXME|XXX", page.read_text())] == []
+
+
+def test_the_index_of_the_tests_names_every_kit():
+    kits = ROOT / "tests" / "kits"
+    listed = set(re.findall(r"`(\w+)/?`", (ROOT / "tests" / "README.md").read_text().partition("## Kits")[2]))
+    assert {path.stem for path in kits.rglob("*.py") if path.stem != "__init__"} - listed == set()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kits.daemon import Daemon
+from kits.fake_sysfs import Sysfs, blob, gpu_node, mi300x, radeon
 from kits.fake_tools import ToolFolder
-from kits.sysfs import Sysfs, blob, gpu_node, mi300x, radeon
 
 CONFIG = """
 [sources.amdgpu-sysfs]

@@ -9,7 +9,7 @@ import pytest
 from kits.captures import own_case, parse_file
 from kits.daemon import Daemon, run
 from kits.fake_tools import Answer, ToolFolder
-from kits.rank import version_1, written
+from kits.rank_tables import version_1, written
 
 UNKNOWN = Answer("Error parameter of -t\n", status=255)
 

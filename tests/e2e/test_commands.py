@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import COMMAND, Daemon, clean_environment, run
+from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
-from kits.mthreads import TABLE
 from telemetry_daemon.version import __version__
 
 

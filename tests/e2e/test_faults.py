@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import Daemon, run
+from kits.fake_mthreads_gmi import TABLE as GOOD
 from kits.fake_tools import ToolFolder
-from kits.mthreads import TABLE as GOOD
 
 ERROR = "Error: failed to initialize mtml: driver not loaded\n"
 FAST = '[sources.mthreads-gmi]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n'

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from e2e.mixed_node import DEVICES, TOOLS, MixedNode
 from kits.captures import ROOT
 from kits.daemon import Daemon
-from kits.mixed_node import DEVICES, TOOLS, MixedNode
 from kits.page_lint import complaints
 
 sys.path.insert(0, str(ROOT / ".ci"))

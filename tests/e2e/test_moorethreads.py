@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kits.daemon import Daemon
+from kits.fake_mthreads_gmi import BUSY_TABLE, CARD, REFUSAL, TOOL, install, query_json
+from kits.fake_mtml import FakeMtml
 from kits.fake_tools import Answer, ToolFolder
-from kits.mthreads import BUSY_TABLE, CARD, REFUSAL, TOOL, install, query_json
-from kits.mtml import FakeMtml
 
 FAST = '[sources.mthreads-gmi]\ninterval = 0.3\nmode = "always"\n'
 IN_TABLE = {"temperature_celsius": {"core": 58.0}, "utilization_ratio": 0.37, "memory_used_bytes": 2048.0 * 2**20}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import Daemon, run
+from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
-from kits.mthreads import TABLE
 
 FAST = "[sources.mthreads-gmi]\ninterval = 0.5\n"
 

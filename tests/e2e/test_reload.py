@@ -10,9 +10,9 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from kits.clock import SteppedClock
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
+from kits.stepped_clock import SteppedClock
 
 HOST = "[sources.host]\ninterval = 0.5\n"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import COMMAND, Daemon, clean_environment
-from kits.mthreads import TABLE
+from kits.fake_mthreads_gmi import TABLE
 
 PARSE = (*COMMAND, "parse", "mthreads-gmi", "-", "--format", "table")
 

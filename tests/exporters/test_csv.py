@@ -7,7 +7,7 @@ import io
 
 from hypothesis import given, settings
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from telemetry_exporters.csv import COLUMNS, render
 from telemetry_exporters.screen import screen
 from telemetry_parsers.model import Absent, MergedReading

@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from telemetry_exporters import csv, json
 from telemetry_exporters.families import families, identity_labels
 from telemetry_exporters.prometheus import text_page

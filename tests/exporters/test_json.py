@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from telemetry_exporters.json import document, plain_number, render
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Problem, Process

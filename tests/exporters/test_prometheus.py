@@ -14,9 +14,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from kits import page_oracle
-from kits import snapshot as kit
+from kits import snapshots as kit
 from kits.page_lint import complaints
-from kits.snapshot import openmetrics_page
+from kits.snapshots import openmetrics_page
 from telemetry_exporters import textfile
 from telemetry_exporters.families import families
 from telemetry_exporters.prometheus import EOF, Renderer, text_page

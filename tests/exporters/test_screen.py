@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from kits.page_lint import complaints
 from telemetry_exporters import csv, json
 from telemetry_exporters.prometheus import text_page

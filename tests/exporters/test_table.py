@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from telemetry_exporters.style import Colour
 from telemetry_exporters.table import Detail, table
 from telemetry_exporters.text import display_width

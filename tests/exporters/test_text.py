@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from telemetry_exporters.text import clean, cleaned, cut, display_width, pad_left, pad_right
 
 

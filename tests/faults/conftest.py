@@ -1,4 +1,4 @@
-"""A node that is well, and a disk that is soon full, for every fault test."""
+"""A disk that is soon full, and a plugin that is well until told otherwise, for every fault test."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from kits import faults as faults_kit
-from kits.faults import SmallDisk
+from faults.small_disk import SmallDisk, small_disk
+from faults.switched_plugin import SwitchedPlugin
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with faults_kit.small_disk(tmp_path / "disk") as made:
+    with small_disk(tmp_path / "disk") as made:
         yield made
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> faults_kit.SwitchedPlugin:
-    made = faults_kit.SwitchedPlugin(tmp_path)
+def plugin(tmp_path: Path) -> SwitchedPlugin:
+    made = SwitchedPlugin(tmp_path)
     made.write()
     made.says("80")
     return made

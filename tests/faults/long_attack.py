@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kits.bad_source import fill_state, flooding_plugin
-from kits.faults import control_group
-from kits.siege import Burden, Load, Mob, Siege, besiege
+from faults.bad_source import fill_state, flooding_plugin
+from faults.control_group import control_group
+from faults.siege import Burden, Load, Mob, Siege, besiege
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "telemetry.service"
 STALLED = tuple(Mob(mode, 1000) for mode in ("silent", "half", "drip"))

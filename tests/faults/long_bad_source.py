@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kits.bad_source import fill_state, flooded_node, honest_readings
+from faults.bad_source import fill_state, flooded_node, honest_readings
+from faults.control_group import control_group
 from kits.daemon import Daemon
-from kits.faults import control_group, held, rss_mib, series
+from kits.processes import holdings, rss_mib
+from kits.tool_node import series
 from telemetry_parsers import bounds
 
 INVENTED = 12_000
@@ -43,7 +45,7 @@ def test_a_flood_of_devices_costs_its_own_source_only(tmp_path: Path) -> None:
             daemon.until(lambda: honest_readings(daemon))
             daemon.until(lambda: series(daemon, "telemetry_devices_refused{"))
             watched(daemon, SECONDS / 6)
-            before, kept = rss_mib(daemon.pid), held(daemon.pid)
+            before, kept = rss_mib(daemon.pid), holdings(daemon.pid)
             durations, longest = watched(daemon, SECONDS)
             after = rss_mib(daemon.pid)
             status, seconds = daemon.stop()

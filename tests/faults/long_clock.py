@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kits.clock import SteppedClock
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
-from kits.faults import TOOL, series, tool_node, tool_text
+from kits.stepped_clock import SteppedClock
+from kits.tool_node import TOOL, series, tool_node, tool_text
 
 pytestmark = pytest.mark.needs("cc")
 

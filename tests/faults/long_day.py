@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from kits import snapshot as kit
+from kits import snapshots as kit
+from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import Answer, ToolFolder
-from kits.faults import TOOL, descendants, tool_text
-from kits.sysfs import Sysfs, mi210
+from kits.processes import descendants
+from kits.tool_node import TOOL, tool_text
 from telemetry_daemon.config.settings import Settings, SourceSettings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import load

@@ -5,14 +5,15 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-from kits.faults import TOOL, held, series, tool_node
+from kits.processes import holdings
+from kits.tool_node import TOOL, series, tool_node
 
 
 def test_without_any_descriptor_polls_fail_and_come_back(tmp_path: Path) -> None:
     daemon, _ = tool_node(tmp_path)
     with daemon:
         daemon.until_state(TOOL, "ok")
-        before = held(daemon.pid)
+        before = holdings(daemon.pid)
         soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
         # The web server's end of one connection may be opened, but no pipe to a tool.
         resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (before.descriptors + 1, hard))
@@ -23,5 +24,5 @@ def test_without_any_descriptor_polls_fail_and_come_back(tmp_path: Path) -> None
         assert [line for line in series(daemon, "accelerator_") if f"source={TOOL}" in line] == []
         resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (soft, hard))
         daemon.until_state(TOOL, "ok")
-        daemon.until(lambda: held(daemon.pid).at_most(before, more=2))
+        daemon.until(lambda: holdings(daemon.pid).at_most(before, more=2))
         assert daemon.stop()[0] == 0

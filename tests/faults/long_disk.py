@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.faults import TOOL, LoggingToFile, SmallDisk, series, tool_node, tool_text
+from faults.small_disk import LoggingToFile, SmallDisk
+from kits.tool_node import TOOL, series, tool_node, tool_text
 
 UP = "accelerator_up{"
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import prometheus_client.parser as oracle
 import pytest
 
+from faults.switched_plugin import SwitchedPlugin
 from kits.daemon import COMMAND, clean_environment
-from kits.faults import TOOL, SwitchedPlugin, descendants, lives, series, tool_node
+from kits.processes import alive, descendants
+from kits.tool_node import TOOL, series, tool_node
 from telemetry_daemon.state.devices_file import load
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 
@@ -43,7 +45,7 @@ def test_fifteen_times_in_the_middle_of_everything(tmp_path: Path, plugin: Switc
             os.kill(daemon.pid, signal.SIGKILL)
             recorder.kill()
             recorder.communicate(timeout=10)
-            daemon.until(lambda children=children: not [pid for pid in children if lives(pid)])
+            daemon.until(lambda children=children: not [pid for pid in children if alive(pid)])
         if prom.exists():
             assert prom.read_text().endswith("\n")
             assert list(oracle.text_string_to_metric_families(prom.read_text())), number
@@ -60,4 +62,4 @@ def test_fifteen_times_in_the_middle_of_everything(tmp_path: Path, plugin: Switc
         assert daemon.stop()[0] == 0
     names = sorted(each.name for folder in (prom.parent, tmp_path / "state") for each in folder.iterdir())
     assert names == ["devices.json"], "left behind by those that were killed; the textfile goes with the last"
-    assert not [pid for pid in tools.pids(TOOL) if lives(pid)]
+    assert not [pid for pid in tools.pids(TOOL) if alive(pid)]

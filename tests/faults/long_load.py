@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kits.attack import attack
+from kits.attackers import attack
 from kits.daemon import Daemon
-from kits.faults import TOOL, held, rss_mib, series, tool_node
+from kits.processes import holdings, rss_mib
+from kits.tool_node import TOOL, series, tool_node
 
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n"
 RATE = 5000
@@ -68,7 +69,7 @@ def test_five_thousand_scrapes_a_second(tmp_path: Path) -> None:
     with daemon:
         daemon.until_state(TOOL, "ok")
         daemon.until(lambda: series(daemon, "accelerator_up{"))
-        before, memory, calls = held(daemon.pid), rss_mib(daemon.pid), len(tools.calls(TOOL))
+        before, memory, calls = holdings(daemon.pid), rss_mib(daemon.pid), len(tools.calls(TOOL))
         scrapers = [Scraper(port_of(daemon), RATE / CONNECTIONS) for _ in range(CONNECTIONS)]
         begun = time.monotonic()
         for scraper in scrapers:
@@ -82,7 +83,7 @@ def test_five_thousand_scrapes_a_second(tmp_path: Path) -> None:
         )
         assert answered == asked >= RATE * SECONDS * 0.9
         polls_went_on(daemon, len(tools.calls(TOOL)), calls, SECONDS)
-        daemon.until(lambda: held(daemon.pid).at_most(before, more=2))
+        daemon.until(lambda: holdings(daemon.pid).at_most(before, more=2))
         assert rss_mib(daemon.pid) < memory + 10
         assert daemon.logged("level=error") == 0
 
@@ -92,16 +93,16 @@ def test_three_thousand_stalled_clients_of_a_daemon_that_polls(tmp_path: Path, m
     daemon, tools = tool_node(tmp_path)
     with daemon:
         daemon.until_state(TOOL, "ok")
-        before = held(daemon.pid)
+        before = holdings(daemon.pid)
         with attack(port_of(daemon), mode, STALLED):
-            daemon.until(lambda: held(daemon.pid).descriptors > 150)
+            daemon.until(lambda: holdings(daemon.pid).descriptors > 150)
             calls, begun = len(tools.calls(TOOL)), time.monotonic()
             while time.monotonic() - begun < 5.0:
                 assert daemon.get()[0] == 200
                 time.sleep(0.05)
             polls_went_on(daemon, len(tools.calls(TOOL)), calls, 5.0)
-            assert held(daemon.pid).descriptors < 600
-        daemon.until(lambda: held(daemon.pid).at_most(before, more=3))
+            assert holdings(daemon.pid).descriptors < 600
+        daemon.until(lambda: holdings(daemon.pid).at_most(before, more=3))
 
 
 def said(port: int, *pieces: bytes) -> bytes:
@@ -141,7 +142,7 @@ def test_nonsense_of_every_kind_costs_nothing_that_stays(tmp_path: Path) -> None
     daemon, _ = tool_node(tmp_path)
     with daemon:
         daemon.until_state(TOOL, "ok")
-        before, memory = held(daemon.pid), rss_mib(daemon.pid)
+        before, memory = holdings(daemon.pid), rss_mib(daemon.pid)
         for _ in range(3):
             answers = {name: said(port_of(daemon), *pieces) for name, pieces in NONSENSE.items()}
         statuses = {name: answer[9:12] for name, answer in answers.items()}
@@ -158,7 +159,7 @@ def test_nonsense_of_every_kind_costs_nothing_that_stays(tmp_path: Path) -> None
             b"501",
             b"505",
         }
-        daemon.until(lambda: held(daemon.pid).at_most(before, more=2))
+        daemon.until(lambda: holdings(daemon.pid).at_most(before, more=2))
         assert rss_mib(daemon.pid) < memory + 10
         assert daemon.get()[0] == 200
         assert daemon.logged("level=error") == 0

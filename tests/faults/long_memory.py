@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from faults.control_group import control_group
+from faults.switched_plugin import PLUGIN, SwitchedPlugin
 from kits.daemon import Daemon
-from kits.faults import PLUGIN, TOOL, SwitchedPlugin, control_group, series, tool_node
+from kits.tool_node import TOOL, series, tool_node
 
 LIMIT_BYTES = 300 << 20
 

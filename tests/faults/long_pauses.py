@@ -6,7 +6,8 @@ import signal
 import time
 from pathlib import Path
 
-from kits.faults import TOOL, held, series, tool_node, tool_text
+from kits.processes import holdings
+from kits.tool_node import TOOL, series, tool_node, tool_text
 
 # A reading lives ten seconds at these intervals.
 PAUSE_SECONDS = 12.0
@@ -18,7 +19,7 @@ def test_after_a_pause_nothing_is_older_than_it_may_be(tmp_path: Path) -> None:
     with daemon:
         daemon.until_state(TOOL, "ok")
         daemon.until(lambda: series(daemon, readings))
-        before = held(daemon.pid)
+        before = holdings(daemon.pid)
         daemon.signal(signal.SIGSTOP)
         tools.hangs(TOOL)
         time.sleep(PAUSE_SECONDS)
@@ -32,7 +33,7 @@ def test_after_a_pause_nothing_is_older_than_it_may_be(tmp_path: Path) -> None:
         daemon.until(lambda: daemon.source("host")["polls"][0]["age_seconds"] < 2.0)
         tools.prints(TOOL, tool_text())
         daemon.until(lambda: series(daemon, readings))
-        daemon.until(lambda: held(daemon.pid).at_most(before, more=2))
+        daemon.until(lambda: holdings(daemon.pid).at_most(before, more=2))
 
 
 def test_many_short_pauses_cost_no_poll_its_beat(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from faults.switched_plugin import PLUGIN, SwitchedPlugin
 from kits.daemon import Daemon
-from kits.faults import PLUGIN, TOOL, SwitchedPlugin, descendants, held, lives, series, tool_node
+from kits.processes import alive, descendants, holdings
+from kits.tool_node import TOOL, series, tool_node
 
 POWER = 'accelerator_power_watts{device="0",id="ACME-1"'
 
@@ -31,7 +33,7 @@ FAULTS = {
 def workers(daemon: Daemon) -> list[int]:
     """The processes in which the plugin runs."""
     named = [pid for pid in descendants(daemon.pid) if PLUGIN.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return [pid for pid in named if lives(pid)]
+    return [pid for pid in named if alive(pid)]
 
 
 @pytest.mark.parametrize(("word", "reason"), FAULTS.items(), ids=list(FAULTS))
@@ -41,7 +43,7 @@ def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
     daemon, _ = tool_node(tmp_path, plugin.config)
     with daemon:
         daemon.until(lambda: series(daemon, POWER))
-        before = held(daemon.pid)
+        before = holdings(daemon.pid)
         plugin.says(word)
         daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
         source = daemon.source(PLUGIN)
@@ -52,7 +54,7 @@ def test_a_fault_costs_its_own_readings_and_a_repair_is_noticed(
         plugin.says("81")
         daemon.until(lambda: series(daemon, POWER))
         # The daemon's own chores come for the first time meanwhile, each on a thread.
-        daemon.until(lambda: held(daemon.pid).at_most(before, more=6))
+        daemon.until(lambda: holdings(daemon.pid).at_most(before, more=6))
         assert len(workers(daemon)) == 1
         assert daemon.stop()[0] == 0
 
@@ -68,7 +70,7 @@ def test_a_worker_that_is_stopped_is_replaced(tmp_path: Path, plugin: SwitchedPl
         daemon.until(lambda: daemon.source(PLUGIN)["state"] == "failed")
         assert (daemon.source(PLUGIN)["reason"], series(daemon, POWER)) == ("timeout", [])
         daemon.until(lambda: series(daemon, POWER))
-        assert not [pid for pid in frozen if lives(pid)]
+        assert not [pid for pid in frozen if alive(pid)]
 
 
 @pytest.mark.parametrize("word", ["parse-eat", "read-eat"])

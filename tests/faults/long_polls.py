@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from kits.daemon import Daemon
-from kits.faults import held, rss_mib
+from kits.processes import holdings, rss_mib
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.readers.base import Targets
@@ -160,11 +160,11 @@ def test_a_hundred_thousand_varied_scrapes_of_a_daemon_leave_nothing_behind(tmp_
     with Daemon(tmp_path, arguments=("--demo", DEMO)) as daemon:
         daemon.until(lambda: "accelerator_power_watts{" in daemon.page())
         scrape(daemon, SCRAPES // 10, SEED)
-        before, kept = rss_mib(daemon.pid), held(daemon.pid)
+        before, kept = rss_mib(daemon.pid), holdings(daemon.pid)
         answers = scrape(daemon, SCRAPES, 2 * SEED)
         after = rss_mib(daemon.pid)
-        print(f"{sum(answers.values())} answers {answers}: RSS {before:.1f} to {after:.1f} MiB; {held(daemon.pid)}")
+        print(f"{sum(answers.values())} answers {answers}: RSS {before:.1f} to {after:.1f} MiB; {holdings(daemon.pid)}")
         assert sum(answers.values()) == SCRAPES - SCRAPES // 500
-        daemon.until(lambda: held(daemon.pid).at_most(kept, more=1))
+        daemon.until(lambda: holdings(daemon.pid).at_most(kept, more=1))
         assert after <= before * 1.05 + 2.0
         assert daemon.stop()[0] == 0

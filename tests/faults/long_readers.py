@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import Daemon
+from kits.fake_nvml.library import FakeNvml
+from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import ToolFolder
-from kits.faults import TOOL, TOOL_CONFIG, descendants, lives, series, tool_node, tool_text
-from kits.nvml import FakeNvml
-from kits.sysfs import Sysfs, mi210
+from kits.processes import alive, descendants
+from kits.tool_node import TOOL, TOOL_CONFIG, series, tool_node, tool_text
 
 BUS = "0000:03:00.0"
 FILES = '[sources.amdgpu-sysfs]\ninterval = 0.3\ndeadline = 1.5\npath = "{root}"\n'
@@ -97,7 +98,7 @@ def test_a_worker_that_reads_files_and_is_killed_or_frozen_is_replaced(tmp_path:
             daemon.until(lambda: daemon.source("amdgpu-sysfs")["state"] == "failed")
             assert (daemon.source("amdgpu-sysfs")["reason"], amd(daemon, "power_watts")) == (reason, [])
             daemon.until(lambda: amd(daemon, "power_watts"))
-            assert not [pid for pid in old if lives(pid)]
+            assert not [pid for pid in old if alive(pid)]
 
 
 @pytest.mark.needs("unshare")
@@ -147,4 +148,4 @@ def test_a_tool_that_stops_itself_is_ended_at_its_deadline(tmp_path: Path) -> No
         assert daemon.source(TOOL)["reason"] == "timeout"
         tools.prints(TOOL, tool_text())
         daemon.until_state(TOOL, "ok")
-        assert not [pid for pid in tools.pids(TOOL)[:-2] if lives(pid)]
+        assert not [pid for pid in tools.pids(TOOL)[:-2] if alive(pid)]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.faults import TOOL, control_group, series, tool_node
+from faults.control_group import control_group
+from kits.tool_node import TOOL, series, tool_node
 
 GREEDY = "mx-smi"
 TASKS = 40

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kits.bad_source import FLOOD, fill_state, flooded_node, honest_readings
+from faults.bad_source import FLOOD, fill_state, flooded_node, honest_readings
 from kits.daemon import Daemon, run
-from kits.faults import series, tool_node
+from kits.tool_node import series, tool_node
 from telemetry_parsers import bounds
 
 SHOWN_AT_MOST = bounds.MOST_DEVICES + bounds.MOST_LOST

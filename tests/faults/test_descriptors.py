@@ -7,7 +7,8 @@ import socket
 from pathlib import Path
 
 from kits.daemon import Daemon
-from kits.faults import TOOL, held, series, tool_node
+from kits.processes import holdings
+from kits.tool_node import TOOL, series, tool_node
 
 LIMIT = 96
 CLIENTS = 300
@@ -33,5 +34,5 @@ def test_at_a_low_limit_a_crowd_of_clients_takes_nothing_from_the_polls(tmp_path
             daemon.until(lambda: len(tools.calls(TOOL)) >= before + 3)
             assert series(daemon, "accelerator_up{")
             assert daemon.source(TOOL)["state"] == "ok"
-            assert held(daemon.pid).descriptors < LIMIT
+            assert holdings(daemon.pid).descriptors < LIMIT
         assert daemon.logged("state=failed") == 0

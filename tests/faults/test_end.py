@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from kits.daemon import clean_environment
-from kits.faults import tool_node
+from kits.tool_node import tool_node
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling.poller import LONGEST_STOP_SECONDS, Poller
 from telemetry_daemon.polling.source import PciView, Source

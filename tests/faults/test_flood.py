@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kits.fake_tools import ToolFolder
-from kits.faults import TOOL, rss_mib, tool_node, tool_text
+from kits.processes import rss_mib
+from kits.tool_node import TOOL, tool_node, tool_text
 
 FLOODS = {"output": ToolFolder.prints_for_ever, "errors": ToolFolder.complains_for_ever}
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import prometheus_client.parser as oracle
 import pytest
 
+from faults.small_disk import SmallDisk
 from kits.daemon import COMMAND, Daemon, clean_environment
-from kits.faults import TOOL, SmallDisk, series, tool_node
+from kits.tool_node import TOOL, series, tool_node
 from telemetry_daemon.state.devices_file import DeviceMemory, load
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.model import Identity

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kits.worker import PATIENCE_SECONDS, HandClock, new_worker, parse_payload
+from kits.waiting import PATIENCE_SECONDS
+from kits.workers import HandClock, new_worker, parse_payload
 from telemetry_daemon.readers.worker import WorkerOverflowError, WorkerTimeoutError
 
 

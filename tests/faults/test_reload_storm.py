@@ -7,7 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from kits.faults import TOOL, held, series, tool_node
+from kits.processes import holdings
+from kits.tool_node import TOOL, series, tool_node
 
 SIGNALS = 50
 # Slow enough for each signal to arrive, and much faster than a reload.
@@ -24,7 +25,7 @@ def test_a_burst_of_signals_is_a_few_reloads(tmp_path: Path) -> None:
     daemon, tools = tool_node(tmp_path)
     with daemon:
         daemon.until_state(TOOL, "ok")
-        before, polls = held(daemon.pid), len(tools.calls(TOOL))
+        before, polls = holdings(daemon.pid), len(tools.calls(TOOL))
         texts = itertools.cycle((expecting(7), "[nonsense", expecting(8)))
         for text in itertools.islice(texts, SIGNALS):
             daemon.write_config(daemon.config + text)
@@ -37,5 +38,5 @@ def test_a_burst_of_signals_is_a_few_reloads(tmp_path: Path) -> None:
         told = daemon.logged("configuration reloaded") + daemon.logged("was not reloaded")
         assert 2 <= told <= SIGNALS / 3, "as many reloads as signals"
         assert series(daemon, "telemetry_config_last_reload_successful ")[0].endswith(" 1.0")
-        daemon.until(lambda: held(daemon.pid).at_most(before, more=POOL_THREADS))
+        daemon.until(lambda: holdings(daemon.pid).at_most(before, more=POOL_THREADS))
         assert daemon.stop()[0] == 0

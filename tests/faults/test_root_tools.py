@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import NO_TARGETS, poll, tool
+from kits.command_reader import NO_TARGETS, poll, tool
 from kits.daemon import run
 from kits.fake_tools import ToolFolder
-from kits.faults import TOOL, TOOL_CONFIG, tool_text
+from kits.tool_node import TOOL, TOOL_CONFIG, tool_text
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_parsers.model import Capture
 

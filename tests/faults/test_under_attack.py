@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from kits.siege import Mob, besiege
+from faults.siege import Mob, besiege
 
 MOBS = (
     *(Mob(mode, 100) for mode in ("silent", "half", "drip")),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hypothesis import given, settings
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from kits.daemon import run
-from kits.faults import TOOL, series, tool_node
+from kits.tool_node import TOOL, series, tool_node
 from telemetry_daemon.site.pages import Links, page
 from telemetry_exporters import csv, prometheus, textfile
 from telemetry_exporters import json as json_form

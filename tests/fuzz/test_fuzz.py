@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from kits.fuzz import DAMAGES, damaged
-from kits.fuzz_run import fuzz, fuzz_for
-from kits.fuzz_targets import SITE, Target, targets
+from fuzz.damage import DAMAGES, damaged
+from fuzz.run import fuzz, fuzz_for
+from fuzz.targets import SITE, Target, targets
 from kits.web_server import running_server
 
 EXAMPLES = 12

@@ -10,9 +10,10 @@ import pytest
 
 from kits.captures import ROOT
 from kits.daemon import Daemon
+from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
-from kits.mthreads import TABLE
-from kits.prometheus import Alertmanager, Prometheus, impatient, until
+from kits.prometheus import Alertmanager, Prometheus, impatient
+from kits.waiting import until
 
 pytestmark = [pytest.mark.needs("prometheus", "prometheus-alertmanager"), pytest.mark.timeout(300)]
 

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from kits.captures import ROOT
-from kits.prometheus import Alertmanager, until
+from kits.prometheus import Alertmanager
+from kits.waiting import until
 from telemetry_grafana.rules.catalogue import ALERTS
 
 CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"

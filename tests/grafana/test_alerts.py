@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from alert_cases import CASES, Case, Series
-
+from grafana.alert_cases import CASES, Case, Series
 from telemetry_grafana.rules.catalogue import ALERTS
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from alert_nodes import END, TURN, Node, all_of, counting, counting_anew, gone, steady, then
-
+from grafana.alert_nodes import END, TURN, Node, all_of, counting, counting_anew, gone, steady, then
 from kits.captures import ROOT
 
 RULES = ROOT / "deploy" / "prometheus" / "rules"

@@ -12,7 +12,8 @@ import pytest
 
 from kits.captures import ROOT
 from kits.daemon import Daemon
-from kits.prometheus import Prometheus, impatient, until
+from kits.prometheus import Prometheus, impatient
+from kits.waiting import until
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300)]
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kits.captures import ROOT
-from kits.helm import CHART, POOLS, VALUE_SETS, VALUES
+from kits.helm_chart import CHART, POOLS, VALUE_SETS, VALUES
 from telemetry_daemon.readers import pci
 from telemetry_parsers.model import VENDORS, Command
 

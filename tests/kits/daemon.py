@@ -71,7 +71,7 @@ class Daemon:
             stdout=subprocess.DEVNULL,
             text=True,
         )
-        threading.Thread(target=self._read_log, daemon=True).start()
+        threading.Thread(target=self.read_log, daemon=True).start()
         self.until(lambda: self.address or self.process.poll() is not None)
         assert self.address, f"the daemon did not start: {self.lines}"
         return self
@@ -87,7 +87,7 @@ class Daemon:
         if self.process is not None and self.process.stderr is not None:
             self.process.stderr.close()
 
-    def _read_log(self) -> None:
+    def read_log(self) -> None:
         assert self.process is not None
         assert self.process.stderr is not None
         try:

@@ -6,15 +6,16 @@ import json
 import shutil
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from kits.waiting import until
 
 PATIENCE_SECONDS = 45.0
 
@@ -30,17 +31,6 @@ def free_address() -> str:
     """A port of loopback that nobody listens on just now."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return f"127.0.0.1:{free.getsockname()[1]}"
-
-
-def until(condition: Callable[[], Any], what: str, patience_seconds: float = PATIENCE_SECONDS) -> Any:
-    """What the condition gives once it is not empty."""
-    end = time.monotonic() + patience_seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.2)
-    raise AssertionError(f"did not come about: {what}")
 
 
 def impatient(rules: Sequence[Path], folder: Path) -> list[Path]:

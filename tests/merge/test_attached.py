@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kits.merge import Node, card, numbers, told
+from merge.reports import Node, card, numbers, told
 
 SPACE = "ascend-physical"
 CARDS = [(card(at, vendor="ascend", bus_id=f"0000:0{at}:00.0"), {"power_watts": 90.0}) for at in (4, 5)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.merge import Node, card, numbers, told
+from merge.reports import Node, card, numbers, told
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Device, Report
 

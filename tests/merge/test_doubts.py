@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kits.merge import Node, card, numbers, told, values
+from merge.reports import Node, card, numbers, told, values
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.model import Device
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.merge import Node, card, told
+from merge.reports import Node, card, told
 from telemetry_parsers.merge.memory import MergeState
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"

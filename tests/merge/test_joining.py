@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.merge import Node, card, numbers, told
+from merge.reports import Node, card, numbers, told
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
 UUID0, UUID1 = "GPU-399282a8-ba01-1475-893c-2eeca9e302f5", "GPU-5ebdeb63-ba7a-5904-4f16-495b3e1de6c8"

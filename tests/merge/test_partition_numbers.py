@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kits.merge import Node, card, told
+from merge.reports import Node, card, told
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Device, SourceReport
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.merge import Node, card, numbers, told, values
+from merge.reports import Node, card, numbers, told, values
 from telemetry_parsers.model import Absent, Process
 
 BUS0 = "0000:33:00.0"

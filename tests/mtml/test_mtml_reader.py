@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kits.mtml import FakeMtml
+from kits.fake_mtml import FakeMtml
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.mtml import codes
 from telemetry_daemon.readers.worker import Worker, WorkerReader

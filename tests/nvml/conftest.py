@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kits.nvml import FakeNvml
-from kits.nvml_client import Client, Start
-from kits.nvml_reader import Bench, reading
+from kits.fake_nvml.client import Client, Start
+from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.reader import Bench, reading
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kits.daemon import run
-from kits.nvml import FakeNvml
+from kits.fake_nvml.library import FakeNvml
 
 pytestmark = pytest.mark.needs("cc")
 

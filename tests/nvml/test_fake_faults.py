@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kits import nvml as nvml_kit
-from kits.nvml import ALL_LINKS, EVERYWHERE, NODE, FakeNvml
-from kits.nvml_client import Client, Start
+from kits.fake_nvml import library as nvml_kit
+from kits.fake_nvml.client import Client, Start
+from kits.fake_nvml.library import ALL_LINKS, EVERYWHERE, NODE, FakeNvml
 
 pytestmark = pytest.mark.needs("cc")
 
@@ -352,7 +352,7 @@ def test_a_fault_for_everything(fake: FakeNvml, client: Client) -> None:
 
 def test_any_command_runs_with_the_fake(tmp_path: Path) -> None:
     ask = "import pynvml; pynvml.nvmlInit(); print(pynvml.nvmlDeviceGetCount())"
-    command = [sys.executable, "-m", "kits.nvml", "h200", str(tmp_path), sys.executable, "-c", ask]
+    command = [sys.executable, "-m", "kits.fake_nvml.library", "h200", str(tmp_path), sys.executable, "-c", ask]
     assert (
-        subprocess.run(command, capture_output=True, text=True, cwd=Path(nvml_kit.__file__).parents[1]).stdout == "2\n"
+        subprocess.run(command, capture_output=True, text=True, cwd=Path(nvml_kit.__file__).parents[2]).stdout == "2\n"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from kits.nvml_build import LEVELS, SOURCES, build, build_once, level_of, symbols
+from kits.fake_nvml.build import LEVELS, SOURCES, build, build_once, level_of, symbols
 
 pytestmark = pytest.mark.needs("cc", "nm")
 

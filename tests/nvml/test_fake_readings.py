@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kits.nvml import ALL_LINKS, FakeNvml, Process
-from kits.nvml_client import Client, Start
-from kits.nvml_profile import Key, load_profile, profile_names
+from kits.fake_nvml.client import Client, Start
+from kits.fake_nvml.library import ALL_LINKS, FakeNvml, Process
+from kits.fake_nvml.profile import Key, load_profile, profile_names
 
 pytestmark = pytest.mark.needs("cc")
 

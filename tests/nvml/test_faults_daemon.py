@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import Daemon
-from kits.nvml import LIB_RM_VERSION_MISMATCH, FakeNvml
-from kits.worker import alive
+from kits.fake_nvml.library import LIB_RM_VERSION_MISMATCH, FakeNvml
+from kits.processes import alive
 
 pytestmark = pytest.mark.needs("cc")
 FAST = "[sources.nvml]\ninterval = 0.3\ndeadline = 1.0\n"

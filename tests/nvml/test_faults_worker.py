@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.nvml import (
+from kits.fake_nvml.library import (
     DRIVER_NOT_LOADED,
     GPU_IS_LOST,
     GPU_NOT_FOUND,
@@ -19,8 +19,10 @@ from kits.nvml import (
     UNKNOWN,
     FakeNvml,
 )
-from kits.nvml_reader import Bench, reading, value
-from kits.worker import UnkillableProcess, alive, comes_true
+from kits.fake_nvml.reader import Bench, reading, value
+from kits.processes import alive
+from kits.waiting import comes_true
+from kits.workers import UnkillableProcess
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_parsers.model import Absent
 

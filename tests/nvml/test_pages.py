@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kits.daemon import Daemon
-from kits.nvml import FakeNvml
-from kits.nvml_profile import load_profile, profile_names
+from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.profile import load_profile, profile_names
 
 pytestmark = pytest.mark.needs("cc")
 PAGES = Path(__file__).parent / "pages"

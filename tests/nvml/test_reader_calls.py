@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kits.nvml import NO_PERMISSION, NODE, NOT_SUPPORTED, FakeNvml
-from kits.nvml_profile import Profile, load_profile
-from kits.nvml_reader import TIERS, Bench, reading, value
+from kits.fake_nvml.library import NO_PERMISSION, NODE, NOT_SUPPORTED, FakeNvml
+from kits.fake_nvml.profile import Profile, load_profile
+from kits.fake_nvml.reader import TIERS, Bench, reading, value
 from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")

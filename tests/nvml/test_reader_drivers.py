@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kits.nvml import NODE, UNKNOWN, FakeNvml
-from kits.nvml_profile import Profile, load_profile
-from kits.nvml_reader import Bench, reading, value
+from kits.fake_nvml.library import NODE, UNKNOWN, FakeNvml
+from kits.fake_nvml.profile import Profile, load_profile
+from kits.fake_nvml.reader import Bench, reading, value
 from telemetry_parsers.model import Absent, Report
 
 pytestmark = pytest.mark.needs("cc")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.nvml import GPU_IS_LOST, FakeNvml
-from kits.nvml_reader import Bench, reading
+from kits.fake_nvml.library import GPU_IS_LOST, FakeNvml
+from kits.fake_nvml.reader import Bench, reading
 from telemetry_parsers.model import Event
 
 pytestmark = pytest.mark.needs("cc")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.nvml import NO_PERMISSION, FakeNvml
-from kits.nvml_reader import Bench, reading, value
+from kits.fake_nvml.library import NO_PERMISSION, FakeNvml
+from kits.fake_nvml.reader import Bench, reading, value
 from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")

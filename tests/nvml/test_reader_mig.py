@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.nvml import NODE, FakeNvml
-from kits.nvml_reader import Bench, reading, value
+from kits.fake_nvml.library import NODE, FakeNvml
+from kits.fake_nvml.reader import Bench, reading, value
 from telemetry_parsers.model import Absent, Report
 
 pytestmark = pytest.mark.needs("cc")

@@ -1,5 +1,5 @@
 /* Counts calls in a file that all processes share, so that tests can ask how often something was called, and rules can
- * begin and end with a number of calls. tests/kits/nvml_tally.py reads it. */
+ * begin and end with a number of calls. tests/kits/fake_nvml/tally.py reads it. */
 #pragma once
 #include <stdint.h>
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kits.captures import ROOT
-from kits.shell import what_ran
+from kits.interactive_shell import what_ran
 
 FOLDER = ROOT / "deploy" / "completion"
 SOURCES = {"mthreads-gmi", "rocm-smi", "nvml", "npu-smi", "host"}

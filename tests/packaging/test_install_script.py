@@ -13,8 +13,8 @@ import pytest
 
 from kits.captures import ROOT
 from kits.daemon import Daemon
+from kits.offline_bundle import Bundle, bundle
 from kits.web_server import cheap_hash, make_pki
-from kits.wheelhouse import Bundle, bundle
 
 # What is there on every node, and is still there after a purge.
 FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "usr/local/share/man", "var/lib", "run")

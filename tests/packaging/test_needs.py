@@ -31,7 +31,7 @@ def test_fish(tmp_path):
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """A checkout that holds what reads the marks, with nothing beside it."""
-    for name in ("tests/kits/needs.py", "tests/kits/captures.py", "tests/needs.txt"):
+    for name in ("tests/kits/pytest_needs.py", "tests/kits/captures.py", "tests/needs.txt"):
         (tmp_path / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / "clone" / name)
     return tmp_path / "clone"
@@ -41,7 +41,18 @@ def run_pytest(clone: Path, tests: str, ci: str = "", path: str = os.environ["PA
     """The exit status and output of pytest over one test module."""
     (clone / "test_it.py").write_text(tests)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "kits.needs", "-p", "no:cacheprovider", "--strict-markers", "."],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "kits.pytest_needs",
+            "-p",
+            "no:cacheprovider",
+            "--strict-markers",
+            ".",
+        ],
         cwd=clone,
         env={"PATH": path, "PYTHONPATH": str(clone / "tests"), "CI": ci},
         capture_output=True,

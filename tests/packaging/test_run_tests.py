@@ -36,11 +36,16 @@ PYPROJECT = '[tool.pytest.ini_options]\npythonpath = ["tests"]\naddopts = ["--st
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A checkout with one test in each folder, all of which pass."""
-    for name in (".ci/run_tests.py", "tests/kits/needs.py", "tests/kits/tally.py", "tests/kits/captures.py"):
+    for name in (
+        ".ci/run_tests.py",
+        "tests/kits/pytest_needs.py",
+        "tests/kits/pytest_tally.py",
+        "tests/kits/captures.py",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "tests/needs.txt").write_text("")
-    (tmp_path / "tests/conftest.py").write_text('pytest_plugins = ("kits.needs", "kits.tally")\n')
+    (tmp_path / "tests/conftest.py").write_text('pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally")\n')
     for name in FOLDERS:
         (tmp_path / "tests" / name).mkdir()
         (tmp_path / "tests" / name / f"test_{name}.py").write_text(PASSING)

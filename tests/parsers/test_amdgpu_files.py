@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.sysfs import Sysfs, sensors, values
+from kits.fake_sysfs import Sysfs, sensors, values
 from telemetry_parsers.model import Absent
 
 BUS = "0000:c1:00.0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.sysfs import PARSER
+from kits.fake_sysfs import PARSER
 from telemetry_parsers.model import Absent, Capture, Output, Report
 
 BUS = "0000:c1:00.0"

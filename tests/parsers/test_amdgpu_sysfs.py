@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.sysfs import (
+from kits.fake_sysfs import (
     FACTS,
     LINKS,
     PARSER,

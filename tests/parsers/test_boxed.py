@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kits.captures import own_case, parse_file, text_capture
-from kits.text import numbers, report_on, text_of
+from kits.parsed.any_source import numbers, report_on, text_of
 
 TABLES = (
     ("cnmon", "table-5.10-busy"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kits.sysfs import Sysfs, blob
+from kits.fake_sysfs import Sysfs, blob
 from telemetry_parsers.model import Absent
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.blob import UnknownBlobError, read_blob
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.layouts import LAYOUTS

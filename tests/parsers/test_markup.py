@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.text import numbers, report_on, text_of
+from kits.parsed.any_source import numbers, report_on, text_of
 
 LOGS = (("ixsmi", "markup"), ("xpu-smi-kunlun", "markup"), ("cnmon", "info"))
 

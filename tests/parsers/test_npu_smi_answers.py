@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.npu_smi import POLLS, asked, chip_places, report_on, text_of, values
+from kits.parsed.npu_smi import POLLS, asked, chip_places, report_on, text_of, values
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Absent, Capture, Command, Output, Report, Value
 from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse

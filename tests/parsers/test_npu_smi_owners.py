@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.npu_smi import POLLS, asked, chip_places, report_on, text_of, values
+from kits.parsed.npu_smi import POLLS, asked, chip_places, report_on, text_of, values
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import merge
 from telemetry_parsers.merge.precedence import offered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.text import report_on, text_of
+from kits.parsed.any_source import report_on, text_of
 from telemetry_parsers.model import Absent
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import review
 from kits.captures import own_cases, registered_parsers, shared_files
-from kits.mthreads import TABLE
+from kits.fake_mthreads_gmi import TABLE
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi import PARSER
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import text_capture
-from kits.rocm import json_of, problems, readings, report_of, report_on, the_device
+from kits.parsed.rocm_smi import json_of, problems, readings, report_of, report_on, the_device
 from telemetry_parsers.vendors.hygon import hy_smi
 
 NAME = "Card Series"

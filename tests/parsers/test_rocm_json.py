@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kits.captures import own_case, parse_file, text_capture
-from kits.rocm import json_of, problems, readings, report_on
+from kits.parsed.rocm_smi import json_of, problems, readings, report_on
 from telemetry_parsers.vendors.hygon import hy_smi
 
 FIRST = {"Temperature (Sensor edge) (C)": "41.0", "GPU use (%)": "5", "PCI Bus": "0000:03:00.0"}

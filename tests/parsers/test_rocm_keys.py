@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kits.rocm import Readings, problems, readings, report_of, report_on
+from kits.parsed.rocm_smi import Readings, problems, readings, report_of, report_on
 
 OTHER = [
     ("Fan RPM", "682", {"fan_rpm": 682.0}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import own_case, parse_file
-from kits.rocm import Readings, problems, readings, report_on
+from kits.parsed.rocm_smi import Readings, problems, readings, report_on
 
 CARD = "GPU[0]\t\t: "
 RULE = "=" * 60 + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import own_case, parse_file
-from kits.rocm import json_of, problems, readings, report_on
+from kits.parsed.rocm_smi import json_of, problems, readings, report_on
 from telemetry_parsers.model import Capture, Command, Failure, Output
 from telemetry_parsers.vendors.amd.rocm_smi import PARSER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import text_capture
-from kits.rocm import problems, readings, report_on
+from kits.parsed.rocm_smi import problems, readings, report_on
 from telemetry_parsers.vendors.hygon import hy_smi
 
 HEADING = "GPU  Temp   AvgPwr  SCLK    MCLK     Fan  Perf     PwrCap  VRAM%  GPU%\n"

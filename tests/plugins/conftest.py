@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kits import plugin as plugin_kit
+from plugins import distributions
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[plugin_kit.Site]:
-    made = plugin_kit.Site(tmp_path)
+def site(tmp_path: Path) -> Iterator[distributions.Site]:
+    made = distributions.Site(tmp_path)
     yield made
     for worker in made.workers:
         worker.close()

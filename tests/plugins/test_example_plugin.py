@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kits import worker as worker_kit
+from kits import workers
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "example_plugin"
@@ -58,8 +58,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(*arguments: str, **environment: str) -> str:
     """What a Python process prints."""
     done = subprocess.run(
-        [worker_kit.PYTHON, *arguments],
-        env={**worker_kit.python_path(), **environment},
+        [workers.PYTHON, *arguments],
+        env={**workers.python_path(), **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -99,8 +99,8 @@ with plugins.load() as loaded:
 def used(site: Path, text: str, **environment: str) -> Any:
     """What the program found with the example installed."""
     done = subprocess.run(
-        [worker_kit.PYTHON, "-c", PROGRAM],
-        env={**worker_kit.python_path(site), **environment},
+        [workers.PYTHON, "-c", PROGRAM],
+        env={**workers.python_path(site), **environment},
         input=text,
         capture_output=True,
         text=True,

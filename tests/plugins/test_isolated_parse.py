@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kits import plugin as plugin_kit
-from kits import worker as worker_kit
+from kits import workers
+from plugins import distributions
 from telemetry_daemon.readers.process import Launch, Process, launch
 
 PARSE_TROUBLE = {
@@ -28,13 +28,15 @@ PARSE_TROUBLE = {
 
 
 @pytest.mark.parametrize(("code", "reason", "said"), PARSE_TROUBLE.values(), ids=PARSE_TROUBLE)
-def test_parse_never_raises_and_says_what_was_wrong(site: plugin_kit.Site, code: str, reason: str, said: str) -> None:
+def test_parse_never_raises_and_says_what_was_wrong(
+    site: distributions.Site, code: str, reason: str, said: str
+) -> None:
     more = (
         f"def trouble(capture):\n    {code}\nimport dataclasses\nPARSER = dataclasses.replace(PARSER, parse=trouble)\n"
     )
-    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": plugin_kit.source(more=more)})
+    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source(more=more)})
     with site.load() as loaded:
-        report = plugin_kit.parser_named(loaded, "acme-smi").parse(plugin_kit.capture())
+        report = distributions.parser_named(loaded, "acme-smi").parse(distributions.capture())
         assert (report.outcome, report.reason) == ("failed", reason)
         assert (report.devices, report.readings) == ((), ())
         (problem,) = report.problems
@@ -45,21 +47,21 @@ def test_parse_never_raises_and_says_what_was_wrong(site: plugin_kit.Site, code:
 HANGING = "import dataclasses, time\nPARSER = dataclasses.replace(PARSER, parse=lambda capture: time.sleep(3600))\n"
 
 
-def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site: plugin_kit.Site) -> None:
-    held: list[worker_kit.UnkillableProcess] = []
+def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site: distributions.Site) -> None:
+    held: list[workers.UnkillableProcess] = []
 
     def holding(what: Launch) -> Process:
-        held.append(worker_kit.UnkillableProcess(launch(what)))
+        held.append(workers.UnkillableProcess(launch(what)))
         held[-1].held = bool(len(held) > 1)  # the first one only describes
         return held[-1]
 
     site.launcher = holding
-    site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": plugin_kit.source("acme-a", more=HANGING)})
-    with site.load(patience=replace(plugin_kit.PATIENT, parse_seconds=0.5)) as loaded:
-        parser = plugin_kit.parser_named(loaded, "acme-a")
+    site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": distributions.source("acme-a", more=HANGING)})
+    with site.load(patience=replace(distributions.PATIENT, parse_seconds=0.5)) as loaded:
+        parser = distributions.parser_named(loaded, "acme-a")
         said = []
         for _ in range(2):
-            report = parser.parse(plugin_kit.capture())
+            report = parser.parse(distributions.capture())
             assert (report.outcome, report.reason) == ("failed", "timeout")
             said.append(report.problems[0].text)
         assert "did not answer before the deadline" in said[0]
@@ -68,7 +70,7 @@ def test_a_parser_that_hangs_is_a_timeout_and_one_that_cannot_be_killed_too(site
         held[1].let_go()
 
 
-def test_readings_that_were_not_declared_are_not_believed(site: plugin_kit.Site) -> None:
+def test_readings_that_were_not_declared_are_not_believed(site: distributions.Site) -> None:
     more = """
     import dataclasses
     def more(capture):
@@ -76,9 +78,9 @@ def test_readings_that_were_not_declared_are_not_believed(site: plugin_kit.Site)
         return Report(devices=(Device("acme", 0),), readings=readings)
     PARSER = dataclasses.replace(PARSER, parse=more)
     """
-    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": plugin_kit.source(more=more)})
+    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source(more=more)})
     with site.load() as loaded:
-        report = plugin_kit.parser_named(loaded, "acme-smi").parse(plugin_kit.capture())
+        report = distributions.parser_named(loaded, "acme-smi").parse(distributions.capture())
         assert [(reading.metric, reading.value) for reading in report.readings] == [("power_watts", 80.0)]
         assert [problem.text for problem in report.problems] == [
             "fan_ratio is not among the metrics that the parser gives",

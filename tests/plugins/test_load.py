@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kits import plugin as plugin_kit
-from kits import worker as worker_kit
+from kits import workers
+from kits.waiting import PATIENCE_SECONDS
+from plugins import distributions
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.sources import PluginFailure
 from telemetry_daemon.readers.base import Targets
@@ -24,19 +25,19 @@ from telemetry_parsers.model import Poll, Report
 def test_every_built_in_parser_loads_in_this_process() -> None:
     with plugins.load() as loaded:
         assert loaded.failures == ()
-        assert {"host", "mthreads-gmi"} <= set(plugin_kit.names(loaded))
+        assert {"host", "mthreads-gmi"} <= set(distributions.names(loaded))
         assert not [item.origin for item in loaded.parsers if item.isolated]
         assert loaded.seconds > 0
 
 
-def test_a_third_party_parser_runs_in_a_worker_of_its_own(site: plugin_kit.Site) -> None:
+def test_a_third_party_parser_runs_in_a_worker_of_its_own(site: distributions.Site) -> None:
     more = """
     import dataclasses, os
     def where(capture):
         return Report(problems=(Problem("pid", str(os.getpid())),))
     PARSER = dataclasses.replace(PARSER, parse=where)
     """
-    text = plugin_kit.source(more=more)
+    text = distributions.source(more=more)
     site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": text}, "2.1")
     with site.load() as loaded:
         assert loaded.failures == ()
@@ -45,18 +46,18 @@ def test_a_third_party_parser_runs_in_a_worker_of_its_own(site: plugin_kit.Site)
         assert isinstance(item.parser, Parser)
         assert item.worker is not None
         assert item.worker.pid is None, "a tool that is not there costs no process"
-        problem = item.parser.parse(plugin_kit.capture()).problems[0]
+        problem = item.parser.parse(distributions.capture()).problems[0]
         assert int(problem.text) == item.worker.pid != os.getpid()
     assert item.worker.pid is None
 
 
-def test_its_parser_is_what_it_said_it_is(site: plugin_kit.Site) -> None:
-    site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": plugin_kit.source()})
+def test_its_parser_is_what_it_said_it_is(site: distributions.Site) -> None:
+    site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": distributions.source()})
     with site.load() as loaded:
-        parser = plugin_kit.parser_named(loaded, "acme-smi")
+        parser = distributions.parser_named(loaded, "acme-smi")
         assert (parser.vendor, parser.gives, parser.contract_version) == ("acme", ("power_watts",), 1)
-        assert parser.polls == (Poll("all", plugin_kit.COMMAND),)
-        report = parser.parse(plugin_kit.capture("80.5"))
+        assert parser.polls == (Poll("all", distributions.COMMAND),)
+        report = parser.parse(distributions.capture("80.5"))
         assert [reading.value for reading in report.readings] == [80.5]
 
 
@@ -80,24 +81,24 @@ BROKEN = {
         "BrokenProtocolError: P lacks something of the Parser protocol: metrics",
     ),
     "has wrong types": (
-        plugin_kit.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, name=1, gives='x', polls=({},), parse=None)"),
+        distributions.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, name=1, gives='x', polls=({},), parse=None)"),
         "PARSER",
         "name is not a string; parse is no function; gives is not a tuple; polls[0] is dict, not Poll",
     ),
     "has a poll with wrong types": (
-        plugin_kit.source(request='Command((("acme-smi",),)), interval="5"'),
+        distributions.source(request='Command((("acme-smi",),)), interval="5"'),
         "PARSER",
         "cannot be loaded: polls[0].interval: expected a number, found '5'",
     ),
-    "has no request": (plugin_kit.source(request="None"), "PARSER", "expected a Command, Files or Library, found NoneType"),
+    "has no request": (distributions.source(request="None"), "PARSER", "expected a Command, Files or Library, found NoneType"),
     "is of another version": (
-        plugin_kit.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, contract_version=7)"),
+        distributions.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, contract_version=7)"),
         "PARSER",
         "breaks the parser protocol: contract_version is 7, this is version 1",
     ),
-    "has a bad name": (plugin_kit.source("Acme SMI"), "PARSER", "breaks the parser protocol: name 'Acme SMI' must be"),
+    "has a bad name": (distributions.source("Acme SMI"), "PARSER", "breaks the parser protocol: name 'Acme SMI' must be"),
     "gives what nobody knows": (
-        plugin_kit.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, gives=('power',))"),
+        distributions.source(more="import dataclasses\nPARSER = dataclasses.replace(PARSER, gives=('power',))"),
         "PARSER",
         "breaks the parser protocol: gives power, which is neither in the catalogue nor among the parser's metrics",
     ),
@@ -111,38 +112,40 @@ BROKEN = {
 
 @pytest.mark.parametrize(("text", "attribute", "said"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_plugin_is_reported_and_the_rest_works(
-    site: plugin_kit.Site, text: str, attribute: str, said: str
+    site: distributions.Site, text: str, attribute: str, said: str
 ) -> None:
     site.install("telemetry-broken", {"broken": f"broken:{attribute}"}, {"broken": text})
-    site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": plugin_kit.source("acme-two")})
+    site.install(
+        "telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": distributions.source("acme-two")}
+    )
     with site.load() as loaded:
         (failure,) = loaded.failures
         assert (failure.plugin, failure.origin) == ("telemetry-broken:broken", "telemetry-broken 1.0")
         assert said in failure.text
         assert failure.text.endswith(": update or uninstall telemetry-broken")
         assert "\n" not in failure.text
-        assert plugin_kit.names(loaded) == [*plugin_kit.built_in(), "acme-two"]
-        assert plugin_kit.parser_named(loaded, "acme-two").parse(plugin_kit.capture()).outcome == "ok"
+        assert distributions.names(loaded) == [*distributions.built_in(), "acme-two"]
+        assert distributions.parser_named(loaded, "acme-two").parse(distributions.capture()).outcome == "ok"
 
 
-def test_plugins_that_hang_at_import_hang_together(site: plugin_kit.Site) -> None:
+def test_plugins_that_hang_at_import_hang_together(site: distributions.Site) -> None:
     for number in range(3):
         site.install(
             f"telemetry-slow{number}",
             {f"slow{number}": f"slow{number}:PARSER"},
             {f"slow{number}": "import time; time.sleep(3600)"},
         )
-    with site.load(patience=replace(plugin_kit.PATIENT, describe_seconds=1)) as loaded:
+    with site.load(patience=replace(distributions.PATIENT, describe_seconds=1)) as loaded:
         assert [failure.text for failure in loaded.failures] == [
             f"cannot be loaded: its import did not end within 1 s: update or uninstall telemetry-slow{number}"
             for number in range(3)
         ]
-        assert plugin_kit.names(loaded) == plugin_kit.built_in()
+        assert distributions.names(loaded) == distributions.built_in()
     assert not [worker.pid for worker in site.workers if worker.pid is not None]
 
 
-def test_a_built_in_name_cannot_be_taken(site: plugin_kit.Site) -> None:
-    site.install("a-telemetry", {"mine": "usurper:PARSER"}, {"usurper": plugin_kit.source("mthreads-gmi")})
+def test_a_built_in_name_cannot_be_taken(site: distributions.Site) -> None:
+    site.install("a-telemetry", {"mine": "usurper:PARSER"}, {"usurper": distributions.source("mthreads-gmi")})
     with site.load() as loaded:
         (failure,) = loaded.failures
         assert failure.plugin == "a-telemetry:mine"
@@ -150,12 +153,12 @@ def test_a_built_in_name_cannot_be_taken(site: plugin_kit.Site) -> None:
         assert not next(item for item in loaded.parsers if item.parser.name == "mthreads-gmi").isolated
 
 
-def test_of_two_with_one_name_the_first_distribution_by_name_wins(site: plugin_kit.Site, tmp_path: Path) -> None:
+def test_of_two_with_one_name_the_first_distribution_by_name_wins(site: distributions.Site, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "acme.py").write_text(plugin_kit.source())
-    site.install("telemetry-b", {"acme-smi": "module_b:PARSER"}, {"module_b": plugin_kit.source()})
-    site.install("Telemetry.A", {"acme-smi": "module_a:PARSER"}, {"module_a": plugin_kit.source()})
+    (folder / "acme.py").write_text(distributions.source())
+    site.install("telemetry-b", {"acme-smi": "module_b:PARSER"}, {"module_b": distributions.source()})
+    site.install("Telemetry.A", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source()})
     with site.load(folder) as loaded:
         assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-a 1.0"]
         assert loaded.failures == (
@@ -180,9 +183,9 @@ PARSER = dataclasses.replace(PARSER, metrics=(%s,), gives=("acme_resets_total",)
 
 
 @pytest.mark.parametrize(("second", "failures"), [("Resets.", 0), ("Resets of the fan.", 1)])
-def test_one_metric_has_one_meaning(site: plugin_kit.Site, second: str, failures: int) -> None:
+def test_one_metric_has_one_meaning(site: distributions.Site, second: str, failures: int) -> None:
     for name, help_text in (("a", "Resets."), ("b", second)):
-        text = plugin_kit.source(f"acme-{name}", more=DECLARING % METRIC.format(help=help_text))
+        text = distributions.source(f"acme-{name}", more=DECLARING % METRIC.format(help=help_text))
         site.install(f"telemetry-{name}", {name: f"module_{name}:PARSER"}, {f"module_{name}": text})
     with site.load() as loaded:
         assert [metric.help for metric in loaded.metrics] == ["Resets."]
@@ -190,34 +193,34 @@ def test_one_metric_has_one_meaning(site: plugin_kit.Site, second: str, failures
         assert [failure.text for failure in loaded.failures] == [f"{said}: update or uninstall telemetry-b"][:failures]
 
 
-def test_a_broken_entry_point_costs_only_itself(site: plugin_kit.Site) -> None:
+def test_a_broken_entry_point_costs_only_itself(site: distributions.Site) -> None:
     entries = {"bad": "no such thing", "half": "module_a", "acme-smi": "module_a:PARSER"}
-    site.install("telemetry-a", entries, {"module_a": plugin_kit.source()})
+    site.install("telemetry-a", entries, {"module_a": distributions.source()})
     with site.load() as loaded:
-        assert plugin_kit.names(loaded)[-1] == "acme-smi"
+        assert distributions.names(loaded)[-1] == "acme-smi"
         assert [failure.text for failure in loaded.failures] == [
             "its entry point bad = 'no such thing' is not module:object: update or uninstall telemetry-a",
             "its entry point half = 'module_a' is not module:object: update or uninstall telemetry-a",
         ]
 
 
-def test_a_distribution_with_broken_metadata_costs_only_itself(site: plugin_kit.Site) -> None:
-    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": plugin_kit.source()})
+def test_a_distribution_with_broken_metadata_costs_only_itself(site: distributions.Site) -> None:
+    site.install("telemetry-a", {"acme-smi": "module_a:PARSER"}, {"module_a": distributions.source()})
     site.install("telemetry-z", {"z": "module_z:PARSER"}, {})
     (site.folder / "telemetry_z-1.0.dist-info" / "entry_points.txt").write_bytes(b"\xff\xfe\x00[")
     with site.load() as loaded:
-        assert plugin_kit.names(loaded)[-1] == "acme-smi"
+        assert distributions.names(loaded)[-1] == "acme-smi"
         (failure,) = loaded.failures
         assert failure.plugin == "telemetry_z-1.0.dist-info"
         assert "its metadata cannot be read (UnicodeDecodeError" in failure.text
 
 
-def test_a_shadowed_distribution_is_no_second_plugin(site: plugin_kit.Site, tmp_path: Path) -> None:
+def test_a_shadowed_distribution_is_no_second_plugin(site: distributions.Site, tmp_path: Path) -> None:
     """Two versions on the path: Python imports the first one's module, so that one counts."""
-    hidden = plugin_kit.Site(tmp_path / "hidden")
+    hidden = distributions.Site(tmp_path / "hidden")
     hidden.folder.mkdir()
     hidden.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {}, "0.9")
-    site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": plugin_kit.source()}, "1.0")
+    site.install("telemetry-acme", {"acme-smi": "acme_parser:PARSER"}, {"acme_parser": distributions.source()}, "1.0")
 
     def both() -> Iterable[metadata.Distribution]:
         return (*site.distributions(), *hidden.distributions())
@@ -239,13 +242,13 @@ READER = Reader()
 def read(item: plugins.LoadedParser) -> list[object]:
     assert item.worker is not None
     reader = WorkerReader(item.parser.name, item.worker)
-    found = reader.read(Poll("all", item.parser.polls[0].request, deadline=worker_kit.PATIENCE_SECONDS), Targets())
+    found = reader.read(Poll("all", item.parser.polls[0].request, deadline=PATIENCE_SECONDS), Targets())
     assert found.failure is None
     return [output.data for output in found.outputs]
 
 
-def test_library_readers_come_through_their_own_group(site: plugin_kit.Site) -> None:
-    text = plugin_kit.source(request='Library("acme", ("power",))') + READER % "a"
+def test_library_readers_come_through_their_own_group(site: distributions.Site) -> None:
+    text = distributions.source(request='Library("acme", ("power",))') + READER % "a"
     entries = {"acme-smi": "module_a:PARSER", "telemetry.readers/acme": "module_a:READER"}
     site.install("telemetry-a", entries, {"module_a": text})
     site.install("telemetry-b", {"telemetry.readers/acme": "module_b:READER"}, {"module_b": READER % "b"})
@@ -260,10 +263,10 @@ def test_library_readers_come_through_their_own_group(site: plugin_kit.Site) -> 
         ]
 
 
-def test_a_module_of_a_folder_is_a_plugin(site: plugin_kit.Site, tmp_path: Path) -> None:
+def test_a_module_of_a_folder_is_a_plugin(site: distributions.Site, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / "acme.py").write_text(plugin_kit.source(request='Library("acme-smi", ("power",))') + READER % "file")
+    (folder / "acme.py").write_text(distributions.source(request='Library("acme-smi", ("power",))') + READER % "file")
     (folder / "_helper.py").write_text("1/0")
     (folder / ".hidden.py").write_text("1/0")
     (folder / "README").write_text("not a module")
@@ -271,16 +274,16 @@ def test_a_module_of_a_folder_is_a_plugin(site: plugin_kit.Site, tmp_path: Path)
         assert loaded.failures == ()
         item = loaded.parsers[-1]
         assert (item.parser.name, item.origin, item.isolated) == ("acme-smi", f"{folder}/acme.py", True)
-        assert item.parser.parse(plugin_kit.capture()).outcome == "ok"
+        assert item.parser.parse(distributions.capture()).outcome == "ok"
         assert read(item) == ["file"]
     assert sorted(path.name for path in folder.iterdir()) == [".hidden.py", "README", "_helper.py", "acme.py"]
 
 
-def test_a_module_cached_by_somebody_else_is_not_run(site: plugin_kit.Site, tmp_path: Path) -> None:
+def test_a_module_cached_by_somebody_else_is_not_run(site: distributions.Site, tmp_path: Path) -> None:
     """A .pyc with the source's size and time stamp would be imported in its place."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    good = plugin_kit.source()
+    good = distributions.source()
     file = folder / "acme.py"
     file.write_text("PARSER = 1/0".ljust(len(good)))
     py_compile.compile(str(file), doraise=True)
@@ -288,32 +291,32 @@ def test_a_module_cached_by_somebody_else_is_not_run(site: plugin_kit.Site, tmp_
     file.write_text(good)
     os.utime(file, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     with site.load(folder) as loaded:
-        assert plugin_kit.names(loaded)[-1] == "acme-smi"
+        assert distributions.names(loaded)[-1] == "acme-smi"
 
 
-def test_each_plugin_costs_one_process_while_it_is_used(site: plugin_kit.Site) -> None:
-    before = worker_kit.resources()
+def test_each_plugin_costs_one_process_while_it_is_used(site: distributions.Site) -> None:
+    before = workers.resources()
     for name in ("a", "b"):
-        text = plugin_kit.source(f"acme-{name}")
+        text = distributions.source(f"acme-{name}")
         site.install(f"telemetry-{name}", {name: f"module_{name}:PARSER"}, {f"module_{name}": text})
     with site.load() as loaded:
-        assert worker_kit.resources() == before
+        assert workers.resources() == before
         for _ in range(3):
-            assert [item.parser.parse(plugin_kit.capture()).outcome for item in loaded.parsers[-2:]] == ["ok", "ok"]
-        assert worker_kit.resources()[2] == before[2] + 2
-    assert worker_kit.resources() == before
+            assert [item.parser.parse(distributions.capture()).outcome for item in loaded.parsers[-2:]] == ["ok", "ok"]
+        assert workers.resources()[2] == before[2] + 2
+    assert workers.resources() == before
 
 
-def test_one_plugin_that_crashes_does_not_touch_the_other(site: plugin_kit.Site) -> None:
+def test_one_plugin_that_crashes_does_not_touch_the_other(site: distributions.Site) -> None:
     crash = "import dataclasses, os\nPARSER = dataclasses.replace(PARSER, parse=lambda capture: os._exit(1))\n"
-    site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": plugin_kit.source("acme-a", more=crash)})
-    site.install("telemetry-b", {"b": "module_b:PARSER"}, {"module_b": plugin_kit.source("acme-b")})
+    site.install("telemetry-a", {"a": "module_a:PARSER"}, {"module_a": distributions.source("acme-a", more=crash)})
+    site.install("telemetry-b", {"b": "module_b:PARSER"}, {"module_b": distributions.source("acme-b")})
     with site.load() as loaded:
         bad, good = loaded.parsers[-2:]
-        assert good.parser.parse(plugin_kit.capture()).outcome == "ok"
+        assert good.parser.parse(distributions.capture()).outcome == "ok"
         assert good.worker is not None
         pid = good.worker.pid
         for _ in range(3):
-            assert bad.parser.parse(plugin_kit.capture()) != Report()
-            assert good.parser.parse(plugin_kit.capture()).outcome == "ok"
+            assert bad.parser.parse(distributions.capture()) != Report()
+            assert good.parser.parse(distributions.capture()).outcome == "ok"
         assert good.worker.pid == pid

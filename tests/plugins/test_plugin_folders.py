@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from kits import plugin as plugin_kit
+from plugins import distributions
 
 NOBODY = 65534
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[plugin_kit.Site]:
-    made = plugin_kit.Site(tmp_path)
+def site(tmp_path: Path) -> Iterator[distributions.Site]:
+    made = distributions.Site(tmp_path)
     yield made
     for worker in made.workers:
         worker.close()
@@ -25,26 +25,26 @@ def site(tmp_path: Path) -> Iterator[plugin_kit.Site]:
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "etc" / "plugins"
     made.mkdir(parents=True, mode=0o755)
-    (made / "acme.py").write_text(plugin_kit.source())
+    (made / "acme.py").write_text(distributions.source())
     (made / "acme.py").chmod(0o644)
     return made
 
 
-def only_failure(site: plugin_kit.Site, folder: Path) -> str:
+def only_failure(site: distributions.Site, folder: Path) -> str:
     with site.load(folder) as loaded:
         assert not [item for item in loaded.parsers if item.isolated]
         (failure,) = loaded.failures
     return failure.text
 
 
-def isolated(site: plugin_kit.Site, folder: Path) -> list[str]:
+def isolated(site: distributions.Site, folder: Path) -> list[str]:
     with site.load(folder) as loaded:
         assert loaded.failures == ()
         return [item.parser.name for item in loaded.parsers if item.isolated]
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
-def test_a_module_that_others_can_write_is_not_run(site: plugin_kit.Site, folder: Path, mode: int) -> None:
+def test_a_module_that_others_can_write_is_not_run(site: distributions.Site, folder: Path, mode: int) -> None:
     file = folder / "acme.py"
     file.chmod(mode)
     said = f"{file} can be written by others, who could change what runs here: chmod go-w {file}"
@@ -54,7 +54,7 @@ def test_a_module_that_others_can_write_is_not_run(site: plugin_kit.Site, folder
 @pytest.mark.parametrize("where", [".", ".."])
 @pytest.mark.parametrize("mode", [0o775, 0o757])
 def test_nor_is_one_in_a_folder_that_others_can_write(
-    site: plugin_kit.Site, folder: Path, where: str, mode: int
+    site: distributions.Site, folder: Path, where: str, mode: int
 ) -> None:
     place = (folder / where).resolve()
     place.chmod(mode)
@@ -62,17 +62,17 @@ def test_nor_is_one_in_a_folder_that_others_can_write(
     assert only_failure(site, folder) == said
 
 
-def test_a_sticky_folder_may_be_above_but_not_hold_modules(site: plugin_kit.Site, folder: Path) -> None:
+def test_a_sticky_folder_may_be_above_but_not_hold_modules(site: distributions.Site, folder: Path) -> None:
     folder.parent.chmod(0o1777)
     assert isolated(site, folder) == ["acme-smi"]
     folder.chmod(0o1777)
     assert only_failure(site, folder).endswith(f"chmod go-w {folder}")
 
 
-def test_a_link_is_judged_by_what_it_leads_to(site: plugin_kit.Site, folder: Path, tmp_path: Path) -> None:
+def test_a_link_is_judged_by_what_it_leads_to(site: distributions.Site, folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o755)
-    (elsewhere / "other.py").write_text(plugin_kit.source("other-smi"))
+    (elsewhere / "other.py").write_text(distributions.source("other-smi"))
     (folder / "other.py").symlink_to(elsewhere / "other.py")
     assert isolated(site, folder) == ["acme-smi", "other-smi"]
     elsewhere.chmod(0o777)
@@ -83,7 +83,7 @@ def test_a_link_is_judged_by_what_it_leads_to(site: plugin_kit.Site, folder: Pat
     assert failure.text.endswith(f"chmod go-w {elsewhere}")
 
 
-def test_a_module_of_another_user_is_not_run(site: plugin_kit.Site, folder: Path) -> None:
+def test_a_module_of_another_user_is_not_run(site: distributions.Site, folder: Path) -> None:
     """Only root can give a file away; another user checks with a file of root's that it may not take over."""
     file = folder / "acme.py"
     if os.geteuid() == 0:
@@ -94,13 +94,13 @@ def test_a_module_of_another_user_is_not_run(site: plugin_kit.Site, folder: Path
         assert isolated(site, folder) == ["acme-smi"]
 
 
-def test_a_folder_that_is_not_there_is_reported(site: plugin_kit.Site, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(site: distributions.Site, tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     said = "cannot be read (No such file or directory): create the folder, or take it out of parsers.paths"
     assert only_failure(site, missing) == said
 
 
-def test_a_link_that_leads_nowhere_is_reported(site: plugin_kit.Site, folder: Path) -> None:
+def test_a_link_that_leads_nowhere_is_reported(site: distributions.Site, folder: Path) -> None:
     (folder / "gone.py").symlink_to(folder / "nowhere.py")
     with site.load(folder) as loaded:
         assert [item.parser.name for item in loaded.parsers if item.isolated] == ["acme-smi"]

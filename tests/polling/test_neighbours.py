@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
+from kits.waiting import comes_true
 from telemetry_daemon.config.settings import SourceSettings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.poller import Poller
@@ -86,13 +87,6 @@ class Node:
         assert self.tool.until_asked(1)
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30.0
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def nodes() -> Iterator[list[Node]]:
     made: list[Node] = []
@@ -109,7 +103,7 @@ def test_a_tool_that_is_not_needed_is_asked_at_once_when_the_cheaper_source_fail
     node = Node(tool_interval=0.05)
     nodes.append(node)
     node.start()
-    until(lambda: "polled rarely: a cheaper source gives its core readings" in caplog.text)
+    assert comes_true(lambda: "polled rarely: a cheaper source gives its core readings" in caplog.text)
     before = node.tool.asked
     assert node.cheap.until_asked(node.cheap.asked + 10)
     assert node.tool.asked == before
@@ -125,7 +119,7 @@ def test_a_card_that_one_source_does_not_list_any_more_is_asked_for_at_the_other
     node.ahead += 20.0
     node.cheap.cards = node.tool.cards = BUSES[:1]
     assert node.tool.until_asked(2)
-    until(lambda: [device.up for device in node.store.snapshot().devices] == [True, False])
+    assert comes_true(lambda: [device.up for device in node.store.snapshot().devices] == [True, False])
 
 
 def test_a_card_that_comes_and_goes_costs_no_storm_of_questions(nodes: list[Node]) -> None:
@@ -158,7 +152,7 @@ def test_what_was_read_while_the_machine_fell_asleep_is_read_again(nodes: list[N
     node.tool.naps = 3600.0
     node.start()
     assert node.tool.until_asked(2)
-    until(lambda: node.store.health_of(("acme-smi", "readings")) is not None)
+    assert comes_true(lambda: node.store.health_of(("acme-smi", "readings")) is not None)
     assert node.tool.asked == 2
 
 
@@ -176,14 +170,16 @@ def test_a_release_in_the_midst_of_a_reload_counts_when_that_is_done(nodes: list
 
     reload = threading.Thread(target=lambda: node.poller.renew("acme-smi", lambda: make("reload")))
     reload.start()
-    until(lambda: "acme-smi" not in node.poller.sources())
+    assert comes_true(lambda: "acme-smi" not in node.poller.sources())
     release = threading.Thread(target=lambda: node.poller.release("acme-smi", lambda: make("release"), math.inf))
     release.start()
     node.tool.may_close.set()
     reload.join(30.0)
     release.join(30.0)
     assert made == ["reload", "release"]
-    until(lambda: {status.source: status.state for status in node.store.snapshot().sources}["acme-smi"] == "released")
+    assert comes_true(
+        lambda: {status.source: status.state for status in node.store.snapshot().sources}["acme-smi"] == "released"
+    )
     assert node.poller.resume("acme-smi")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.clock import SteppedClock
+from kits.stepped_clock import SteppedClock
 
 pytestmark = pytest.mark.needs("cc")
 

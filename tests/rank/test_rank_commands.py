@@ -6,7 +6,7 @@ import pytest
 
 from kits.captures import own_case
 from kits.daemon import run
-from kits.rank import version_1, written
+from kits.rank_tables import version_1, written
 
 
 @pytest.fixture

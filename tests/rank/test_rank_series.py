@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from telemetry_exporters import json
 from telemetry_exporters.prometheus import text_page
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks

@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from kits.rank import version_1, written
+from kits.rank_tables import version_1, written
 from telemetry_daemon.config.settings import RankSettings
 from telemetry_daemon.ranks.table import LARGEST_FILE_BYTES, SMALL_FILE_BYTES, read
 from telemetry_daemon.ranks.watch import RankWatch, names_of_node

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kits.captures import shared_files, shared_text
-from kits.rank import version_1, version_2, written
+from kits.rank_tables import version_1, version_2, written
 from telemetry_parsers.vendors.ascend.rank_table import RankTableError, ranks_of, read_rank_table
 
 HERE = frozenset({"node1", "198.51.100.1", "fe80::1"})

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import MARK, QUICK
+from kits.command_reader import QUICK
 from kits.fake_tools import ToolFolder
+from kits.processes import MARK
 from telemetry_daemon.readers.command import CommandReader
 
 MakeReader = Callable[..., CommandReader]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import NO_TARGETS, poll, read, tool
+from kits.command_reader import NO_TARGETS, poll, read, tool
 from kits.fake_tools import Answer, ToolFolder
 from telemetry_daemon.readers.alternatives import Alternatives
 from telemetry_daemon.readers.base import Targets

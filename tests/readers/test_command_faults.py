@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import NO_TARGETS, Holdings, eventually, marked, poll, read, tool
+from kits.command_reader import NO_TARGETS, poll, read, tool
 from kits.fake_tools import Answer, ToolFolder
+from kits.processes import marked, own_holdings
+from kits.waiting import comes_true
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_parsers.model import Capture, Command, Failure, Output
@@ -172,9 +174,9 @@ def test_close_ends_a_running_tool_from_another_thread(
     captures: list[Capture] = []
     thread = threading.Thread(target=lambda: captures.append(read(reader, tool("smi"), deadline=600)))
     thread.start()
-    assert eventually(lambda: len(tools.pids("smi")) == 1)
+    assert comes_true(lambda: len(tools.pids("smi")) == 1)
     reader.close()
-    assert eventually(lambda: marked(mark) == [])
+    assert comes_true(lambda: marked(mark) == [])
     thread.join(20)
     reader.close()
     assert captures[0].failure == Failure("disabled", None, "smi was cut short: the reader was closed")
@@ -189,7 +191,7 @@ def test_close_ends_the_wait_for_a_tool_that_another_runs(make_reader: MakeReade
     captures: list[Capture] = []
     first = threading.Thread(target=read, args=(other, tool("smi"), 600))
     first.start()
-    assert eventually(lambda: len(tools.pids("smi")) == 1)
+    assert comes_true(lambda: len(tools.pids("smi")) == 1)
     second = threading.Thread(target=lambda: captures.append(read(reader, tool("smi"), 600)))
     second.start()
     threading.Event().wait(0.2)
@@ -205,7 +207,7 @@ def test_a_poll_gives_up_waiting_for_another_of_its_source(make_reader: MakeRead
     reader = make_reader()
     thread = threading.Thread(target=read, args=(reader, tool("smi"), 600))
     thread.start()
-    assert eventually(lambda: len(tools.pids("smi")) == 1)
+    assert comes_true(lambda: len(tools.pids("smi")) == 1)
     capture = read(reader, tool("smi"), deadline=0.1)
     assert capture.failure == Failure("stuck", None, "fake: an earlier poll of this source has not ended")
     reader.close()
@@ -242,7 +244,7 @@ def test_nothing_is_held_after_five_hundred_polls_of_tools_that_misbehave(
     reader = make_reader()
     SHORT["prints nothing"](tools)
     read(reader, tool("smi"))
-    before = Holdings.now()
+    before = own_holdings()
     faults = [(fault, 400 // len(SHORT), 30.0) for fault in SHORT.values()]
     faults += [(fault, 16, 0.08) for fault in ENDLESS.values()]
     faults += [(fault, 10, 30.0) for fault in LEAVING.values()]
@@ -251,7 +253,7 @@ def test_nothing_is_held_after_five_hundred_polls_of_tools_that_misbehave(
         fault(tools)
         captures += [reader.read(poll(tool("smi"), deadline), NO_TARGETS) for _ in range(times)]
     assert len(captures) == 500
-    assert Holdings.now() == before
+    assert own_holdings() == before
     assert marked(mark) == []
     counted = {key: len(list(group)) for key, group in itertools.groupby(sorted(map(_outcome, captures)))}
     assert counted == {

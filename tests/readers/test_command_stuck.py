@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import HOPELESS, MARK, Holdings, Stand, StuckProcess, eventually, is_held, marked, poll, read, tool
+from kits.command_reader import HOPELESS, Stand, StuckProcess, is_held, poll, read, tool
 from kits.fake_tools import ToolFolder
+from kits.processes import MARK, marked, own_holdings
+from kits.waiting import comes_true
 from telemetry_daemon.readers import toollock
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.command import CommandReader
@@ -63,10 +65,10 @@ def test_no_second_process_is_started_beside_one_that_does_not_end(
     assert re.fullmatch(said, first.failure.text)
     assert [output.text for output in first.outputs] == ["GPU 0\n"]
     assert stuck.signals == [signal.SIGTERM, signal.SIGKILL]
-    before = Holdings.now()
+    before = own_holdings()
     for _ in range(20):
         assert outcome(read(reader, tool("smi"))) == ("stuck", None)
-    assert Holdings.now() == before
+    assert own_holdings() == before
     assert len(stand.launches) == 1
 
 
@@ -145,12 +147,12 @@ def test_another_vendors_tool_of_that_name_is_not_kept_back(
 def test_close_is_not_held_up_by_it(make_reader: MakeReader, tools: ToolFolder, stuck: StuckProcess) -> None:
     tools.prints("smi", TABLE)
     reader = make_reader(launcher=Stand(stuck), limits=HOPELESS)
-    before = Holdings.now().descriptors
+    before = own_holdings().descriptors
     read(reader, tool("smi"), deadline=0.5)
     reader.close()
     reader.close()
     assert stuck.closed
-    assert Holdings.now().descriptors == before - 2  # the reading ends of its two pipes
+    assert own_holdings().descriptors == before - 2  # the reading ends of its two pipes
     assert outcome(read(reader, tool("smi"))) == ("disabled", None)
 
 
@@ -169,7 +171,7 @@ def test_a_tool_that_must_not_be_killed_is_left_alone_and_waited_for(
     assert pid in marked(mark)
     go.touch()
     tools.prints("smi", TABLE)
-    assert eventually(lambda: read(reader, ABANDONED, deadline=5).failure is None)
+    assert comes_true(lambda: read(reader, ABANDONED, deadline=5).failure is None)
     assert len(tools.pids("smi")) == 2
 
 

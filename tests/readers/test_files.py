@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import Holdings
+from kits.processes import own_holdings
 from telemetry_daemon.readers.files import FILE_LIMIT_BYTES, MATCH_LIMIT, read_files
 from telemetry_parsers.model import Files, Output
 
@@ -157,7 +157,7 @@ def test_an_error_of_the_kernel_is_the_status(pattern: str) -> None:
 
 def test_no_descriptor_stays_open(root: Path) -> None:
     request = Files(globs=("/sys/*/*/*", CARDS + "/device/*", "/none"), links=(CARDS + "/*",), skip_when=(("x", "y"),))
-    before = Holdings.now()
+    before = own_holdings()
     for _ in range(20):
         read_files(request, root)
-    assert Holdings.now() == before
+    assert own_holdings() == before

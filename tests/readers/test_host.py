@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import psutil
 import pytest
 
-from kits.command import NO_TARGETS
+from kits.command_reader import NO_TARGETS
 from telemetry_daemon.readers.host import CpuMeter, HostReader
 from telemetry_parsers.host import parse
 from telemetry_parsers.model import Absent, Command, Failure, Files, Library, Output, Plain, Poll, Request

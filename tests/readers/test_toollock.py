@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.command import is_held
+from kits.command_reader import is_held
 from telemetry_daemon.readers.toollock import ToolBusyError, ToolLocks, is_busy, own_folder
 from telemetry_parsers.model import Failure
 

@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from kits.fast_motion import WALL_MINUS_MONOTONIC, FastMotion, by_device
+from simulate.fast_motion import WALL_MINUS_MONOTONIC, FastMotion, by_device
 from telemetry_daemon.simulate.faults import SOME_FAULTS, Faults
 from telemetry_daemon.simulate.makers import MAKERS
 from telemetry_parsers.model import Absent

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kits.fast_motion import FastMotion
+from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import MIXED, DemoNode
 from telemetry_daemon.simulate.faults import NO_FAULTS

@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 import pytest
 from hypothesis import given, settings
 
-from kits import snapshot as kit
+from kits import snapshots as kit
 from telemetry_daemon.site.pages import Links, page
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.version import __version__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kits.store import CARDS, FAST, INVENTORY, Node
+from state.clocked_store import CARDS, FAST, INVENTORY, Node
 from telemetry_daemon.state.health import PollResult
 from telemetry_parsers.model import Report
 

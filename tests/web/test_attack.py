@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.attack import attack
+from kits.attackers import attack
 from kits.web_server import Pki, connect, fetch, read_to_end, until
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kits.attack import converse
+from kits.attackers import converse
 from kits.web_server import Pki, RunningServer, connect, fetch, read_to_end, running_server
 
 WORDS = st.sampled_from(

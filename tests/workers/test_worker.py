@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kits import worker as worker_kit
-from kits.worker import PATIENCE_SECONDS, CountingLauncher, HandClock, alive, new_worker, parse_payload, told
+from kits import workers
+from kits.processes import alive
+from kits.waiting import PATIENCE_SECONDS, comes_true
+from kits.workers import CountingLauncher, HandClock, new_worker, parse_payload, told
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import (
     Worker,
@@ -37,7 +39,7 @@ def launcher() -> CountingLauncher:
 
 @pytest.fixture
 def worker(clock: HandClock, launcher: CountingLauncher) -> Iterator[Worker]:
-    with worker_kit.closing(new_worker(clock=clock, launcher=launcher)) as made:
+    with workers.closing(new_worker(clock=clock, launcher=launcher)) as made:
         yield made
 
 
@@ -50,7 +52,7 @@ def test_it_parses_what_it_is_given(worker: Worker) -> None:
 
 
 def test_it_describes_the_parser(worker: Worker) -> None:
-    described = worker.call("describe", {"parser": f"{worker_kit.NAUGHTY}:PARSER"}, PATIENCE_SECONDS)
+    described = worker.call("describe", {"parser": f"{workers.NAUGHTY}:PARSER"}, PATIENCE_SECONDS)
     assert described["name"] == "naughty"
     assert described["polls"][0]["request"]["alternatives"] == [["naughty-smi"]]
 
@@ -153,24 +155,24 @@ def test_a_worker_that_cannot_be_started_says_why(clock: HandClock) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     worker = new_worker(launcher=no_memory, clock=clock)
-    before = worker_kit.resources()
+    before = workers.resources()
     for _ in range(3):
         with pytest.raises(WorkerDiedError, match=r"could not be started.*Resource temporarily unavailable"):
             ask(worker, "echo")
-    assert worker_kit.resources() == before
+    assert workers.resources() == before
 
 
 def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> None:
-    stuck: list[worker_kit.UnkillableProcess] = []
+    stuck: list[workers.UnkillableProcess] = []
 
     def first_one_stuck(what: Launch) -> Process:
         process = launch(what)
         if stuck:
             return process
-        stuck.append(worker_kit.UnkillableProcess(process))
+        stuck.append(workers.UnkillableProcess(process))
         return stuck[0]
 
-    with worker_kit.closing(new_worker(launcher=first_one_stuck, clock=clock)) as worker:
+    with workers.closing(new_worker(launcher=first_one_stuck, clock=clock)) as worker:
         with pytest.raises(WorkerStuckError, match="does not end even when killed"):
             ask(worker, "hang", seconds=0.2)
         for _ in range(5):
@@ -180,7 +182,7 @@ def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> Non
         assert worker.pid is None
         assert alive(stuck[0].pid)
         stuck[0].let_go()
-        assert worker_kit.comes_true(lambda: not alive(stuck[0].pid))
+        assert comes_true(lambda: not alive(stuck[0].pid))
         assert ask(worker, "echo", "a new one") == ["a new one"]
         assert worker.pid != stuck[0].pid
         assert worker.cpu_seconds > 0
@@ -220,7 +222,7 @@ def test_a_closed_worker_starts_no_process(worker: Worker, launcher: CountingLau
 def test_the_deadline_ends_a_worker_that_ignores_sigterm_and_its_children(tmp_path: Path) -> None:
     """A worker with a child; neither heeds the end of the pipe or SIGTERM."""
     pids = tmp_path / "pids"
-    launcher = CountingLauncher(worker_kit.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
+    launcher = CountingLauncher(workers.shell(f"trap '' TERM; sleep 3600 & echo $$ $! > {pids}; sleep 3600; wait"))
     worker = new_worker(launcher=launcher)
     with pytest.raises(WorkerTimeoutError):
         ask(worker, "echo", seconds=0.5)
@@ -286,7 +288,7 @@ def test_the_worker_inherits_nothing(worker: Worker, tmp_path: Path) -> None:
 
 def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_directory() -> None:
     environment = {**os.environ, "NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1", "LISTEN_FDS": "1", "ACME": "kept"}
-    with worker_kit.closing(new_worker(environment=environment)) as worker:
+    with workers.closing(new_worker(environment=environment)) as worker:
         names = ask(worker, "environment")
         assert ask(worker, "working-directory") == ["/"]
     assert "ACME" in names
@@ -295,12 +297,12 @@ def test_the_worker_gets_neither_the_service_managers_words_nor_the_working_dire
 
 def test_an_isolated_interpreter_has_isolated_workers() -> None:
     program = (
-        f"import sys; sys.path.append({str(worker_kit.NAUGHTY.parent.parent)!r}); from kits import worker as kit\n"
+        f"import sys; sys.path.append({str(workers.NAUGHTY.parent.parent)!r}); from kits import workers as kit\n"
         "with kit.closing(kit.new_worker()) as worker:\n"
         "    print(kit.told(worker.call('parse', kit.parse_payload('flags'), 60))[0])\n"
     )
     for flags, isolated in (([], "isolated=0"), (["-I"], "isolated=1")):
-        done = subprocess.run([worker_kit.PYTHON, *flags, "-c", program], capture_output=True, text=True, check=True)
+        done = subprocess.run([workers.PYTHON, *flags, "-c", program], capture_output=True, text=True, check=True)
         assert isolated in done.stdout
 
 

@@ -12,19 +12,21 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from kits import worker as worker_kit
-from kits.worker import HandClock, new_worker, parse_payload
+from kits import workers
+from kits.processes import alive
+from kits.waiting import PATIENCE_SECONDS, comes_true
+from kits.workers import HandClock, new_worker, parse_payload
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import WorkerError, WorkerTimeoutError
 
 # A shell instead of Python makes hundreds of starts cheap; each of these is another way to fail.
 FAILING: tuple[Callable[[Launch], Launch], ...] = (
-    worker_kit.shell("exit 3"),
-    worker_kit.shell("echo garbage; sleep 60"),
-    worker_kit.shell("kill -SEGV $$"),
-    worker_kit.shell("echo words >&2; exit 1"),
-    worker_kit.shell("exec >&- 2>&-; sleep 60"),
-    worker_kit.shell("sleep 60 & exit 5"),
+    workers.shell("exit 3"),
+    workers.shell("echo garbage; sleep 60"),
+    workers.shell("kill -SEGV $$"),
+    workers.shell("echo words >&2; exit 1"),
+    workers.shell("exec >&- 2>&-; sleep 60"),
+    workers.shell("sleep 60 & exit 5"),
     lambda what: Launch("/nonexistent/python", what.arguments, what.environment, what.inherited),
 )
 CYCLES = 200
@@ -41,50 +43,50 @@ def test_hundreds_of_faults_leave_no_descriptor_thread_or_process() -> None:
         return process
 
     worker = new_worker(launcher=failing, clock=clock)
-    before = worker_kit.resources()
+    before = workers.resources()
     for _ in range(CYCLES):
         clock.seconds += 60
         with pytest.raises(WorkerError):
-            worker.call("parse", parse_payload("echo"), worker_kit.PATIENCE_SECONDS)
-    assert worker_kit.resources() == before
+            worker.call("parse", parse_payload("echo"), PATIENCE_SECONDS)
+    assert workers.resources() == before
     assert len(launched) >= CYCLES * 6 // 7
-    assert not [pid for pid in launched if worker_kit.alive(pid)]
+    assert not [pid for pid in launched if alive(pid)]
 
 
 def test_real_workers_leave_nothing_either() -> None:
     clock = HandClock()
     worker = new_worker(clock=clock)
-    before = worker_kit.resources()
+    before = workers.resources()
     for poll in ("die", "raise", "segfault", "garbage", "flood", "leave-a-child", "echo"):
         clock.seconds += 60
         try:
-            worker.call("parse", parse_payload(poll), worker_kit.PATIENCE_SECONDS)
+            worker.call("parse", parse_payload(poll), PATIENCE_SECONDS)
         except WorkerError:
             assert poll != "echo"
     with pytest.raises(WorkerTimeoutError):
         worker.call("parse", parse_payload("hang"), 0.2)
     worker.close()
-    assert worker_kit.resources() == before
+    assert workers.resources() == before
 
 
 # A daemon that prints its worker's pid, and once it is told to has it do something that takes longer than the daemon lives.
 DAEMON = """
 import sys, threading
-from kits import worker as worker_kit
-worker = worker_kit.new_worker()
-worker.call("parse", worker_kit.parse_payload("echo"), 60)
+from kits import workers
+worker = workers.new_worker()
+worker.call("parse", workers.parse_payload("echo"), 60)
 print(worker.pid, flush=True)
 sys.stdin.readline()
 if sys.argv[1]:
-    worker.call("parse", worker_kit.parse_payload(sys.argv[1]), 0.9)
+    worker.call("parse", workers.parse_payload(sys.argv[1]), 0.9)
 threading.Event().wait()
 """
 
 
 @contextmanager
 def daemon(poll: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    environment = worker_kit.python_path(worker_kit.NAUGHTY.parent.parent)
-    command = [worker_kit.PYTHON, "-c", DAEMON, poll]
+    environment = workers.python_path(workers.NAUGHTY.parent.parent)
+    command = [workers.PYTHON, "-c", DAEMON, poll]
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -99,7 +101,7 @@ def test_no_worker_outlives_a_killed_daemon() -> None:
     """An idle one ends with its pipe, one that hangs some seconds after its deadline, by an alarm."""
     with ExitStack() as stack:
         daemons = [stack.enter_context(daemon(poll)) for poll in ("", "hang", "spin", "ignore-sigterm")]
-        assert [worker_kit.alive(pid) for _, pid in daemons] == [True] * 4
+        assert [alive(pid) for _, pid in daemons] == [True] * 4
         for process, _ in daemons:
             assert process.stdin is not None
             process.stdin.write("go\n")
@@ -109,4 +111,4 @@ def test_no_worker_outlives_a_killed_daemon() -> None:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
         for _, pid in daemons:
-            assert worker_kit.comes_true(lambda pid=pid: not worker_kit.alive(pid))
+            assert comes_true(lambda pid=pid: not alive(pid))

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kits import worker as worker_kit
-from kits.worker import PATIENCE_SECONDS, CountingLauncher, HandClock, new_worker
+from kits import workers
+from kits.processes import alive
+from kits.waiting import PATIENCE_SECONDS, comes_true
+from kits.workers import CountingLauncher, HandClock, new_worker
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_daemon.readers.worker import Worker, WorkerReader
@@ -30,7 +32,7 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def worker(launcher: CountingLauncher, clock: HandClock) -> Iterator[Worker]:
-    with worker_kit.closing(new_worker(launcher=launcher, clock=clock)) as made:
+    with workers.closing(new_worker(launcher=launcher, clock=clock)) as made:
         yield made
 
 
@@ -104,23 +106,23 @@ def test_a_call_that_hangs_is_a_timeout(worker: Worker, launcher: CountingLaunch
     ask(worker, "power")
     found = failure(ask(worker, "hang", deadline=0.2))
     assert (found.state, found.reason) == ("failed", "timeout")
-    assert not worker_kit.alive(launcher.pids[0])
+    assert not alive(launcher.pids[0])
 
 
 def test_a_library_that_holds_its_process_for_ever_is_stuck() -> None:
-    held: list[worker_kit.UnkillableProcess] = []
+    held: list[workers.UnkillableProcess] = []
 
     def holding(what: Launch) -> Process:
-        held.append(worker_kit.UnkillableProcess(launch(what)))
+        held.append(workers.UnkillableProcess(launch(what)))
         return held[-1]
 
-    with worker_kit.closing(new_worker(launcher=holding)) as worker:
+    with workers.closing(new_worker(launcher=holding)) as worker:
         for _ in range(3):
             found = failure(ask(worker, "hang", deadline=0.2))
             assert (found.state, found.reason) == ("stuck", None)
         assert len(held) == 1
         held[0].let_go()
-        assert worker_kit.comes_true(lambda: ask(worker, "power").failure is None)
+        assert comes_true(lambda: ask(worker, "power").failure is None)
 
 
 def test_a_reader_that_nobody_installed_is_missing(worker: Worker, launcher: CountingLauncher) -> None:
@@ -144,7 +146,7 @@ def test_a_reader_that_cannot_be_opened_or_closed_may_work_the_next_time(worker:
 def test_a_missing_library_keeps_no_process(worker: Worker, launcher: CountingLauncher) -> None:
     ask(worker, "refuse missing -")
     assert worker.pid is None
-    assert not worker_kit.alive(launcher.pids[0])
+    assert not alive(launcher.pids[0])
 
 
 def test_a_missing_library_costs_its_source_one_process_a_minute(
@@ -217,7 +219,7 @@ def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, 
     assert reader.read(poll, Targets()).failure is None
     reader.close()
     reader.close()
-    assert not worker_kit.alive(launcher.pids[0])
+    assert not alive(launcher.pids[0])
     assert failure(reader.read(poll, Targets())).text == "naughty: the reader is closed"
     assert WorkerReader("naughty", worker).read(poll, Targets()).failure is None
     assert len(launcher.pids) == 2
@@ -230,7 +232,7 @@ def test_a_read_that_waits_for_its_turn_while_its_reader_is_closed_starts_no_pro
     reader, poll = WorkerReader("naughty", worker), Poll("all", Library("naughty", ("power",)))
     assert reader.read(poll, Targets()).failure is None
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(worker.call, "parse", worker_kit.parse_payload("hang"), PATIENCE_SECONDS)
+        first = pool.submit(worker.call, "parse", workers.parse_payload("hang"), PATIENCE_SECONDS)
         threading.Event().wait(0.1)
         second = pool.submit(reader.read, poll, Targets())
         threading.Event().wait(0.1)

@@ -10,7 +10,7 @@ import pytest
 
 from kits.captures import ROOT
 from kits.daemon import COMMAND, Daemon
-from kits.helm import IMAGE, POOLS, VALUE_SETS, VALUES, all_vendors, complaint, render
+from kits.helm_chart import IMAGE, POOLS, VALUE_SETS, VALUES, all_vendors, complaint, render
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.config.settings import Settings

@@ -13,7 +13,20 @@ import pytest
 import yaml
 
 from kits.captures import ROOT
-from kits.helm import CHART, IMAGE, NAME, POOLS, RELEASE, VALUE_SETS, VALUES, Pool, all_vendors, complaint, helm, render
+from kits.helm_chart import (
+    CHART,
+    IMAGE,
+    NAME,
+    POOLS,
+    RELEASE,
+    VALUE_SETS,
+    VALUES,
+    Pool,
+    all_vendors,
+    complaint,
+    helm,
+    render,
+)
 
 pytestmark = pytest.mark.needs("helm", "kubeconform")
 

@@ -13,8 +13,9 @@ import yaml
 
 from kits.captures import ROOT
 from kits.daemon import Daemon
-from kits.helm import IMAGE, NAME, VALUE_SETS, render
-from kits.prometheus import ConfiguredPrometheus, tool, until
+from kits.helm_chart import IMAGE, NAME, VALUE_SETS, render
+from kits.prometheus import ConfiguredPrometheus, tool
+from kits.waiting import until
 
 pytestmark = pytest.mark.needs("helm", "prometheus", "promtool")
 

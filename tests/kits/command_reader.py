@@ -1,4 +1,4 @@
-"""For tests of the command reader: polls in short, what a process holds, and processes that cannot be killed."""
+"""For tests of the command reader: polls in short, and a tool's process that cannot be killed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import fcntl
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.readers.base import Targets
@@ -23,8 +20,6 @@ NO_TARGETS = Targets()
 QUICK = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.05, kill_seconds=10)
 # For processes that cannot be killed: nothing is gained by waiting.
 HOPELESS = Limits(output_bytes=1 << 16, late_output_seconds=0.05, grace_seconds=0.02, kill_seconds=0.02)
-# The environment variable by which the processes of a test are found again.
-MARK = "TELEMETRY_TEST_MARK"
 
 
 def is_held(folder: Path, tool: str) -> bool:
@@ -52,47 +47,6 @@ def read(reader: CommandReader, command: Command, deadline: float = 30.0) -> Cap
 def tool(*line: str) -> Command:
     """A request for one command line."""
     return Command((line,))
-
-
-@dataclass(frozen=True, slots=True)
-class Holdings:
-    """What our process holds: descriptors, threads, children."""
-
-    descriptors: int
-    threads: int
-    children: int
-
-    @classmethod
-    def now(cls) -> Holdings:
-        """Counted by the kernel."""
-        own = Path("/proc/self")
-        tasks = list((own / "task").iterdir())
-        children = sum(len((task / "children").read_text().split()) for task in tasks)
-        return cls(len(list((own / "fd").iterdir())), len(tasks), children)
-
-
-def marked(mark: str) -> list[int]:
-    """The living processes that were started with this mark in their environment."""
-    wanted = f"{MARK}={mark}".encode()
-    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and _has(entry.path, wanted)]
-
-
-def _has(folder: str, wanted: bytes) -> bool:
-    try:
-        # A zombie's environment is empty.
-        return wanted in (Path(folder) / "environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, or is another user's
-        return False
-
-
-def eventually(condition: Callable[[], bool], patience_seconds: float = 20.0) -> bool:
-    """Whether it came to hold; waits far longer than it should ever take."""
-    until = time.monotonic() + patience_seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class StuckProcess:

@@ -9,8 +9,8 @@ import os
 import sys
 from collections import Counter
 
+from contract.losses.loss import Finding, Sample, findings, losses, own_samples, real_samples
 from contract.test_contract import SHARED_FOLDERS
-from kits.losses import Finding, Sample, findings, losses, own_samples, real_samples
 from telemetry_parsers.contract import Parser
 
 KINDS = ("wrong", "silent", "untellable")

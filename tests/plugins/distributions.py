@@ -1,4 +1,4 @@
-"""Plugins for tests: distributions and module files written to a folder, loaded with real workers."""
+"""Distributions with plugins, and modules, written to a folder and loaded with real workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from textwrap import dedent
 
-from kits import worker as worker_kit
+from kits.waiting import PATIENCE_SECONDS
+from kits.workers import python_path
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.worker import Patience
 from telemetry_daemon.readers.process import Launcher, launch
@@ -17,7 +18,7 @@ from telemetry_daemon.readers.worker import Worker
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Output
 
-PATIENT = Patience(worker_kit.PATIENCE_SECONDS, worker_kit.PATIENCE_SECONDS)
+PATIENT = Patience(PATIENCE_SECONDS, PATIENCE_SECONDS)
 
 # A good parser; `{…}` are filled in by `source`.
 GOOD = """
@@ -73,7 +74,7 @@ class Site:
 
     def new_worker(self, label: str, readers: Mapping[str, str]) -> Worker:
         """A worker that finds this folder's modules."""
-        environment = worker_kit.python_path(self.folder)
+        environment = python_path(self.folder)
         self.workers.append(Worker(label, readers, environment=environment, launcher=self.launcher))
         return self.workers[-1]
 

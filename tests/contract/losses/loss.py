@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from contract.losses.untellable import UNTELLABLE
 from kits.captures import in_ci, own_cases, registered_parsers, shared_files, shared_folder, shared_text, text_capture
-from kits.losses_untellable import UNTELLABLE
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Device, Report
 
@@ -95,7 +95,7 @@ def findings(parser: Parser, sample: Sample, loss: Loss, whole: Report) -> list[
 
 
 def is_untellable(parser: str, sample: str, finding: Finding) -> bool:
-    """Whether no reader of what is left could see that something is lost; `losses_untellable.py` says why."""
+    """Whether no reader of what is left could see that something is lost; `untellable.py` says why."""
     return any(
         row.parser in ("", parser)
         and row.kind in ("", finding.loss.kind)

@@ -15,12 +15,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kits import snapshot as snapshot_kit
-from kits.attack import converse
+from fuzz.damage import damaged, damaged_bytes
+from kits import snapshots
+from kits.attackers import converse
 from kits.captures import own_cases, registered_parsers
-from kits.fuzz import damaged, damaged_bytes
-from kits.mask import PLACES, PLANTS, Place, check_planted, planted, with_one_plant
 from kits.page_lint import complaints
+from kits.planted_identities import PLACES, PLANTS, Place, check_planted, planted, with_one_plant
 from kits.web_server import connect, fetch, read_to_end
 from telemetry_daemon.commands.parse import read_captures
 from telemetry_daemon.config.file import load as load_config
@@ -254,7 +254,7 @@ def _requests() -> st.SearchStrategy[Request]:
     return st.builds(Request, st.sampled_from(["GET", "HEAD"]), paths, queries, headers)
 
 
-_SNAPSHOT = snapshot_kit.snapshot(snapshot_kit.full_device(), sources=(snapshot_kit.source(),))
+_SNAPSHOT = snapshots.snapshot(snapshots.full_device(), sources=(snapshots.source(),))
 SITE = Site(lambda: _SNAPSHOT, lambda: (True, "ready"), lambda _: b"")
 
 

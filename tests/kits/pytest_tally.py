@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.needs import why_left_out
+from kits.pytest_needs import why_left_out
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kits.nvml_build import build_once, level_of
-from kits.nvml_profile import Key, Profile, field_text, load_profile, process_text
-from kits.nvml_tally import ANY, Tally
+from kits.fake_nvml.build import build_once, level_of
+from kits.fake_nvml.profile import Key, Profile, field_text, load_profile, process_text
+from kits.fake_nvml.tally import ANY, Tally
 
 LIBRARY = "libnvidia-ml.so.1"
 EVERYWHERE = "*"
@@ -264,9 +264,9 @@ def _field(number: int, scope: int) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command where NVML is a fake one: `python -m kits.nvml h100 FOLDER telemetry snapshot`."""
+    """Run a command where NVML is a fake one: `python -m kits.fake_nvml.library h100 FOLDER telemetry snapshot`."""
     if len(arguments) < 3:
-        print("usage: python -m kits.nvml PROFILE FOLDER COMMAND…", file=sys.stderr)
+        print("usage: python -m kits.fake_nvml.library PROFILE FOLDER COMMAND…", file=sys.stderr)
         return 64
     profile, folder, *command = arguments
     return subprocess.run(command, env=FakeNvml(Path(folder), profile).environment).returncode

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,6 @@ from telemetry_parsers.codec.captures import capture_to_plain
 from telemetry_parsers.model import Capture, Library, Output
 
 NAUGHTY = Path(__file__).parents[1] / "workers" / "naughty_plugin.py"
-# For a call that must succeed on a loaded machine.
-PATIENCE_SECONDS = 60.0
 
 
 class HandClock:
@@ -128,25 +125,6 @@ def resources() -> tuple[int, int, int]:
 def python_path(*folders: Path) -> dict[str, str]:
     """An environment in which workers also find modules in these folders."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(str(folder) for folder in folders), "PATH": os.defpath}
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs (a zombie does not)."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:  # it has ended
-        return False
-    return text.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def comes_true(condition: Callable[[], bool]) -> bool:
-    """Whether it holds at last, asked for as long as a loaded machine may need."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 PYTHON = sys.executable

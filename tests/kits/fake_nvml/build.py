@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-SOURCES = Path(__file__).parents[1] / "nvml_fake"
+SOURCES = Path(__file__).parents[2] / "nvml_fake"
 COMPILER = "cc"
 # The branches whose calls symbols.txt tells.
 LEVELS = (450, 470, 515, 525, 535, 550, 560, 570, 575, 580, 590, 595, 610)

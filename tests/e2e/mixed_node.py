@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kits.captures import own_case, parse_file
+from kits.fake_mthreads_gmi import CARD, query_json
+from kits.fake_nvml.library import FakeNvml
+from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import Answer, ToolFolder
-from kits.mthreads import CARD, query_json
-from kits.nvml import FakeNvml
-from kits.sysfs import Sysfs, mi210
 
 # How many devices the node has of each vendor.
 DEVICES: Mapping[str, int] = {

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kits.nvml_build import level_of
+from kits.fake_nvml.build import level_of
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-PROFILES = Path(__file__).parents[1] / "nvml_fake" / "profiles"
+PROFILES = Path(__file__).parents[2] / "nvml_fake" / "profiles"
 _MIB = 1 << 20
 # What each driver knows: the first field number that it does not (nvml.h of its branch).
 _FIELDS_OF_DRIVER = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from kits import snapshot as snapshot_kit
+from kits import snapshots
 from telemetry_daemon.state.accumulate import INTEGRALS, Accumulator
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
@@ -68,7 +68,7 @@ class Node:
         for number in range(self.load.devices):
             for place, (metric, word) in enumerate(self._words):
                 step = 7 * number + place + self.turns + source
-                yield Reading(number, metric.key, snapshot_kit.number_in_range(metric, step), word)
+                yield Reading(number, metric.key, snapshots.number_in_range(metric, step), word)
 
     def put(self, source: int, report: Report, poll: Poll = READINGS) -> None:
         """Let the store take a poll in, a tenth of a second after the one before."""
@@ -99,8 +99,8 @@ def device(number: int) -> Device:
 
 def readings_in_words(count: int) -> list[tuple[Metric, str]]:
     """So many different readings of a device: metric and word of its own label."""
-    given = [metric for metric in snapshot_kit.DEVICE_METRICS if metric.key not in _NOT_OF_PARSERS]
-    found = [(metric, word) for metric in given for word in snapshot_kit.some_words(metric, 4)]
+    given = [metric for metric in snapshots.DEVICE_METRICS if metric.key not in _NOT_OF_PARSERS]
+    found = [(metric, word) for metric in given for word in snapshots.some_words(metric, 4)]
     if count > len(found):
         raise ValueError(f"there are {len(found)} readings to choose from, not {count}")
     return found[:count]

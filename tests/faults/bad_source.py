@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kits.daemon import Daemon
-from kits.faults import series, tool_node
+from kits.tool_node import series, tool_node
 from telemetry_daemon.state.devices_file import SCHEMA
 from telemetry_parsers.model import Identity
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import bcrypt
 
-from kits.attack import attack
+from kits.attackers import attack
 from kits.daemon import Daemon
-from kits.faults import TOOL, held, tool_node
+from kits.processes import holdings, peak_mib
+from kits.tool_node import TOOL, tool_node
 from kits.web_server import basic
 
 PASSWORD = "secret"
@@ -87,7 +88,7 @@ def besiege(
         for mob in mobs:
             attackers.enter_context(attack(port, mob.mode, mob.count, mob.source))
         connected = min(200, sum(mob.count for mob in mobs) // 2)
-        daemon.until(lambda: held(daemon.pid).descriptors > connected)
+        daemon.until(lambda: holdings(daemon.pid).descriptors > connected)
         time.sleep(warning_seconds)
         siege.login_seconds = _log_in(port)
         end = time.monotonic() + seconds
@@ -96,7 +97,7 @@ def besiege(
             siege.scrape_seconds.append(took)
             assert _readings(page) == peace
             time.sleep(0.02)
-        siege.peak_mib = _peak_mib(daemon.pid)
+        siege.peak_mib = peak_mib(daemon.pid)
         status, siege.stop_seconds = daemon.stop()
         assert status == 0
         assert daemon.logged("level=error") == 0
@@ -154,8 +155,3 @@ def _readings(page: str) -> list[str]:
     """The lines of the honest tool's cards, without what counts time."""
     lines = (line for line in page.splitlines() if line.startswith("accelerator_") and 'vendor="iluvatar"' in line)
     return sorted(line for line in lines if "_total" not in line.partition("{")[0])
-
-
-def _peak_mib(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kits.nvml import FakeNvml
+from kits.fake_nvml.library import FakeNvml
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.process import Launcher, launch
 from telemetry_daemon.readers.worker import Worker, WorkerReader
 from telemetry_parsers.model import Absent, Capture, Failure, Poll, Report, Value
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 
-READERS = Path(__file__).parents[1] / "nvml"
+READERS = Path(__file__).parents[2] / "nvml"
 POLLS = {poll.name: poll for poll in PARSER.polls}
 TIERS = tuple(POLLS)
 # What the worker calls for its own sake, not for a reading.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from kits.fuzz_targets import SITE, Target, targets
+from fuzz.targets import SITE, Target, targets
 from kits.web_server import running_server
 
 # Between two looks at the clock.

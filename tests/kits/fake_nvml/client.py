@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from kits.nvml import FakeNvml
+from kits.fake_nvml.library import FakeNvml
 
 # What a reading becomes: structures the list of their members without their version, strings and numbers themselves.
 _CHILD = """

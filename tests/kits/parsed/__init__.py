@@ -1,0 +1,1 @@
+"""What parsers read in texts, as short as a test compares it."""

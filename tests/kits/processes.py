@@ -1,0 +1,89 @@
+"""Processes as the kernel counts them: whether they live, what they hold, which they started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+# The environment variable by which the processes of a test are found again.
+MARK = "TELEMETRY_TEST_MARK"
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a process holds: threads, descriptors, and the processes below it."""
+
+    threads: int
+    descriptors: int
+    processes: int
+
+    def at_most(self, other: Holdings, more: int = 0) -> bool:
+        """Whether each count is at most that of the other and `more`."""
+        pairs = (
+            (self.threads, other.threads),
+            (self.descriptors, other.descriptors),
+            (self.processes, other.processes),
+        )
+        return all(mine <= its + more for mine, its in pairs)
+
+
+def holdings(pid: int) -> Holdings:
+    """What a process holds now."""
+    folder = Path(f"/proc/{pid}")
+    return Holdings(
+        len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir())), len(list(descendants(pid)))
+    )
+
+
+def own_holdings() -> Holdings:
+    """What the process of the tests holds now."""
+    return holdings(os.getpid())
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """The processes that a process started, and those that these started."""
+    with suppress(OSError):  # it ends while we look
+        for task in list(Path(f"/proc/{pid}/task").iterdir()):
+            for child in map(int, (task / "children").read_text().split()):
+                yield child
+                yield from descendants(child)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:  # it has ended
+        return False
+
+
+def rss_mib(pid: int) -> float:
+    """The memory of a process that is not shared with a file."""
+    return _status_mib(pid, "RssAnon")
+
+
+def peak_mib(pid: int) -> float:
+    """The most memory that a process ever had."""
+    return _status_mib(pid, "VmHWM")
+
+
+def _status_mib(pid: int, key: str) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(key)).split()[1]) / 1024
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes that were started with this mark in their environment."""
+    entry = f"{MARK}={mark}".encode()
+    return [int(folder.name) for folder in os.scandir("/proc") if folder.name.isdigit() and _has(folder.path, entry)]
+
+
+def _has(folder: str, entry: bytes) -> bool:
+    try:
+        # A zombie's environment is empty.
+        return entry in (Path(folder) / "environ").read_bytes().split(b"\0")
+    except OSError:  # it has ended, or is another user's
+        return False

@@ -1,0 +1,31 @@
+"""A node whose one tool is well, for whatever is to be done to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kits.captures import own_case, parse_file
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
+
+# A tool with one short output, for whatever is to be done to a tool.
+TOOL = "ixsmi"
+TOOL_CONFIG = f'[sources.{TOOL}]\ninterval = 0.5\ndeadline = 1.0\nmode = "always"\n'
+
+
+def tool_text() -> str:
+    """What the tool prints when all is well."""
+    return parse_file(own_case(TOOL, "table-two-dies-busy").path.read_text()).text
+
+
+def tool_node(folder: Path, more: str = "", prefix: tuple[str, ...] = ()) -> tuple[Daemon, ToolFolder]:
+    """A daemon, not started yet, on a node whose tool is well."""
+    tools = ToolFolder(folder / "tools")
+    tools.prints(TOOL, tool_text())
+    config = TOOL_CONFIG + "[sources.host]\ninterval = 0.5\n" + more
+    return Daemon(folder, config, environment={"PATH": tools.search_path}, prefix=prefix), tools
+
+
+def series(daemon: Daemon, start: str) -> list[str]:
+    """The lines of the page that begin so."""
+    return [line for line in daemon.page().splitlines() if line.startswith(start)]

@@ -1,0 +1,28 @@
+"""Waiting for something to come true: asked again and again, far longer than a loaded machine should ever need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE_SECONDS = 60.0
+
+
+def comes_true(condition: Callable[[], Any], patience_seconds: float = PATIENCE_SECONDS) -> bool:
+    """Whether the condition comes to hold."""
+    end = time.monotonic() + patience_seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def until(condition: Callable[[], Any], what: str, patience_seconds: float = PATIENCE_SECONDS) -> Any:
+    """What the condition gives once it is not empty; a failure that names `what` if it stays empty."""
+    end = time.monotonic() + patience_seconds
+    while not (given := condition()):
+        assert time.monotonic() < end, f"did not come about: {what}"
+        time.sleep(0.1)
+    return given
