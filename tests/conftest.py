@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -47,6 +49,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def update_golden(request: pytest.FixtureRequest) -> bool:
-    """Whether golden files are to be written rather than compared."""
-    return bool(request.config.getoption("--update-golden"))
+def assert_golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Holds a text against its golden file, or writes that file where --update-golden is given."""
+
+    def check(file: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert file.is_file(), f"no golden file {file}: tests/captures/README.md says how one is made"
+        assert file.read_text(encoding="utf-8") == text
+
+    return check

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kits.captures import own_cases, registered_parsers, shared_files, shared_folder, shared_text, text_capture
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Absent, Capture, Device, Reading, Report
+from telemetry_parsers.model import Absent, Capture, Device, Process, Reading, Report
 
 # Where the folder of real outputs is not named as the source.
 SOURCES = {"hccn_tool": "hccn-tool", "sysfs": "amdgpu-sysfs", "xpu-smi-intel": "xpu-smi"}
@@ -23,7 +23,7 @@ SHORT = {
     "temperature_celsius": "T",
 }
 # Of these only what is so stands in the table; the zeros follow from it.
-STATES = frozenset({"performance_level", "health", "recovery_action", "throttled"})
+STATES = frozenset({"performance_level", "health", "recovery_action"})
 _MEBIBYTE = 1 << 20
 _WIDTH = 190
 
@@ -68,9 +68,11 @@ def file_lines(name: str, parser: Parser, captures: list[Capture]) -> Iterator[s
         readings = sum(not isinstance(reading.value, Absent) for reading in report.readings)
         counts = f"{len(report.devices)} devices, {readings} readings, {len(report.processes)} processes"
         yield f"{name}: {report.outcome}{reason}, {counts}"
+        yield from _folded([f"{key}={text}" for key, text in report.facts])
         for position, device in enumerate(report.devices):
             yield f"    {_device(device)}"
             yield from _folded([_reading(each) for each in _of(report, position)])
+            yield from _folded([_process(each) for each in report.processes if each.device == position])
         if report.unknown_fields:
             yield from _folded([f"unknown: {', '.join(report.unknown_fields)}"])
         yield from (f"    ! {problem.where}: {problem.text}"[:_WIDTH] for problem in report.problems)
@@ -96,8 +98,15 @@ def _reading(reading: Reading) -> str:
     if isinstance(reading.value, Absent):
         return f"{name}={reading.value.value}"
     if reading.metric.endswith("_bytes"):
-        return f"{name}={reading.value / _MEBIBYTE:g}Mi"
-    return f"{name}={reading.value:.6g}"
+        return f"{name}={reading.value / _MEBIBYTE:.12g}Mi"
+    if reading.metric.endswith("_hertz"):
+        return f"{name}={reading.value / 1e6:.12g}M"
+    return f"{name}={reading.value:.12g}"
+
+
+def _process(process: Process) -> str:
+    memory = "?" if process.memory_used_bytes is None else f"{process.memory_used_bytes / _MEBIBYTE:.12g}Mi"
+    return f"pid={process.pid},{process.name},{memory}"
 
 
 def _folded(words: list[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from telemetry_exporters.json import document, plain_number, render
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Problem, Process
 
+GOLDEN = Path(__file__).parent / "document.json"
 SCHEMA_PATH = Path(__file__).parents[2] / "docs" / "snapshot.schema.json"
 
 
@@ -82,7 +84,7 @@ def test_the_schema_allows_keys_that_a_later_version_adds(validator):
     validator.validate(later)
 
 
-def test_a_document_in_full():
+def test_a_document_in_full(assert_golden: Callable[[Path, str], None]):
     device = kit.device(
         0,
         kit.reading("power_watts", 80.0, source="hy-smi"),
@@ -111,87 +113,7 @@ def test_a_document_in_full():
         ),
         host=(MergedReading("telemetry_host_load1", "", 0.25, "host"),),
     )
-    assert document(snapshot) == {
-        "schema": "telemetry.snapshot/1",
-        "time": "2026-01-01T00:00:00.000Z",
-        "hostname": "node17",
-        "host": {"readings": {"telemetry_host_load1": 0.25}},
-        "sources": [
-            {
-                "source": "hy-smi",
-                "state": "ok",
-                "reason": None,
-                "version": "1.6.0",
-                "problems": [{"where": "line 3", "text": "Foo"}],
-                "unknown_fields": ["Bar"],
-                "polls": [{"poll": "readings", "state": "ok", "reason": None, "seconds": 0.25, "age_seconds": 2.0}],
-            },
-            {
-                "source": "rocm-smi",
-                "state": "failed",
-                "reason": "timeout",
-                "version": None,
-                "problems": [],
-                "unknown_fields": [],
-                "polls": [
-                    {"poll": "readings", "state": "failed", "reason": "timeout", "seconds": 0.25, "age_seconds": 2.0}
-                ],
-            },
-            {
-                "source": "nvml",
-                "state": "missing",
-                "reason": None,
-                "version": None,
-                "problems": [],
-                "unknown_fields": [],
-                "polls": [
-                    {"poll": "readings", "state": "missing", "reason": None, "seconds": None, "age_seconds": None}
-                ],
-            },
-        ],
-        "devices": [
-            {
-                "vendor": "hygon",
-                "index": 0,
-                "id": "0000:33:00.0",
-                "device": "0",
-                "model": "K100_AI",
-                "uuid": None,
-                "bus_id": "0000:33:00.0",
-                "serial": None,
-                "driver": None,
-                "up": True,
-                "parent": None,
-                "partition": None,
-                "simulated": False,
-                "readings": {
-                    "power_watts": 80.0,
-                    "temperature_celsius": {"edge": 41.0, "junction": 39.0},
-                    "memory_used_bytes": 2097152,
-                    "memory_used_ratio": 0.0000305,
-                    "utilization_ratio": 0.0,
-                    "clock_hertz": {"sm": 1.5e9, "soc": 9e8},
-                },
-                "absent": {
-                    "fan_ratio": "not_reported",
-                    "clock_hertz": {"memory": "not_supported"},
-                    "throttled": "not_reported",
-                },
-                "origin": {
-                    "power_watts": "hy-smi",
-                    "temperature_celsius": "hy-smi",
-                    "memory_used_bytes": "amdgpu-sysfs",
-                    "memory_used_ratio": "amdgpu-sysfs",
-                    "utilization_ratio": "hy-smi",
-                    "clock_hertz": {"sm": "hy-smi", "soc": "amdgpu-sysfs"},
-                },
-                "processes": [
-                    {"pid": 4711, "name": "python3", "memory_used_bytes": 1048576},
-                    {"pid": 4712, "name": "other", "memory_used_bytes": None},
-                ],
-            }
-        ],
-    }
+    assert_golden(GOLDEN, json.dumps(document(snapshot), indent=1) + "\n")
 
 
 def test_an_absence_of_a_whole_metric_stands_for_its_labels_too():

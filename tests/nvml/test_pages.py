@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ OURS = ("accelerator_busy_seconds_total", "accelerator_energy_estimated_joules_t
 
 
 @pytest.mark.parametrize("profile", profile_names())
-def test_the_page_of_a_node(profile: str, tmp_path: Path, update_golden: bool) -> None:
+def test_the_page_of_a_node(profile: str, tmp_path: Path, assert_golden: Callable[[Path, str], None]) -> None:
     fake = FakeNvml(tmp_path / "nvml", profile)
     for gpu in range(1, load_profile(profile).gpus):
         fake.unplug(gpu)  # one GPU says it all
@@ -27,12 +28,8 @@ def test_the_page_of_a_node(profile: str, tmp_path: Path, update_golden: bool) -
         before = fake.calls("nvmlDeviceGetPerformanceState")
         running.until(lambda: fake.calls("nvmlDeviceGetPerformanceState") >= before + 2 or profile == "jetson")
         running.until(lambda: "nvmlGpmMetricsGet" not in fake.counts() or "accelerator_sm_active" in running.page())
-        found = "".join(f"{line}\n" for line in running.page().splitlines() if is_the_cards(line))
-    path = PAGES / f"{profile}.txt"
-    if update_golden:
-        PAGES.mkdir(exist_ok=True)
-        path.write_text(found)
-    assert found == path.read_text()
+        page = "".join(f"{line}\n" for line in running.page().splitlines() if is_the_cards(line))
+    assert_golden(PAGES / f"{profile}.txt", page)
 
 
 def is_up(running: Daemon, poll: str) -> bool:

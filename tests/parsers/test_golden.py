@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from kits.captures import CAPTURES, GOLDEN, Case, golden_text, own_cases, registered_parsers
@@ -10,14 +13,9 @@ PARSERS = registered_parsers()
 
 
 @pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
-def test_capture_gives_its_golden_report(case: Case, update_golden: bool) -> None:
+def test_capture_gives_its_golden_report(case: Case, assert_golden: Callable[[Path, str], None]) -> None:
     parser = PARSERS[case.tool]
-    found = golden_text([parser.parse(capture) for capture in case.captures(parser)])
-    if update_golden:
-        case.golden.parent.mkdir(parents=True, exist_ok=True)
-        case.golden.write_text(found, encoding="utf-8")
-    assert case.golden.is_file(), f"{case.id} has no golden file: see tests/captures/README.md"
-    assert case.golden.read_text(encoding="utf-8") == found
+    assert_golden(case.golden, golden_text([parser.parse(capture) for capture in case.captures(parser)]))
 
 
 def test_no_golden_file_is_an_orphan() -> None:

@@ -27,5 +27,6 @@ def test_a_file_with_its_devices_readings_and_problems() -> None:
     capture = review.text_capture(PARSER, TABLE)
     lines = list(review.file_lines("a table", PARSER, [capture]))
     assert lines[0].startswith("a table: ok, ")
-    assert lines[1].strip().startswith("moorethreads index=0 model=MTT ")
+    assert lines[1].strip().startswith("tool_version=")
+    assert lines[2].strip().startswith("moorethreads index=0 model=MTT ")
     assert any("T.core=" in line and "total=" in line for line in lines)
