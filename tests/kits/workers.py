@@ -6,10 +6,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kits.waiting import PATIENCE_SECONDS, comes_true
 from telemetry_daemon.readers.process import Launch, Process, ToolProcess, launch
 from telemetry_daemon.readers.worker import Worker
 from telemetry_parsers.codec.captures import capture_to_plain
@@ -113,6 +115,16 @@ def new_worker(**given: Any) -> Worker:
     """A worker that knows the naughty plugin's readers."""
     readers: Mapping[str, str] = {"naughty": f"{NAUGHTY}:READER", "broken": f"{NAUGHTY}:BROKEN_READER"}
     return Worker("naughty", readers, **given)
+
+
+@contextmanager
+def hanging_call(worker: Worker, folder: Path, seconds: float = PATIENCE_SECONDS) -> Iterator[Future[Any]]:
+    """A call of another thread that has begun in the worker and does not come back by itself."""
+    begun = folder / "begun"
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(worker.call, "parse", parse_payload("hang", str(begun)), seconds)
+        assert comes_true(begun.exists)
+        yield call
 
 
 def resources() -> tuple[int, int, int]:

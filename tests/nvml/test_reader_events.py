@@ -9,6 +9,7 @@ import pytest
 
 from kits.fake_nvml.library import GPU_IS_LOST, FakeNvml
 from kits.fake_nvml.reader import Bench, reading
+from kits.waiting import comes_true
 from telemetry_parsers.model import Event
 
 pytestmark = pytest.mark.needs("cc")
@@ -22,6 +23,11 @@ def events(bench: Bench, wanted: int) -> list[Event]:
     while len(found) < wanted and time.monotonic() < until:
         found += bench.report().events
     return found
+
+
+def seen_by_the_reader(bench: Bench, waits_before: int, events: int) -> bool:
+    """Whether the reader's thread has taken so many events: each ends one wait, and one wait may have ended just before."""
+    return comes_true(lambda: bench.fake.calls(WAIT) > waits_before + events)
 
 
 def test_an_xid_is_told_once_with_its_gpu_and_time(bench: Bench) -> None:
@@ -45,9 +51,10 @@ def test_the_same_xid_twice_is_two_events(bench: Bench) -> None:
 
 def test_a_storm_keeps_the_newest_and_counts_the_others(bench: Bench) -> None:
     bench.report()
+    waits = bench.fake.calls(WAIT)
     for number in range(300):
         bench.fake.xid(0, number)
-    time.sleep(0.5)
+    assert seen_by_the_reader(bench, waits, 300)
     report = bench.report()
     assert (len(report.events), report.events[-1].code) == (256, "xid_299")
     assert [(problem.where, problem.text.split()[0]) for problem in report.problems] == [("events", "44")]
@@ -66,8 +73,9 @@ def test_a_wait_that_fails_at_once_is_put_off(bench: Bench) -> None:
 def test_what_came_before_the_library_had_to_be_initialised_again_is_told_after_it(bench: Bench) -> None:
     """An Xid is often the reason for it."""
     bench.report()
+    waits = bench.fake.calls(WAIT)
     bench.fake.xid(2, 119)
-    time.sleep(0.5)
+    assert seen_by_the_reader(bench, waits, 1)
     bench.move(61)
     bench.fake.fail("nvmlDeviceGetPerformanceState", 1, 0, times=1)
     report = bench.report()

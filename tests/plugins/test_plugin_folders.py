@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,6 @@ import pytest
 from plugins import distributions
 
 NOBODY = 65534
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[distributions.Site]:
-    made = distributions.Site(tmp_path)
-    yield made
-    for worker in made.workers:
-        worker.close()
 
 
 @pytest.fixture

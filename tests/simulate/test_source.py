@@ -189,17 +189,22 @@ def places(plain, path=()):
         yield from places(value, (*path, key))
 
 
-ALL_PLACES = list(places(DATA))
-
-
-@given(st.sampled_from(ALL_PLACES[1:]), PLAIN)
-def test_data_changed_in_any_place_never_raises_nor_gives_a_number_out_of_range(path, value):
+def changed(path, value):
+    """The data with another value in one place."""
     data = copy.deepcopy(DATA)
     inner = data
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] = value
-    report = parsed(data)
+    return data
+
+
+ALL_PLACES = list(places(DATA))
+
+
+@given(st.sampled_from(ALL_PLACES[1:]), PLAIN)
+def test_data_changed_in_any_place_never_raises_nor_gives_a_number_out_of_range(path, value):
+    report = parsed(changed(path, value))
     assert report.outcome in ("ok", "no_devices", "failed")
     assert (report.outcome == "failed") == bool(report.problems)
     for reading in report.readings:
@@ -231,12 +236,7 @@ def test_a_capture_without_output_is_a_failed_report():
     ],
 )
 def test_what_is_wrong_is_named_by_its_place(path, value, where):
-    data = copy.deepcopy(DATA)
-    inner = data
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
-    report = parsed(data)
+    report = parsed(changed(path, value))
     assert (report.outcome, report.reason) == ("failed", "not_understood")
     assert [problem.where for problem in report.problems] == [where]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -188,26 +187,21 @@ def test_while_a_worker_is_stuck_there_is_no_second_one(clock: HandClock) -> Non
         assert worker.cpu_seconds > 0
 
 
-def test_closing_ends_a_call_that_waits(worker: Worker, launcher: CountingLauncher) -> None:
-    assert ask(worker, "echo", "up") == ["up"]
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(ask, worker, "hang")
-        threading.Event().wait(0.1)
-        worker.close()
+@pytest.mark.parametrize("end", [Worker.close, Worker.stop])
+def test_closing_and_stopping_end_a_call_that_waits(
+    worker: Worker, launcher: CountingLauncher, tmp_path: Path, end: Callable[[Worker], None]
+) -> None:
+    with workers.hanging_call(worker, tmp_path) as call:
+        end(worker)
         with pytest.raises(WorkerDiedError, match="the worker was stopped during the call"):
-            waiting.result(PATIENCE_SECONDS)
+            call.result(PATIENCE_SECONDS)
     assert not alive(launcher.pids[0])
 
 
-def test_stopping_ends_a_call_that_waits_but_not_the_next_one(worker: Worker, launcher: CountingLauncher) -> None:
-    assert ask(worker, "echo", "up") == ["up"]
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(ask, worker, "hang")
-        threading.Event().wait(0.1)
+def test_a_call_after_one_that_stopping_ended_is_answered_at_once(worker: Worker, tmp_path: Path) -> None:
+    with workers.hanging_call(worker, tmp_path) as call:
         worker.stop()
-        with pytest.raises(WorkerDiedError, match="the worker was stopped during the call"):
-            waiting.result(PATIENCE_SECONDS)
-    assert not alive(launcher.pids[0])
+        assert call.exception(PATIENCE_SECONDS) is not None
     assert ask(worker, "echo", "at once") == ["at once"], "it was no crash, so there is no waiting"
 
 
@@ -244,15 +238,12 @@ def test_threads_take_turns(worker: Worker) -> None:
     assert answers == [[str(n)] for n in range(80)]
 
 
-def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker) -> None:
-    assert ask(worker, "echo", "up") == ["up"]
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(ask, worker, "hang", seconds=3)
-        threading.Event().wait(0.3)
+def test_a_call_waits_for_its_turn_no_longer_than_its_deadline(worker: Worker, tmp_path: Path) -> None:
+    with workers.hanging_call(worker, tmp_path) as first:
         with pytest.raises(WorkerTimeoutError, match=r"another call has kept its worker for 0\.1 s"):
             ask(worker, "echo", seconds=0.1)
-        with pytest.raises(WorkerTimeoutError):
-            first.result(PATIENCE_SECONDS)
+        worker.close()
+        assert first.exception(PATIENCE_SECONDS) is not None
 
 
 def test_cpu_time_is_that_of_the_workers_and_never_goes_back(worker: Worker, clock: HandClock) -> None:

@@ -226,14 +226,12 @@ def test_closing_the_reader_ends_the_process_but_not_the_worker(worker: Worker, 
 
 
 def test_a_read_that_waits_for_its_turn_while_its_reader_is_closed_starts_no_process(
-    worker: Worker, launcher: CountingLauncher
+    worker: Worker, launcher: CountingLauncher, tmp_path: Path
 ) -> None:
     """An operator's release lets go of the library, whatever moment a poll is in."""
     reader, poll = WorkerReader("naughty", worker), Poll("all", Library("naughty", ("power",)))
     assert reader.read(poll, Targets()).failure is None
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(worker.call, "parse", workers.parse_payload("hang"), PATIENCE_SECONDS)
-        threading.Event().wait(0.1)
+    with workers.hanging_call(worker, tmp_path) as first, ThreadPoolExecutor(1) as pool:
         second = pool.submit(reader.read, poll, Targets())
         threading.Event().wait(0.1)
         reader.close()
