@@ -97,3 +97,9 @@ def test_the_index_of_the_tests_names_every_kit():
     kits = ROOT / "tests" / "kits"
     listed = set(re.findall(r"`(\w+)/?`", (ROOT / "tests" / "README.md").read_text().partition("## Kits")[2]))
     assert {path.stem for path in kits.rglob("*.py") if path.stem != "__init__"} - listed == set()
+
+
+def test_the_index_of_ci_names_every_file():
+    folder = ROOT / ".ci"
+    listed = set(re.findall(r"`([\w.-]+)`", (folder / "README.md").read_text()))
+    assert {path.name for path in folder.iterdir() if path.is_file()} - listed - {"README.md"} == set()
