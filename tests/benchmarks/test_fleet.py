@@ -102,7 +102,7 @@ def test_pages_change_and_counters_go_up(targets: list[str]) -> None:
     assert [name for name in counters if second[name] < first[name]] == []
 
 
-def test_there_is_nothing_else(targets: list[str]) -> None:
+def test_a_node_serves_its_page_alone(targets: list[str]) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404") as raised:
         fetch(targets[0], "/api/v1/snapshot")
     raised.value.close()
@@ -172,7 +172,7 @@ def test_without_a_server_it_says_so(tmp_path: Path) -> None:
         (("--server", "influxdb"), "invalid choice"),
     ],
 )
-def test_what_it_cannot_do(arguments: tuple[str, ...], words: str) -> None:
+def test_a_fleet_that_cannot_be_is_refused(arguments: tuple[str, ...], words: str) -> None:
     done = bench(*arguments)
     assert done.returncode == 2
     assert words in done.stderr

@@ -13,7 +13,7 @@ from telemetry_daemon.commands import durations
     ("text", "seconds"),
     [("90", 90), ("0.5", 0.5), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("2d", 172_800), (" 1H ", 3600)],
 )
-def test_what_is_read(text: str, seconds: float) -> None:
+def test_a_duration_becomes_seconds(text: str, seconds: float) -> None:
     assert durations.seconds(text) == seconds
 
 

@@ -27,7 +27,7 @@ FILE = '[log]\nlevel = "warning"\n[sources.nvml]\nmode = "always"\ninterval = 9\
         (FILE, {"LOG_LEVEL": "error", "telemetry_log_level": "error"}, {}, "warning"),
     ],
 )
-def test_precedence(
+def test_flags_beat_variables_beat_the_file_beats_the_default(
     bench: Workbench, text: str | None, environment: dict[str, str], overrides: dict[str, object], level: str
 ) -> None:
     assert bench.settings(text, environment, overrides).log.level == level

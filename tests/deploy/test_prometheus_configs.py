@@ -142,7 +142,7 @@ def with_secrets_of_nobody(placed: Placed) -> Placed:
     return placed
 
 
-def test_nodes_of_a_file(fleet: Fleet) -> None:
+def test_nodes_of_a_file_are_scraped_with_its_labels(fleet: Fleet) -> None:
     """Job, instance and the file's labels stand on the nodes; a target without a port gets ours."""
     node = fleet.addresses[0]
     (labels,) = until(lambda: fleet.up("file-sd"), "the node is up")
@@ -162,7 +162,7 @@ def test_rules_are_loaded_and_keep_the_labels(fleet: Fleet) -> None:
     assert [rule for rule in rules if rule["health"] == "err"] == []
 
 
-def test_nodes_of_an_inventory(fleet: Fleet) -> None:
+def test_nodes_of_an_inventory_are_scraped(fleet: Fleet) -> None:
     until(lambda: fleet.instances("http-sd") == fleet.addresses[:1], "the node is up")
     assert {target["labels"]["instance"] for target in fleet.active("http-sd")} == {
         fleet.addresses[0],
@@ -170,7 +170,7 @@ def test_nodes_of_an_inventory(fleet: Fleet) -> None:
     }
 
 
-def test_pods_of_kubernetes(fleet: Fleet) -> None:
+def test_running_pods_are_scraped_under_their_nodes_name(fleet: Fleet) -> None:
     """The port named metrics of pods that run, under the name of their node and the job of their cards."""
     until(lambda: fleet.up("kubernetes-sd"), "the pod is up")
     (target,) = fleet.active("kubernetes-sd")

@@ -75,7 +75,7 @@ def test_version():
         pytest.param(["record", "-o", "/no/such/folder/file"], 64, ["/no/such/folder/file"], id="cannot record there"),
     ],
 )
-def test_bad_input(arguments, status, names, tmp_path):
+def test_bad_input_is_answered_by_one_line_and_a_status(arguments, status, names, tmp_path):
     """One line that names the thing and the remedy, the exit status, nothing on standard output, no traceback."""
     environment = {"TELEMETRY_STATE_DIRECTORY": str(tmp_path), "TELEMETRY_STATE_RUNTIME_DIRECTORY": str(tmp_path)}
     code, out, error = run(*arguments, environment=environment)
@@ -95,7 +95,7 @@ def test_bad_input(arguments, status, names, tmp_path):
         ("[web\n", ["line 4"]),
     ],
 )
-def test_bad_configuration(config, text, names):
+def test_a_bad_configuration_starts_nothing(config, text, names):
     """An unknown key or bad value names its line and full path, and nothing starts."""
     path = Path(config)
     path.write_text(path.read_text() + text)
@@ -140,13 +140,13 @@ def test_a_plugin_that_cannot_be_loaded_is_named(config, tmp_path):
 
 
 @pytest.mark.parametrize("words", [["help"], ["--help"], ["help", "record"], ["record", "--help"]])
-def test_help(words):
+def test_help_is_no_error(words):
     """Asked for in either way, it is no error."""
     status, out, error = run(*words)
     assert (status, out.startswith("usage: telemetry"), error) == (0, True, "")
 
 
-def test_port_taken(config):
+def test_a_port_that_is_taken_is_named(config):
     """A port that another program has is named, and the status is not the one that keeps systemd from trying again."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
@@ -156,7 +156,7 @@ def test_port_taken(config):
     assert "Traceback" not in error
 
 
-def test_config_commands(config):
+def test_the_default_configuration_is_good_and_the_one_in_force_is_shown(config):
     """The default file is a good one; what is in force can be shown."""
     status, default, _ = run("config", "default")
     assert (status, "[web]" in default) == (0, True)
@@ -165,7 +165,7 @@ def test_config_commands(config):
     assert (status, "runtime_directory" in shown) == (0, True)
 
 
-def test_parse_forms(saved):
+def test_a_saved_output_is_parsed_into_each_form(saved):
     """JSON, table and Prometheus text of one saved output."""
     status, out, _ = run("parse", "mthreads-gmi", saved)
     document = json.loads(out)
@@ -203,7 +203,7 @@ def test_parse_standard_input_and_several_files(saved, tmp_path):
     assert (status, [d["index"] for d in json.loads(out)["devices"]]) == (0, [0, 1])
 
 
-def test_snapshot_statuses(config, tools):
+def test_the_status_of_a_snapshot_says_what_there_is(config, tools):
     """0 with devices, 2 when a source failed, 3 when there is nothing."""
     environment = {"PATH": tools.search_path}
     arguments = ("snapshot", "--config", config, "--format", "json")
@@ -223,7 +223,7 @@ def test_snapshot_statuses(config, tools):
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "prometheus"])
-def test_snapshot_forms(config, tools, form):
+def test_a_snapshot_names_the_card_in_each_form(config, tools, form):
     """The same snapshot in each form names the card."""
     tools.prints("mthreads-gmi", TABLE)
     status, out, _ = run("snapshot", "--config", config, "--format", form, environment={"PATH": tools.search_path})
@@ -321,7 +321,7 @@ def test_doctor_knows_its_sources(config):
     assert (status, out, "unknown source 'nvmll'; did you mean 'nvml'?" in error) == (64, "", True)
 
 
-def test_metrics():
+def test_the_catalogue_is_shown_in_each_form():
     """The catalogue, for people and as the documentation has it."""
     assert "accelerator_power_watts" in run("metrics")[1]
     assert "accelerator_power_watts" in run("metrics", "--format", "markdown")[1]
@@ -348,7 +348,7 @@ def test_a_full_disk_is_told(saved):
     assert "No space left on device" in done.stderr
 
 
-def test_demo(tmp_path):
+def test_a_simulated_node_is_served_and_marked(tmp_path):
     """A simulated node is served, and nowhere passes for real."""
     with Daemon(tmp_path, arguments=("--demo", "2xnvidia,1xhygon")) as daemon:
         daemon.until(lambda: daemon.page().count("accelerator_info{") == 3)

@@ -80,7 +80,7 @@ def told(source):
         pytest.param(lambda t: (t.folder / "mthreads-gmi").unlink(), "missing", None, id="is uninstalled"),
     ],
 )
-def test_fault(tmp_path, tools, fault: Fault, state, reason):
+def test_a_fault_of_a_tool_costs_its_own_readings_alone(tmp_path, tools, fault: Fault, state, reason):
     """After a fault there is no last good value; the state says why, and the rest goes on; a repair is noticed."""
     tools.prints("mthreads-gmi", GOOD)
     with daemon(tmp_path, tools) as running:
@@ -104,7 +104,7 @@ def test_fault(tmp_path, tools, fault: Fault, state, reason):
         pytest.param(lambda t: t.prints("mthreads-gmi", GOOD, stderr="warning: x\n"), id="warns on stderr"),
     ],
 )
-def test_odd_but_good(tmp_path, tools, tool: Fault):
+def test_a_tool_that_ends_oddly_is_read_all_the_same(tmp_path, tools, tool: Fault):
     """What the exit status or a left child says is no reason to lose good readings."""
     tool(tools)
     with daemon(tmp_path, tools) as running:

@@ -13,7 +13,9 @@ MOBS = (
 )
 
 
-def test_everybody_at_once(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_scrapes_go_on_under_all_attackers_at_once(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     siege = besiege(tmp_path, MOBS, seconds=2.0, cost=10)
     for name, figure in siege.figures().items():
         record_property(name, figure)

@@ -42,7 +42,7 @@ def manager(tmp_path: Path, tools: ToolFolder) -> Iterator[Alertmanager]:
         yield receiver
 
 
-def test_trouble_arrives(manager: Alertmanager, tools: ToolFolder) -> None:
+def test_heat_a_hung_tool_and_a_missing_card_arrive_at_alertmanager(manager: Alertmanager, tools: ToolFolder) -> None:
     until(lambda: "AcceleratorsFewerThanExpected" in manager.names(), "one card fewer than expected")
     hot = TABLE.replace("|58C ", "|99C ")
     assert hot != TABLE

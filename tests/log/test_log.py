@@ -82,7 +82,7 @@ def pipe():
         ("x", {"level": "mine", "time": "later"}, 'msg="x" level_=mine time_=later'),
     ],
 )
-def test_text(pipe, message, extra, text):
+def test_a_line_of_text(pipe, message, extra, text):
     setup("info", "text", pipe.writing)
     logger.warning(message, extra=extra)
     (line,) = pipe.lines()
@@ -90,7 +90,7 @@ def test_text(pipe, message, extra, text):
     assert line.split(" ", 1)[1] == f"level=warning {text}"
 
 
-def test_json(pipe):
+def test_a_line_of_json(pipe):
     setup("info", "json", pipe.writing)
     logger.error("two\nlines of %s", "text", extra={"source": "nvml", "seconds": 0.5, "level": "mine", "cause": None})
     (line,) = pipe.lines()
@@ -134,7 +134,7 @@ def test_any_message_is_one_line_of_printable_text(message, value, format):
         ("error", ["error", "error"]),
     ],
 )
-def test_levels(pipe, level, told):
+def test_a_level_keeps_the_lower_ones_out(pipe, level, told):
     setup(level, "json", pipe.writing)
     for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
         logger.log(number, "x")

@@ -65,7 +65,7 @@ def test_says_what_the_profile_says(profile: str, tmp_path: Path, start: Start) 
     assert compared >= 6
 
 
-def test_the_node(client: Client) -> None:
+def test_a_node_has_versions_and_a_count(client: Client) -> None:
     assert client.ask("nvmlSystemGetDriverVersion()") == "580.105.08"
     assert client.ask("nvmlSystemGetNVMLVersion()") == "13.580.105.08"
     assert client.ask("[nvmlSystemGetCudaDriverVersion(), nvmlSystemGetCudaDriverVersion_v2()]") == [13000, 13000]
@@ -85,7 +85,7 @@ def test_a_gpu_is_found_by_its_uuid(client: Client) -> None:
     assert client.refusal("nvmlDeviceGetHandleByPciBusId('0000:ff:00.0')") == 6
 
 
-def test_pci(client: Client) -> None:
+def test_a_pci_address_in_both_structures(client: Client) -> None:
     told = ["0000:9D:00.0", 0, 0x9D, 0, 0x233010DE, 0x16C110DE, "00000000:9D:00.0"]
     assert client.ask("nvmlDeviceGetPciInfo(gpu(4))") == told
     # pynvml wants the structure from its caller, with the version in it.
@@ -155,13 +155,13 @@ def test_use_by_processes(fake: FakeNvml, client: Client) -> None:
     ]  # fmt: skip
 
 
-def test_samples(client: Client) -> None:
+def test_samples_since_a_time(client: Client) -> None:
     assert client.ask("[s.sampleValue.uiVal for s in nvmlDeviceGetSamples(gpu(), 0, 0)[1]]") == [642310, 655870, 661120]
     assert client.ask("nvmlDeviceGetSamples(gpu(), 0, 0)[0]") == 1
     assert client.refusal("nvmlDeviceGetSamples(gpu(), 0, int((time.time() + 9) * 1e6))") == 6
 
 
-def test_violations(client: Client) -> None:
+def test_times_of_violations(client: Client) -> None:
     assert client.ask("nvmlDeviceGetViolationStatus(gpu(), 0).violationTime") == 7015662857000
     assert client.ask("abs(nvmlDeviceGetViolationStatus(gpu(), 1).referenceTime / 1e6 - time.time()) < 60")
     assert client.refusal("nvmlDeviceGetViolationStatus(gpu(), 5)") == 3
@@ -175,7 +175,7 @@ def test_retired_pages(tmp_path: Path, start: Start) -> None:
     assert client.ask("nvmlDeviceGetRetiredPagesPendingStatus(gpu())") == 0
 
 
-def test_fabric(tmp_path: Path, start: Start) -> None:
+def test_fabric_and_platform_in_each_version(tmp_path: Path, start: Start) -> None:
     client = start(FakeNvml(tmp_path, "b200"))
     client.do("info = c_nvmlGpuFabricInfo_v3_t(); nvmlDeviceGetGpuFabricInfoV(gpu(), byref(info))")
     assert client.ask("bytes(info.clusterUuid).hex()") == "4e0d81c2b5f74a6a8e13d7c90ab21f55"
@@ -218,7 +218,7 @@ def test_no_mig_where_it_is_off_or_unknown(tmp_path: Path, client: Client, start
     assert start(FakeNvml(tmp_path / "t4", "t4")).refusal("mig(0)") == 3
 
 
-def test_fields(client: Client) -> None:
+def test_each_field_has_its_type_and_code(client: Client) -> None:
     asked = f"[82, (186, 0), (185, 2), (138, {ALL_LINKS}), 83, 193, 5, 142, (185, 1), 400]"
     values = f"nvmlDeviceGetFieldValues(gpu(), {asked})"
     assert client.ask(f"[v.valueType for v in {values}]") == [1, 1, 1, 3, 3, 5, 3, 1, 0, 0]
@@ -263,7 +263,7 @@ def test_numbers_of_fields_go_by_the_driver(
         assert client.ask(fields.format(251) + ".value.ullVal") == 1
 
 
-def test_gpm(client: Client, fake: FakeNvml) -> None:
+def test_a_gpm_metric_lies_between_two_samples(client: Client, fake: FakeNvml) -> None:
     assert client.ask("nvmlGpmQueryDeviceSupport(gpu()).isSupportedDevice") == 1
     client.do("one, two = nvmlGpmSampleAlloc(), nvmlGpmSampleAlloc()")
     client.do("get = c_nvmlGpmMetricsGet_t(); get.version = 1; get.numMetrics = 3; get.sample1, get.sample2 = one, two")

@@ -54,7 +54,7 @@ def test_the_scripts_are_without_blame() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_there_and_back(tmp_path: Path, node: Path) -> None:
+def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Path) -> None:
     before = tree(node)
     made = bundle(tmp_path / "bundle", "1.0")
     said = installed(node, made)

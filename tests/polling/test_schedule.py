@@ -43,7 +43,7 @@ NEEDED, NOT_NEEDED = Need(), Need(False, 0.0)
         pytest.param(FAST, SourceSettings(mode="inventory"), "ok", NEEDED, 300.0, id="inventory"),
     ],
 )
-def test_interval(poll, settings, state, need, seconds):
+def test_the_interval_depends_on_state_and_need(poll, settings, state, need, seconds):
     """The interval as things stand."""
     assert schedule.interval_now(poll, settings, state, need) == seconds
 
@@ -73,7 +73,7 @@ def snapshot(*readings):
         pytest.param([], False, id="no readings"),
     ],
 )
-def test_is_covered(readings, covered):
+def test_a_tool_is_covered_when_cheaper_sources_give_its_core_readings(readings, covered):
     """A tool is not needed often while cheaper sources give all core readings that it would."""
     assert schedule.is_covered(snapshot(*readings), "tool", "amd") is covered
     assert not schedule.is_covered(snapshot(*readings), "tool", "nvidia")

@@ -123,7 +123,7 @@ def test_sleeping_cards_are_left_alone(tmp_path, pci, settings, state, calls):
     assert (bench.ask().result.state, len(bench.tools.calls("acme-smi"))) == (state, calls)
 
 
-def test_switched_off(tmp_path):
+def test_a_source_that_is_switched_off_is_not_asked(tmp_path):
     """Mode never asks nothing."""
     bench = Bench(tmp_path, SourceSettings(mode="never"))
     bench.tools.prints("acme-smi", "81.5\n")

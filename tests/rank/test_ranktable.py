@@ -18,7 +18,7 @@ def problem(text: str) -> str:
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.2"])
-def test_versions_1(version: str) -> None:
+def test_a_table_of_version_1_is_read(version: str) -> None:
     table = read_rank_table(written(version_1(version=version)))
     assert (table.version, [server.id for server in table.servers]) == (version, ["10.0.0.0", "10.0.0.1"])
     assert [(rank.rank, rank.chip, rank.server.ordinal) for rank in table.ranks] == [
@@ -36,7 +36,7 @@ def test_version_1_2_with_its_further_keys() -> None:
     assert len(read_rank_table(written(table)).ranks) == 4
 
 
-def test_version_2() -> None:
+def test_a_table_of_version_2_is_read() -> None:
     table = read_rank_table(written(version_2()))
     assert [server.id for server in table.servers] == ["pod0", "pod1"]
     assert [(rank.rank, rank.chip, rank.server.id) for rank in table.ranks][2:] == [(2, 0, "pod1"), (3, 1, "pod1")]

@@ -22,7 +22,7 @@ from telemetry_parsers.model import VENDORS
         ("  ", MIXED.groups),
     ],
 )
-def test_a_demo_node(text, groups):
+def test_a_demo_is_groups_of_cards(text, groups):
     assert parse_demo(text).groups == groups
 
 

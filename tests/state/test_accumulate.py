@@ -92,7 +92,7 @@ def fed(*steps: tuple[MergedReading, ...]) -> dict[str, Value]:
         ),
     ],
 )
-def test_busy_seconds(steps, seconds):
+def test_busy_seconds_are_the_integral_of_utilization(steps, seconds):
     assert fed(*steps) == {"busy_seconds_total": seconds}
 
 

@@ -18,7 +18,7 @@ CARD = Identity(
 )  # fmt: skip
 
 
-def test_round_trip(tmp_path):
+def test_what_is_saved_is_loaded(tmp_path):
     """What is saved is loaded, in a folder that is made when needed."""
     path = devices_file.path_in(str(tmp_path / "state"))
     devices_file.save(path, [CARD])

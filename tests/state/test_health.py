@@ -33,7 +33,7 @@ def capture(failure=None, *, taken=100.0, seconds=0.3):
         pytest.param(None, None, 0, ("failed", "internal"), id="the parser broke"),
     ],
 )
-def test_verdict(failure, report, on_bus, expected):
+def test_each_outcome_has_one_state_and_reason(failure, report, on_bus, expected):
     """Each thing that can happen has one state and reason."""
     result = health.judge(capture(failure), report, on_bus)
     assert (result.state, result.reason) == expected
@@ -49,7 +49,7 @@ def test_what_the_tool_said_is_kept():
     ("interval", "seconds", "life"),
     [(1.0, 0.1, 10.0), (2.0, 0.1, 10.0), (15.0, 0.3, 45.0), (15.0, 20.0, 60.0), (300.0, 1.0, 900.0)],
 )
-def test_expiry(interval, seconds, life):
+def test_a_report_lives_three_intervals(interval, seconds, life):
     """A report lives max(10 s, 3 × max(interval, duration)) from the start of its capture."""
     assert health.expiry(100.0, interval, seconds) == 100.0 + life
 
@@ -122,7 +122,7 @@ NOT_SUPPORTED, OFF = PollResult("not_supported"), PollResult("disabled")
         pytest.param((NOT_SUPPORTED, FAILED), 101.0, ("failed", False), id="one cannot be answered, another failed"),
     ],
 )
-def test_source_state(results, now, expected):
+def test_a_source_is_as_bad_as_its_worst_poll(results, now, expected):
     """A source's state is the worst of its listing and fast polls; up only while these are fresh."""
     found = status(*results, now=now)
     assert (found.state, found.up) == expected

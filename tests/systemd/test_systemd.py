@@ -40,7 +40,7 @@ def heard(manager: socket.socket) -> list[str]:
         pytest.param(lambda: systemd.status("\udcff"), ["STATUS=?"], id="what is no text is replaced"),
     ],
 )
-def test_messages(manager, tell, lines):
+def test_each_message_has_the_lines_that_systemd_reads(manager, tell, lines):
     assert tell() is True
     assert heard(manager) == lines
 
