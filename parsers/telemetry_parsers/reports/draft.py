@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from telemetry_parsers import bounds, units
 from telemetry_parsers.merge.devices import combine
@@ -17,6 +18,7 @@ from telemetry_parsers.text.lines import bus_address, quote
 LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 # How a problem words a loud absence, from the reading and the printed text.
 Wording = Callable[[Reading, str], str]
+_NO_FACTS: Mapping[str, str | None] = MappingProxyType({})
 # A metric and its label.
 Key = tuple[str, str]
 
@@ -99,29 +101,29 @@ class Draft:
         """How many devices were spoken of."""
         return len(self._devices)
 
+    def number(self, position: int, index: int | None) -> None:
+        """Give a device the index that is printed for it, in place of the one that its place gave it."""
+        if index is not None:
+            self._devices[position] = replace(self._devices[position], index=index)
+
     def partition(self, position: int, parent: int, name: str) -> None:
         """Say that a device is a part of another."""
-        self.change(position, replace(self._devices[position], index=None, parent=parent, partition=name))
+        self._devices[position] = replace(self._devices[position], index=None, parent=parent, partition=name)
 
-    def change(self, position: int, device: Device) -> None:
-        """Put another description in a device's place."""
-        self._devices[position] = device
-
-    def describe(self, position: int, known: Device) -> None:
-        """Fill in what is known of a device; what was known before stays."""
+    def describe(self, position: int, known: Device, facts: Mapping[str, str | None] = _NO_FACTS) -> None:
+        """Fill in what is known of a device, but its index, and facts as far as they are known; what was known stays."""
         before = self._devices[position]
-        facts = {**dict(known.facts), **dict(before.facts)}
-        known = combine(replace(before, facts=()), replace(known, index=None, facts=()))
-        self._devices[position] = replace(known, facts=tuple(facts.items()))
+        told = {name: text for name, text in facts.items() if text is not None}
+        device = combine(before, replace(known, index=None, facts=()))
+        self._devices[position] = replace(device, facts=tuple({**told, **dict(device.facts)}.items()))
 
     # Readings.
 
     def take(self, position: int, targets: Iterable[Target], text: str, where: str, unit: str = "") -> None:
         """Put a text where it belongs; `unit` is the one that stands in its key or heading."""
-        word = self.words.get(text.strip().lower()) if self.words else None
         for target in targets:
             if target.kind == "metric":
-                value = value_of(target, text, unit) if word is None else word
+                value = self.value_in(target, text, unit)
                 if value is not None:
                     self.give(position, target, value, text, where)
             elif target.kind == "health":
@@ -131,6 +133,11 @@ class Draft:
             else:
                 self._take_identity(position, target.key, text, where)
 
+    def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
+        """What a text says of a metric, None where it speaks of something else."""
+        word = self.words.get(text.strip().lower()) if self.words else None
+        return value_of(target, text, unit) if word is None else word
+
     def give(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
         """Take a reading in; one that a person should see, printed somewhere, becomes a problem too."""
         item = reading(position, target.key, value, target.label, self.vendor)
@@ -139,9 +146,10 @@ class Draft:
         self.keep(item)
 
     def complain_of(self, item: Reading, text: str, where: str) -> None:
-        """Tell a reading that a person should see as a problem."""
+        """Tell a reading that a person should see as a problem: once, where one line is read for several devices."""
         if isinstance(item.value, Absent) and item.value in LOUD:
-            self.complain(where, self.wording(item, text))
+            problem = Problem(where, self.wording(item, text))
+            self.problems.extend([] if problem in self.problems[-1:] else [problem])
 
     def keep(self, item: Reading) -> None:
         """Take a reading of the catalogue in, unless a number for the same was there before."""

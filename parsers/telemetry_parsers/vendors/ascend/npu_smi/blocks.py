@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Device, Problem, Process
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend.npu_smi import keys
-from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
+from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
 from telemetry_parsers.vendors.ascend.npu_smi.readings import KNOWN, Block, is_measured, read_block, read_card_fields
 from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards, is_process
 from telemetry_parsers.vendors.ascend.npu_smi.words import TOOL, VENDOR, known, split_key
@@ -26,18 +28,16 @@ def is_blocks(lines: Sequence[Line], common: frozenset[str] = keys.COMMON_WORDS)
     return any(_is_key(line, common) or is_process(line) for line in lines)
 
 
-def read(lines: Sequence[Line], asked: Place) -> Page:
-    """What the answer says; `asked` is the place that the command named, for answers that don't name it."""
-    page = Page()
+def read(lines: Sequence[Line], asked: Place, draft: Draft) -> None:
+    """Put what the answer says into the draft; `asked` is the place that the command named, for answers that don't name it."""
     totals = list(_totals(lines))
-    for card in cards(lines, asked.card, page.problems):
-        before = len(page.problems)
-        sections = _read_card(page, card, asked)
+    for card in cards(lines, asked.card, draft.problems):
+        before = len(draft.problems)
+        sections = _read_card(draft, card, asked)
         is_empty = not sections or any(section.is_empty for section in sections)
-        if card.is_named and is_empty and not totals and len(page.problems) == before:
-            page.problems.append(Problem(card.where, f"nothing is said of NPU {card.number} or of one of its chips"))
-    _check_totals(page, totals)
-    return page
+        if card.is_named and is_empty and not totals and len(draft.problems) == before:
+            draft.complain(card.where, f"nothing is said of NPU {card.number} or of one of its chips")
+    _check_totals(draft, totals)
 
 
 def _is_key(line: Line, common: frozenset[str]) -> bool:
@@ -50,7 +50,7 @@ def _is_key(line: Line, common: frozenset[str]) -> bool:
 class _Told:
     """A card as its answer tells it: `whole` is the place of what names no chip, `chips` are the places named."""
 
-    page: Page
+    draft: Draft
     card: Card
     whole: Place
     chips: tuple[Place, ...]
@@ -64,44 +64,44 @@ class _Told:
         return self.chips or (counted if len(counted) > 1 else (Place(self.card.number),))
 
 
-def _read_card(page: Page, card: Card, asked: Place) -> list[Section]:
+def _read_card(draft: Draft, card: Card, asked: Place) -> list[Section]:
     """Read what is said of a card; its sections."""
-    sections = list(card.sections(page.problems))
+    sections = list(card.sections(draft.problems))
     owners = [section.owner for section in sections if section.owner is not None]
     numbers = dict.fromkeys(owner.chip for owner in owners if owner.chip is not None)
     if card.number is None and (numbers or card.is_named or card.chip_count is not None):
-        page.problems.append(Problem(card.where, "what is said of a card without its NPU ID is not read"))
+        draft.complain(card.where, "what is said of a card without its NPU ID is not read")
         return sections
     whole = Place(card.number, asked.chip if card.number == asked.card else None)
     all_keys = frozenset(key for section in sections for key in section.entries)
-    told = _Told(page, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners), all_keys)
+    told = _Told(draft, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners), all_keys)
     for section in sections:
         _read_section(told, section)
     _tell_chip_faults(told, sections)
     if numbers and len(numbers) < (card.chip_count or 0):
         text = f"NPU {card.number} counts {card.chip_count} chips and tells of {len(numbers)}"
-        page.problems.append(Problem(card.where, text))
-    if card.is_named and card.number not in {place.card for place in page.places()}:
-        page.device(whole)
+        draft.complain(card.where, text)
+    if card.is_named and card.number not in {place.card for place in places_in(draft)}:
+        chip_at(draft, whole)
     return sections
 
 
 def _read_section(told: _Told, section: Section) -> None:
-    page, owner = told.page, section.owner
+    draft, owner = told.draft, section.owner
     refusal = _refusal(told, section)
     if refusal:
-        page.problems.append(Problem(section.where, refusal))
+        draft.complain(section.where, refusal)
     elif owner is not None and owner.is_part:
-        _is_closed(page, section, keys.ENDS_OF_PARTS, told.keys)
-        read_card_fields(page, list(map(page.device, told.all_chips())), section.entries)
+        _is_closed(draft, section, keys.ENDS_OF_PARTS, told.keys)
+        read_card_fields(draft, [chip_at(draft, place) for place in told.all_chips()], section.entries)
     elif owner is None and _is_of_the_card(told, section):
-        read_card_fields(page, list(map(page.device, told.all_chips())), section.entries)
+        read_card_fields(draft, [chip_at(draft, place) for place in told.all_chips()], section.entries)
     elif owner is not None or section.rows or section.says_idle or not KNOWN.isdisjoint(section.entries):
         place = told.whole if owner is None else Place(told.card.number, owner.chip)
         names_only_card = told.card.is_named and not told.names_owners
-        _give(page, page.device(place), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
+        _give(draft, chip_at(draft, place), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
     else:
-        page.unknown.update(dict.fromkeys(map(quote, section.entries)))
+        draft.name_unknown(*section.entries)
 
 
 def _refusal(told: _Told, section: Section) -> str:
@@ -131,19 +131,19 @@ def _holds_only(section: Section, fields: Mapping[str, object]) -> bool:
     return bool(measured) and not section.rows and measured <= fields.keys()
 
 
-def _give(page: Page, device: int, section: Section, ends: Sequence[keys.End]) -> None:
+def _give(draft: Draft, device: int, section: Section, ends: Sequence[keys.End]) -> None:
     """The readings, facts, events and processes of one chip."""
-    _describe(page, device, section.entries)
-    _tell_events(page, device, section.entries)
+    _describe(draft, device, section.entries)
+    _tell_events(draft, device, section.entries)
     if section.has_content:
-        read_block(page, device, section.entries, closed=_is_closed(page, section, ends))
-    page.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
+        read_block(draft, device, section.entries, closed=_is_closed(draft, section, ends))
+    draft.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
     if section.says_idle and not section.rows:
-        page.count_processes(device, 0.0)
+        draft.give(device, metric("processes"), 0.0)
 
 
 def _is_closed(
-    page: Page, section: Section, ends: Sequence[keys.End], also_told: AbstractSet[str] = frozenset()
+    draft: Draft, section: Section, ends: Sequence[keys.End], also_told: AbstractSet[str] = frozenset()
 ) -> bool:
     """Whether a line proves that nothing is missing below: the owner's, or one that ends such an answer; a problem if not."""
     last = section.last_key
@@ -151,17 +151,17 @@ def _is_closed(
     closed = last not in KNOWN or any(
         end.key == last and end.instead not in told and (not end.beside or end.beside in told) for end in ends
     )
-    page.problems.extend([] if closed else [Problem(section.where, f'the answer is cut off below "{quote(last)}"')])
+    draft.problems.extend([] if closed else [Problem(section.where, f'the answer is cut off below "{quote(last)}"')])
     return closed
 
 
-def _tell_events(page: Page, device: int, block: Block) -> None:
+def _tell_events(draft: Draft, device: int, block: Block) -> None:
     """An event for each fault that stands."""
     words = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
     for match in filter(None, map(_CODE.match, words)):
-        page.tell_event(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
+        draft.happens(device, f"error_{match[1].lower()}", quote(f"{keys.ERROR_CODES}: {match[1]}"))
     for match in _EVENT.finditer(block[keys.FAULT_EVENTS].text) if keys.FAULT_EVENTS in block else ():
-        page.tell_event(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
+        draft.happens(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
 
 
 def _tell_chip_faults(told: _Told, sections: Sequence[Section]) -> None:
@@ -169,12 +169,12 @@ def _tell_chip_faults(told: _Told, sections: Sequence[Section]) -> None:
     found = [(key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries]
     for key, entry in found:
         if not entry.text:
-            told.page.problems.append(Problem(entry.line.where, f"{key} has no value"))
+            told.draft.complain(entry.line.where, f"{key} has no value")
         for place in told.all_chips() if units.whole(entry.text) else ():
-            told.page.tell_event(told.page.device(place), "chip_fault", quote(f"{key}: {entry.text}"))
+            told.draft.happens(chip_at(told.draft, place), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
-def _describe(page: Page, device: int, block: Block) -> None:
+def _describe(draft: Draft, device: int, block: Block) -> None:
     def text(*names: str) -> str | None:
         return next((known(block[name].text) for name in names if name in block), None)
 
@@ -192,7 +192,7 @@ def _describe(page: Page, device: int, block: Block) -> None:
         facts["error_codes"] = " ".join(_EVENT.findall(block[keys.FAULT_EVENTS].text)) or None
     if keys.RATED_POWER in block:
         facts["power_kind"] = "rated"
-    page.describe(device, told, facts)
+    draft.describe(device, told, facts)
 
 
 def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
@@ -203,10 +203,10 @@ def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:
             yield line, count
 
 
-def _check_totals(page: Page, totals: Sequence[tuple[Line, int]]) -> None:
+def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
     """A list that has fewer cards than it counts was cut."""
-    cards_told = {place.card for place in page.places()}
+    cards_told = {place.card for place in places_in(draft)}
     for line, count in totals:
         if count != len(cards_told):
-            page.cut, page.complete = True, False
-            page.problems.append(Problem(line.where, f"{TOOL} counts {count} cards and lists {len(cards_told)}"))
+            draft.is_cut = True
+            draft.complain(line.where, f"{TOOL} counts {count} cards and lists {len(cards_told)}")

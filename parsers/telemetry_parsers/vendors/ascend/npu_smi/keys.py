@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from telemetry_parsers.metrics import HEALTH_STATES
+from telemetry_parsers.reports.targets import Target, health, metric, switch
+
 # Keys are in lower case with single blanks, without the unit in brackets at their end.
 MEMORIES = ("hbm", "ddr")
 # What each kind is called: cards without HBM call their DDR just memory.
@@ -30,83 +33,75 @@ MAY_HAVE_HBM = frozenset(
 BITS = ("single", "double")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """The metric that a key gives; of two keys for one metric the first counts."""
-
-    key: str
-    label: str = ""
-
-
 # Of the whole card, whoever is named beside them: its air, its module, its USB hub, its disk, as Huawei explains them.
-CARD_SENSORS: Mapping[str, Field] = MappingProxyType(
+CARD_SENSORS: Mapping[str, Target] = MappingProxyType(
     {
-        **{f"lm75{one}_te": Field("temperature_celsius", f"lm75_{one}") for one in "abc"},
-        "tec_temp": Field("temperature_celsius", "board_tec"),
+        **{f"lm75{one}_te": metric("temperature_celsius", f"lm75_{one}") for one in "abc"},
+        "tec_temp": metric("temperature_celsius", "board_tec"),
     }
 )
 # The AI cores' share is what Huawei calls the utilization.
-FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
+FIELDS: Mapping[str, tuple[Target, ...]] = MappingProxyType(
     {
-        "npu utilization": (Field("engine_utilization_ratio", "npu"),),
-        "aicore usage rate": (Field("utilization_ratio"), Field("engine_utilization_ratio", "aicore")),
-        "aivector usage rate": (Field("engine_utilization_ratio", "vector"),),
-        "vectorcore usage rate": (Field("engine_utilization_ratio", "vector"),),
-        "aicube usage rate": (Field("engine_utilization_ratio", "cube"),),
-        "aicpu usage rate": (Field("engine_utilization_ratio", "aicpu"),),
-        "ctrlcpu usage rate": (Field("engine_utilization_ratio", "ctrlcpu"),),
-        "dvpp vdec usage rate": (Field("engine_utilization_ratio", "decoder"),),
-        "dvpp venc usage rate": (Field("engine_utilization_ratio", "encoder"),),
-        "dvpp vpc usage rate": (Field("engine_utilization_ratio", "vpc"),),
-        "aicore curfreq": (Field("clock_hertz", "aicore"),),
-        "aicore freq": (Field("clock_max_hertz", "aicore"),),
-        "aicore count": (Field("compute_units"),),
-        "temperature": (Field("temperature_celsius", "core"),),
-        "npu temperature": (Field("temperature_celsius", "core"),),
-        "hbm temperature": (Field("temperature_celsius", "memory"),),
-        "soc max temperature": (Field("temperature_celsius", "soc"),),
-        "ndie temperature": (Field("temperature_celsius", "ndie"),),
-        "sfp temperature": (Field("temperature_celsius", "optical"),),
-        "voltage": (Field("voltage_volts", "core"),),
-        "npu real-time power": (Field("power_watts"),),
-        "power dissipation": (Field("power_watts"),),
-        "rated power dissipation": (Field("power_watts"),),
-        "retry count": (Field("pcie_replays_total"),),
-        "tx error count": (Field("pcie_errors_total", "transmit"),),
-        "rx error count": (Field("pcie_errors_total", "receive"),),
-        "lcrc error count": (Field("pcie_errors_total", "lcrc"),),
-        "ecrc error count": (Field("pcie_errors_total", "ecrc"),),
+        "npu utilization": (metric("engine_utilization_ratio", "npu"),),
+        "aicore usage rate": (metric("utilization_ratio"), metric("engine_utilization_ratio", "aicore")),
+        "aivector usage rate": (metric("engine_utilization_ratio", "vector"),),
+        "vectorcore usage rate": (metric("engine_utilization_ratio", "vector"),),
+        "aicube usage rate": (metric("engine_utilization_ratio", "cube"),),
+        "aicpu usage rate": (metric("engine_utilization_ratio", "aicpu"),),
+        "ctrlcpu usage rate": (metric("engine_utilization_ratio", "ctrlcpu"),),
+        "dvpp vdec usage rate": (metric("engine_utilization_ratio", "decoder"),),
+        "dvpp venc usage rate": (metric("engine_utilization_ratio", "encoder"),),
+        "dvpp vpc usage rate": (metric("engine_utilization_ratio", "vpc"),),
+        "aicore curfreq": (metric("clock_hertz", "aicore"),),
+        "aicore freq": (metric("clock_max_hertz", "aicore"),),
+        "aicore count": (metric("compute_units"),),
+        "temperature": (metric("temperature_celsius", "core"),),
+        "npu temperature": (metric("temperature_celsius", "core"),),
+        "hbm temperature": (metric("temperature_celsius", "memory"),),
+        "soc max temperature": (metric("temperature_celsius", "soc"),),
+        "ndie temperature": (metric("temperature_celsius", "ndie"),),
+        "sfp temperature": (metric("temperature_celsius", "optical"),),
+        "voltage": (metric("voltage_volts", "core"),),
+        "npu real-time power": (metric("power_watts"),),
+        "power dissipation": (metric("power_watts"),),
+        "rated power dissipation": (metric("power_watts"),),
+        "retry count": (metric("pcie_replays_total"),),
+        "tx error count": (metric("pcie_errors_total", "transmit"),),
+        "rx error count": (metric("pcie_errors_total", "receive"),),
+        "lcrc error count": (metric("pcie_errors_total", "lcrc"),),
+        "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
         **{key: (wanted,) for key, wanted in CARD_SENSORS.items()},
     }
 )
 # Of the whole card where they stand below no chip; of several chips on one card none tells its own.
-CARD_FIELDS: Mapping[str, Field] = MappingProxyType({**CARD_SENSORS, "power dissipation": Field("power_card_watts")})
+CARD_FIELDS: Mapping[str, Target] = MappingProxyType({**CARD_SENSORS, "power dissipation": metric("power_card_watts")})
 # Of the whole card where its controller is named.
-PART_FIELDS: Mapping[str, Field] = MappingProxyType(
-    {**CARD_FIELDS, "npu real-time power": Field("power_card_watts"), "voltage": Field("voltage_volts", "board")}
+PART_FIELDS: Mapping[str, Target] = MappingProxyType(
+    {**CARD_FIELDS, "npu real-time power": metric("power_card_watts"), "voltage": metric("voltage_volts", "board")}
 )
 # The same of HBM and of DDR: HBM is the device's memory where the chip has any, see `docs/vendors/ascend.md`.
-MEMORY_FIELDS: Mapping[str, Field] = MappingProxyType(
+MEMORY_FIELDS: Mapping[str, Target] = MappingProxyType(
     {
-        "{} capacity": Field("memory_total_bytes"),
-        "{} usage rate": Field("memory_used_ratio"),
-        "{} bandwidth usage rate": Field("memory_bandwidth_ratio"),
-        "{} clock speed": Field("clock_hertz", "memory"),
+        "{} capacity": metric("memory_total_bytes"),
+        "{} usage rate": metric("memory_used_ratio"),
+        "{} bandwidth usage rate": metric("memory_bandwidth_ratio"),
+        "{} clock speed": metric("clock_hertz", "memory"),
     }
 )
 # Of each kind of memory apart; DDR's have words of their own.
-ECC_FIELDS: Mapping[str, Field] = MappingProxyType(
+ECC_FIELDS: Mapping[str, Target] = MappingProxyType(
     {
-        "hbm single bit error count": Field("ecc_corrected_total", "hbm"),
-        "hbm double bit error count": Field("ecc_uncorrected_total", "hbm"),
-        "ddr single bit error count": Field("ecc_corrected_total", "ddr"),
-        "ddr double bit error count": Field("ecc_uncorrected_total", "ddr"),
-        "single-bit error count": Field("ecc_corrected_total", "ddr"),
-        "double-bit error count": Field("ecc_uncorrected_total", "ddr"),
-        "hbm single bit isolated pages count": Field("retired_pages", "single_bit_ecc"),
-        "hbm double bit isolated pages count": Field("retired_pages", "double_bit_ecc"),
-        "ddr single bit isolated pages count": Field("retired_pages", "ddr_single_bit_ecc"),
-        "ddr double bit isolated pages count": Field("retired_pages", "ddr_double_bit_ecc"),
+        "hbm single bit error count": metric("ecc_corrected_total", "hbm"),
+        "hbm double bit error count": metric("ecc_uncorrected_total", "hbm"),
+        "ddr single bit error count": metric("ecc_corrected_total", "ddr"),
+        "ddr double bit error count": metric("ecc_uncorrected_total", "ddr"),
+        "single-bit error count": metric("ecc_corrected_total", "ddr"),
+        "double-bit error count": metric("ecc_uncorrected_total", "ddr"),
+        "hbm single bit isolated pages count": metric("retired_pages", "single_bit_ecc"),
+        "hbm double bit isolated pages count": metric("retired_pages", "double_bit_ecc"),
+        "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
+        "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
     }
 )
 # Of the device's memory: HBM's where there is any.
@@ -116,6 +111,8 @@ JPEG = ("dvpp jpege usage rate", "dvpp jpegd usage rate")
 # Pages that the next start takes out of use.
 PENDING_PAGES = tuple(f"{memory} {bits} bit next-isolated pages count" for memory in MEMORIES for bits in BITS)
 HEALTH = ("health status", "health")
+TO_ECC_ENABLED = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
+TO_HEALTH = health({state: state for state in HEALTH_STATES})
 
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
 # Parts of a card that are none of its chips open a block with their name.

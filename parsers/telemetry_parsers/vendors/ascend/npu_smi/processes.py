@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Absent, Problem, Process, Value
+from telemetry_parsers.model import Absent, Process, Value
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.framed import Record, Shape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
-from telemetry_parsers.vendors.ascend.npu_smi.words import measured
+from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
 
 # The tool shows no more than so many of a chip, so that as many may be more.
 MOST_SHOWN = 8
@@ -49,41 +50,41 @@ def is_process_title(line: Line) -> bool:
     return "process id" in text and text.strip().startswith("|") and text.lstrip("| \t").startswith("npu")
 
 
-def read_processes(page: Page, lines: Sequence[Line]) -> None:
-    """Put the processes, and the number of those of each device, onto the page; the heading is the first line."""
-    listed = frozenset(page.places())
+def read_processes(draft: Draft, lines: Sequence[Line]) -> None:
+    """Put the processes, and the number of those of each device, into the draft; the heading is the first line."""
+    listed = frozenset(places_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)
     found = _Found()
-    page.unknown.update(dict.fromkeys(table.unknown))
+    draft.unknown.update(dict.fromkeys(table.unknown))
     for line in table.unread:
-        _take_other(page, line, found)
+        _take_other(draft, line, found)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
     for record in table.records:
-        _take(page, record, found, listed, closed=record.line.number < last_rule)
+        _take(draft, record, found, listed, closed=record.line.number < last_rule)
     is_empty = not listed and not table.records and is_rule(lines[-1].text)
     if not table.closed and not is_empty:
-        page.problems.append(Problem(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}"))
+        draft.complain(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
     for card, line in found.strangers.items():
-        page.problems.append(Problem(line.where, f"processes of NPU {card}, which the device table lacks"))
+        draft.complain(line.where, f"processes of NPU {card}, which the device table lacks")
     if not listed:
-        for card in sorted((found.idle | found.told) - {place.card for place in page.places()}):
-            page.device(Place(card))
-    for place in page.places():
-        page.count_processes(page.device(place), _number(found, place))
+        for card in sorted((found.idle | found.told) - {place.card for place in places_in(draft)}):
+            chip_at(draft, Place(card))
+    for place in places_in(draft):
+        draft.give(chip_at(draft, place), metric("processes"), _number(found, place))
 
 
-def _take_other(page: Page, line: Line, found: _Found) -> None:
+def _take_other(draft: Draft, line: Line, found: _Found) -> None:
     """A line that is no row: the word that a card has no processes, or something that nobody knows."""
     idle = _NONE.match(line.text.strip().strip("|").strip()) if line.ended else None
     if idle is not None:
         found.idle.add(int(idle[1]))
     elif line.ended and not is_rule(line.text):
         found.gap = Absent.NOT_UNDERSTOOD if "|" in line.text else found.gap
-        page.problems.append(Problem(line.where, f"no row of the process table: {quote(line.text)}"))
+        draft.complain(line.where, f"no row of the process table: {quote(line.text)}")
 
 
-def _take(page: Page, record: Record, found: _Found, listed: frozenset[Place], *, closed: bool) -> None:
+def _take(draft: Draft, record: Record, found: _Found, listed: frozenset[Place], *, closed: bool) -> None:
     """A row of the table; one that ends with the text is no row yet."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
@@ -92,7 +93,7 @@ def _take(page: Page, record: Record, found: _Found, listed: frozenset[Place], *
         return
     if card is None or pid is None or record.misfits:
         found.gap = Absent.NOT_UNDERSTOOD
-        page.problems.append(Problem(record.line.where, f"no row of the process table: {quote(record.line.text)}"))
+        draft.complain(record.line.where, f"no row of the process table: {quote(record.line.text)}")
         return
     place = Place(card, units.whole(cells.get("chip", "")))
     if listed and place not in listed:
@@ -100,9 +101,9 @@ def _take(page: Page, record: Record, found: _Found, listed: frozenset[Place], *
         return
     (found.told if closed else found.open).add(card)
     found.counts[place] += 1
-    memory = measured(cells.get("process memory(mb)", ""), "mb", "memory_used_bytes")
+    memory = units.quantity(cells.get("process memory(mb)", ""), units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory
-    page.processes.append(Process(page.device(place), pid, cells.get("process name", ""), used))
+    draft.processes.append(Process(chip_at(draft, place), pid, cells.get("process name", ""), used))
 
 
 def _number(found: _Found, place: Place) -> Value:

@@ -7,30 +7,31 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Device, Problem
+from telemetry_parsers.model import Device
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target, metric
 from telemetry_parsers.text.framed import headings_in
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
-from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, VENDOR, known, measured, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at
+from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, VENDOR, known, split_key
 
 _NAME = "chip name"
 _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy-id", _NAME})
 _CARD, _CHIP = "npuid(idx)", "chipid(idx)"
 # A row of `watch` gives these; what is not here stands for itself.
-_WATCHED: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+_WATCHED: Mapping[str, tuple[Target, ...]] = MappingProxyType(
     {
-        "pwr(w)": (("power_watts", ""),),
-        "pwr(mw)": (("power_watts", ""),),
-        "temp(c)": (("temperature_celsius", "core"),),
-        "npu util(%)": (("utilization_ratio", ""), ("engine_utilization_ratio", "npu")),
-        "ai core(%)": (("utilization_ratio", ""), ("engine_utilization_ratio", "aicore")),
-        "ai cpu(%)": (("engine_utilization_ratio", "aicpu"),),
-        "ctrl cpu(%)": (("engine_utilization_ratio", "ctrlcpu"),),
-        "ai vector(%)": (("engine_utilization_ratio", "vector"),),
-        "ai cube(%)": (("engine_utilization_ratio", "cube"),),
-        "memory(%)": (("memory_used_ratio", ""),),
-        "memory bw(%)": (("memory_bandwidth_ratio", ""),),
+        "pwr(w)": (metric("power_watts"),),
+        "pwr(mw)": (metric("power_watts"),),
+        "temp(c)": (metric("temperature_celsius", "core"),),
+        "npu util(%)": (metric("utilization_ratio"), metric("engine_utilization_ratio", "npu")),
+        "ai core(%)": (metric("utilization_ratio"), metric("engine_utilization_ratio", "aicore")),
+        "ai cpu(%)": (metric("engine_utilization_ratio", "aicpu"),),
+        "ctrl cpu(%)": (metric("engine_utilization_ratio", "ctrlcpu"),),
+        "ai vector(%)": (metric("engine_utilization_ratio", "vector"),),
+        "ai cube(%)": (metric("engine_utilization_ratio", "cube"),),
+        "memory(%)": (metric("memory_used_ratio"),),
+        "memory bw(%)": (metric("memory_bandwidth_ratio"),),
     }
 )
 _WHOLE_CHIP = "npu util(%)"  # after the AI cores, whose share counts where it is told
@@ -55,29 +56,28 @@ def is_topology(lines: Sequence[Line]) -> bool:
     return any(line.ended and _topology_row(line) is not None for line in lines)
 
 
-def read_mapping(lines: Sequence[Line]) -> tuple[Page, str]:
+def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
     """Which chip has which logic id; parts without one, such as the card's controller, are no devices."""
-    page = Page()
     headings: tuple[str, ...] = ()
     spaces: set[str | None] = set()
     for line in lines:
         found = _mapping_headings(line)
         if found or not headings:
-            headings = found or _outside(page, line) or headings
+            headings = found or _outside(draft, line) or headings
         elif line.ended and line.text.strip():
             row = _mapping_row(line, headings)
             if row is None:
-                page.problems.append(Problem(line.where, f"no row of the mapping: {quote(line.text)}"))
+                draft.complain(line.where, f"no row of the mapping: {quote(line.text)}")
             else:
-                spaces.add(_add_mapped(page, row))
+                spaces.add(_add_mapped(draft, row))
     if headings and not spaces:
-        page.problems.append(Problem(lines[-1].where, "the mapping names no chip"))
-    return page, PHYSICAL if spaces - {None} == {PHYSICAL} else ""
+        draft.complain(lines[-1].where, "the mapping names no chip")
+    draft.index_space = PHYSICAL if spaces - {None} == {PHYSICAL} else ""
 
 
-def _outside(page: Page, line: Line) -> tuple[str, ...]:
+def _outside(draft: Draft, line: Line) -> tuple[str, ...]:
     if line.text.strip() and line.ended:
-        page.problems.append(Problem(line.where, f"not understood: {quote(line.text)}"))
+        draft.complain(line.where, f"not understood: {quote(line.text)}")
     return ()
 
 
@@ -101,22 +101,21 @@ def _is_number(word: str) -> bool:
     return word == "-" or units.whole(word) is not None
 
 
-def _add_mapped(page: Page, row: Mapping[str, str]) -> str | None:
+def _add_mapped(draft: Draft, row: Mapping[str, str]) -> str | None:
     place = Place(units.whole(row["npu id"]), units.whole(row["chip id"]))
     logic, physical = units.whole(row.get("chip logic id", "")), units.whole(row.get("chip phy-id", ""))
     if place.chip is None or (logic is None and physical is None):
         return None
-    device = page.device(place)
-    page.number(device, logic if physical is None else physical)
+    device = chip_at(draft, place)
+    draft.number(device, logic if physical is None else physical)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     told = {name: known(row.get(heading)) for name, heading in facts.items()}
-    page.describe(device, Device(VENDOR, model=known(row.get(_NAME))), told)
+    draft.describe(device, Device(VENDOR, model=known(row.get(_NAME))), told)
     return "logic" if physical is None else PHYSICAL
 
 
-def read_watch(lines: Sequence[Line]) -> Page:
+def read_watch(lines: Sequence[Line], draft: Draft) -> None:
     """The last row of each chip: the rows come one after another for as long as the tool runs."""
-    page = Page()
     headings: tuple[str, ...] = ()
     last: dict[Place, tuple[Line, dict[str, str]]] = {}
     for line in lines:
@@ -126,14 +125,13 @@ def read_watch(lines: Sequence[Line]) -> Page:
             continue
         cells = dict(zip(headings, words, strict=False))
         if not headings or len(words) != len(headings) or units.whole(cells[_CARD]) is None:
-            page.problems.append(Problem(line.where, f"no row of watch: {quote(line.text)}"))
+            draft.complain(line.where, f"no row of watch: {quote(line.text)}")
         else:
             last[Place(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
     if not last:
-        page.problems.append(Problem(lines[-1].where, "watch names no chip"))
+        draft.complain(lines[-1].where, "watch names no chip")
     for place, (line, cells) in last.items():
-        _add_watched(page, place, line, cells)
-    return page
+        _add_watched(draft, place, line, cells)
 
 
 def _watch_headings(line: Line) -> tuple[str, ...]:
@@ -144,19 +142,16 @@ def _watch_headings(line: Line) -> tuple[str, ...]:
     return tuple(names) if names[:1] == [_CARD] else ()
 
 
-def _add_watched(page: Page, place: Place, line: Line, cells: Mapping[str, str]) -> None:
-    device = page.device(place)
+def _add_watched(draft: Draft, place: Place, line: Line, cells: Mapping[str, str]) -> None:
+    device = chip_at(draft, place)
     for heading in sorted(cells, key=lambda name: name == _WHOLE_CHIP):
         if heading not in _WATCH:
-            page.unknown[quote(heading) or "(blank)"] = None
-        for metric, label in _WATCHED.get(heading, ()):
-            value = measured(cells[heading], split_key(heading)[1], metric)
-            page.give(device, reading(device, metric, value, label, VENDOR), cells[heading], line.where)
+            draft.name_unknown(heading)
+        draft.take(device, _WATCHED.get(heading, ()), cells[heading], line.where, split_key(heading)[1])
 
 
-def read_topology(lines: Sequence[Line]) -> Page:
+def read_topology(lines: Sequence[Line], draft: Draft) -> None:
     """The devices that the matrix names, with the processors that are near to each; it has a row for each of its columns."""
-    page = Page()
     columns: set[str] = set()
     nodes: set[str] = set()
     for line in lines:
@@ -165,17 +160,14 @@ def read_topology(lines: Sequence[Line]) -> Page:
         if row is not None:
             place, processors = row
             nodes.add(words[0])
-            device = page.device(place)
-            page.number(device, place.physical)
-            page.describe(device, Device(VENDOR), {"cpu_affinity": processors})
+            device = chip_at(draft, place)
+            draft.number(device, place.physical)
+            draft.describe(device, Device(VENDOR), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
-            page.problems.append(Problem(line.where, f"no row of the matrix: {quote(line.text)}"))
+            draft.complain(line.where, f"no row of the matrix: {quote(line.text)}")
         columns.update(filter(_NODE.match, words) if row is None else ())
     if columns - nodes:
-        page.problems.append(
-            Problem(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
-        )
-    return page
+        draft.complain(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
 
 
 def _topology_row(line: Line) -> tuple[Place, str | None] | None:

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Entry, is_measured
-from telemetry_parsers.vendors.ascend.npu_smi.words import measured, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.words import split_key
 
 _PROCESS = ("process id:", "process name:", "process memory(mb):")
 _CRIES = ("warning", "[warning", "error:", "[error", "failed to ")
@@ -213,7 +213,7 @@ def _take_process(card: Card, line: Line, problems: list[Problem]) -> None:
     if pid is None or -1 in starts or starts != sorted(starts):
         problems.append(Problem(line.where, f"no process: {quote(text)}"))
         return
-    memory = measured(text[ends[2] :], "mb", "memory_used_bytes")
+    memory = units.quantity(text[ends[2] :], units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory
     card.paragraphs[-1].append(Row(pid, text[ends[1] : starts[2]].strip(), used, line))
 

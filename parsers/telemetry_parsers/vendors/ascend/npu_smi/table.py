@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Device, Problem, Value
+from telemetry_parsers.model import Absent, Device, Problem
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target, metric
 from telemetry_parsers.text.framed import Record, Shape, headings_in, is_rule, read_table
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
-from telemetry_parsers.vendors.ascend.npu_smi.page import Page, Place
+from telemetry_parsers.vendors.ascend.npu_smi.keys import TO_HEALTH
+from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
 from telemetry_parsers.vendors.ascend.npu_smi.processes import is_process_title, read_processes
-from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, VENDOR, health, known, measured, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, VENDOR, known, split_key
 
 _NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
 _NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_NOTHING})\Z")
@@ -50,7 +52,16 @@ _LISTS_PROCESSES = 23  # the first version of the tool that does so below every 
 # A chip's busy share is that of its AI cores where it is told, else of the whole chip.
 _AI_CORES = ("aicore(%)", "ai core(%)")
 _WHOLE_CHIP = "npu util(%)"
-_UTILIZATIONS = (*_AI_CORES, _WHOLE_CHIP)
+_READINGS: tuple[tuple[tuple[str, ...], Target], ...] = (
+    (_POWERS, metric("power_watts")),
+    (("temp(c)",), metric("temperature_celsius", "core")),
+    ((*_AI_CORES, _WHOLE_CHIP), metric("utilization_ratio")),
+)
+_ENGINES = (
+    *((name, metric("engine_utilization_ratio", "aicore")) for name in _AI_CORES),
+    (_WHOLE_CHIP, metric("engine_utilization_ratio", "npu")),
+)
+_MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
 GIVES = (
     "utilization_ratio", "engine_utilization_ratio", "power_watts", "temperature_celsius", "memory_used_bytes",
     "memory_total_bytes", "health", "processes",
@@ -62,27 +73,26 @@ def is_table(lines: Sequence[Line]) -> bool:
     return any(line.ended and (_shape_of(line) is not None or is_process_title(line)) for line in lines)
 
 
-def read(lines: Sequence[Line]) -> tuple[Page, str]:
-    """What the table says, and the space of its indices; of several runs in one text the last is read."""
+def read(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the chips and their processes into the draft; of several runs in one text the last is read."""
     lines, runs = _last_run(lines)
     title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
     shape = next((found for line in lines[:title] if (found := _shape_of(line)) is not None), _SHAPES[1])
     table = read_table([replace(line, text=_closed_up(line.text)) for line in lines[:title]], shape)
-    page = Page()
-    page.unknown.update(dict.fromkeys(table.unknown))
+    draft.unknown.update(dict.fromkeys(table.unknown))
     if runs > 1:
-        page.problems.append(Problem("text", f"{runs} runs of npu-smi in one text; the last one is read"))
-    driver = _versions(lines[:title], page)
+        draft.complain("text", f"{runs} runs of npu-smi in one text; the last one is read")
+    driver = _versions(lines[:title], draft)
     wanted = frozenset(name for name in ("chip", "phy-id") if any(_heads(line, name) for line in lines[:title]))
-    numbered = {_add(page, record, driver, wanted) for record in table.records} - {None}
-    page.problems.extend(_unread(line) for line in table.unread if not _expected(line))
-    page.complete = title < len(lines)
-    if not page.complete and not (table.headed and table.closed and _may_end(lines, page.tool_version)):
-        page.cut = True
-        page.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
+    numbered = {_add(draft, record, driver, wanted) for record in table.records} - {None}
+    draft.problems.extend(_unread(line) for line in table.unread if not _expected(line))
+    draft.is_open = title == len(lines)
+    if draft.is_open and not (table.headed and table.closed and _may_end(lines, draft.tool_version)):
+        draft.is_cut = True
+        draft.problems.insert(0, Problem(lines[-1].where, "the device table is cut off here; chips may be missing"))
     if title < len(lines):
-        read_processes(page, lines[title:])
-    return page, _index_space(page, numbered)
+        read_processes(draft, lines[title:])
+    draft.index_space = _index_space(draft, numbered)
 
 
 def _may_end(lines: Sequence[Line], version: str | None) -> bool:
@@ -119,14 +129,14 @@ def _shape_of(line: Line) -> Shape | None:
     return None
 
 
-def _versions(lines: Sequence[Line], page: Page) -> str | None:
-    """The tool's version goes to the page, the driver's is given back."""
+def _versions(lines: Sequence[Line], draft: Draft) -> str | None:
+    """The tool's version goes to the draft, the driver's is given back."""
     banner = next((line for line in lines if _is_banner(line)), None)
     if banner is None:
         return None
     text = banner.text + ("\n" if banner.ended else "")
     tool, driver = _BANNER.search(text), _DRIVER.search(text)
-    page.tool_version = known(tool[1]) if tool else None
+    draft.tool_version = known(tool[1]) if tool else None
     return known(driver[1]) if driver else None
 
 
@@ -135,18 +145,18 @@ def _heads(line: Line, name: str) -> bool:
     return "|" in line.text and name in line.text.lower().replace("|", " ").split()
 
 
-def _add(page: Page, record: Record, driver: str | None, wanted: frozenset[str]) -> str | None:
-    """Put a chip onto the page, with the numbers that the headings want; what its index is: `phy-id`, or its card's."""
+def _add(draft: Draft, record: Record, driver: str | None, wanted: frozenset[str]) -> str | None:
+    """Put a chip into the draft, with the numbers that the headings want; what its index is: `phy-id`, or its card's."""
     cells = record.values
     card = _number(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in wanted - cells.keys():
-        page.problems.append(Problem(record.line.where, f"no row of the device table: {quote(record.line.text)}"))
+        draft.complain(record.line.where, f"no row of the device table: {quote(record.line.text)}")
         return None
     place = Place(card, _number(cells, "chip"))
-    if page.has(place):
-        page.problems.append(Problem(record.line.where, f"NPU {card} is listed a second time; the first is kept"))
+    if draft.has(place):
+        draft.complain(record.line.where, f"NPU {card} is listed a second time; the first is kept")
         return None
-    device, physical = page.device(place), _number(cells, "phy-id")
+    device, physical = chip_at(draft, place), _number(cells, "phy-id")
     address = cells.get("bus-id")
     told = Device(
         VENDOR,
@@ -155,39 +165,32 @@ def _add(page: Page, record: Record, driver: str | None, wanted: frozenset[str])
         driver=driver,
     )
     if "chip" in wanted - cells.keys() and not record.misfits:
-        page.problems.append(Problem(record.line.where, f"NPU {card} is listed without the number of its chip"))
-    page.number(device, physical)
-    page.describe(device, told, {"device_id": _text(cells, "device")})
-    _give_readings(page, device, cells)
-    page.problems.extend(
-        Problem(line.where, f"cells that fit no heading: {quote(line.text)}") for line in record.misfits
-    )
+        draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")
+    draft.number(device, physical)
+    draft.describe(device, told, {"device_id": _text(cells, "device")})
+    _give_readings(draft, device, cells)
+    for line in record.misfits:
+        draft.complain(line.where, f"cells that fit no heading: {quote(line.text)}")
     return "card" if physical is None else "phy-id"
 
 
-def _give_readings(page: Page, device: int, cells: Mapping[str, Cell]) -> None:
-    def give(metric: str, cell: Cell | None, value: Value, label: str = "") -> None:
-        item = reading(device, metric, value, label, VENDOR)
-        page.give(device, item, cell.text if cell else "", cell.line.where if cell else "")
-
-    def number(heading: str, metric: str) -> Value:
-        cell = cells.get(heading)
-        return Absent.NOT_REPORTED if cell is None else measured(cell.text, split_key(heading)[1], metric)
-
-    for item in health(device, cells["health"].text):
-        page.give(device, item, cells["health"].text, cells["health"].line.where)
-    power = next((name for name in _POWERS if name in cells), _POWERS[0])
-    give("power_watts", cells.get(power), number(power, "power_watts"))
-    give("temperature_celsius", cells.get("temp(c)"), number("temp(c)", "temperature_celsius"), "core")
-    busy = next((name for name in _UTILIZATIONS if name in cells), _UTILIZATIONS[0])
-    give("utilization_ratio", cells.get(busy), number(busy, "utilization_ratio"))
-    for heading, engine in (*((name, "aicore") for name in _AI_CORES), (_WHOLE_CHIP, "npu")):
+def _give_readings(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
+    """The readings that the table always has, absent where a cell is lost, and those of the engines that it names."""
+    draft.take(device, (TO_HEALTH,), cells["health"].text, cells["health"].line.where)
+    for headings, target in _READINGS:
+        cell = next((cells[heading] for heading in headings if heading in cells), None)
+        if cell is None:
+            draft.give(device, target, Absent.NOT_REPORTED)
+        else:
+            draft.take(device, (target,), cell.text, cell.line.where, split_key(cell.heading)[1])
+    for heading, target in _ENGINES:
         if heading in cells:
-            give("engine_utilization_ratio", cells[heading], number(heading, "engine_utilization_ratio"), engine)
-    _give_memory(cells, give)
+            cell = cells[heading]
+            draft.take(device, (target,), cell.text, cell.line.where, split_key(heading)[1])
+    _give_memory(draft, device, cells)
 
 
-def _give_memory(cells: Mapping[str, Cell], give: Callable[[str, Cell | None, Value], None]) -> None:
+def _give_memory(draft: Draft, device: int, cells: Mapping[str, Cell]) -> None:
     """HBM where the chip has any, else its DDR: `0 / 0` says that there is none of a kind."""
     printed = [
         cells[heading]
@@ -195,15 +198,16 @@ def _give_memory(cells: Mapping[str, Cell], give: Callable[[str, Cell | None, Va
         for heading in _PAIRS
         if heading in cells and heading.startswith(kind)
     ]
-    real = [cell for cell in printed if cell.text.replace(" ", "") != "0/0"]
-    cell = real[0] if real else None
-    unit = split_key(cell.heading)[1] if cell else ""
+    cell = next((cell for cell in printed if cell.text.replace(" ", "") != "0/0"), None)
     halves = cell.text.split("/") if cell and _is_pair(cell.text) else []
-    for at, metric in enumerate(("memory_used_bytes", "memory_total_bytes")):
-        if len(halves) == 2:
-            give(metric, cell, measured(halves[at], unit, metric))
+    for at, target in enumerate(_MEMORY):
+        if cell is None:
+            draft.give(device, target, Absent.NOT_REPORTED)
+        elif len(halves) == 2:
+            draft.take(device, (target,), halves[at], cell.line.where, split_key(cell.heading)[1])
         else:
-            give(metric, cell, (units.placeholder(cell.text) or Absent.NOT_UNDERSTOOD) if cell else Absent.NOT_REPORTED)
+            value = units.placeholder(cell.text) or Absent.NOT_UNDERSTOOD
+            draft.give(device, target, value, cell.text, cell.line.where)
 
 
 def _is_pair(text: str) -> bool:
@@ -218,9 +222,9 @@ def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
     return known(cells[heading].text) if heading in cells else None
 
 
-def _index_space(page: Page, numbered: set[str | None]) -> str:
+def _index_space(draft: Draft, numbered: set[str | None]) -> str:
     """Physical ids where they are printed, and where each card has one chip: its NPU id is that chip's physical id."""
-    cards = [place.card for place in page.places()]
+    cards = [place.card for place in places_in(draft)]
     alone = len(set(cards)) == len(cards)
     return PHYSICAL if numbered == {"phy-id"} or (numbered == {"card"} and alone) else ""
 

@@ -7,49 +7,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import BY_KEY, HEALTH_STATES
-from telemetry_parsers.model import Absent, Reading, Value
+from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.text.answers import ErrorText
 
 VENDOR = "ascend"
 TOOL = "npu-smi"
 # The physical id of a chip, which is also the number of its /dev/davinci node and what hccn_tool takes.
 PHYSICAL = "ascend-physical"
-# A text that lists more is none of this tool's.
-MOST_DEVICES = 1024
 
-_UNITS: Mapping[str, tuple[units.Units, str]] = MappingProxyType(
-    {
-        "%": (units.RATIO, "%"),
-        "c": (units.CELSIUS, "C"),
-        "w": (units.WATTS, "W"),
-        "mw": (units.WATTS, "mW"),
-        "v": (units.VOLTS, "V"),
-        "mv": (units.VOLTS, "mV"),
-        "kb": (units.BYTES, "KB"),
-        "kib": (units.BYTES, "KiB"),
-        "mb": (units.BYTES, "MB"),
-        "mib": (units.BYTES, "MiB"),
-        "gb": (units.BYTES, "GB"),
-        "gib": (units.BYTES, "GiB"),
-        "mhz": (units.HERTZ, "MHz"),
-        "ghz": (units.HERTZ, "GHz"),
-    }
-)
-_FAMILIES: Mapping[str, units.Units] = MappingProxyType(
-    {
-        "ratio": units.RATIO,
-        "celsius": units.CELSIUS,
-        "watts": units.WATTS,
-        "volts": units.VOLTS,
-        "bytes": units.BYTES,
-        "hertz": units.HERTZ,
-        "": units.COUNT,
-    }
-)
 _UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
 # A temperature that could not be read prints as this word.
-_FAILED = "failed"
+NO_NUMBERS: Mapping[str, Value] = MappingProxyType({"failed": Absent.NOT_REPORTED})
 
 ERRORS = (
     ErrorText("there is no npu card on this server", "no_devices", None, "check that lspci shows the cards"),
@@ -98,21 +66,3 @@ def split_key(key: str) -> tuple[str, str]:
     bare = " ".join(key.lower().split())
     match = _UNIT.search(bare)
     return (bare, "") if match is None else (bare[: match.start()].strip(), match[1].strip())
-
-
-def measured(text: str, unit: str, metric: str) -> Value:
-    """A number of that metric, whose unit stands in its key or heading, or else behind it."""
-    if text.strip().lower() == _FAILED:
-        return Absent.NOT_REPORTED
-    family = _FAMILIES[BY_KEY[metric].unit]
-    told_family, told_unit = _UNITS.get(unit, (family, None)) if unit in _UNITS or not unit else ({}, None)
-    if told_family is not family:
-        return units.placeholder(text) or Absent.NOT_UNDERSTOOD
-    return units.quantity(text, family, told_unit)
-
-
-def health(device: int, text: str) -> tuple[Reading, ...]:
-    """A reading for each state of health; all of them absent for a word that is none."""
-    word = text.strip().lower()
-    gap = None if word in HEALTH_STATES else units.placeholder(text) or Absent.NOT_UNDERSTOOD
-    return tuple(Reading(device, "health", gap or float(state == word), state) for state in HEALTH_STATES)
