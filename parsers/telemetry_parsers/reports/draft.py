@@ -89,6 +89,10 @@ class Draft:
         """What is known of a device so far."""
         return self._devices[position]
 
+    def rewrite(self, position: int, device: Device) -> None:
+        """Put another description in the place of a device's, for what its readings tell of it: that it is not up."""
+        self._devices[position] = device
+
     def places(self) -> list[Hashable]:
         """Where devices are, in the order of their positions."""
         return list(self._places)

@@ -21,8 +21,6 @@ from telemetry_parsers.text.outputs import (
 )
 from telemetry_parsers.text.prefixes import without_prefix
 
-_NOBODYS = "an answer that doesn't say of which chip it is is not read"
-
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
@@ -96,7 +94,7 @@ def _answers_of(run: Run, output: Output, tool: Tool, several: Several) -> Itera
         answer = _answer(Text(part.lines, part.arguments, output), tool)
         is_nobodys = answer is not None and any(device.index is None for device in answer.report.devices)
         if answer is not None and is_nobodys and (len(parts) > 1 or run.arguments):
-            answer = _Answer(Report(problems=(Problem(part.lines[0].where, _NOBODYS),)))
+            answer = _Answer(Report(problems=(Problem(part.lines[0].where, several.nobodys),)))
         if answer is not None:
             yield answer
 

@@ -119,10 +119,12 @@ def _nothing_missing(_run: Run) -> Problem | None:
 class Several:
     """How one text holds several answers of a tool that is asked for one device at a time: each behind its command line.
 
-    `parts` are the answers behind one command line. `missing` is the problem of a command without any answer.
+    `parts` are the answers behind one command line. `missing` is the problem of a command without any answer. `nobodys` is
+    told of an answer beside others that has a device without an index: it may be any device's, and is not read.
     """
 
     command: str
+    nobodys: str
     parts: Callable[[Run], Sequence[Run]] = _whole
     missing: Callable[[Run], Problem | None] = _nothing_missing
 

@@ -114,7 +114,7 @@ _TOOL = Tool(
     errors=ERRORS,
     index_space="",  # PHYSICAL where the text proves it
     words=NO_NUMBERS,
-    several=Several(TOOL, segments, _missing),
+    several=Several(TOOL, "an answer that doesn't say of which chip it is is not read", segments, _missing),
     marks_first=False,
     refusals=(_unsupported,),
 )
