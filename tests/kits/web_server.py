@@ -149,7 +149,7 @@ def read_to_end(client: socket.socket) -> bytes:
 
 
 def exchange(port: int, *pieces: bytes, pause_seconds: float = 0.0) -> bytes:
-    """Send pieces, close the sending side, and give back all that the server said."""
+    """Send pieces, close the sending side, and return all that the server sends."""
     with connect(port) as client:
         for piece in pieces:
             client.sendall(piece)
@@ -228,10 +228,10 @@ class Pki:
     """What the TLS tests need, made once."""
 
     authority: Authority
-    stranger: Authority
+    other_authority: Authority
     server: Pair
     client: Pair
-    strange_client: Pair
+    other_client: Pair
 
     def trusting(self, client: Pair | None = None) -> ssl.SSLContext:
         """A client's context that trusts our authority, with a certificate of its own if given."""
@@ -248,14 +248,14 @@ class Pki:
 
 def make_pki(folder: Path) -> Pki:
     """Two authorities, a server's certificate, and a client's certificate of each."""
-    authority, stranger = Authority(folder, "authority"), Authority(folder, "stranger")
+    authority, other = Authority(folder, "authority"), Authority(folder, "other-authority")
     client_names = "DNS:prometheus.test,email:ops@example.test,IP:10.0.0.7,IP:fd00::7,URI:spiffe://example.test/prom"
     return Pki(
         authority,
-        stranger,
+        other,
         authority.issue("server", "DNS:localhost,IP:127.0.0.1"),
         authority.issue("client", client_names),
-        stranger.issue("strange-client", client_names),
+        other.issue("other-client", client_names),
     )
 
 

@@ -1,4 +1,4 @@
-"""A crowd of hostile clients: it connects, does its mischief, and comes again when it is thrown out.
+"""Many hostile clients: each connects, attacks, and connects again when it is thrown out.
 
 Usage: hostile_clients.py PORT COUNT MODE SOURCE, until standard input ends. MODE is `silent`, `half` (the first half of a
 TLS greeting, or of a request) or `drip` (a byte at a time), with `tls-` before it for a TLS port; or, for a plain one,
@@ -27,7 +27,7 @@ def greeting(mode: str) -> bytes:
         return REQUEST
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.create_default_context()
-    with contextlib.suppress(ssl.SSLWantReadError):  # only its first message is wanted
+    with contextlib.suppress(ssl.SSLWantReadError):  # only its first message is needed
         context.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
     return outgoing.read()
 
@@ -38,7 +38,7 @@ def request(mode: str) -> bytes:
     return b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + credentials + b"\r\n"
 
 
-async def mischief(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mode: str) -> None:
+async def attack(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mode: str) -> None:
     if mode.endswith("half"):
         writer.write(greeting(mode)[: len(greeting(mode)) // 2])
     elif mode.endswith("drip"):
@@ -63,7 +63,7 @@ async def client(port: int, mode: str, source: str) -> None:
             place = {"local_addr": (source, 0), "limit": 1024}
             reader, writer = await asyncio.open_connection("127.0.0.1", port, **place)
             try:
-                await mischief(reader, writer, mode)
+                await attack(reader, writer, mode)
             finally:
                 writer.close()
         await asyncio.sleep(COME_AGAIN_SECONDS)

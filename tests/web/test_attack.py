@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import ssl
+import statistics
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import pytest
 
 from kits.attackers import attack
 from kits.web_server import Pki, connect, fetch, read_to_end, until
+from telemetry_daemon.web.server.acceptor import MOST_CLIENTS_IN_A_ROUND
 
 HERE = Path(__file__).parent
 ATTACKERS = 3000
@@ -115,11 +117,12 @@ def test_scrapes_go_on_under_attack(
             until(lambda: server.descriptors() > 200, "the attack")
             scrapes.fresh.clear()
             scrapes.kept.clear()
+            descriptors = []
             over_at = time.monotonic() + SECONDS_OF_ATTACK
             while time.monotonic() < over_at:
                 scrapes.once()
+                descriptors.append(server.descriptors())
                 time.sleep(0.02)
-            most_descriptors = server.descriptors()
         figures = {
             "scrapes": len(scrapes.fresh),
             "fresh_p95_ms": round(percentile(scrapes.fresh, 0.95) * 1000),
@@ -127,7 +130,8 @@ def test_scrapes_go_on_under_attack(
             "kept_worst_ms": round(max(scrapes.kept) * 1000),
             "peak_mib": round(server.peak_mib(), 1),
             "server_cpu_seconds": round(server.cpu_seconds() - before, 2),
-            "descriptors": most_descriptors,
+            "descriptors": statistics.median(descriptors),
+            "most_descriptors": max(descriptors),
         }
         print(mode, figures)
         for name, figure in figures.items():
@@ -136,7 +140,8 @@ def test_scrapes_go_on_under_attack(
     assert percentile(scrapes.fresh, 0.95) < 1.0
     assert percentile(scrapes.kept, 0.95) < 1.0
     assert figures["peak_mib"] < MOST_MIB
-    assert most_descriptors < 300
+    assert figures["descriptors"] < 300
+    assert max(descriptors) < 300 + MOST_CLIENTS_IN_A_ROUND  # these are accepted before the same number is dropped
     assert len(scrapes.fresh) >= 5
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits.attackers import converse
-from kits.web_server import Pki, RunningServer, connect, fetch, read_to_end, running_server
+from kits.web_server import Pki, connect, fetch, read_to_end, running_server
 
 WORDS = st.sampled_from(
     [
@@ -46,38 +47,39 @@ WORDS = st.sampled_from(
         ),
     ]
 )
-SPEECHES = st.lists(st.one_of(st.binary(max_size=40), WORDS), max_size=25)
+INPUTS = st.lists(st.one_of(st.binary(max_size=40), WORDS), max_size=25)
 
 
 @pytest.fixture(scope="module", params=["plain", "tls"])
-def running(
+def port_and_tls(
     request: pytest.FixtureRequest, pki: Pki, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RunningServer]:
+) -> Iterator[tuple[int, ssl.SSLContext | None]]:
     file = tmp_path_factory.mktemp("fuzz") / "web.yml"
-    file.write_text(pki.tls_section() if request.param == "tls" else "")
-    with running_server(config_file=file) as server:
-        yield server
+    tls = pki.trusting() if request.param == "tls" else None
+    file.write_text(pki.tls_section() if tls else "")
+    with running_server(config_file=file) as running:
+        yield running.port, tls
 
 
 @settings(max_examples=150, deadline=None)
-@given(pieces=SPEECHES)
-def test_any_bytes_leave_the_server_able_to_answer(running: RunningServer, pki: Pki, pieces: list[bytes]) -> None:
+@given(pieces=INPUTS)
+def test_any_bytes_leave_the_server_able_to_answer(
+    port_and_tls: tuple[int, ssl.SSLContext | None], pieces: list[bytes]
+) -> None:
+    port, tls = port_and_tls
     # Hanging up on garbage is a good answer.
-    with connect(running.port) as client, contextlib.suppress(ConnectionResetError, BrokenPipeError):
+    with connect(port) as client, contextlib.suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:
             client.sendall(piece)
         client.shutdown(socket.SHUT_WR)
-        said = read_to_end(client)
-        assert said == b"" or said.startswith((b"HTTP/1.1 ", b"\x15\x03", b"\x16\x03"))
-    tls = pki.trusting() if running.server.scheme == "https" else None
-    assert fetch(running.port, tls=tls).status == 200
+        received = read_to_end(client)
+        assert received == b"" or received.startswith((b"HTTP/1.1 ", b"\x15\x03", b"\x16\x03"))
+    assert fetch(port, tls=tls).status == 200
 
 
 @settings(max_examples=100, deadline=None)
 @given(cut=st.integers(0, 600), junk=st.binary(max_size=200))
 def test_a_greeting_cut_off_and_continued_with_anything(pki: Pki, cut: int, junk: bytes) -> None:
-    import ssl
-
     from telemetry_daemon.web.access.channel import HandshakeError, TlsChannel
     from telemetry_daemon.web.access.tls import server_context
     from telemetry_daemon.web.access.toolkit import Pem, TlsConfig
@@ -85,7 +87,7 @@ def test_a_greeting_cut_off_and_continued_with_anything(pki: Pki, cut: int, junk
     config = TlsConfig(Pem("cert_file", str(pki.server.certificate)), Pem("key_file", str(pki.server.key)))
     channel = TlsChannel(server_context(config, "web.yml"), lambda _: "")
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    with contextlib.suppress(ssl.SSLWantReadError):  # only its first message is wanted
+    with contextlib.suppress(ssl.SSLWantReadError):  # only its first message is needed
         pki.trusting().wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
     with contextlib.suppress(HandshakeError):  # a refusal is a good answer
         for piece in (outgoing.read()[:cut], junk):
@@ -93,7 +95,7 @@ def test_a_greeting_cut_off_and_continued_with_anything(pki: Pki, cut: int, junk
 
 
 @settings(max_examples=300, deadline=None)
-@given(pieces=SPEECHES)
+@given(pieces=INPUTS)
 def test_a_conversation_gives_requests_refusals_or_an_end_and_never_breaks(pieces: list[bytes]) -> None:
     answered, ended = converse(pieces)
     # What ends a conversation may come before the end of any line.

@@ -27,8 +27,8 @@ NEVER = [
 
 
 def status_for(port: int, *lines: str) -> int:
-    said = exchange(port, "\r\n".join((*lines, "", "")).encode())
-    return int(said.split(b" ", 2)[1])
+    received = exchange(port, "\r\n".join((*lines, "", "")).encode())
+    return int(received.split(b" ", 2)[1])
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_the_refusal_says_what_to_do_and_the_log_says_so_once(caplog: pytest.Log
         replies = [fetch(running.port, headers={"Host": f"evil{number}.example"}) for number in range(5)]
     assert {reply.status for reply in replies} == {421}
     assert b"add the name to web.allowed_hosts" in replies[0].body
-    (told,) = [record.getMessage() for record in caplog.records]
-    assert "'evil0.example'" in told
-    assert "web.allowed_hosts" in told
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "'evil0.example'" in line
+    assert "web.allowed_hosts" in line
 
 
 def test_a_reload_changes_what_is_answered_for_on_open_connections_too() -> None:

@@ -71,9 +71,9 @@ def test_head_gives_the_same_headers_and_no_body(running: RunningServer) -> None
     ],
 )
 def test_path_and_query(running: RunningServer, target: str, path_and_query: str) -> None:
-    said = exchange(running.port, head(f"GET {target} HTTP/1.1", "Host: localhost"))
-    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert said.endswith(f"\r\n\r\nGET {path_and_query}".encode())
+    received = exchange(running.port, head(f"GET {target} HTTP/1.1", "Host: localhost"))
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert received.endswith(f"\r\n\r\nGET {path_and_query}".encode())
 
 
 @pytest.mark.parametrize(
@@ -110,36 +110,38 @@ def test_bad_requests_are_refused_and_the_connection_closed(
         client.sendall(request_bytes)
         if status == 400:
             client.shutdown(1)  # some of these could still become a request
-        said = read_to_end(client)
-    assert said.startswith(f"HTTP/1.1 {status} ".encode())
-    assert b"\r\nConnection: close\r\n" in said
-    assert said.count(b"HTTP/1.1 ") == 1
+        received = read_to_end(client)
+    assert received.startswith(f"HTTP/1.1 {status} ".encode())
+    assert b"\r\nConnection: close\r\n" in received
+    assert received.count(b"HTTP/1.1 ") == 1
     assert fetch(running.port).status == 200
 
 
 def test_a_head_of_16_kib_is_still_served(running: RunningServer) -> None:
-    said = exchange(running.port, head("GET / HTTP/1.1", "Host: localhost", "X: " + "y" * 16000))
-    assert said.startswith(b"HTTP/1.1 200 ")
+    received = exchange(running.port, head("GET / HTTP/1.1", "Host: localhost", "X: " + "y" * 16000))
+    assert received.startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"])
 def test_other_methods_are_not_allowed_and_the_connection_goes_on(running: RunningServer, method: str) -> None:
     target = "x:1" if method == "CONNECT" else "*" if method == "OPTIONS" else "/"
-    said = exchange(
+    received = exchange(
         running.port,
         head(f"{method} {target} HTTP/1.1", "Host: localhost"),
         head("GET /next HTTP/1.1", "Host: localhost"),
     )
-    assert said.startswith(b"HTTP/1.1 405 Method Not Allowed\r\n")
-    assert b"\r\nAllow: GET, HEAD\r\n" in said
-    assert said.endswith(b"GET /next?")
+    assert received.startswith(b"HTTP/1.1 405 Method Not Allowed\r\n")
+    assert b"\r\nAllow: GET, HEAD\r\n" in received
+    assert received.endswith(b"GET /next?")
 
 
 def test_pipelined_requests_are_answered_in_order(running: RunningServer) -> None:
     numbers = range(300)
-    said = exchange(running.port, b"".join(head(f"GET /{number} HTTP/1.1", "Host: localhost") for number in numbers))
-    assert said.count(b"HTTP/1.1 200 OK") == len(numbers)
-    positions = [said.index(b"GET /%d?" % number) for number in numbers]
+    received = exchange(
+        running.port, b"".join(head(f"GET /{number} HTTP/1.1", "Host: localhost") for number in numbers)
+    )
+    assert received.count(b"HTTP/1.1 200 OK") == len(numbers)
+    positions = [received.index(b"GET /%d?" % number) for number in numbers]
     assert positions == sorted(positions)
 
 
@@ -161,20 +163,20 @@ def test_a_connection_carries_many_requests(running: RunningServer) -> None:
 def test_the_server_hangs_up_where_the_client_wants_it(running: RunningServer, request_head: bytes) -> None:
     with connect(running.port) as client:
         client.sendall(request_head)
-        said = read_to_end(client)
-    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert b"\r\nConnection: close\r\n" in said
-    assert said.endswith(b"GET /?")
+        received = read_to_end(client)
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nConnection: close\r\n" in received
+    assert received.endswith(b"GET /?")
 
 
 def test_a_request_in_single_bytes_is_one_request(running: RunningServer) -> None:
     request = head("GET /slow HTTP/1.1", "Host: localhost")
-    said = exchange(running.port, *(request[at : at + 1] for at in range(len(request))), pause_seconds=0.001)
-    assert said.endswith(b"GET /slow?")
+    received = exchange(running.port, *(request[at : at + 1] for at in range(len(request))), pause_seconds=0.001)
+    assert received.endswith(b"GET /slow?")
 
 
 def test_expectations_and_upgrades_are_answered_plainly(running: RunningServer) -> None:
-    said = exchange(
+    received = exchange(
         running.port,
         head("GET /1 HTTP/1.1", "Host: localhost", "Expect: 100-continue"),
         head(
@@ -186,12 +188,12 @@ def test_expectations_and_upgrades_are_answered_plainly(running: RunningServer) 
         ),
         head("GET /3 HTTP/1.1", "Host: localhost"),
     )
-    assert [said.count(f"GET /{number}?".encode()) for number in (1, 2, 3)] == [1, 1, 1]
+    assert [received.count(f"GET /{number}?".encode()) for number in (1, 2, 3)] == [1, 1, 1]
 
 
 def test_headers_given_twice_are_joined(running: RunningServer) -> None:
-    said = exchange(running.port, head("GET /accept HTTP/1.1", "Host: localhost", "Accept: a", "ACCEPT: b"))
-    assert said.endswith(b"\r\n\r\na, b")
+    received = exchange(running.port, head("GET /accept HTTP/1.1", "Host: localhost", "Accept: a", "ACCEPT: b"))
+    assert received.endswith(b"\r\n\r\na, b")
 
 
 def test_a_status_without_a_name(running: RunningServer) -> None:
@@ -212,15 +214,15 @@ def test_a_mistake_of_the_site_costs_one_request(
     running: RunningServer, caplog: pytest.LogCaptureFixture, path: str, logged: str
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        said = exchange(
+        received = exchange(
             running.port,
             head(f"GET {path} HTTP/1.1", "Host: localhost"),
             head("GET /after HTTP/1.1", "Host: localhost"),
         )
-    assert said.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
-    assert said.endswith(b"GET /after?")
+    assert received.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert received.endswith(b"GET /after?")
     assert logged in caplog.text
-    assert b"no page today" not in said
+    assert b"no page today" not in received
 
 
 def test_a_refusal_reaches_a_client_that_is_still_sending(running: RunningServer) -> None:

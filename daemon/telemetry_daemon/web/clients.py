@@ -31,14 +31,14 @@ def client_of(peer: object) -> str:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The address that a text means, an IPv4 address if it is one in IPv6's notation; a ValueError if it is none."""
+    """The address in a text, such as 10.0.0.7 for `::ffff:10.0.0.7`; a ValueError if it is none."""
     address = ipaddress.ip_address(text)
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
 
 
 class TokenBucket:
-    """So many tokens at once, and one more for each interval that passes; moments are monotonic seconds."""
+    """Holds `burst` tokens and gets one back in each interval. Moments are monotonic seconds."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -60,12 +60,12 @@ class TokenBucket:
         return True
 
     def take(self, now: float) -> None:
-        """Take a token, or what there is."""
+        """Take a token, or the rest of one."""
         self._spent = min(self._burst, self.spent(now) + 1.0)
 
 
 class Buckets:
-    """A bucket for each client; beyond `MOST_CLIENTS` the one that was asked for longest ago is forgotten."""
+    """A bucket for each client; beyond `MOST_CLIENTS` the least recently used one is forgotten."""
 
     def __init__(self, interval_seconds: float, burst: int) -> None:
         self._interval = interval_seconds
@@ -73,7 +73,7 @@ class Buckets:
         self._buckets: dict[Hashable, TokenBucket] = {}
 
     def of(self, client: Hashable) -> TokenBucket:
-        """The client's bucket, a full one for a client that is not known."""
+        """The client's bucket; a new client has a full one."""
         bucket = self._buckets.pop(client, None) or TokenBucket(self._interval, self._burst)
         self._buckets[client] = bucket
         if len(self._buckets) > MOST_CLIENTS:

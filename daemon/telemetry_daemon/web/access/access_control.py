@@ -1,4 +1,4 @@
-"""Who is let in: the web configuration in force decides on each request, and its files are read again when they change."""
+"""Who is let in, by the web configuration file; it is read again when it changes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from telemetry_daemon.web.messages import Request, Response, status_page
 from telemetry_daemon.web.seldom_logger import SeldomLogger
 
 SECONDS_BETWEEN_LOOKS = 1.0
-# OpenSSL keeps the sessions of clients that know no tickets, up to 20,000 of them, and Python cannot say otherwise;
-# a new context starts with none.
+# OpenSSL keeps up to 20,000 sessions of clients without tickets, and Python cannot set fewer. A new context has none.
 MOST_TLS_SESSIONS = 1000
 
 logger = logging.getLogger(__name__)
 
-# Takes what a request is answered with instead of being put to the site; None lets it through.
+# Is called with the refusal of a request, or with None to let it through.
 Decision = Callable[[Response | None], None]
 
 
@@ -42,7 +41,7 @@ class Rules:
 
     @property
     def client_demands(self) -> object:
-        """What a client has to show before its first request; equal for two files that demand the same."""
+        """What a client's certificate has to be; equal for two files that demand the same."""
         tls = self.config.tls
         return tls and (tls.client_certificate, tls.client_allowed_sans, self.client_authorities)
 
@@ -62,19 +61,19 @@ def load_rules(file: str) -> Rules:
 
 
 def _read_under_watch(file: str) -> tuple[WebConfig, Watch]:
-    """The configuration, and a watch that began before it and the files that it names were read."""
+    """The configuration, and a watch over its files that began before they were read."""
     names: tuple[str, ...] = (file,)
     while True:
         watch = Watch(names)
         config = load_web_config(file)
-        names = (file, *_files_named(config.tls))
+        names = _files_of(file, config.tls)
         if names == watch.files:
             return config, watch
 
 
-def _files_named(tls: TlsConfig | None) -> tuple[str, ...]:
+def _files_of(file: str, tls: TlsConfig | None) -> tuple[str, ...]:
     pems = (tls.certificate, tls.private_key, tls.client_ca) if tls else ()
-    return tuple(dict.fromkeys(pem.file for pem in pems if pem is not None and pem.file))
+    return tuple(dict.fromkeys((file, *(pem.file for pem in pems if pem is not None and pem.file))))
 
 
 class AccessControl:
@@ -107,7 +106,7 @@ class AccessControl:
 
     @property
     def client_demands(self) -> object:
-        """What a client has to show at present; a connection that came under another demand is not served."""
+        """What a client's certificate has to be now; a connection made under other demands is not served."""
         return self._rules.client_demands
 
     @property
@@ -175,7 +174,7 @@ class AccessControl:
         await self._auth.close()
 
     def _is_within_limit(self, client: str, user: bytes | None) -> bool:
-        """Charge the client. A user who is logged in has a share of their own, which others at the address cannot use up."""
+        """Count the request. A logged-in user has a limit of their own, apart from others at the same address."""
         return self._limits is None or self._limits.of((client, user)).allow(time.monotonic())
 
     def _reload(self) -> None:

@@ -63,7 +63,7 @@ class _Check:
 class BasicAuth:
     """Checks `Authorization` headers; its methods belong to one event loop's thread."""
 
-    def __init__(self, users: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self) -> None:
         self._users: Mapping[bytes, bytes] = {}
         self._nobody = b""
         self._secret = os.urandom(32)
@@ -74,7 +74,6 @@ class BasicAuth:
         self._attempts: SimpleQueue[_Attempt | None] = SimpleQueue()
         self._worker: threading.Thread | None = None
         self.checks_done = 0
-        self.set_users(users)
 
     def set_users(self, users: Sequence[tuple[str, str]]) -> None:
         """Let these users in from now on, and nobody else."""
@@ -166,7 +165,7 @@ class BasicAuth:
             check.then.clear()
 
     async def close(self) -> None:
-        """End the worker after the check that it is doing, for which it has two seconds."""
+        """End the worker; its running check has two seconds."""
         self._attempts.put(None)
         # An interpreter that ends while a thread is within bcrypt aborts.
         for _ in range(CLOSING_LOOKS):
@@ -221,7 +220,7 @@ class _Memory:
         self._results: dict[LoginResult, dict[bytes, None]] = {LoginResult.RIGHT: {}, LoginResult.WRONG: {}}
 
     def get(self, key: bytes) -> LoginResult | None:
-        """The result on a key, if it is remembered."""
+        """The result for a key, if it is remembered."""
         for result, keys in self._results.items():
             if key in keys:
                 del keys[key]
@@ -230,7 +229,7 @@ class _Memory:
         return None
 
     def put(self, key: bytes, result: LoginResult) -> None:
-        """Remember a result, at the cost of the oldest wrong one if there are too many."""
+        """Remember a result; if there are too many, the oldest wrong one is forgotten."""
         if sum(map(len, self._results.values())) >= MOST_REMEMBERED:
             keys = self._results[LoginResult.WRONG] or self._results[LoginResult.RIGHT]
             del keys[next(iter(keys))]

@@ -36,7 +36,7 @@ class HandshakeError(Exception):
 
 
 class Channel(Protocol):
-    """Turns what the socket carries into what HTTP says and back."""
+    """Turns the socket's bytes into HTTP's bytes, and back."""
 
     def receive(self, data: bytes) -> Received:
         """Take in bytes from the socket."""

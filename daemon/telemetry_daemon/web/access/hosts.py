@@ -1,4 +1,4 @@
-"""Which host names a request may be for: a web page of somebody else must not read us under its own name (DNS rebinding)."""
+"""The host names that are answered: a foreign web page must not read us under its own name (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from telemetry_daemon.web.clients import ip_address
 
 _AUTHORITY = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*))(?::[0-9]*)?")
-# Names that resolve to the loopback addresses everywhere, the last four by the /etc/hosts of one distribution or another.
+# Names of the loopback addresses; the last four are in the /etc/hosts of some distributions.
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "localhost4", "localhost6", "ip6-localhost"})
 
 
@@ -42,7 +42,7 @@ class HostRule:
 
 
 def _canonical(host: str) -> str:
-    """A host as it compares: lower case, no final dot, an address in its one usual form."""
+    """A host for comparing: `localhost` for `LocalHost.`, `::1` for `0:0:0:0:0:0:0:1`."""
     try:
         return str(ip_address(host.partition("%")[0]))
     except ValueError:  # a name

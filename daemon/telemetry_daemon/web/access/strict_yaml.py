@@ -1,4 +1,4 @@
-"""YAML read strictly: every value asked for by name and kind, everything else an error that names its place."""
+"""YAML read strictly: each value by name and kind; anything else is an error with file, line and key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Node = TypeVar("_Node", bound=yaml.Node)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping of the file; the empty one stands for a mapping that is absent or null."""
+    """A mapping in the file; empty for a mapping that is absent or null."""
 
     file: str
     path: str = ""
@@ -106,7 +106,7 @@ def read_table(file: str, content: bytes) -> Table:
     try:
         node = yaml.compose(content, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
-        # The error's own text quotes the file, which may hold a key or a hash: only the place is told on.
+        # The error's own text quotes the file, which may hold a key or a hash, so only the place is passed on.
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise _error(file, line, "", "is not valid YAML; check quotes, colons and indentation there") from None
     except (yaml.YAMLError, RecursionError):

@@ -1,4 +1,4 @@
-"""TLS from the web configuration: the server's SSL context, and which clients' certificates are good enough."""
+"""TLS from the web configuration: the server's SSL context, and the check of clients' certificates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSIONS = {
 _DEFAULT_CIPHERS = tuple(
     name for name in CIPHER_SUITES.values() if name.startswith("ECDHE") and ("GCM" in name or "POLY1305" in name)
 )
-# The same where the file allows TLS 1.0 or 1.1.
+# And where the file allows TLS 1.0 or 1.1, which know no such encryption: forward secrecy.
 _DEFAULT_OLD_CIPHERS = tuple(name for name in CIPHER_SUITES.values() if name.startswith("ECDHE"))
 _VERIFY_MODES = {
     ClientCertificate.NOT_ASKED_FOR: ssl.CERT_NONE,
@@ -31,7 +31,7 @@ _VERIFY_MODES = {
 
 
 def server_context(config: TlsConfig, file: str) -> ssl.SSLContext:
-    """The context of a TLS configuration; `file`, the web configuration, is named where an inline PEM is wrong."""
+    """The context of a TLS configuration; errors in an inline PEM name `file`, the web configuration."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if config.prefers_server_ciphers:
@@ -69,7 +69,7 @@ def subject_names(tls: ssl.SSLObject) -> tuple[str, ...]:
 
 
 def canonical_san(name: str) -> str:
-    """The name itself, IP addresses in their one short form, so that ::1 is 0:0:0:0:0:0:0:1."""
+    """The name itself, or an IP address in its short form: ::1 for 0:0:0:0:0:0:0:1."""
     import ipaddress
 
     try:
@@ -79,7 +79,7 @@ def canonical_san(name: str) -> str:
 
 
 def pem_bytes(pem: Pem) -> bytes:
-    """The bytes of a PEM, wherever it is."""
+    """The bytes of a PEM, from its file or from the configuration."""
     return read_small_file(pem.file, pem.key) if pem.file else pem.text.encode()
 
 
@@ -92,7 +92,7 @@ def _set_versions_and_ciphers(context: ssl.SSLContext, config: TlsConfig, file: 
         if config.curve:
             context.set_ecdh_curve(config.curve)
         with warnings.catch_warnings():
-            # Python warns of TLS 1.0 and 1.1; whoever writes them here knows.
+            # Python warns of TLS 1.0 and 1.1, but the operator has chosen them.
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = _VERSIONS[config.min_version]
             context.maximum_version = _VERSIONS[config.max_version]
@@ -120,7 +120,7 @@ def _load_client_authorities(context: ssl.SSLContext, config: TlsConfig, file: s
     if config.client_certificate is ClientCertificate.NOT_ASKED_FOR:
         return
     context.verify_mode = _VERIFY_MODES[config.client_certificate]
-    # What is listed is trusted, be it a root, an intermediate or the client's own certificate, as Go has it.
+    # Every listed certificate is trusted, as in Go: a root, an intermediate or the client's own.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if config.client_ca is None:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
@@ -140,7 +140,7 @@ def _place(pem: Pem, file: str) -> str:
 
 @contextlib.contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """A path at which OpenSSL finds the bytes; they lie in memory only, since a key may be among them."""
+    """A path at which OpenSSL finds the bytes. They stay in memory: they may be a key."""
     descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as memory:

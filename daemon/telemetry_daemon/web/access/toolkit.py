@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LARGEST_FILE_BYTES = 1024 * 1024
 
-# What the file calls them, and what OpenSSL does: Go's tls.CipherSuites, from its oldest to its newest list.
+# The file's names, which are those of Go's tls.CipherSuites, and OpenSSL's.
 CIPHER_SUITES: Mapping[str, str] = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
     "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
@@ -128,7 +128,7 @@ def load_web_config(file: str) -> WebConfig:
 
 
 def read_small_file(file: str, what: str) -> bytes:
-    """A file's bytes; a WebConfigError says why they cannot be had."""
+    """A file's bytes; a WebConfigError says why it cannot be read."""
     try:
         return read_file(file, LARGEST_FILE_BYTES)
     except OSError as error:
@@ -190,7 +190,7 @@ def _client_certificate(table: Table) -> ClientCertificate:
         raise table.error("client_auth_type", f"{word} {reason}; set RequireAndVerifyClientCert with a client_ca_file")
     if word and word not in _CLIENT_AUTH_TYPES:
         raise table.error("client_auth_type", f"must be one of {', '.join(_CLIENT_AUTH_TYPES)}")
-    # RequestClientCert admits everybody and has the certificate looked at by nobody: it need not be asked for.
+    # With RequestClientCert nobody checks the certificate, so we do not ask for it.
     return {
         "VerifyClientCertIfGiven": ClientCertificate.VERIFIED_IF_GIVEN,
         "RequireAndVerifyClientCert": ClientCertificate.REQUIRED,

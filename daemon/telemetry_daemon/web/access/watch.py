@@ -41,5 +41,5 @@ def _stamp(file: str) -> _Stamp:
 
 def _settled(stamp: _Stamp) -> bool:
     age_seconds = (time.time_ns() - stamp[-1]) / 1e9
-    # A change in the future was stamped before the clock was set back: waiting for it could take years.
+    # A change "in the future" was made before the clock was set back. Waiting for it could take years.
     return not 0 <= age_seconds < SETTLING_SECONDS

@@ -1,4 +1,4 @@
-"""Accepting connections on one listener: a few in each round of the loop, none lost when it stops."""
+"""Accepting connections on one listener: a few in each round of the loop; none is lost when it stops."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Acceptor:
                 if not self._stopping:
                     await asyncio.gather(*map(self._welcome, self._accept_some()))
         except OSError as error:
-            # The rest is the client's doing or the network's, and passes.
+            # Other errors come from the client or the network, and pass.
             if error.errno in _NO_LISTENER:
                 raise
             if error.errno in _OUT_OF_DESCRIPTORS:

@@ -1,4 +1,4 @@
-"""One client's connection: bytes in, requests to the site, answers out, every step under a deadline."""
+"""One client's connection: it reads requests, asks the site, and sends answers; every step has a deadline."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
             self._take_in(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
-        """Finish the answers, if the client only closed its own direction."""
+        """Finish the answers: the client may have closed only its sending side."""
         if self._channel is None or self._phase is Phase.LEAVING:
             return False
         self._hear_end()
@@ -158,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def finish(self) -> None:
-        """Hang up once the answer that is under way, if there is one, is sent."""
+        """Hang up: at once, or after the answer that is being sent."""
         if self._phase is Phase.ANSWERING:
             self._is_last_answer = True
         elif self._phase is not Phase.LEAVING:
@@ -288,7 +288,7 @@ class Connection(asyncio.BufferedProtocol):
         self._send_on()
 
     def _send_on(self) -> None:
-        """Give the kernel what it takes of the answer."""
+        """Write the answer's pieces until the kernel's buffer is full."""
         channel = self._channel
         while channel and self._to_send and not self._write_blocked:
             if self._transport.is_closing():

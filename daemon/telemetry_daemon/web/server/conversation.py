@@ -1,4 +1,4 @@
-"""HTTP as it is spoken on one connection: bytes to requests, responses to bytes, no sockets."""
+"""HTTP on one connection: bytes to requests, responses to bytes. No sockets here."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is not put to the site: what to answer, and whether the connection can go on."""
+    """The answer to a request that the site does not see; `final` ends the connection."""
 
     response: Response
     final: bool
 
 
 class ClientLeft(Exception):  # noqa: N818  # no error, the ordinary end of a connection
-    """The client has said all that it will say."""
+    """The client sends nothing more."""
 
 
 class Conversation:
-    """One client's requests, in order, one at a time: `next_request`, `answer`, `go_on`, and again."""
+    """One client's requests, one at a time: `next_request`, `answer`, `go_on`, and again."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT_BYTES)
@@ -46,11 +46,11 @@ class Conversation:
 
     @property
     def holds_input(self) -> bool:
-        """Whether bytes are there that no request has used yet."""
+        """Whether there are bytes that belong to no request yet."""
         return bool(self._http.trailing_data[0])
 
     def next_request(self) -> Request | Refusal | None:
-        """The next request or what to refuse it with; None while its head is not whole; ClientLeft at the end."""
+        """The next request or its refusal; None while its head is incomplete. Raises ClientLeft at the end."""
         try:
             event = self._http.next_event()
             if isinstance(event, h11.ConnectionClosed):
@@ -66,7 +66,7 @@ class Conversation:
         return request
 
     def answer(self, response: Response, extra: Headers = (), *, final: bool = False) -> list[bytes]:
-        """The bytes of a response, its body parts uncopied; a ValueError tells of a header that HTTP forbids."""
+        """The bytes of a response, with uncopied body parts; a ValueError if HTTP forbids one of its headers."""
         try:
             head = h11.Response(
                 status_code=response.status,
@@ -150,7 +150,7 @@ def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[s
 
 @functools.lru_cache(maxsize=1)
 def _date(second: int) -> str:
-    """A point in time as HTTP writes it, whatever the locale."""
+    """A point in time as HTTP writes it, in English for every locale."""
     when = time.gmtime(second)
     day, month = _DAYS[when.tm_wday], _MONTHS[when.tm_mon - 1]
     return f"{day}, {when.tm_mday:02} {month} {when.tm_year} {time.strftime('%H:%M:%S', when)} GMT"

@@ -16,7 +16,7 @@ from telemetry_daemon.web.addresses import UNIX_PREFIX, TcpAddress, UnixAddress,
 from telemetry_daemon.web.errors import ListenError, WebError
 
 BACKLOG = 4096  # what does not fit waits a second until its client tries again
-# For each connection, which inherits it: left alone, the kernel takes up to 4 MB for a client that does not read.
+# Each connection inherits it. By default the kernel takes up to 4 MB for a client that does not read.
 SEND_BUFFER_BYTES = 256 * 1024
 
 _REMEDIES = {
@@ -32,7 +32,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listener:
-    """A listening socket, the text that asked for it and the address that it really has."""
+    """A listening socket, the text in the settings, and the address that it really has."""
 
     text: str
     socket: socket.socket
@@ -101,7 +101,7 @@ def _listen_tcp(text: str, address: TcpAddress, beside: list[Listener]) -> Liste
 
 
 def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
-    """The first IPv4 address of a name, else its first: the choice that the exporters in Go make."""
+    """The first IPv4 address of a name, else its first address; the exporters in Go choose the same."""
     try:
         entries = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
@@ -122,7 +122,7 @@ def _bind_all_interfaces(port: int, beside: list[Listener]) -> socket.socket:
 
 
 def _bind(family: int, place: tuple[object, ...], beside: list[Listener]) -> socket.socket:
-    # asyncio switches Nagle's algorithm off (40 ms for each answer) only where the protocol is written out.
+    # With an explicit IPPROTO_TCP asyncio switches Nagle's algorithm off, which costs 40 ms for each answer.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""The open connections: how many there may be, how many are in each phase, and which one is closed when there are too many."""
+"""The open connections by phase; when there are too many, one of them is dropped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EVICTION_ORDER = (Phase.LEAVING, Phase.WAITING, Phase.UNFINISHED, Phase.ANSWERI
 
 
 class OpenConnection(Protocol):
-    """What a connection can be asked and told."""
+    """A connection, as seen from here."""
 
     @property
     def caller(self) -> Caller:
@@ -127,7 +127,7 @@ class OpenConnections:
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit of open files to the hard one; the limit then in force."""
+    """Raise the soft limit of open files to the hard one; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = HIGHEST_USEFUL_LIMIT if hard == resource.RLIM_INFINITY else min(hard, HIGHEST_USEFUL_LIMIT)
     if soft == resource.RLIM_INFINITY:

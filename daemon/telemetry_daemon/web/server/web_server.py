@@ -61,13 +61,8 @@ class WebServer:
         """The addresses that are served, with their real ports, in the order of the settings."""
         return tuple(self._acceptors[text].listener.address for text in self._listen if text in self._acceptors)
 
-    @property
-    def scheme(self) -> str:
-        """`https` if new connections speak TLS, else `http`."""
-        return "https" if self._shared.access.encrypted else "http"
-
     def statistics(self) -> Statistics:
-        """The numbers of this moment, for tests and for who looks into a running server."""
+        """The numbers of this moment."""
         connections, access = self._shared.open_connections, self._shared.access
         return Statistics(
             {phase: connections.count(phase) for phase in Phase},
@@ -163,7 +158,7 @@ class WebServer:
             self._over.set_exception(error)
 
     async def _welcome(self, client: socket.socket) -> None:
-        """Give a client its connection, and all others their turn: the call waits for the loop's next round."""
+        """Give a client its connection. The call waits for the loop's next round, so others get their turn."""
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: Connection(self._shared), client)
@@ -178,7 +173,7 @@ def _distinct(listen: Sequence[str]) -> tuple[str, ...]:
 
 
 def _open_all(texts: Sequence[str], beside: Sequence[Listener] = ()) -> list[Listener]:
-    """Listeners on all addresses, or a WebError and none; they may overlap those that they stand beside."""
+    """Listeners on all addresses, or a WebError and none; they may share the ports of those in `beside`."""
     with contextlib.ExitStack() as undo:
         listeners: list[Listener] = []
         for text in texts:

@@ -28,6 +28,7 @@ from kits.web_server import (
     running_server,
     until,
 )
+from telemetry_daemon.web.access.access_control import load_rules
 from telemetry_daemon.web.access.watch import SETTLING_SECONDS, Watch
 from telemetry_daemon.web.clients import MOST_CLIENTS, Buckets, TokenBucket
 from telemetry_daemon.web.errors import WebConfigError
@@ -71,12 +72,12 @@ def test_a_client_spends_the_share_of_its_own_address_only(web_file: WebFile) ->
             assert [fetch(running.port, source=source).status for _ in range(4)] == [200, 200, 200, 429]
 
 
-def test_strangers_spend_nothing_of_those_who_have_logged_in_at_their_address(web_file: WebFile) -> None:
+def test_requests_without_a_login_do_not_use_up_the_limit_of_a_user_at_the_same_address(web_file: WebFile) -> None:
     file = web_file("rate_limit: {interval: 1h, burst: 3}\n" + user("alice", "secret"))
     with running_server(config_file=file) as running:
         assert fetch(running.port, headers=basic("alice", "secret")).status == 200
         assert [fetch(running.port).status for _ in range(4)] == [401, 401, 429, 429]
-        assert fetch(running.port, headers=basic("alice", "guess")).status == 429  # a guess is a stranger's
+        assert fetch(running.port, headers=basic("alice", "guess")).status == 429  # a wrong password is no login
         replies = [fetch(running.port, headers=basic("alice", "secret")).status for _ in range(4)]
         assert replies == [200, 200, 200, 429]
         assert running.statistics().password_checks == 1
@@ -251,7 +252,7 @@ def test_connections_let_in_under_looser_rules_are_not_served_under_stricter_one
         plain.sendall(request)
         assert plain.recv(65536).startswith(b"HTTP/1.1 200")
         replace(file, pki.tls_section())
-        until(lambda: refused(running, None) or running.server.scheme == "https", "TLS")
+        until(lambda: refused(running, None), "TLS")
         plain.sendall(request)
         assert hung_up(plain)
         uncertified = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=20, context=pki.trusting())
@@ -297,6 +298,18 @@ def test_a_server_does_not_start_with_a_bad_file(web_file: WebFile) -> None:
     server = running_server(config_file=web_file("unknown: 1\n"))
     with pytest.raises(WebConfigError, match=r"web\.yml: line 1: unknown: unknown key"), server:
         pass
+
+
+def test_a_file_that_names_itself_or_one_file_twice_is_read_once_more_and_not_for_ever(
+    pki: Pki, web_file: WebFile
+) -> None:
+    file = web_file("tls_server_config: {cert_file: web.yml, key_file: web.yml}\n")
+    with pytest.raises(WebConfigError, match="cannot be used"):
+        load_rules(str(file))
+    both = file.with_name("both.pem")
+    both.write_bytes(pki.server.certificate.read_bytes() + pki.server.key.read_bytes())
+    file.write_text("tls_server_config: {cert_file: both.pem, key_file: both.pem}\n")
+    assert load_rules(str(file)).watch.files == (str(file), str(both))
 
 
 def test_sessions_of_clients_without_tickets_do_not_pile_up(
