@@ -15,6 +15,7 @@ from telemetry_parsers.text.outputs import (
     failure_of,
     report_on,
     report_on_error,
+    report_on_runs,
     report_on_silence,
     report_on_unknown,
     too_long,
@@ -32,7 +33,8 @@ class _Answer:
 
 def parse(capture: Capture, tool: Tool) -> Report:
     """What the tool said: devices and readings, or the reason why there are none."""
-    return report_on(
+    report = report_on if tool.several is None else report_on_runs
+    return report(
         capture, lambda output: tool.finish(_report_of(output, tool), output), tool.silent, tool.quiet_statuses
     )
 
@@ -45,7 +47,8 @@ def _report_of(output: Output, tool: Tool) -> Report:
     stdout = lines(output.text)
     answers = [] if is_foreign else _best(stdout, output, tool)
     if not answers:
-        return _without_shape(output, [*stdout, *lines(output.stderr, "stderr")], tool)
+        printed = stdout if tool.several is None else without_commands(stdout, tool.several.command)
+        return _without_shape(output, [*printed, *lines(output.stderr, "stderr")], tool)
     report = combine_reports([answer.report for answer in answers])
     if report.outcome != "ok":
         return report

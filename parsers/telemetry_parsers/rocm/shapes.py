@@ -137,7 +137,7 @@ def _listing(found: Sequence[Line], text: str, tool: Tool) -> tuple[Listing | No
 
 def _is_complaint(text: str) -> bool:
     """Whether a line beside the data says something that a person should see."""
-    if not text.strip() or words.is_notice(text) or words.is_unsupported(text) or words.is_echo(text):
+    if not text.strip() or words.is_notice(text) or words.is_unsupported(text):
         return False
     return (
         not text.lstrip().lower().startswith("warning") and _BANNER.match(text) is None and set(text.strip()) != {"="}

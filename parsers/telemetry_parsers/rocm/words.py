@@ -66,9 +66,6 @@ _ABSENT = (
 _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s{0,8}\Z")
 # ROCm 1.x drew its lines with dots.
 _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
-_ECHO = re.compile(
-    r"\s{0,8}(?:\S{1,80}[#$%>] ?|\$ ?)?(?:sudo )?\S{0,80}(?:rocm-smi|hy-smi)(?: -\S{1,40}| [a-z0-9_]{1,20})*\s{0,8}\Z"
-)
 
 ERRORS = (
     ErrorText("driver not initialized", "failed", "driver_gone", "load the kernel module amdgpu"),
@@ -162,11 +159,6 @@ def absent_of(message: str) -> tuple[str, str] | None:
     lower = message.lower()
     key = next((key for words, key in _ABSENT if words in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")
-
-
-def is_echo(text: str) -> bool:
-    """Whether a line is the command, as a terminal shows it before its output."""
-    return _ECHO.match(text) is not None
 
 
 # Of the library's statuses: not supported, not yet implemented. Up to 5.5 the tool ends with that of the query that failed

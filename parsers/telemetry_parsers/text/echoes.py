@@ -1,16 +1,35 @@
-"""Command lines that a saved text repeats before each output: where one output ends, and what was asked."""
+"""What a terminal shows around an output: prompts, the commands behind them, the notes of ssh, kubectl and sudo."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from telemetry_parsers.text.lines import Line
+from telemetry_parsers.text.lines import Line, plain
 
-_PROMPT_ENDS = ("#", "$", ">", "%")
+# A prompt that no tool prints: `root@node:~# `, `(env) [joe work]$`, `joe@node ~> `, `bash-5.1# `.
+_PROMPT = re.compile(
+    r"[ \t]{0,8}(?:\([^()\s]{1,40}\) )?(?:"
+    r"\[[^\[\]]{1,120}\][#$](?:[ \t]|(?=[/\w])|$)"
+    r"|(?:[\w.-]{1,64}@[\w.-]{1,64}[^#$%>|\n]{0,120}?|(?:ba|z|k|da)?sh-[0-9.]{1,8})(?:[#$>]|(?<=[ \t])%)(?:[ \t]|$))"
+)
+# What may as well begin a line of output: a prompt only where a command of the tool stands behind it.
+_SIGNS = ("#", "$", ">", "%", "+", "➜", "❯")
+_ENDS = (*_SIGNS, "cmd:")
 _PREFIXES = frozenset({"sudo", "timeout", "stdbuf", "time"})
-_WATCH = "Every"  # the head of watch(1): `Every 2.0s: tool info`
-_BRACKETS = ("]#", "]$")
+# A shell's sign on the last line, behind which nothing was typed.
+_LAST = re.compile(r"[ \t]{0,8}(?:[$#%❯]|➜[ \t]{1,4}\S{1,80})[ \t]{0,8}\Z")
+# The head of watch(1): `Every 2.0s: tool info        node: Mon Mar  3 10:00:00 2025`.
+_WATCH = re.compile(r"\S{1,12} [0-9]{1,6}[.,][0-9]s: (.{1,300}?)(?:[ \t]{2,}.{0,200})?\Z")
+_NOTE = re.compile(
+    r"Defaulted container \"|Defaulting container name to |Use 'kubectl describe pod|Unable to use a TTY - "
+    r"|If you don't see a command prompt|Warning: Permanently added '|\S{1,80}@\S{1,80}'s password:"
+    r"|Pseudo-terminal will not be allocated|Last login: |Authorized users only|sudo: unable to resolve host "
+    r"|Script (?:started|done) on |(?:Shared c|C)onnection to \S{1,80} closed\.|(?:logout|exit)[ \t]{0,8}$"
+)
+# Where none of these begins a line, no line needs to be looked at.
+_ANY = re.compile(rf"^(?:{_PROMPT.pattern}|{_NOTE.pattern}|\S{{1,12}} [0-9]{{1,6}}[.,][0-9]s: )", re.MULTILINE)
 _MOST_WORDS = 40
 _LONGEST = 400
 
@@ -30,49 +49,92 @@ class Run:
         return ""
 
 
+def without_notes(text: str) -> str:
+    """The text without what ssh, kubectl and sudo say around it, and without the prompt that it ends with."""
+    return _without(text, is_note, ())
+
+
+def without_echoes(text: str, commands: Collection[str]) -> str:
+    """The text without notes, prompts and commands, as a program would have got it."""
+    present = [command for command in commands if command in text]
+    return _without(text, lambda row: is_note(row) or command_in(row, present) is not None, present)
+
+
+def _without(text: str, is_echo: Callable[[str], bool], commands: Sequence[str]) -> str:
+    """The text with blank lines in place of echoes, so that lines keep their numbers; those at its end are cut off."""
+    bare = plain(text)
+    end = bare.rstrip().rpartition("\n")[2]
+    ends_in_echo = is_echo(end) or _LAST.match(end) is not None or command_in(end, ()) == ""
+    if not ends_in_echo and not commands and _ANY.search(bare) is None:
+        return text
+    rows = bare.rstrip().split("\n") if ends_in_echo else bare.split("\n")
+    kept = ["" if is_echo(row) else row for row in (rows[:-1] if ends_in_echo else rows)]
+    return "\n".join(kept).rstrip() + "\n" if ends_in_echo else "\n".join(kept)
+
+
+def is_note(text: str) -> bool:
+    """Whether a line is said by what carried the output here: `Defaulted container "x" out of: x, y`."""
+    return _NOTE.match(text) is not None
+
+
+def command_in(text: str, commands: Collection[str]) -> str | None:
+    """What was typed at a shell, as this line repeats it: empty behind a bare prompt, None for a line of output.
+
+    Without a prompt that no tool prints, a line is a command only if it runs one of these.
+    """
+    prompt = _PROMPT.match(text)
+    if prompt is not None:
+        return text[prompt.end() :].strip()
+    watched = _WATCH.match(text)
+    if watched is not None:
+        return watched[1]
+    if not any(command in text for command in commands):
+        return None
+    words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
+    place = next((at for at, word in enumerate(words) if word.rpartition("/")[2] in commands), None)
+    if place is None or "|" in words[:place]:
+        return None
+    before, arguments = words[:place], words[place + 1 :]
+    if before[:1] and before[0] in _SIGNS:
+        return " ".join(words[1:])
+    is_typed = not before or _PREFIXES.intersection(before) or before[-1].endswith(_ENDS)
+    return " ".join(words[place:]) if is_typed and _are_arguments(arguments) else None
+
+
+def _are_arguments(words: Sequence[str]) -> bool:
+    """Whether these words can stand behind a command: `metric -g 0`, `-a`, but not `went away`."""
+    names = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
+    return all(word.isalpha() for word in words[:names]) and (names <= 1 or names < len(words))
+
+
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
     """The outputs in a text of one tool's; what other commands printed between them is left out."""
     found: list[Run] = []
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []
     for line in lines:
-        asked = arguments_of(line.text, tool)
-        if _is_bare_prompt(line.text):
+        typed = command_in(line.text, (tool,))
+        if typed == "":
             continue
-        if asked is None and not _is_prompt(line.text):
+        if typed is None and not _is_other(line.text):
             body.append(line)
             continue
         _keep(found, arguments, body)
-        arguments, body = asked, []
+        arguments, body = arguments_of(line.text, tool), []
     _keep(found, arguments, body)
     return found
 
 
 def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
     """The lines that are no command, for a text in which a command of another tool stands before all that is the tool's."""
-    return [line for line in lines if arguments_of(line.text, tool) is None and not _is_prompt(line.text)]
+    return [line for line in lines if command_in(line.text, (tool,)) is None and not _is_other(line.text)]
 
 
 def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
     """The arguments of a command line of this tool, as typed or behind a prompt; None for any other text."""
-    words = _apart(text[:_LONGEST], tool).split(maxsplit=_MOST_WORDS)
+    words = (command_in(text, (tool,)) or "").split(maxsplit=_MOST_WORDS)
     place = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == tool), None)
-    if place is None or len(words) == place + 1:
-        return None
-    before = words[:place]
-    is_typed = _begins_with_prompt(before) or _PREFIXES.intersection(before) or before[:1] == [_WATCH]
-    if before and not (before[-1].endswith(_PROMPT_ENDS) or is_typed):
-        return None
-    arguments = words[place + 1 :]
-    is_command = arguments[0].startswith("-") or arguments[0].isalpha()
-    return tuple(arguments) if is_command and "|" not in before else None
-
-
-def _apart(text: str, tool: str) -> str:
-    """The line with a blank behind a prompt that has none: `[user work]$tool -x`."""
-    for sign in _PROMPT_ENDS:
-        text = text.replace(f"]{sign}{tool} ", f"]{sign} {tool} ", 1)
-    return text
+    return None if place is None else tuple(words[place + 1 :])
 
 
 def _keep(found: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:
@@ -80,20 +142,7 @@ def _keep(found: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Li
         found.append(Run(arguments, tuple(body)))
 
 
-def _is_prompt(text: str) -> bool:
-    """Whether a line is the command of some other tool: `> cat /etc/hosts`, `root@node:~# lspci`, `cat file`."""
+def _is_other(text: str) -> bool:
+    """Whether a line is the command of some other tool: `> cat /etc/hosts`, `# lspci`, `cat file`."""
     words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
-    return len(words) > 1 and (words[0] == "cat" or _begins_with_prompt(words[:-1]))
-
-
-def _begins_with_prompt(words: Sequence[str]) -> bool:
-    """Whether a line begins as `#`, `root@node:~#` or `[root@node ~]#` do."""
-    first = words[0] if words else ""
-    is_bracketed = "[" in "".join(words[:2]) and any(word.endswith(_BRACKETS) for word in words[:3])
-    return first in _PROMPT_ENDS or ("@" in first and first.endswith(("#", "$"))) or is_bracketed
-
-
-def _is_bare_prompt(text: str) -> bool:
-    """Whether a line is a prompt behind which nothing was typed."""
-    words = text[:_LONGEST].split(maxsplit=_MOST_WORDS)
-    return 0 < len(words) <= 3 and _begins_with_prompt(words) and words[-1].endswith(("#", "$")) and words != ["#"]
+    return len(words) > 1 and (words[0] == "cat" or words[0] in _SIGNS)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
 from telemetry_parsers.combining.outputs import combine_reports
-from telemetry_parsers.model import Capture, Output, Problem, Reason, Report
+from telemetry_parsers.model import Capture, Command, Output, Problem, Reason, Report, Request
 from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, not_read
+from telemetry_parsers.text.echoes import without_echoes, without_notes
 from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
 
 
@@ -16,13 +17,35 @@ def report_on(
 ) -> Report:
     """One report on all outputs of a capture, or on why there are none; `silent` is what no output at all means.
 
-    Exit statuses with which a version of the tool ends although all is well are no problem.
+    A parser is given no prompt, no command and no note of ssh or kubectl. Exit statuses with which a version of the tool
+    ends although all is well are no problem.
     """
+    commands = _commands(capture.request)
+    outputs = tuple(_on_texts(output, lambda text: without_echoes(text, commands)) for output in capture.outputs)
+    return report_on_runs(replace(capture, outputs=outputs), read, silent, quiet_statuses)
+
+
+def report_on_runs(
+    capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
+) -> Report:
+    """The report of a parser that reads the commands in a text itself, because they say what was asked."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
-    reports = [_with_status(read(output), output, quiet_statuses) for output in capture.outputs]
+    outputs = [_on_texts(output, without_notes) for output in capture.outputs]
+    reports = [_with_status(read(output), output, quiet_statuses) for output in outputs]
     return combine_reports(reports or [failed("not_understood", "text", silent)])
+
+
+def _commands(request: Request) -> frozenset[str]:
+    """The names by which a poll runs its tool: `mx-smi` and `ht-smi`."""
+    return frozenset(line[0] for line in request.alternatives) if isinstance(request, Command) else frozenset()
+
+
+def _on_texts(output: Output, change: Callable[[str], str]) -> Output:
+    text, stderr = change(output.text), change(output.stderr)
+    is_same = (text, stderr) == (output.text, output.stderr)
+    return output if is_same else replace(output, text=text, stderr=stderr)
 
 
 def _with_status(report: Report, output: Output, quiet_statuses: Container[int]) -> Report:

@@ -35,7 +35,6 @@ _MATRIX = re.compile(
     r"|ACCELERATOR_PARTITION_(?:PROFILES|RESOURCES)):?\s{0,8}\Z"
 )
 _JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
-_ECHO_OPTIONS = re.compile(r"[A-Za-z0-9,:._{}/=-]{1,60}\Z")
 
 
 def parse(capture: Capture) -> Report:
@@ -47,8 +46,7 @@ def _one(output: Output) -> Report:
     refusal = too_long(output, TOOL)
     if refusal is not None:
         return refusal
-    stdout = [line for line in lines(output.text) if not _is_echo(line.text)]
-    stderr = lines(output.stderr, "stderr")
+    stdout, stderr = lines(output.text), lines(output.stderr, "stderr")
     outcome = _shape(stdout)
     if outcome is None:
         bare = without_prefix(stdout)
@@ -88,16 +86,6 @@ def _version(found: Sequence[Line]) -> Outcome | None:
         if name is not None:
             outcome.facts[name] = match[2].strip()
     return outcome
-
-
-def _is_echo(text: str) -> bool:
-    """Whether a line is the command itself, as a terminal shows it before the output: `~$ sudo amd-smi static -a`."""
-    words = text.split(maxsplit=24)
-    place = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == TOOL), None)
-    if place is None or not all(_ECHO_OPTIONS.match(word) for word in words[place + 1 :]):
-        return False
-    before = words[:place]
-    return not before or before[-1] in ("sudo", "$", "#", "cmd:") or before[0].endswith(("$", "#", ">"))
 
 
 def _nothing(output: Output, found: Sequence[Line]) -> Report:

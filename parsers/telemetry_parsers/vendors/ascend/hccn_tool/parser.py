@@ -8,12 +8,12 @@ from telemetry_parsers import units
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
-from telemetry_parsers.text.echoes import Run, arguments_of, runs
+from telemetry_parsers.text.echoes import Run, arguments_of, runs, without_commands
 from telemetry_parsers.text.lines import Line, foreign_tool, lines, quote
 from telemetry_parsers.text.outputs import (
     failure_of,
-    report_on,
     report_on_error,
+    report_on_runs,
     report_on_silence,
     report_on_unknown,
     too_long,
@@ -28,7 +28,7 @@ _SILENT = "no output: a chip whose port has no such setting answers with nothing
 
 def parse(capture: Capture) -> Report:
     """What hccn_tool said of the ports, or the reason why it said nothing."""
-    return report_on(capture, _one, _SILENT)
+    return report_on_runs(capture, _one, _SILENT)
 
 
 def _one(output: Output) -> Report:
@@ -39,7 +39,7 @@ def _one(output: Output) -> Report:
     tool = foreign_tool(output.text + output.stderr, TOOL)
     reports = [] if tool else _reports(stdout, output) or _reports(without_prefix(stdout), output)
     if not reports:
-        return _nothing(output, [*stdout, *stderr])
+        return _nothing(output, [*without_commands(stdout, TOOL), *stderr])
     return with_complaints(combine_reports(reports), output)
 
 

@@ -14,7 +14,6 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import (
     TOOL,
     VENDOR,
     Answer,
-    is_echo,
     known,
 )
 
@@ -34,7 +33,7 @@ def read_names(lines: Sequence[Line]) -> Answer | None:
         match = _CARD.match(text) if line.ended else None
         if match is not None:
             devices[Device(VENDOR, int(match[1]), model=known(match[2]), uuid=known(match[3]))] = None
-        elif text and not is_echo(text):
+        elif text:
             problems.append(Problem(line.where, f"not understood: {quote(text)}"))
     if not devices:
         return None

@@ -32,7 +32,6 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import (
     TOOL,
     VENDOR,
     Answer,
-    is_echo,
     known,
 )
 
@@ -156,8 +155,8 @@ def _take_document(query: _Query, found: Plain) -> bool:
 
 
 def _take_around(query: _Query, extra: str, side: str) -> None:
-    """Text beside the JSON is out of place, unless it is the command that a terminal echoed."""
-    if any(line.strip() and not is_echo(line) for line in extra.split("\n")):
+    """Text beside the JSON is out of place."""
+    if extra.strip():
         query.problems.append(Problem("text", f"text {side} the JSON: {quote(extra)}"))
 
 

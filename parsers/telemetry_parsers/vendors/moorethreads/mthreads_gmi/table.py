@@ -21,7 +21,6 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import (
     VENDOR,
     Answer,
     ecc_enabled,
-    is_echo,
     known,
     performance_state,
 )
@@ -262,9 +261,9 @@ def _versions(lines: Sequence[Line]) -> dict[str, str]:
 
 
 def _expected(line: Line) -> bool:
-    """Whether a line outside the tables is the banner, the time, or the command that a terminal echoed."""
+    """Whether a line outside the tables is the banner or the time."""
     text = line.text.strip()
-    return _BANNER.match(text) is not None or text.startswith(_DAYS) or is_echo(text)
+    return _BANNER.match(text) is not None or text.startswith(_DAYS)
 
 
 def _opens(line: Line) -> bool:

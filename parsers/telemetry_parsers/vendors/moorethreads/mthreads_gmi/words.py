@@ -80,18 +80,6 @@ def known(text: str | None) -> str | None:
     return None if text is None or units.placeholder(text) is not None else text.strip()
 
 
-def is_echo(text: str) -> bool:
-    """Whether a line is the command itself, as a terminal shows it before the output: `root@node:~# mthreads-gmi -q`."""
-    words = text.split()
-    tool = next((position for position, word in enumerate(words) if word.rpartition("/")[2] == TOOL), None)
-    arguments = words[tool + 1 :] if tool is not None else ["?"]
-    # A word that is no flag is a flag's own: `-d MEMORY`.
-    return all(
-        word.startswith("-") or before.startswith("-")
-        for before, word in zip(["", *arguments], arguments, strict=False)
-    )
-
-
 def _word(text: str, meanings: Mapping[str, float]) -> Value:
     value = meanings.get(" ".join(text.lower().split()))
     if value is not None:

@@ -1,0 +1,125 @@
+"""What a terminal, a launcher or a watch shows around an output changes nothing of what is read, and is no problem."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from kits.captures import Case, own_cases, registered_parsers
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Command, Output, Report
+from telemetry_parsers.text.echoes import arguments_of
+
+PARSERS = registered_parsers()
+CASES = [case for case in own_cases() if any(isinstance(poll.request, Command) for poll in PARSERS[case.tool].polls)]
+# `{}` is the command that was asked.
+BEFORE = (
+    "[root@n ~]# {}",
+    "root@n:~# {}",
+    "(base) joe@n7:/data/run 3$ sudo {}",
+    "[joe@n work]${}",
+    "bash-5.1# {}",
+    "sh-4.4$ {}",
+    "$ {}",
+    "# {}",
+    "n7% {}",
+    "joe@n ~> {}",
+    "➜  ~ {}",
+    "\x1b[01;32mjoe@n\x1b[00m:\x1b[01;34m~\x1b[00m$ {}",
+    "joe@n:~$ ssh n7 {}",
+    "joe@n:~$ kubectl exec -it -n ml job-0 -- {}",
+    "{}",
+    "/opt/tools/bin/{}",
+    "sudo {}",
+    "+ {}",
+    "[sudo] password for joe: ",
+    "$ sudo {}\n[sudo] password for joe: ",
+    "Every 2.0s: {}                    n7: Sun Nov 22 16:30:01 2025\n",
+    "Every 2,0s: {}                    n7: Sun Nov 22 16:30:01 2025\n",
+    "Warning: Permanently added 'n7,10.0.0.7' (ED25519) to the list of known hosts.",
+    "Warning: Permanently added 'n7' (ECDSA) to the list of known hosts.\r",
+    "joe@n7's password: ",
+    "Pseudo-terminal will not be allocated because stdin is not a terminal.",
+    "Last login: Sun Nov 22 16:30:01 2025 from 10.0.0.1",
+    "Authorized users only. All activities may be monitored and reported.",
+    'Defaulted container "driver" out of: driver, toolkit (init)',
+    "Defaulting container name to driver.\nUse 'kubectl describe pod/job-0 -n ml' to see all of the containers in this pod.",
+    "Unable to use a TTY - input is not a terminal or the right kind of file",
+    "sudo: unable to resolve host n7: Name or service not known",
+)  # fmt: skip
+AFTER = (
+    "[root@n ~]# ",
+    "[root@n ~]#\n",
+    "root@n:~# ",
+    "(base) joe@n7:/data/run$ \n",
+    "bash-5.1# ",
+    "$ ",
+    "# ",
+    "joe@n ~> ",
+    "➜  ~ ",
+    "[root@n ~]# exit\nlogout\nConnection to n7 closed.\n",
+    "Shared connection to n7 closed.\r\n",
+)  # fmt: skip
+
+
+def asked(parser: Parser, output: Output) -> str:
+    """The command that such an output answers, as a person types it."""
+    request = parser.polls[0].request
+    assert isinstance(request, Command)
+    return output.name or " ".join(request.alternatives[0] if request.per is None else request.alternatives[-1][:1])
+
+
+def lines_before(parser: Parser, capture: Capture, report: Report) -> list[str]:
+    """What may stand before it; no command where it is the command that says of which device an answer is."""
+    per_device = any(isinstance(poll.request, Command) and poll.request.per for poll in parser.polls)
+    is_named = any(
+        arguments_of(line, asked(parser, output).split()[0])
+        for output in capture.outputs
+        for line in output.text.splitlines()
+    )
+    if per_device and (is_named or any(device.index is None for device in report.devices)):
+        return [text for text in BEFORE if "{}" not in text]
+    return list(BEFORE)
+
+
+def framed(parser: Parser, capture: Capture, before: str, after: str) -> Capture:
+    """The capture with these lines before and after the whole text of each output."""
+    outputs = []
+    for output in capture.outputs:
+        first = before.replace("{}", asked(parser, output)) + "\n" if before else ""
+        outputs.append(replace(output, text=first + output.text + after if output.text else ""))
+    return replace(capture, outputs=tuple(outputs))
+
+
+def said(report: Report) -> Report:
+    """The report without the numbers of lines, which are others below a prompt."""
+    problems = [replace(item, where=re.sub("[0-9]+", "", item.where)) for item in report.problems]
+    return replace(report, problems=tuple(replace(item, text=_unplaced(item.text)) for item in problems))
+
+
+def _unplaced(text: str) -> str:
+    return re.sub(r"line [0-9]+ column ([0-9]+) \(char [0-9]+\)", r"column \1", text)
+
+
+def ends_whole(capture: Capture) -> bool:
+    return all(output.text.endswith("\n") for output in capture.outputs if output.text)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_what_stands_before_an_output_is_no_problem(case: Case) -> None:
+    parser = PARSERS[case.tool]
+    for capture in case.captures(parser):
+        whole = said(parser.parse(capture))
+        for before in lines_before(parser, capture, whole):
+            assert said(parser.parse(framed(parser, capture, before, ""))) == whole, before
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_prompt_behind_an_output_is_no_problem(case: Case) -> None:
+    parser = PARSERS[case.tool]
+    for capture in filter(ends_whole, case.captures(parser)):
+        whole = said(parser.parse(capture))
+        for after in AFTER:
+            assert said(parser.parse(framed(parser, capture, "", after))) == whole, after
