@@ -63,8 +63,8 @@ def test_no_end_of_the_text_gives_a_number_that_the_whole_does_not(text: str) ->
 def test_words_round_the_json_are_problems() -> None:
     report = report_on("WARNING: old library\n" + JSON + "bye\n")
     assert [problem.text for problem in report.problems] == [
-        "text before the JSON: WARNING: old library",
-        "text after the JSON: bye",
+        "text beside the JSON: WARNING: old library",
+        "text beside the JSON: bye",
     ]
     assert len(report.devices) == 2
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from telemetry_parsers import units
 from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm.listing import Card, Entry, Listing, joined
-from telemetry_parsers.text.foreign import without_foreign_lines
+from telemetry_parsers.text.documents import past_foreign_lines
 from telemetry_parsers.text.lines import quote
 
-_START = re.compile(r'\{\s{0,80}"(?:card[0-9]{1,4}|system)"')
+_START = re.compile(r'\{\s*"(?:card[0-9]{1,4}|system)"')
 _CARD = re.compile(r"card([0-9]{1,4})\Z")
 _TOKEN = re.compile(r'\s*(?:("(?:[^"\\\n]|\\.)*")|([{}\[\]:,])|([^\s"{}\[\]:,]+))')
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
@@ -29,6 +29,7 @@ class Found:
 
     listing: Listing
     around: str
+    end: int
 
 
 class _CutError(Exception):
@@ -73,14 +74,11 @@ class _Scanner:
 
 def read_document(text: str) -> Found | None:
     """The listing of each `{"card0": …}` in a text, None when there is none."""
-    found = _read_all(text)
-    if found is not None and found.listing.complete:
-        return found
-    rest, foreign = without_foreign_lines(text)
-    mended = _read_all(rest) if foreign else None
-    if mended is None or not mended.listing.complete:
-        return found
-    return replace(mended, around=f"{mended.around}\n{foreign}")
+    found, foreign = past_foreign_lines(
+        text, _read_all, lambda found: (found is not None and found.listing.complete, found.end if found else 0)
+    )
+    lines = "\n".join(line for _, line in foreign)
+    return replace(found, around=f"{found.around}\n{lines}") if found is not None else None
 
 
 def _read_all(text: str) -> Found | None:
@@ -96,7 +94,7 @@ def _read_all(text: str) -> Found | None:
             break
     else:
         around.append(text[position:])
-    return Found(_all_of(listings), "\n".join(around)) if listings else None
+    return Found(_all_of(listings), "\n".join(around), position) if listings else None
 
 
 def _all_of(listings: list[Listing]) -> Listing:

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from telemetry_parsers import units
 from telemetry_parsers.model import Plain, Problem
-from telemetry_parsers.text.foreign import without_foreign_lines
+from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.words import OTHER_KINDS
 
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _DEEPEST = 10
-# A text with more beginnings that lead nowhere is no JSON.
-_MOST_FAILURES = 16
-_OPENING = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
-# `--file` appends the next list without a new line.
-_NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
-_MOST_APPENDED = 1000
-_COMMA = re.compile(r"\s{0,1000},\s{0,1000}")
-_LIST_START = re.compile(r"\[\s{0,1000}(?=\{)")
-# Unlike `[sudo] password` and `[1,0]<stdout>:`.
-_JSON_START = re.compile(r"[\[{]\s{0,1000}[\"\[{]")
 _GPU_KEYS = ("gpu", "gpu_id")
 _LINK_STATES = "link_status"
 _VERSIONS = (
@@ -41,102 +25,31 @@ _NOT_DEVICES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Document:
-    """A decoded document, and where it stood."""
-
-    value: Plain
-    start: int
-    end: int
-    whole: bool
-
-
 def read_documents(text: str) -> Outcome | None:
     """What the JSON in this text says; None when none of it is amd-smi's."""
-    outcome = _read(text)
-    if outcome is not None and not outcome.problems:
-        return outcome
-    rest, foreign = without_foreign_lines(text)
-    mended = _read(rest) if foreign else None
-    if mended is None or not mended.complete:
-        return outcome
-    _around(mended, foreign)
-    return mended
-
-
-def _read(text: str) -> Outcome | None:
     outcome = Outcome("json")
-    read = False
-    end = 0
-    for document in _documents(text):
-        if (document.whole or document.value) and _take(outcome, document.value):
-            read = True
-            _around(outcome, text[end : document.start])
-            end = document.end
-        outcome.complete = outcome.complete and document.whole
-    if not read:
+    found = find_documents(text)
+    taken = [item for item in found.documents if (item.value or not item.fault) and _take(outcome, item.value)]
+    if not taken:
         return None
-    if outcome.complete:
-        _around(outcome, text[end:])
-    else:
-        outcome.problems.append(
-            Problem(
-                "JSON",
-                f"the list is cut off; what stands whole before it is read: {quote(text[max(0, end - 60) : end])}",
-            )
-        )
+    outcome.problems += found.problems(taken)
+    if found.fault:
+        outcome.complete = False
+        end = found.documents[-1].end
+        before = quote(found.text[max(0, end - 60) : end])
+        problem = f"the list is cut off; what stands whole before it is read: {before}"
+        outcome.problems.append(Problem("JSON", problem))
     return outcome
 
 
 def error_of(text: str) -> str | None:
     """The message of `{"error": …, "code": …}`, None where the text holds no such object."""
-    for document in _documents(text):
+    for document in find_documents(text).documents:
         items = document.value if isinstance(document.value, list) else [document.value]
         for item in items:
             if isinstance(item, dict) and isinstance(item.get("error"), str):
                 return str(item["error"])
     return None
-
-
-def _documents(text: str) -> Iterator[_Document]:
-    """The documents that begin at the beginning of a line, or where another one ends."""
-    place, failures, appended, end = 0, 0, 0, -1
-    while failures < _MOST_FAILURES:
-        opening = _NEXT.match(text, place) if place == end and appended < _MOST_APPENDED else None
-        appended += opening is not None
-        opening = opening or _OPENING.search(text, place)
-        if opening is None:
-            return
-        start = opening.end()
-        try:
-            value, place = _DECODER.raw_decode(text, start)
-            end = place
-            yield _Document(value, start, place, whole=True)
-        except (ValueError, RecursionError):
-            failures += 1
-            if _JSON_START.match(text, start):
-                value, end = _items_before_the_cut(text, start)
-                yield _Document(value, start, end, whole=False)
-                return
-            place = start + 1
-
-
-def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:
-    """The whole items of a list that ends too early; of an envelope's first list likewise."""
-    found: list[Plain] = []
-    opening = _LIST_START.search(text, start, start + 2000)
-    place = opening.end() if opening else len(text)
-    while place < len(text):
-        try:
-            item, place = _DECODER.raw_decode(text, place)
-        except (ValueError, RecursionError):  # the cut; the caller tells of it
-            break
-        found.append(item)
-        comma = _COMMA.match(text, place)
-        if comma is None:
-            break
-        place = comma.end()
-    return found, place
 
 
 def _take(outcome: Outcome, value: Plain) -> bool:
@@ -278,10 +191,3 @@ def _text(value: Plain) -> str:
         has_unit = isinstance(unit, str) and units.placeholder(number) is None
         return f"{number} {unit}".strip() if has_unit else number
     return "" if value is None else str(value)
-
-
-def _around(outcome: Outcome, extra: str) -> None:
-    """Complaints that stand round the JSON: a warning about groups comes before the data."""
-    outcome.problems += [
-        Problem("text", f"text beside the JSON: {quote(line)}") for line in extra.splitlines() if line.strip()
-    ]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys
 from telemetry_parsers.vendors.intel.xpu_smi.condition import judge
@@ -22,33 +22,25 @@ _MARKS = (
     '"device_list"', '"device_level"', '"tile_level"', '"device_stepping"', '"memory_physical_size_byte"', '"metrics"',
     '"core_temperature"', '"device_util_by_proc_list"',
 )  # fmt: skip
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _Object = dict[str, Any]
 
 
 def read_json(text: Text, draft: Draft) -> bool:
     """Put what the documents say into the draft; False where the text holds none."""
     joined = text.joined
-    if "{" not in joined or not any(mark in joined for mark in _MARKS):
+    if not any(mark in joined for mark in _MARKS):
         return False
     newest: dict[str, _Object] = {}
-    try:
-        for found in _documents(joined):
-            _take_document(found, newest, draft)
-    except (ValueError, RecursionError) as error:
-        draft.complain("JSON", f"cut off or broken: {quote(str(error))}")
+    found = find_documents(joined, OBJECTS)
+    whole = [item for item in found.documents if not item.fault and isinstance(item.value, dict)]
+    for document in whole:
+        _take_document(cast("_Object", document.value), newest, draft)
+    if found.fault:
+        draft.complain("JSON", f"cut off or broken: {found.fault}")
     for place, sample in newest.items():
         _take_sample(place, sample, draft)
-    return True
-
-
-def _documents(text: str) -> Iterator[_Object]:
-    """The objects in the text, one behind the other."""
-    start = text.find("{")
-    while start >= 0:
-        found, end = _DECODER.raw_decode(text, start)
-        yield found
-        start = text.find("{", end)
+    draft.problems += found.problems(whole)
+    return bool(found.documents)
 
 
 def _take_document(found: _Object, newest: dict[str, _Object], draft: Draft) -> None:
@@ -106,7 +98,9 @@ def _take_process(item: _Object, draft: Draft) -> None:
         draft.complain("JSON", f"no process of a device: {quote(str(item)[:200])}")
         return
     memory = memory_of(str(item.get("mem_size", "")))
-    draft.processes.append(Process(draft.device(index), pid, str(item.get("process_name", "")), memory))
+    process = Process(draft.device(index), pid, str(item.get("process_name", "")), memory)
+    if process not in draft.processes:
+        draft.processes.append(process)
 
 
 def _take_stats(found: _Object, draft: Draft) -> None:

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import identity
 from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import bus_address, quote
 from telemetry_parsers.vendors.metax.mx_smi.keys import DOCUMENT, DOCUMENT_VERSIONS
 
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+# `mx-smi  version: 2.2.12` stands above the document.
+_TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
 
 
 def read_document(answer: Text, draft: Draft) -> bool:
-    """Put what the document says into the draft; False where the text holds none of this tool's."""
-    text = answer.joined
-    start = text.find("{")
-    if start < 0 or '"attached_gpus"' not in text:
+    """Put what the documents say into the draft; False where the text holds none of this tool's."""
+    text = _TITLE.sub("", answer.joined)
+    if '"attached_gpus"' not in text:
         return False
-    try:
-        found, _ = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError) as error:
-        draft.complain("JSON", f"cut off or broken: {quote(str(error))}")
-        return True
+    found = find_documents(text, OBJECTS)
+    whole = [item for item in found.documents if not item.fault and isinstance(item.value, dict)]
+    for document in whole:
+        _take_document(cast("dict[str, Any]", document.value), draft)
+    if found.fault:
+        draft.complain("JSON", f"cut off or broken: {found.fault}")
+    draft.problems += found.problems(whole)
+    return bool(found.documents)
+
+
+def _take_document(found: dict[str, Any], draft: Draft) -> None:
     for name, item in found.items():
         address = bus_address(name)
         if address is not None and isinstance(item, dict):
@@ -37,7 +44,6 @@ def read_document(answer: Text, draft: Draft) -> bool:
     if str(found.get("attached_gpus")) != str(draft.size()):
         text = f"the tool counts {quote(str(found.get('attached_gpus')))} cards and lists {draft.size()}"
         draft.complain("JSON", text)
-    return True
 
 
 def _take(address: str, item: dict[str, Any], draft: Draft) -> None:

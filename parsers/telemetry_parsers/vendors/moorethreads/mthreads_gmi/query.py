@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
 from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Form, Plain, Problem, Reading, Report
 from telemetry_parsers.text.answers import capped, failed
+from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
     CARD_KEYS,
@@ -37,7 +37,6 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import (
 
 _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
 _MARKS = ('"Attached GPUs"', '"MTBios Version"')
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _DEEPEST = 8
 _COUNT = "attached gpus"
 _HEAD = ("driver version", _COUNT)
@@ -113,29 +112,16 @@ def _take_line(query: _Query, section: str, line: Line) -> None:
 def read_json(text: str) -> Answer | None:
     """The report on the answers of `-q --json`, one behind the other; None when the text holds no JSON of that shape."""
     query = _Query(answers=0)
-    end = 0
-    for start in _openings(text):
-        if start < end:
-            continue  # inside the document that was read
-        try:
-            found, after = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:
-            problem = Problem("JSON", f"JSON that is cut off or broken: {quote(str(error))}")
-            if not query.answers:
-                return (
-                    Answer(failed("not_understood", problem.where, problem.text))
-                    if any(mark in text for mark in _MARKS)
-                    else None
-                )
-            query.problems.append(problem)
-            end = len(text)
-            break
-        if not _take_document(query, found):
-            break
-        _take_around(query, text[end:start], "before" if query.answers == 1 else "after")
-        end = after
-    _take_around(query, text[end:], "after")
-    return _answer(query, "json") if query.answers else None
+    found = find_documents(text)
+    taken = [document for document in found.documents if not document.fault and _take_document(query, document.value)]
+    fault = f"JSON that is cut off or broken: {found.fault}"
+    if not taken:
+        is_own = found.fault and any(mark in text for mark in _MARKS)
+        return Answer(failed("not_understood", "JSON", fault)) if is_own else None
+    query.problems += found.problems(taken)
+    if found.fault:
+        query.problems.append(Problem("JSON", fault))
+    return _answer(query, "json")
 
 
 def _take_document(query: _Query, found: Plain) -> bool:
@@ -152,24 +138,6 @@ def _take_document(query: _Query, found: Plain) -> bool:
         query.cards.append(_Card(f"GPU {position}"))
         _flatten(query, card, "", _DEEPEST)
     return True
-
-
-def _take_around(query: _Query, extra: str, side: str) -> None:
-    """Text beside the JSON is out of place."""
-    if extra.strip():
-        query.problems.append(Problem("text", f"text {side} the JSON: {quote(extra)}"))
-
-
-def _openings(text: str) -> Iterator[int]:
-    """Where a line begins with a brace."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        line = text[start:end]
-        if line.lstrip().startswith("{"):
-            yield start + line.index("{")
-        start = end + 1
 
 
 def _flatten(query: _Query, values: dict[str, Plain], section: str, depth: int) -> None:

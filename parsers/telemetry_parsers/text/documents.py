@@ -1,0 +1,160 @@
+"""JSON among other text: each document in it, whole or cut off, and the lines that belong to none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from telemetry_parsers.model import Plain, Problem
+from telemetry_parsers.text.lines import quote
+
+# Numbers stay texts: a parser sees what was printed, and judges it.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+# Where a document may begin: at the beginning of a line, …
+AT_LINES = re.compile(r"^[ \t]{0,200}(?=[\[{])", re.MULTILINE)
+# … or, of a tool that prints one object in a line, also behind what stands before it there.
+OBJECTS = re.compile(r"(?=\{)")
+# `amd-smi --file` appends the next list without a new line.
+_NEXT = re.compile(r"[ \t]{0,200}(?=[\[{])")
+_MOST_APPENDED = 1000
+# A text with more beginnings that lead nowhere is no JSON.
+_MOST_FAILURES = 16
+# Unlike `[sudo] password`, `[1,0]<stdout>:` and `config {x} ignored`.
+_JSON_START = re.compile(r"[\[{]\s*[\"\[{]")
+_LIST_START = re.compile(r"\[\s*(?=\{)")
+_MEMBER = re.compile(r"\s*[{,]\s*\"[^\"\n]{0,200}\"\s*:\s*(?=[\[{])")
+_COMMA = re.compile(r"\s*,\s*")
+# How no line of JSON begins: a letter or sign, `[ 12.345678] amdgpu: …`, a date or a time, `----`. No text in JSON goes
+# on in a second line.
+_FOREIGN = re.compile(
+    r"^[ \t]{0,200}(?:(?!(?:true|false|null|NaN|Infinity)\b)[^\s\d\"{}\[\],:-]|\[ {0,8}[0-9]{1,9}\.[0-9]{1,9}\][ \t]+[^\s\],}]"
+    r"|[0-9]{1,4}[-/:][0-9]|-+(?![-0-9I])).*$",
+    re.MULTILINE,
+)
+_TEXT = re.compile(r"[^\s][^\n]*")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document and where it stood; one with a `fault` is cut off there or broken, and `value` has the items before."""
+
+    start: int
+    end: int
+    value: Plain
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The documents in a text; `foreign` are lines that stood within them, by where they stood."""
+
+    text: str
+    documents: tuple[Document, ...]
+    foreign: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def fault(self) -> str:
+        """Why the last document is not whole, empty where all are."""
+        return self.documents[-1].fault if self.documents else ""
+
+    @property
+    def extent(self) -> int:
+        """How much of the text the documents take."""
+        return sum(document.end - document.start for document in self.documents)
+
+    def problems(self, taken: Collection[Document]) -> list[Problem]:
+        """A problem for each line beside these documents; what stands behind a cut is not beside it."""
+        lines = list(self.foreign)
+        end = 0
+        starts = {item.start for item in taken}
+        for document in (item for item in self.documents if item.start in starts or item.fault):
+            lines += _lines(self.text, end, document.start)
+            end = len(self.text) if document.fault else document.end
+        lines += _lines(self.text, end, len(self.text))
+        return [Problem("text", f"text beside the JSON: {quote(line)}") for _, line in sorted(lines)]
+
+
+def find_documents(text: str, openings: re.Pattern[str] = AT_LINES) -> Found:
+    """The documents in a text, past the foreign lines that stand within them."""
+    found, foreign = past_foreign_lines(
+        text, lambda part: _find(part, openings), lambda found: (not found.fault, found.extent)
+    )
+    return replace(found, foreign=foreign)
+
+
+def past_foreign_lines(
+    text: str, read: Callable[[str], _T], progress: Callable[[_T], tuple[bool, int]]
+) -> tuple[_T, tuple[tuple[int, str], ...]]:
+    """What is read in a text, or in the text without foreign lines where that leads further; and those lines.
+
+    `progress` is whether all was read, and how much; blanks in place of the lines keep every place.
+    """
+    found = read(text)
+    foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
+    mended = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else found
+    return (mended, foreign) if progress(mended) > progress(found) else (found, ())
+
+
+def _find(text: str, openings: re.Pattern[str]) -> Found:
+    documents: list[Document] = []
+    place, failures, appended, end = 0, 0, 0, -1
+    while failures < _MOST_FAILURES:
+        opening = _NEXT.match(text, place) if place == end and appended < _MOST_APPENDED else None
+        appended += opening is not None
+        opening = opening or openings.search(text, place)
+        if opening is None:
+            break
+        start = opening.end()
+        try:
+            value, place = _DECODER.raw_decode(text, start)
+            end = place
+            documents.append(Document(start, place, value))
+        except (ValueError, RecursionError) as error:
+            failures += 1
+            if _JSON_START.match(text, start):
+                items, end = _items_before_the_cut(text, start)
+                documents.append(Document(start, end, items, quote(str(error))))
+                break
+            place = start + 1
+    return Found(text, tuple(documents))
+
+
+def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:
+    """The whole items of a list that ends too early, and where they end; of an envelope's first list likewise."""
+    items: list[Plain] = []
+    end = start
+    place = _first_item(text, start)
+    while place is not None:
+        try:
+            item, end = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError):  # the cut, of which the document's fault tells
+            break
+        items.append(item)
+        comma = _COMMA.match(text, end)
+        end = comma.end() if comma else end
+        place = end if comma else None
+    return items, end
+
+
+def _first_item(text: str, place: int) -> int | None:
+    """Where the items begin; None in an object with a value of its own: the list in `{"gpu": 0, "links": [` is no envelope's."""
+    while (opening := _LIST_START.match(text, place)) is None:
+        member = _MEMBER.match(text, place)
+        if member is None:
+            return None
+        place = member.end()
+        if _LIST_START.match(text, place) is None:
+            try:
+                _, place = _DECODER.raw_decode(text, place)
+            except (ValueError, RecursionError):  # the cut again
+                return None
+    return opening.end()
+
+
+def _lines(text: str, start: int, end: int) -> list[tuple[int, str]]:
+    """The lines between two places that are not blank, by where they stand."""
+    return [(start + match.start(), match[0]) for match in _TEXT.finditer(text[start:end])]

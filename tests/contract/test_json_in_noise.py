@@ -1,0 +1,125 @@
+"""Of every source that prints JSON: lines of other programs before, in and behind it cost nothing; nor do two in a row, or a cut."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from kits.captures import Case, own_cases, registered_parsers
+from telemetry_parsers.checks.laws import numbers
+from telemetry_parsers.model import Capture, Report
+
+PARSERS = registered_parsers()
+_OPENING = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
+FOREIGN = (
+    "WARNING: old library",
+    "warn: config {x} ignored",
+    'warn: config {"x": 1} ignored',
+    "[ 1234.567890] amdgpu 0000:03:00.0: ring gfx timeout",
+    "2025-11-22 16:30:01 n7 kernel: ring gfx timeout",
+    "16:30:01 ring gfx timeout",
+    "(tool:123): GLib-WARNING **: no [bus]",
+    "*** note: {",
+    "---- note ----",
+    "<4>ring gfx timeout",
+)  # fmt: skip
+
+
+def span(text: str) -> tuple[int, int] | None:
+    """Where the first document in a text begins and ends; one that is cut off ends with the text."""
+    for opening in _OPENING.finditer(text):
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, opening.end())
+        except ValueError:
+            if re.match(r"[\[{]\s*[\"{]", text[opening.end() :]):
+                return opening.end(), len(text)
+            continue
+        if value:
+            return opening.end(), end
+    return None
+
+
+def json_cases() -> Iterator[Case]:
+    """The captures that hold JSON and give readings or devices, whatever their source."""
+    for case in own_cases():
+        captures = case.captures(PARSERS[case.tool])
+        is_json = any(span(output.text) for capture in captures for output in capture.outputs)
+        if is_json and all(PARSERS[case.tool].parse(capture).devices for capture in captures):
+            yield case
+
+
+CASES = list(json_cases())
+by_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+
+
+def texts(case: Case) -> Iterator[tuple[Capture, str]]:
+    """The outputs that hold JSON, each alone in its capture."""
+    for capture in case.captures(PARSERS[case.tool]):
+        for output in capture.outputs:
+            if span(output.text):
+                yield replace(capture, outputs=(output,)), output.text
+
+
+def parsed(capture: Capture, text: str) -> Report:
+    return PARSERS[capture.source].parse(replace(capture, outputs=(replace(capture.outputs[0], text=text),)))
+
+
+def readings_of(report: Report) -> tuple[object, ...]:
+    return report.outcome, report.devices, report.readings, report.processes, report.events, report.facts
+
+
+def noisy(text: str, line: str) -> Iterator[str]:
+    """The text with this line before, behind and within the JSON, at the end of a line of it."""
+    start, end = span(text) or (0, 0)
+    yield f"{line}\n{text}"
+    yield f"{text.rstrip()}\n{line}\n" if end < len(text) else text
+    breaks = [place + 1 for place in range(start, end) if text[place] == "\n"]
+    for place in {*breaks[:3], *breaks[3 : -3 : max(1, len(breaks) // 8)], *breaks[-3:]}:
+        yield f"{text[:place]}{line}\n{text[place:]}"
+
+
+def test_every_source_that_asks_for_json_is_tried() -> None:
+    asked = {
+        name
+        for name, parser in PARSERS.items()
+        for poll in parser.polls
+        for line in getattr(poll.request, "alternatives", ())
+        if {"--json", "-j"} & set(line)
+    }
+    assert asked <= {case.tool for case in CASES}
+
+
+@by_case
+@pytest.mark.parametrize("line", FOREIGN)
+def test_a_foreign_line_costs_no_reading(case: Case, line: str) -> None:
+    for capture, text in texts(case):
+        whole = parsed(capture, text)
+        for changed in noisy(text, line):
+            report = parsed(capture, changed)
+            assert readings_of(report) == readings_of(whole), changed
+            assert len(report.problems) >= len(whole.problems)
+
+
+@by_case
+@pytest.mark.parametrize("between", ["", "\n", "\nWARNING: old library\n"])
+def test_two_documents_in_a_row_give_the_readings_of_one(case: Case, between: str) -> None:
+    for capture, text in texts(case):
+        if (span(text) or (0, 0))[1] == len(text):
+            continue  # cut off
+        whole = parsed(capture, text)
+        assert readings_of(parsed(capture, text.rstrip() + between + text.lstrip())) == readings_of(whole)
+
+
+@by_case
+def test_a_cut_behind_a_foreign_line_makes_nothing_wrong_and_loses_nothing_without_a_word(case: Case) -> None:
+    for capture, text in texts(case):
+        whole = numbers(parsed(capture, text))
+        for changed in noisy(text, FOREIGN[0]):
+            for cut in range(0, len(changed), max(1, len(changed) // 16)):
+                report = parsed(capture, changed[:cut])
+                assert numbers(report) <= whole
+                assert numbers(report) == whole or report.problems
