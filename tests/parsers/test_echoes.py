@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry_parsers.text.echoes import arguments_of, runs, without_commands
+from telemetry_parsers.text.echoes import arguments_of, runs, without_commands, without_echoes
 from telemetry_parsers.text.lines import lines
 
 
@@ -28,6 +28,8 @@ from telemetry_parsers.text.lines import lines
         ("timeout 5 tool info", ("info",)),
         ("tool", ()),
         ("tool went away", None),
+        ("> tool  version: 2.2", None),
+        ("$ tool info 2>&1 | head", ("info", "2>&1", "|", "head")),
         ("bash-5.1# tool info", ("info",)),
         ("node% tool info", ("info",)),
         ("+ tool info", ("info",)),
@@ -84,3 +86,18 @@ def test_a_text_without_commands_is_one_run() -> None:
 def test_a_flag_at_the_end_has_no_value() -> None:
     (run,) = runs(lines("tool -g -i\n"), "tool")
     assert run.value_of("-i") == ""
+
+
+def test_what_is_left_without_echoes_keeps_its_lines_numbers() -> None:
+    text = "root@node:~# tool info\na\n$ tool -x\nConnection to node closed.\nb\n"
+    assert without_echoes(text, ("tool",)) == "\na\n\n\nb\n"
+
+
+@pytest.mark.parametrize("end", ["root@node:~# ", "$ ", "[root@node ~]# exit\nlogout\n", "\n\n➜  ~ "])
+def test_what_ends_in_a_prompt_ends_in_a_whole_line(end: str) -> None:
+    assert without_echoes(f"a\nb\n{end}", ("tool",)) == "a\nb\n"
+
+
+@pytest.mark.parametrize("text", ["a\n# b\n", "# tool\n", "50%\n", "$ other -x\n", "tool went away\n", "a: [b]# c\n"])
+def test_output_is_left_as_it_is(text: str) -> None:
+    assert without_echoes(text, ("smi",)) == text

@@ -1,4 +1,4 @@
-"""Reports that carry no readings, and the words in error texts that call for them."""
+"""Reports without readings, and the error words that lead to them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from telemetry_parsers.model import Capture, Outcome, Problem, Reason, Report
 from telemetry_parsers.text.lines import Line, quote
 
-# So many problems are told one by one; a text of a million wrong lines is one fact, not a million.
+# A report lists so many problems; a text of a million wrong lines is one fact, not a million.
 MOST_PROBLEMS = 12
 
 
@@ -65,7 +65,7 @@ def not_read(capture: Capture) -> Report | None:
 
 
 def error_report(found: Iterable[Line], status: int | None, own: Sequence[ErrorText] = ()) -> Report | None:
-    """The report on a text that tells an error, quoting its line; None when no line does."""
+    """The report on the first error among these lines, which it quotes; None where no line is one."""
     cry: Line | None = None
     for line in found:
         text = line.text.lower()

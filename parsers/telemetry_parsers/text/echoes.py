@@ -17,6 +17,7 @@ _PROMPT = re.compile(
 # What may as well begin a line of output: a prompt only where a command of the tool stands behind it.
 _SIGNS = ("#", "$", ">", "%", "+", "➜", "❯")
 _ENDS = (*_SIGNS, "cmd:")
+_OPERATORS = ("|", ">", "<", ";", "&", "2>")
 _PREFIXES = frozenset({"sudo", "timeout", "stdbuf", "time"})
 # A shell's sign on the last line, behind which nothing was typed.
 _LAST = re.compile(r"[ \t]{0,8}(?:[$#%❯]|➜[ \t]{1,4}\S{1,80})[ \t]{0,8}\Z")
@@ -95,14 +96,13 @@ def command_in(text: str, commands: Collection[str]) -> str | None:
     if place is None or "|" in words[:place]:
         return None
     before, arguments = words[:place], words[place + 1 :]
-    if before[:1] and before[0] in _SIGNS:
-        return " ".join(words[1:])
-    is_typed = not before or _PREFIXES.intersection(before) or before[-1].endswith(_ENDS)
+    is_typed = not before or before[0] in _SIGNS or _PREFIXES.intersection(before) or before[-1].endswith(_ENDS)
     return " ".join(words[place:]) if is_typed and _are_arguments(arguments) else None
 
 
 def _are_arguments(words: Sequence[str]) -> bool:
-    """Whether these words can stand behind a command: `metric -g 0`, `-a`, but not `went away`."""
+    """Whether these words can stand behind a command: `metric -g 0`, `-a`, `info | head`, but not `went away`."""
+    words = words[: next((at for at, word in enumerate(words) if word.startswith(_OPERATORS)), len(words))]
     names = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
     return all(word.isalpha() for word in words[:names]) and (names <= 1 or names < len(words))
 

@@ -1,4 +1,4 @@
-"""What every parser of texts does around the shapes that it knows: each output in turn, one too long, one unknown."""
+"""What all parsers of texts share: each output in turn, and the reports on silence, an error, or an unknown text."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def _with_status(report: Report, output: Output, quiet_statuses: Container[int])
 
 
 def too_long(output: Output, tool: str) -> Report | None:
-    """The report on far more lines than a tool prints, None for an output that can be read."""
+    """The report on an output with more lines than any tool prints, None where it can be read."""
     count = output.text.count("\n") + output.stderr.count("\n")
     return failed("not_understood", "text", f"{count} lines, as {tool} never prints") if count > MOST_LINES else None
 
 
 def with_complaints(report: Report, output: Output) -> Report:
-    """The report with what the tool said beside its data: the lines of its error stream."""
+    """The report with a problem for each line of the error stream."""
     stderr = lines(output.stderr, "stderr")
     complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
     return replace(report, problems=capped([*report.problems, *complaints]))
@@ -86,7 +86,7 @@ def report_on_error(output: Output, found: Sequence[Line], tool: str, errors: Se
 
 
 def failure_of(found: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
-    """What one of several answers in a text failed with, by words that mean it; nothing where a product cannot tell it."""
+    """The error in one of several answers, by the words that tools use for it; nothing where a product only lacks a feature."""
     report = error_report(found, None, errors)
     # Not understood is what only begins like an error, such as the key `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
