@@ -12,7 +12,7 @@ from typing import Literal
 
 from telemetry_daemon import cli
 from telemetry_daemon.config.table import settings_rows
-from telemetry_parsers.model import VENDORS
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -119,7 +119,7 @@ def _words(action: argparse.Action) -> tuple[str, ...]:
 def _known_words() -> Mapping[str, tuple[str, ...]]:
     """What can stand for an argument of that name, where argparse is not told."""
     of_settings = {row.dotted: row.words for row in settings_rows() if row.words}
-    own = {"source": sources(), "vendor": VENDORS, "demo": tuple(f"8x{vendor}" for vendor in VENDORS)}
+    own = {"source": sources(), "vendor": VENDOR_WORDS, "demo": tuple(f"8x{vendor}" for vendor in VENDOR_WORDS)}
     return {**of_settings, **own}
 
 

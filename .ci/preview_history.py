@@ -19,7 +19,6 @@ from telemetry_daemon.service.own_metrics import OwnMetrics
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.course import WARM_UP_SECONDS, Course
 from telemetry_daemon.simulate.faults import NO_FAULTS
-from telemetry_daemon.simulate.makers import MAKERS
 from telemetry_daemon.simulate.source import SimulatedReader, parser_of
 from telemetry_daemon.simulate.tell import Teller
 from telemetry_daemon.simulate.workload import Job, Kind
@@ -31,6 +30,7 @@ from telemetry_exporters.prometheus import Renderer
 from telemetry_parsers import host
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Failure, Poll
+from telemetry_parsers.vendors import BY_WORD
 
 STEP_SECONDS = 60
 # What looks an hour back has something to look at where the pictures begin.
@@ -170,12 +170,12 @@ class SimulatedNode:
         ]
 
     def _simulated(self, vendor: str, count: int, slot: int, clock: Clock) -> _Source:
-        maker = MAKERS[vendor]
+        record = BY_WORD[vendor]
         seed = sum(map(ord, self.plan.name))
-        course = Course(maker, count, seed, NO_FAULTS)
+        course = Course(record, count, seed, NO_FAULTS)
         incidents = self.plan.incidents
         if incidents.training:
-            course.cards[:] = [TrainingCard(maker, position, power=400.0) for position in range(count)]
+            course.cards[:] = [TrainingCard(record.demo, position, power=400.0) for position in range(count)]
         for position, second in incidents.slow.items():
             card = course.cards[position]
             if isinstance(card, TrainingCard):
@@ -183,8 +183,8 @@ class SimulatedNode:
         for position, second in incidents.lost.items():
             course.cards[position].lost_from = second + WARM_UP_SECONDS
             course.cards[position].lost_until = math.inf
-        reader = SimulatedReader(maker, course, Teller(maker, count, seed, slot), clock)
-        return _Source(parser_of(maker), reader, course)
+        reader = SimulatedReader(record, course, Teller(record, count, seed, slot), clock)
+        return _Source(parser_of(record), reader, course)
 
     def _befall(self) -> None:
         """Begin what is due."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleet_parts.nodes import Course, lines
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_exporters.prometheus import Syntax
-from telemetry_parsers.model import VENDORS
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 CARDS_PER_NODE = 8
 MANY_CARDS = 1000
@@ -32,7 +32,7 @@ class VendorSeries:
 def vendor_series() -> list[VendorSeries]:
     """Counted on pages: a node of eight cards has seven cards more than a node of one."""
     found = []
-    for vendor in VENDORS:
+    for vendor in VENDOR_WORDS:
         one, all_cards = (_series_of(f"{count}x{vendor}") for count in (1, CARDS_PER_NODE))
         per_card = (all_cards - one) / (CARDS_PER_NODE - 1)
         found.append(VendorSeries(vendor, per_card, one - per_card))

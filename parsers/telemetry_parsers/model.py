@@ -29,9 +29,6 @@ Reason = Literal[
 
 STATES: tuple[State, ...] = get_args(State)
 REASONS: tuple[Reason, ...] = get_args(Reason)
-VENDORS = (
-    "nvidia", "amd", "hygon", "moorethreads", "ascend", "cambricon", "metax", "iluvatar", "enflame", "intel", "kunlunxin",
-)  # fmt: skip
 
 
 class Absent(enum.Enum):

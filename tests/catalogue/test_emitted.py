@@ -11,7 +11,7 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import DemoNode
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE
-from telemetry_parsers.model import VENDORS
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 # Made by merge, the accumulator and the daemon, whose own tests show them.
@@ -46,7 +46,7 @@ def from_captures() -> set[str]:
 
 
 def from_simulator() -> set[str]:
-    node = DemoNode(tuple((vendor, 1) for vendor in VENDORS))
+    node = DemoNode(tuple((vendor, 1) for vendor in VENDOR_WORDS))
     found = set()
     for source in simulated_sources(node):
         for poll in source.parser.polls:

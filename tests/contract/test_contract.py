@@ -27,24 +27,12 @@ from telemetry_parsers.checks.suite import (
 )
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture
+from telemetry_parsers.vendors import VENDORS
 
 PARSERS = registered_parsers()
 # Which folder of the shared captures holds a parser's own; the host has none.
 SHARED_FOLDERS = {
-    "amd-smi": "amd-smi",
-    "amdgpu-sysfs": "sysfs",
-    "mthreads-gmi": "mthreads-gmi",
-    "rocm-smi": "rocm-smi",
-    "hy-smi": "hy-smi",
-    "rocminfo": "rocminfo",
-    "npu-smi": "npu-smi",
-    "hccn-tool": "hccn_tool",
-    "cnmon": "others/cnmon",
-    "mx-smi": "others/mx-smi",
-    "ixsmi": "others/ixsmi",
-    "efsmi": "others/efsmi",
-    "xpu-smi": "others/xpu-smi-intel",
-    "xpu-smi-kunlun": "others/xpu-smi-kunlun",
+    tool.name.replace("_", "-"): tool.captures for vendor in VENDORS for tool in vendor.tools if tool.captures
 }
 # Outputs of a source that lie in another's folder.
 ALSO_OWN = {"amdgpu-sysfs": {"sysfs-dcu-values"}}

@@ -10,7 +10,6 @@ from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
     REASONS,
     STATES,
-    VENDORS,
     Absent,
     Health,
     MergedDevice,
@@ -22,6 +21,7 @@ from telemetry_parsers.model import (
     Snapshot,
     SourceStatus,
 )
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 WALL_TIME = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 NOW = 5_000.0
@@ -168,7 +168,7 @@ def devices(draw):
     """Any device, with any facts known or not."""
     maybe = st.none() | texts
     return MergedDevice(
-        vendor=draw(st.sampled_from(VENDORS)),
+        vendor=draw(st.sampled_from(VENDOR_WORDS)),
         index=draw(st.none() | st.integers(0, 127)),
         id=draw(texts),
         device=draw(texts),
@@ -221,7 +221,7 @@ def sources(draw):
     """Any source with up to three polls."""
     return SourceStatus(
         source=draw(st.sampled_from(["nvml", "hy-smi", "rocm-smi", "host", "npu-smi"])),
-        vendor=draw(st.sampled_from(VENDORS)),
+        vendor=draw(st.sampled_from(VENDOR_WORDS)),
         state=draw(st.sampled_from(STATES)),
         reason=draw(st.none() | st.sampled_from(REASONS)),
         detail=draw(texts),

@@ -9,17 +9,17 @@ import pytest
 
 from simulate.fast_motion import WALL_MINUS_MONOTONIC, FastMotion, by_device
 from telemetry_daemon.simulate.faults import SOME_FAULTS, Faults
-from telemetry_daemon.simulate.makers import MAKERS
 from telemetry_parsers.model import Absent
+from telemetry_parsers.vendors import VENDOR_WORDS, VENDORS
 
 HOUR = 3600.0
-VENDORS = tuple(MAKERS)
+DEMOS = {vendor.word: vendor.demo for vendor in VENDORS}
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
     motion = FastMotion(vendor, faults=SOME_FAULTS)
-    model = MAKERS[vendor].card
+    model = DEMOS[vendor].card
     polls = 0
     for report in motion.reports(HOUR, every=10.0):
         polls += 1
@@ -38,10 +38,10 @@ def test_readings_hold_together_over_hours_of_all_that_may_happen(vendor):
     assert polls > 300
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_heat_and_memory_have_inertia(vendor):
     motion = FastMotion(vendor, 2, faults=Faults(hot_spells=5.0))
-    sensor = f"temperature_celsius:{MAKERS[vendor].sensors[0]}"
+    sensor = f"temperature_celsius:{DEMOS[vendor].sensors[0]}"
     seen = [by_device(report) for report in motion.reports(1500.0, every=1.0)]
     for card in (0, 1):
         celsius = [values[card][sensor] for values in seen]
@@ -51,22 +51,22 @@ def test_heat_and_memory_have_inertia(vendor):
         assert sum(a != b for a, b in pairwise(used)) < 0.05 * len(used)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_cards_work_and_rest_and_heat_and_memory_follow(vendor):
     motion = FastMotion(vendor)
-    model = MAKERS[vendor].card
+    model = DEMOS[vendor].card
     seen = [values for report in motion.reports(6 * HOUR, every=60.0) for values in by_device(report).values()]
     loads = [values["utilization_ratio"] for values in seen]
     assert sum(load > 0.1 for load in loads) > 0.2 * len(loads)
     assert sum(load == 0.0 for load in loads) > 0.05 * len(loads)
-    sensor = f"temperature_celsius:{MAKERS[vendor].sensors[0]}"
+    sensor = f"temperature_celsius:{DEMOS[vendor].sensors[0]}"
     hot = [values[sensor] for values in seen if values["power_watts"] > 0.7 * model.cap_watts]
     cold = [values[sensor] for values in seen if values["power_watts"] < 0.45 * model.cap_watts]
     assert mean(hot) > mean(cold) + 8.0
     assert len({values["memory_used_bytes"] for values in seen}) > 5
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_the_same_seed_gives_the_same_course_however_it_is_looked_at(vendor):
     often, once = FastMotion(vendor, faults=SOME_FAULTS), FastMotion(vendor, faults=SOME_FAULTS)
     for _ in often.reports(1800.0, every=1.7):
@@ -82,7 +82,7 @@ def test_another_seed_gives_another_course_and_other_identities():
     assert not {device.uuid for device in one.report().devices} & {device.uuid for device in other.report().devices}
 
 
-@pytest.mark.parametrize("vendor", [vendor for vendor in VENDORS if "energy_joules_total" in MAKERS[vendor].fast])
+@pytest.mark.parametrize("vendor", [vendor for vendor in VENDOR_WORDS if "energy_joules_total" in DEMOS[vendor].fast])
 def test_energy_is_the_integral_of_power(vendor):
     motion = FastMotion(vendor)
     before = by_device(motion.report())
@@ -178,14 +178,14 @@ def test_each_event_is_told_once_with_its_time():
     begun, told = motion.now, []
     for report in motion.reports(HOUR, every=7.0):
         told += report.events
-        assert all(event.code in MAKERS["nvidia"].events for event in report.events)
+        assert all(event.code in DEMOS["nvidia"].events for event in report.events)
         assert all(0 <= event.device < len(report.devices) for event in report.events)
         assert all(motion.now - 8.0 <= event.wall_time - WALL_MINUS_MONOTONIC <= motion.now for event in report.events)
     assert 150 < len(told) < 350
     assert all(event.wall_time - WALL_MINUS_MONOTONIC > begun - 1.0 for event in told)
 
 
-@pytest.mark.parametrize("vendor", [vendor for vendor in VENDORS if not MAKERS[vendor].events])
+@pytest.mark.parametrize("vendor", [vendor for vendor in VENDOR_WORDS if not DEMOS[vendor].events])
 def test_a_source_that_knows_no_events_tells_none(vendor):
     motion = FastMotion(vendor, faults=Faults(events=1000.0, lost_cards=5.0))
     assert not [event for report in motion.reports(HOUR, every=10.0) for event in report.events]
@@ -220,7 +220,7 @@ def test_a_source_fails_now_and_then_and_goes_on():
     assert any(a is not None and b is None for a, b in pairwise(failures))
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_without_faults_nothing_goes_wrong(vendor):
     motion = FastMotion(vendor)
     reports = list(motion.reports(HOUR, every=20.0))

@@ -15,7 +15,6 @@ from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import MIXED, DemoNode
 from telemetry_daemon.simulate.faults import NO_FAULTS
-from telemetry_daemon.simulate.makers import MAKERS
 from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
@@ -25,9 +24,10 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
-from telemetry_parsers.model import VENDORS, Absent, Capture, Command, Device, Library, Output, Report
+from telemetry_parsers.model import Absent, Capture, Command, Device, Library, Output, Report
+from telemetry_parsers.vendors import BY_WORD, VENDOR_WORDS
 
-EVERY_VENDOR = DemoNode(tuple((vendor, 2) for vendor in VENDORS))
+EVERY_VENDOR = DemoNode(tuple((vendor, 2) for vendor in VENDOR_WORDS))
 
 
 def all_reports(motion):
@@ -35,15 +35,14 @@ def all_reports(motion):
 
 
 def test_every_vendor_has_a_source_of_its_own():
-    assert set(MAKERS) == set(VENDORS)
-    assert len({maker.source for maker in MAKERS.values()}) == len(VENDORS)
+    assert len({vendor.demo.source for vendor in BY_WORD.values()}) == len(VENDOR_WORDS)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_the_parser_is_a_parser(vendor):
     parser = SimulatedSource(vendor, 1).parser
     assert isinstance(parser, Parser)
-    assert (parser.vendor, parser.name) == (vendor, MAKERS[vendor].source)
+    assert (parser.vendor, parser.name) == (vendor, BY_WORD[vendor].demo.source)
     assert set(parser.gives) <= BY_KEY.keys()
     assert len(set(parser.gives)) == len(parser.gives), "each metric comes from one poll"
     assert {"temperature_celsius", "power_watts", "utilization_ratio"} <= set(parser.gives)
@@ -52,7 +51,7 @@ def test_the_parser_is_a_parser(vendor):
     assert not any(poll.wakes for poll in parser.polls)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_a_source_gives_what_it_says_and_nothing_else(vendor):
     motion = FastMotion(vendor)
     reports = all_reports(motion)
@@ -65,7 +64,7 @@ def test_a_source_gives_what_it_says_and_nothing_else(vendor):
         assert len({(r.device, r.metric, r.label) for r in report.readings}) == len(report.readings)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_labels_are_words_of_the_catalogue_or_the_vendors_own(vendor):
     for report in all_reports(FastMotion(vendor)).values():
         for reading in report.readings:
@@ -102,7 +101,7 @@ def test_a_metric_that_the_model_has_nothing_for_is_absent_with_its_reason():
     assert fans == [Absent.NOT_SUPPORTED] * 4
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_every_device_is_marked_and_whole(vendor):
     motion = FastMotion(vendor)
     for report in all_reports(motion).values():
@@ -110,13 +109,13 @@ def test_every_device_is_marked_and_whole(vendor):
         for device in report.devices:
             assert device.simulated
             assert device.vendor == vendor
-            assert device.model == MAKERS[vendor].card.model
+            assert device.model == BY_WORD[vendor].demo.card.model
             assert device.serial.startswith("SIM-")
             assert all((device.uuid, device.driver))
             assert re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", device.bus_id)
             assert dict(device.facts)["power_kind"] in ("average", "instant")
         assert report.index_space == motion.source.parser.name
-        assert dict(report.facts)["tool_version"] == MAKERS[vendor].tool_version
+        assert dict(report.facts)["tool_version"] == BY_WORD[vendor].demo.tool_version
         assert all(0 <= process.device < 4 for process in report.processes)
 
 
@@ -147,7 +146,7 @@ def test_a_capture_tells_when_it_was_taken_and_what_it_cost():
     assert capture.cpu_seconds >= 0.0
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
 def test_a_recorded_capture_replays_to_the_same_report(vendor):
     motion = FastMotion(vendor, 8)
     motion.now += 100.0
@@ -272,7 +271,9 @@ def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
     assert len(snapshot.devices) == sum(count for _, count in node.groups)
     assert all(device.up and device.simulated for device in snapshot.devices)
     assert [problem for source in snapshot.sources for problem in source.problems] == []
-    assert {source.version for source in snapshot.sources} == {MAKERS[vendor].tool_version for vendor, _ in node.groups}
+    assert {source.version for source in snapshot.sources} == {
+        BY_WORD[vendor].demo.tool_version for vendor, _ in node.groups
+    }
     for device in snapshot.devices:
         values = {reading.metric: reading.value for reading in device.readings if isinstance(reading.value, float)}
         assert values["energy_estimated_joules_total"] > 0.0

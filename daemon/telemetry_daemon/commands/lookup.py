@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import VENDORS
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 
 def find_parser(name: str, known: Mapping[str, Parser]) -> Parser:
@@ -20,7 +20,7 @@ def find_parser(name: str, known: Mapping[str, Parser]) -> Parser:
 
 def check_vendor(name: str, loaded: Loaded) -> None:
     """Refuse a vendor that neither we nor a plugin knows. Raises CommandError."""
-    vendors = {*VENDORS, *(item.parser.vendor for item in loaded.parsers if item.parser.vendor)}
+    vendors = {*VENDOR_WORDS, *(item.parser.vendor for item in loaded.parsers if item.parser.vendor)}
     if name not in vendors:
         raise unknown("vendor", name, vendors)
 

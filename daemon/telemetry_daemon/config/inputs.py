@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_parsers.model import VENDORS
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 DEFAULT_FILE = "/etc/telemetry/telemetry.toml"
 FILE_VARIABLE = "TELEMETRY_CONFIG"
@@ -35,7 +35,7 @@ class ConfigInputs:
     overrides: Mapping[str, object] = field(default_factory=dict)
     known_sources: tuple[str, ...] | None = None
     known_polls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    known_vendors: tuple[str, ...] = VENDORS
+    known_vendors: tuple[str, ...] = VENDOR_WORDS
     default_path: str = DEFAULT_FILE
 
     def variables(self) -> dict[str, str]:

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from telemetry_parsers.vendors import VENDORS
+
 PCI_DEVICES = Path("/sys/bus/pci/devices")
 
-_DISPLAY = 0x03
-_COPROCESSOR = 0x0B40
-_ACCELERATOR = 0x12
 _FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "pciback", "xen-pciback"})
 
 
@@ -29,39 +28,7 @@ class PciDevice:
     given_away: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Vendor:
-    """What of a vendor's PCI functions is an accelerator: base classes, or base class and subclass.
-
-    `but_not` are device ids to leave out; `behind_bridge` leaves out what sits on the first bus: a part of the CPU.
-    """
-
-    name: str
-    classes: frozenset[int]
-    but_not: frozenset[int] = frozenset()
-    behind_bridge: bool = False
-
-
-_ANY = frozenset({_DISPLAY, _COPROCESSOR, _ACCELERATOR})
-# Audio, USB, bridges (NVSwitch) and network functions of the same cards are of other classes.
-_VENDORS = {
-    0x10DE: _Vendor("nvidia", frozenset({_DISPLAY, _ACCELERATOR})),
-    # ES1000: the VGA of older servers' management controllers. Integrated graphics count: amdgpu lists them, too.
-    0x1002: _Vendor("amd", frozenset({_DISPLAY, _ACCELERATOR}), but_not=frozenset({0x515E, 0x5969})),
-    # Z100 is a display controller (0380), K100 a coprocessor (0b40). Hygon's CPUs have this vendor id as well.
-    0x1D94: _Vendor("hygon", _ANY),
-    0x1ED5: _Vendor("moorethreads", frozenset({_DISPLAY, _ACCELERATOR})),
-    # Accelerators only: Huawei's display controllers (Hi1710) are the VGA of management controllers.
-    0x19E5: _Vendor("ascend", frozenset({_ACCELERATOR})),
-    0xCABC: _Vendor("cambricon", _ANY),
-    0x9999: _Vendor("metax", _ANY),
-    0x1E3E: _Vendor("iluvatar", _ANY),
-    0x1E36: _Vendor("enflame", _ANY),
-    # Arc, Flex and Max are display controllers behind a bridge; integrated graphics are 00:02.0, NPUs 00:0b.0.
-    # Intel's other accelerators (QuickAssist 0b40, FPGA 1200) are no devices of its GPU tools.
-    0x8086: _Vendor("intel", frozenset({_DISPLAY}), behind_bridge=True),
-    0x1D22: _Vendor("kunlunxin", _ANY),
-}
+_BY_ID = {vendor.pci.vendor_id: vendor for vendor in VENDORS}
 
 
 def scan(root: Path = PCI_DEVICES) -> tuple[PciDevice, ...]:
@@ -88,18 +55,19 @@ def is_suspended(bus_id: str, root: Path = PCI_DEVICES) -> bool | None:
 
 
 def _device(folder: Path) -> PciDevice | None:
-    vendor = _VENDORS.get(_hexadecimal(folder / "vendor"))
+    vendor = _BY_ID.get(_hexadecimal(folder / "vendor"))
     if vendor is None:
         return None
+    pci = vendor.pci
     class_code = _hexadecimal(folder / "class")
-    if not {class_code >> 16, class_code >> 8} & vendor.classes:
+    if class_code >> 16 not in pci.classes and class_code >> 8 not in pci.classes:
         return None
     bus_id = folder.name.lower()
-    if (folder / "physfn").exists() or (vendor.behind_bridge and _on_first_bus(bus_id)):
+    if (folder / "physfn").exists() or (pci.behind_bridge and _on_first_bus(bus_id)):
         return None
-    if vendor.but_not and _hexadecimal(folder / "device") in vendor.but_not:
+    if pci.but_not and _hexadecimal(folder / "device") in pci.but_not:
         return None
-    return PciDevice(bus_id, vendor.name, class_code, _is_suspended(folder), _is_given_away(folder))
+    return PciDevice(bus_id, vendor.word, class_code, _is_suspended(folder), _is_given_away(folder))
 
 
 def _on_first_bus(bus_id: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from telemetry_parsers.metrics import CATALOGUE
-from telemetry_parsers.model import VENDORS
+from telemetry_parsers.vendors import VENDORS
 
 _PLACES = """
     usr bin sbin lib libexec local opt etc var run tmp home root mnt media srv proc sys dev shm share include src dist site
@@ -17,9 +19,9 @@ _PROGRAMS = """
     slurmstepd torchrun deepspeed accelerate ray raylet gcs dashboard agent uvicorn gunicorn celery jupyter ipykernel launcher
     notebook tensorboard vllm sglang ollama runner llama server serve engine worker tritonserver triton xorg xwayland wayland
     gnome shell kwin plasmashell firefox chrome chromium code ffmpeg blender steam obs nvtop nvitop htop top dcgm dcgmi
-    cuda mps control hostengine nvidia persistenced fabricmanager rocm smi rocr amd amdgpu hipcc hydcu hycu dtk hyhal mthreads
-    mtgpu davinci dri nvidiactl uvm vllmworker vllmenginecore vllmenginecor rocminfo hccn npu_smi agent enumerator rocmsmi mthreadsgmi mtml musa gmi ascend npu hccn hccl cann cnmon neuware cambricon mlu metax maca mxmaca mx iluvatar corex ix ixsmi enflame
-    efsmi topsrider intel xpu xpumd xpumcli level zero kunlunxin systemd init kthreadd oom reaper docker containerd telemetry
+    cuda mps control hostengine persistenced fabricmanager rocr hipcc hydcu hycu dtk hyhal mtgpu davinci dri nvidiactl uvm
+    vllmworker vllmenginecore vllmenginecor npu_smi agent enumerator rocmsmi mthreadsgmi mtml musa hccl cann neuware mlu maca
+    mxmaca corex ix topsrider xpumd xpumcli level zero systemd init kthreadd oom reaper docker containerd telemetry
     prometheus exporter exe so ko py pyc sh bin json yaml yml toml conf cfg txt csv log md jar js cpp cu hip main run test
     train trainer infer inference benchmark bench m c x config port help version verbose rank world size local nproc
     tensor parallel tp pp dp ep num gpus devices
@@ -58,12 +60,17 @@ _TOOLS = """
 _OF_METRICS = {
     part for metric in CATALOGUE for text in (metric.name, metric.label, *metric.words) for part in text.split("_")
 }
+# The words of the vendors and of their tools' names, as in `hy-smi`.
+_OF_VENDORS = {
+    part
+    for vendor in VENDORS
+    for name in (vendor.word, vendor.demo.source, *(tool.name for tool in vendor.tools))
+    for part in re.split("[-_ ]", name)
+}
 
 KNOWN = frozenset(
-    word.lower()
-    for text in (_PLACES, _PROGRAMS, _ENVIRONMENT, _SAID, _TOOLS, " ".join(VENDORS))
-    for word in text.split()
-) | frozenset(_OF_METRICS)
+    word.lower() for text in (_PLACES, _PROGRAMS, _ENVIRONMENT, _SAID, _TOOLS) for word in text.split()
+).union(_OF_METRICS, _OF_VENDORS)
 
 
 def _words(text: str) -> frozenset[str]:

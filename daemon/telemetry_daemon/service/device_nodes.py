@@ -13,26 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_parsers.vendors import VENDORS
 
 log = logging.getLogger(__name__)
 
-NODES = (
-    "/dev/nvidiactl",
-    "/dev/nvidia[0-9]*",
-    "/dev/dri/renderD*",
-    "/dev/kfd",
-    "/dev/mkfd",
-    "/dev/mtgpu*",
-    "/dev/davinci_manager",
-    "/dev/davinci[0-9]*",
-    "/dev/cambricon_ctl",
-    "/dev/cambricon_dev*",
-    "/dev/mxcd",
-    "/dev/iluvatar*",
-    "/dev/gcu*",
-    "/dev/xpuctrl",
-    "/dev/xpu[0-9]*",
-)
+NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 LOOK_SECONDS = 60.0
 # A new start is no remedy for what the unit does not allow at all; so never more often than this, and once for each node.
 SHORTEST_LIFE_SECONDS = 600.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from telemetry_daemon.simulate.makers import Card, Maker
 from telemetry_daemon.simulate.workload import IDLE, Job
+from telemetry_parsers.demo import Card, Demo
 
 _AMBIENT_CELSIUS = 27.0
 _HOT_SPELL_CELSIUS = 38.0
@@ -25,7 +25,7 @@ _PCIE_BYTES_PER_SECOND = 6e9
 class CardState:
     """How a card is now, and what it counted since it was last started."""
 
-    maker: Maker
+    demo: Demo
     position: int
     now: float = 0.0
     job: Job | None = None
@@ -53,7 +53,7 @@ class CardState:
     @property
     def model(self) -> Card:
         """What its model is like."""
-        return self.maker.card
+        return self.demo.card
 
     def come_back(self) -> None:
         """Be on the bus again after a loss, with all counters at 0 as after a driver's start."""

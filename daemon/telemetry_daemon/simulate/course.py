@@ -8,8 +8,8 @@ from random import Random
 
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.faults import Faults
-from telemetry_daemon.simulate.makers import Maker
 from telemetry_daemon.simulate.workload import Workload
+from telemetry_parsers.vendor import Vendor
 
 # Who looks first sees a node at work and whole, not one that was just switched on.
 WARM_UP_SECONDS = 300
@@ -28,15 +28,15 @@ def course_random(*seed: object) -> Random:
 class Course:
     """The cards and all that befalls them; `events` are (second, position, code) until someone takes them."""
 
-    def __init__(self, maker: Maker, count: int, seed: int, faults: Faults) -> None:
-        self._maker = maker
-        self._random = course_random(seed, maker.vendor, count)
+    def __init__(self, vendor: Vendor, count: int, seed: int, faults: Faults) -> None:
+        self._demo = vendor.demo
+        self._random = course_random(seed, vendor.word, count)
         self._workload = Workload(count, self._random)
         self._incidents = self._possible(faults, count)
         self._incidents_per_second = sum(rate for rate, _ in self._incidents) / 3600.0
         self._fails_until = 0.0
         self.now = 0.0
-        self.cards = [CardState(maker, position, power=maker.card.idle_watts) for position in range(count)]
+        self.cards = [CardState(vendor.demo, position, power=vendor.demo.card.idle_watts) for position in range(count)]
         self.events: deque[tuple[float, int, str]] = deque(maxlen=_MOST_EVENTS_KEPT)
 
     def advance(self, seconds: float) -> None:
@@ -74,10 +74,10 @@ class Course:
         """What may happen, with its rate per hour for all cards together."""
         return [
             (faults.failed_polls, self._fail_polls),
-            (faults.events * count if self._maker.events else 0.0, self._tell_event),
+            (faults.events * count if self._demo.events else 0.0, self._tell_event),
             (faults.lost_cards * count if count > 1 else 0.0, self._lose),
             (faults.hot_spells * count, self._heat),
-            (faults.links_down * count if self._maker.card.links else 0.0, self._cut_link),
+            (faults.links_down * count if self._demo.card.links else 0.0, self._cut_link),
             (faults.corrected_errors * count, self._correct_error),
             (faults.uncorrected_errors * count, self._suffer_error),
         ]
@@ -86,7 +86,7 @@ class Course:
         self._fails_until = self.now + self._random.uniform(2.0, 8.0)
 
     def _tell_event(self, card: CardState) -> None:
-        self.events.append((self.now, card.position, self._random.choice(self._maker.events)))
+        self.events.append((self.now, card.position, self._random.choice(self._demo.events)))
 
     def _lose(self, card: CardState) -> None:
         """One card at a time leaves the bus for some minutes."""
@@ -94,8 +94,8 @@ class Course:
             return
         card.lost_from = self.now + _WARNING_SECONDS
         card.lost_until = card.lost_from + self._random.uniform(45.0, 240.0)
-        if self._maker.lost_event:
-            self.events.append((self.now, card.position, self._maker.lost_event))
+        if self._demo.lost_event:
+            self.events.append((self.now, card.position, self._demo.lost_event))
 
     def _heat(self, card: CardState) -> None:
         card.hot_until = self.now + self._random.uniform(180.0, 480.0)

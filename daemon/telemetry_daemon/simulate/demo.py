@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from telemetry_parsers.model import VENDORS
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 EXAMPLE = "8xnvidia,4xhygon"
 MOST_CARDS = 256
@@ -48,8 +48,8 @@ def _group(part: str) -> tuple[str, int]:
     match = _GROUP.match(part)
     if match is None:
         raise _error(part, f"it is not a number of cards (1 to {MOST_CARDS}), x and a vendor")
-    if match[2] not in VENDORS:
-        raise _error(part, f"the vendors are {', '.join(VENDORS)}")
+    if match[2] not in VENDOR_WORDS:
+        raise _error(part, f"the vendors are {', '.join(VENDOR_WORDS)}")
     return match[2], int(match[1])
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from telemetry_parsers.codec.fields import CodecError, Fields, finite
 from telemetry_parsers.metrics import BY_KEY, reading
 from telemetry_parsers.model import (
-    VENDORS,
     Absent,
     Capture,
     Device,
@@ -20,6 +19,7 @@ from telemetry_parsers.model import (
     Reading,
     Report,
 )
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 _FORMS: tuple[Form, ...] = ("data", "json", "text")
 _SAID = frozenset({"vendor", "form", "tool_version", "devices", "events", "processes"})
@@ -38,7 +38,7 @@ def parse(capture: Capture) -> Report:
 
 
 def _report(said: Fields, source: str) -> Report:
-    vendor = said.word("vendor", VENDORS)
+    vendor = said.word("vendor", VENDOR_WORDS)
     devices = said.items("devices", lambda plain, path: _device(plain, path, vendor))
     count = len(devices)
     return Report(

@@ -10,12 +10,14 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.course import Course
 from telemetry_daemon.simulate.demo import DemoNode
 from telemetry_daemon.simulate.faults import SOME_FAULTS, Faults
-from telemetry_daemon.simulate.makers import MAKERS, Maker
 from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.tell import Teller
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.demo import Demo
 from telemetry_parsers.model import Capture, Failure, Library, Output, Poll
+from telemetry_parsers.vendor import Vendor
+from telemetry_parsers.vendors import BY_WORD, VENDORS
 
 READER = "simulator"
 DEFAULT_SEED = 1
@@ -29,14 +31,14 @@ _POLLS = (
 class SimulatedReader:
     """Answers the polls of one vendor's source from the course of its cards."""
 
-    def __init__(self, maker: Maker, course: Course, teller: Teller, clock: Clock) -> None:
-        self._maker = maker
+    def __init__(self, vendor: Vendor, course: Course, teller: Teller, clock: Clock) -> None:
+        self._source = vendor.demo.source
         self._course = course
         self._teller = teller
         self._clock = clock
         self._begun = clock.monotonic()
         self._lock = threading.Lock()
-        self._keys = _keys(maker)
+        self._keys = _keys(vendor.demo)
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # cards have no targets to repeat
         """How the cards are now; a timeout while the course lets the source fail."""
@@ -47,7 +49,7 @@ class SimulatedReader:
             data = None if fails else self._teller.tell(self._keys[poll.name], self._course, wall_time)
         failure = Failure("failed", "timeout", f"no answer within {poll.deadline:g} s (simulated)") if fails else None
         return Capture(
-            source=self._maker.source,
+            source=self._source,
             poll=poll.name,
             request=poll.request,
             outputs=() if fails else (Output(name=poll.name, data=data),),
@@ -71,7 +73,7 @@ class SimulatedSource:
 
     def __init__(
         self,
-        vendor: str,
+        word: str,
         count: int,
         *,
         seed: int = DEFAULT_SEED,
@@ -79,10 +81,10 @@ class SimulatedSource:
         clock: Clock | None = None,
         first_slot: int = 0,
     ) -> None:
-        maker = MAKERS[vendor]
-        self.parser = parser_of(maker)
+        vendor = BY_WORD[word]
+        self.parser = parser_of(vendor)
         self.reader = SimulatedReader(
-            maker, Course(maker, count, seed, faults), Teller(maker, count, seed, first_slot), clock or Clock()
+            vendor, Course(vendor, count, seed, faults), Teller(vendor, count, seed, first_slot), clock or Clock()
         )
 
 
@@ -97,14 +99,14 @@ def simulated_sources(
     return tuple(made)
 
 
-def parser_of(maker: Maker) -> SourceParser:
-    """The parser of a maker's simulated source."""
-    keys = _keys(maker)
+def parser_of(vendor: Vendor) -> SourceParser:
+    """The parser of a vendor's simulated source."""
+    keys = _keys(vendor.demo)
     return SourceParser(
-        name=maker.source,
-        vendor=maker.vendor,
+        name=vendor.demo.source,
+        vendor=vendor.word,
         gives=tuple(key for of_poll in keys.values() for key in of_poll),
-        polls=tuple(replace(poll, request=Library(READER, (maker.vendor,))) for poll in _POLLS if poll.name in keys),
+        polls=tuple(replace(poll, request=Library(READER, (vendor.word,))) for poll in _POLLS if poll.name in keys),
         parse=parse,
     )
 
@@ -113,10 +115,10 @@ def simulated_parser(capture: Capture) -> SourceParser | None:
     """The parser for a capture that the simulator made, as in a recording of a demo; None for any other."""
     if not isinstance(capture.request, Library) or capture.request.reader != READER:
         return None
-    return next((parser_of(maker) for maker in MAKERS.values() if maker.source == capture.source), None)
+    return next((parser_of(vendor) for vendor in VENDORS if vendor.demo.source == capture.source), None)
 
 
-def _keys(maker: Maker) -> dict[str, tuple[str, ...]]:
+def _keys(demo: Demo) -> dict[str, tuple[str, ...]]:
     """The keys of the metrics in each poll that has any."""
-    keys = {"readings": maker.fast, "slow": maker.slow, "inventory": maker.inventory}
+    keys = {"readings": demo.fast, "slow": demo.slow, "inventory": demo.inventory}
     return {poll: of_poll for poll, of_poll in keys.items() if of_poll}

@@ -8,9 +8,9 @@ from typing import Any
 
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.course import Course, course_random
-from telemetry_daemon.simulate.makers import Maker
 from telemetry_daemon.simulate.values import VALUES
 from telemetry_parsers.model import Absent
+from telemetry_parsers.vendor import Vendor
 
 _BUSES_PER_DOMAIN = 200
 
@@ -18,17 +18,17 @@ _BUSES_PER_DOMAIN = 200
 class Teller:
     """Says in plain data how one vendor's cards are; `first_slot` keeps the node's bus addresses apart."""
 
-    def __init__(self, maker: Maker, count: int, seed: int, first_slot: int) -> None:
-        self._maker = maker
-        self._identities = [_identity(maker, position, seed, first_slot + position) for position in range(count)]
+    def __init__(self, vendor: Vendor, count: int, seed: int, first_slot: int) -> None:
+        self._vendor = vendor
+        self._identities = [_identity(vendor, position, seed, first_slot + position) for position in range(count)]
 
     def tell(self, keys: tuple[str, ...], course: Course, wall_time: float) -> dict[str, Any]:
         """The cards that are on the bus, with the readings of these keys."""
         present = course.present()
         return {
-            "vendor": self._maker.vendor,
-            "form": self._maker.form,
-            "tool_version": self._maker.tool_version,
+            "vendor": self._vendor.word,
+            "form": self._vendor.demo.form,
+            "tool_version": self._vendor.demo.tool_version,
             "devices": [self._device(card, keys) for card in present],
             "events": self._events(course, {card.position: place for place, card in enumerate(present)}, wall_time),
             "processes": _processes(present) if "processes" in keys else [],
@@ -36,7 +36,8 @@ class Teller:
 
     def _device(self, card: CardState, keys: tuple[str, ...]) -> dict[str, Any]:
         readings = {
-            key: Absent.NOT_SUPPORTED.value if key in self._maker.not_supported else VALUES[key](card) for key in keys
+            key: Absent.NOT_SUPPORTED.value if key in self._vendor.demo.not_supported else VALUES[key](card)
+            for key in keys
         }
         return {**self._identities[card.position], "readings": readings}
 
@@ -64,19 +65,19 @@ def _processes(cards: list[CardState]) -> list[dict[str, Any]]:
     ]
 
 
-def _identity(maker: Maker, position: int, seed: int, slot: int) -> dict[str, Any]:
-    digits = f"{course_random(seed, maker.vendor, position, 'identity').getrandbits(160):040x}"
+def _identity(vendor: Vendor, position: int, seed: int, slot: int) -> dict[str, Any]:
+    digits = f"{course_random(seed, vendor.word, position, 'identity').getrandbits(160):040x}"
     domain, bus = divmod(slot, _BUSES_PER_DOMAIN)
     return {
         "index": position,
-        "model": maker.card.model,
-        "uuid": maker.identity.format(
+        "model": vendor.demo.card.model,
+        "uuid": vendor.demo.identity.format(
             uuid=uuid.UUID(digits[:32]),
             hex16=digits[:16],
             vdie=" ".join(digits[start : start + 8].upper() for start in range(0, 40, 8)),
         ),
         "bus_id": f"{domain:04x}:{bus + 1:02x}:00.0",
-        "serial": f"SIM-{maker.vendor.upper()}-{position:04d}",
-        "driver": maker.driver,
-        "facts": [["power_kind", maker.power_kind], ["numa_node", str(position % 2)]],
+        "serial": f"SIM-{vendor.word.upper()}-{position:04d}",
+        "driver": vendor.demo.driver,
+        "facts": [["power_kind", vendor.demo.power_kind], ["numa_node", str(position % 2)]],
     }

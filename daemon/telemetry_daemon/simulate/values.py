@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from telemetry_daemon.simulate.cards import CardState
-from telemetry_daemon.simulate.makers import Maker
+from telemetry_parsers.demo import Demo
 from telemetry_parsers.metrics import HEALTH_STATES, RECOVERY_ACTIONS
 
 # A number, or numbers by label word.
-Told = float | dict[str, float]
+Played = float | dict[str, float]
 
 _MIB = 1 << 20
 _MHZ = 1e6
@@ -31,10 +31,10 @@ def _free(card: CardState) -> float:
     return float(_MIB * (card.model.memory_mib - card.model.memory_reserved_mib)) - _used(card)
 
 
-def _temperatures(card: CardState) -> Told:
+def _temperatures(card: CardState) -> Played:
     above = _SENSOR_ABOVE_DIE
     return {
-        word: float(round(card.memory if word == "memory" else card.die + above[word])) for word in card.maker.sensors
+        word: float(round(card.memory if word == "memory" else card.die + above[word])) for word in card.demo.sensors
     }
 
 
@@ -54,20 +54,20 @@ def _fan(card: CardState) -> float:
     return round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2)
 
 
-def _by_reason(maker: Maker, of_power: float, of_heat: float) -> Told:
-    return dict(zip(maker.throttle, (float(of_power), float(of_heat)), strict=True))
+def _by_reason(demo: Demo, of_power: float, of_heat: float) -> Played:
+    return dict(zip(demo.throttle, (float(of_power), float(of_heat)), strict=True))
 
 
-def _errors(maker: Maker, count: int) -> Told:
+def _errors(demo: Demo, count: int) -> Played:
     """All of them at the first location."""
-    return {location: float(count if place == 0 else 0) for place, location in enumerate(maker.ecc_locations)}
+    return {location: float(count if place == 0 else 0) for place, location in enumerate(demo.ecc_locations)}
 
 
-def _one_of(words: tuple[str, ...], active: str) -> Told:
+def _one_of(words: tuple[str, ...], active: str) -> Played:
     return {word: float(word == active) for word in words}
 
 
-def _links(card: CardState) -> Told:
+def _links(card: CardState) -> Played:
     return {str(link): float(card.links_down.get(link, 0.0) <= card.now) for link in range(card.model.links)}
 
 
@@ -75,11 +75,11 @@ def _is_doomed(card: CardState) -> bool:
     return card.now < card.lost_until
 
 
-VALUES: Mapping[str, Callable[[CardState], Told]] = MappingProxyType(
+VALUES: Mapping[str, Callable[[CardState], Played]] = MappingProxyType(
     {
         "temperature_celsius": _temperatures,
         "temperature_margin_celsius": lambda card: float(round(card.model.slowdown_celsius - card.die)),
-        "temperature_slowdown_celsius": lambda card: {card.maker.sensors[0]: card.model.slowdown_celsius},
+        "temperature_slowdown_celsius": lambda card: {card.demo.sensors[0]: card.model.slowdown_celsius},
         "power_watts": lambda card: round(card.power, 1),
         "power_instant_watts": lambda card: round(card.power, 1),
         "power_cap_watts": lambda card: card.model.cap_watts,
@@ -98,12 +98,12 @@ VALUES: Mapping[str, Callable[[CardState], Told]] = MappingProxyType(
         "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
         "tensor_active_ratio": lambda card: round(0.55 * card.load, 2),
         "engine_utilization_ratio": lambda card: {
-            engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.maker.engines
+            engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.demo.engines
         },
-        "clock_hertz": lambda card: {domain: _clock(card, domain) for domain in card.maker.domains},
-        "clock_max_hertz": lambda card: {domain: _MHZ * _mhz(card, domain)[1] for domain in card.maker.domains},
-        "throttled": lambda card: _by_reason(card.maker, card.capped, card.hot),
-        "throttled_seconds_total": lambda card: _by_reason(card.maker, card.capped_seconds, card.hot_seconds),
+        "clock_hertz": lambda card: {domain: _clock(card, domain) for domain in card.demo.domains},
+        "clock_max_hertz": lambda card: {domain: _MHZ * _mhz(card, domain)[1] for domain in card.demo.domains},
+        "throttled": lambda card: _by_reason(card.demo, card.capped, card.hot),
+        "throttled_seconds_total": lambda card: _by_reason(card.demo, card.capped_seconds, card.hot_seconds),
         "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
         "performance_level": lambda _: _one_of(_LEVELS, "auto"),
         "fan_ratio": _fan,
@@ -118,8 +118,8 @@ VALUES: Mapping[str, Callable[[CardState], Told]] = MappingProxyType(
         "link_receive_bytes_total": lambda card: {"all": float(int(card.link_bytes))},
         "link_transmit_bytes_total": lambda card: {"all": float(int(card.link_bytes))},
         "ecc_enabled": lambda _: 1.0,
-        "ecc_corrected_total": lambda card: _errors(card.maker, card.corrected),
-        "ecc_uncorrected_total": lambda card: _errors(card.maker, card.uncorrected),
+        "ecc_corrected_total": lambda card: _errors(card.demo, card.corrected),
+        "ecc_uncorrected_total": lambda card: _errors(card.demo, card.uncorrected),
         "retired_pages": lambda card: {"single_bit_ecc": 0.0, "double_bit_ecc": float(card.uncorrected)},
         "retired_pages_pending": lambda card: float(card.uncorrected > 0),
         "remapped_rows": lambda card: {

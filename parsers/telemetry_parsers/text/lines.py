@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from telemetry_parsers.vendors import VENDORS
+
 # All counts are bounded, so that no input makes these backtrack.
 _COLOUR = re.compile(r"\x1b\[[0-9;:?]{0,40}[ -/]{0,4}[@-~]")
 # What sudo asks stands before the first line, since the password's end is not echoed: `[sudo] password for joe: GPU: 0`.
@@ -16,34 +18,11 @@ _QUOTE_LENGTH = 160
 # No tool prints as many lines for one node; a text that has more is not worth the time of the rest.
 MOST_LINES = 20_000
 
-# Words that only one tool prints, to name the tool whose output was given to the wrong parser.
+# Words that only one tool prints, to name the tool whose output was given to the wrong parser; common words come last.
 TOOL_MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "mthreads-gmi": ("mthreads-gmi", "MTBios Version", "MPC Capable"),
-        "nvidia-smi": ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]"),
-        "amdgpu-sysfs": ("gpu_busy_percent", "simd_per_cu"),
-        "amd-smi": ("AMD-SMI", "AMDSMI", "amd-smi ", '"gpu_data"'),
-        "rocm-smi": ("ROCm System Management Interface", "ROCM-SMI", "GPU[0]", "End of ROCm SMI"),
-        "hy-smi": ("HCU[", "DCU[", "HCU%", "DCU%", "HCU use (%)", "DCU use (%)", "End of SMI Log"),
-        "rocminfo": ("HSA System Attributes", "HSA Agents", "ROCk module", "hygon module is loaded"),
-        "npu-smi": ("npu-smi", "NPU ID", "NPU Name", "Chip Logic ID"),
-        "hccn_tool": ("hccn_tool", "link status:", "roce_rx_"),
-        "cnmon": ("CNMON",),
-        "mx-smi": ("MX-SMI", "mx-smi", "MetaX System Management", "HT-SMI", "ht-smi", "Mars System Management"),
-        "ixsmi": ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"),
-        "efsmi": ("EFSMI", "Enflame System Management"),
-        "xpu-smi-kunlun": ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'),
-        "xpu-smi": (
-            "Intel XPU",
-            "Intel(R)",
-            "Xe Link",
-            "GPU Engines",
-            "PCI BDF Address",
-            "pci_bdf_address",
-            "DeviceID",
-            "DeviceId",
-        ),
-        "rocm-smi or hy-smi": ('"card0"',),
+        tool.name: tool.marks
+        for tool in sorted((tool for vendor in VENDORS for tool in vendor.tools), key=lambda tool: tool.is_common)
     }
 )
 
@@ -91,7 +70,7 @@ def quote(text: str) -> str:
 
 def foreign_tool(text: str, own: str) -> str | None:
     """The tool that printed this text when it bears another tool's marks and none of `own`'s."""
-    if any(mark in text for mark in TOOL_MARKS[own]):
+    if any(mark in text for mark in TOOL_MARKS.get(own, ())):
         return None
     for tool, marks in TOOL_MARKS.items():
         if any(mark in text for mark in marks):

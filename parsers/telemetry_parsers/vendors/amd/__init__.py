@@ -1,1 +1,69 @@
-"""AMD's tools and driver files."""
+"""AMD: what is declared of the vendor, once; its parsers stand in this folder."""
+
+from __future__ import annotations
+
+from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo
+from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, Tool, Vendor
+
+VENDOR = Vendor(
+    word="amd",
+    name="AMD",
+    # ES1000: the VGA of older servers' management controllers. Integrated graphics count: amdgpu lists them, too.
+    pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969)),
+    nodes=(
+        RENDER_NODES,
+        DeviceNodes(("/dev/kfd",), ("kfd",)),
+    ),
+    permissions=(
+        "nothing for the driver's files in /sys and for `rocm-smi`; the groups `render` and `video` for "
+        "`rocminfo` and `amd-smi`"
+    ),
+    tools=(
+        Tool("amdgpu-sysfs", ("gpu_busy_percent", "simd_per_cu"), "sysfs"),
+        Tool("amd-smi", ("AMD-SMI", "AMDSMI", "amd-smi ", '"gpu_data"'), "amd-smi"),
+        Tool("rocm-smi", ("ROCm System Management Interface", "ROCM-SMI", "GPU[0]", "End of ROCm SMI"), "rocm-smi"),
+        Tool("rocminfo", ("HSA System Attributes", "HSA Agents", "ROCk module", "hygon module is loaded"), "rocminfo"),
+        Tool("rocm-smi or hy-smi", ('"card0"',), is_common=True),
+    ),
+    pool=Pool(
+        comment=(
+            "The driver's files below /sys, which every container has: no device, no library, no rights. For what "
+            "only rocm-smi or amd-smi tells, use an image that has them, `privileged`, and add them to `sources`."
+        ),
+        sources=("amdgpu-sysfs",),
+        classes=("0300", "0380", "1200"),
+    ),
+    demo=Demo(
+        source="amd-smi",
+        form="json",
+        tool_version="26.0.0",
+        driver="6.14.14",
+        card=Card("AMD Instinct MI300X", 196592, 0, 135.0, 750.0, (132, 2100), (900, 1300), 76.0, 100.0, 5, 7, 304),
+        identity="{uuid}",
+        fast=(
+            *BASIC,
+            "power_cap_watts",
+            "energy_joules_total",
+            "memory_free_bytes",
+            "memory_activity_ratio",
+            "clock_hertz",
+            "throttled",
+            "performance_level",
+        ),
+        slow=(*PCIE_LINK, "pcie_replays_total", *LINKS, *ECC, "processes"),
+        inventory=(
+            *POWER_CAPS,
+            "temperature_slowdown_celsius",
+            "clock_max_hertz",
+            *PCIE_LINK_MAX,
+            "compute_units",
+            "fan_ratio",
+        ),
+        sensors=("junction", "memory"),
+        domains=("graphics", "memory"),
+        ecc_locations=("gfx", "umc"),
+        throttle=("ppt", "socket_thermal"),
+        power_kind="instant",
+        not_supported=("fan_ratio",),
+    ),
+)

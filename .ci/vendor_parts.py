@@ -1,0 +1,112 @@
+"""The parts of the unit, the chart and the pages that follow from the vendors' records."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from telemetry_parsers.vendor import DeviceNodes, Pool, Vendor
+from telemetry_parsers.vendors import VENDORS
+
+_WIDTH = 130
+
+
+def device_allow() -> str:
+    """The unit's list of allowed drivers: each once, under the names of the vendors whose nodes they make."""
+    names: dict[DeviceNodes, list[str]] = {}
+    for vendor in VENDORS:
+        for nodes in vendor.nodes:
+            names.setdefault(nodes, []).append(vendor.name)
+    return "".join(_allowed(nodes, ", ".join(of_nodes)) for nodes, of_nodes in names.items())
+
+
+def pools() -> str:
+    """The section `pools` of the chart's values."""
+    about = (
+        "A DaemonSet each: the pools below, and your own. A pool may say `like: nvidia` to start from another one. The "
+        "vendors whose cards can be read without privileges are on; nodes without their labels get no pod."
+    )
+    return f"\n{_comment(about, '')}pools:\n" + "".join(_pool(vendor) for vendor in VENDORS)
+
+
+def pools_table() -> str:
+    """The table of pools in docs/kubernetes.md."""
+    rows = (
+        f"| `{vendor.word}` | {'no' if vendor.pool.privileged else 'yes'} "
+        f"| {', '.join(f'`{source}`' for source in vendor.pool.sources)} | {_way(vendor)} |\n"
+        for vendor in VENDORS
+    )
+    return "| pool | on by default | reads | through |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def permissions_table() -> str:
+    """The table of permissions in docs/install.md."""
+    rows = "".join(f"| {vendor.name} | {vendor.permissions} |\n" for vendor in VENDORS)
+    return f"| for | the daemon needs |\n|---|---|\n{rows}| the host's load and memory | nothing |\n"
+
+
+def _allowed(nodes: DeviceNodes, names: str) -> str:
+    comment = f": {nodes.comment}" if nodes.comment else ""
+    return f"# {names}{comment}\n" + "".join(f"DeviceAllow=char-{driver} rw\n" for driver in nodes.drivers)
+
+
+def _comment(text: str, indent: str) -> str:
+    lines = textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"{indent}# {line}\n" for line in lines)
+
+
+def _pool(vendor: Vendor) -> str:
+    lines = "".join(f"    {line}\n" for line in _pool_lines(vendor))
+    return f"{_comment(vendor.pool.comment, '  ')}  {vendor.word}:\n{lines}"
+
+
+def _pool_lines(vendor: Vendor) -> Iterator[str]:
+    pool = vendor.pool
+    yield f"enabled: {_yes(not pool.privileged)}"
+    yield "anyNodeLabel:"
+    yield from (f"  - {label}" for label in _node_labels(vendor))
+    yield f"sources: [{', '.join((*pool.sources, 'host'))}]"
+    if pool.runtime_class:
+        yield f"runtimeClassName: {pool.runtime_class}"
+    if pool.privileged:
+        yield "privileged: true"
+    yield from _mounts(pool)
+    if pool.environment:
+        yield "env:"
+    for name, value in pool.environment:
+        yield f"  - name: {name}"
+        yield f"    value: {value}"
+
+
+def _mounts(pool: Pool) -> Iterator[str]:
+    if pool.mounts:
+        yield "hostPaths:"
+    for mount in pool.mounts:
+        yield f"  - name: {mount.name}"
+        yield f"    path: {mount.path}"
+        yield f"    type: {mount.type}"
+
+
+def _node_labels(vendor: Vendor) -> Iterator[str]:
+    """The labels of the vendor's own discovery, then those of the node feature discovery."""
+    yield from vendor.pool.labels
+    for pci_class in vendor.pool.classes:
+        yield f"feature.node.kubernetes.io/pci-{pci_class}_{vendor.pci.vendor_id:04x}.present"
+
+
+def _way(vendor: Vendor) -> str:
+    """How a pod of the pool reaches the cards."""
+    pool = vendor.pool
+    if pool.runtime_class:
+        return (
+            f"the container toolkit: `runtimeClassName: {pool.runtime_class}`, empty where that is the nodes' default"
+        )
+    if not pool.privileged:
+        return "`/sys`, which every container has"
+    if not pool.mounts:
+        return f"privileged, and an image of yours that has the tool: `pools.{vendor.word}.image`"
+    return ", ".join(("privileged", *(f"`{mount.path}`" for mount in pool.mounts)))
+
+
+def _yes(value: bool) -> str:  # noqa: FBT001  # the value of a setting, not a switch
+    return "true" if value else "false"
