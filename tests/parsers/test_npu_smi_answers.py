@@ -40,6 +40,13 @@ def test_the_cards_controller_lends_its_temperature_to_no_chip() -> None:
     assert values(report_on(first), "temperature_celsius", "core") == [46.0]
 
 
+def test_a_block_of_keys_that_bears_another_tools_marks_is_not_read() -> None:
+    keys = "HBM Temperature(C) : 46\nPower Dissipation(W) : 90.5\n"
+    assert values(report_on(keys), "power_watts") == [90.5]
+    report = report_on(f"Enflame System Management Interface\n{keys}")
+    assert (report.outcome, report.devices, report.readings) == ("not_mine", (), ())
+
+
 CARD, CHIPS = "NPU ID : 3\n", "NPU ID : 3\nChip Count : 2\n"
 
 

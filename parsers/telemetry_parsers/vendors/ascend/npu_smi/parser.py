@@ -15,7 +15,7 @@ from telemetry_parsers.reports.frame import parse as parse_with
 from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, of_lines
 from telemetry_parsers.text.answers import failed_midway
 from telemetry_parsers.text.echoes import Run, arguments_of
-from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.lines import Line, foreign_tool, quote
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, keys, rows, table
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place
 from telemetry_parsers.vendors.ascend.npu_smi.segments import segments
@@ -59,7 +59,8 @@ def parse(capture: Capture) -> Report:
 
 def _read_blocks(text: Text, draft: Draft) -> bool:
     common = frozenset[str]() if "-t" in text.arguments else keys.COMMON_WORDS
-    if not blocks.is_blocks(text.lines, common):
+    # Many tools print such blocks, with keys such as `HBM Temperature`.
+    if not blocks.is_blocks(text.lines, common) or foreign_tool(text.joined, TOOL) is not None:
         return False
     blocks.read(text.lines, _place(text), draft)
     return True
