@@ -1,0 +1,344 @@
+"""What docs/architecture.md says of adding a vendor, a metric, an alert and a command is enough: tried in a copy."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kits.captures import ROOT
+from telemetry_parsers.demo import BASIC
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PAGE = ROOT / "docs" / "architecture.md"
+PLUGIN = ROOT / "tests" / "example_plugin"
+NOT_COPIED = shutil.ignore_patterns(
+    ".*_cache", ".venv", ".git", ".hypothesis", "__pycache__", "build", "dist", "node_modules"
+)
+SOURCE_FOLDERS = ("benchmarks", "daemon", "exporters", "grafana", "parsers", "tests")
+WORDS = {"vendor": "anvil", "module": "acme_smi", "source": "acme-smi", "group": "presence", "command": "greet"}
+VENDORS = "parsers/telemetry_parsers/vendors"
+
+RECORD = '''
+"""Acme: what is declared of the vendor, once; its parsers stand in this folder."""
+
+from telemetry_parsers.demo import BASIC, Card, Demo
+from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+
+VENDOR = Vendor(
+    word="anvil",
+    name="Acme",
+    pci=Pci(0xACE0),
+    nodes=(DeviceNodes(("/dev/anvil[0-9]*",), ("anvil*",)),),
+    permissions="`/dev/anvil*`",
+    tools=(Tool("acme-smi", ("Acme System Management",)),),
+    pool=Pool(
+        comment="The tool.",
+        sources=("acme-smi",),
+        classes=("1200",),
+        privileged=True,
+        mounts=(Mount("acme", "/opt/acme"),),
+    ),
+    demo=Demo(
+        source="acme-smi",
+        form="text",
+        tool_version="2.5.0",
+        driver="2.5.0",
+        card=Card("Anvil 3000", 65536, 0, 60.0, 300.0, (500, 1500), (1200, 1200), 70.0, 95.0, 5),
+        identity="ACME-{uuid}",
+        fast=(*BASIC, "power_cap_watts"),
+    ),
+)
+'''
+ALERT = """\
+        Alert(
+            name="AcceleratorCoolantLow",
+            severity="warning",
+            condition="accelerator_coolant_flow_ratio < $coolant_share",
+            hold="5m",
+            summary="{vendor} {device} on {instance} gets little coolant",
+            meaning="The pump of the card gives little coolant.",
+            check="The pump.",
+            remedy="Mend the pump.",
+        ),
+"""
+COMMAND = '''
+"""`telemetry greet`: says hello."""
+
+import argparse
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Whom."""
+    parser.add_argument("name", metavar="NAME", help="whom to greet")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Greet."""
+    print(f"hello {arguments.name}")
+    return 0
+'''
+COMMAND_TEST = """
+from telemetry_daemon import cli
+
+
+def test_it_greets(capsys):
+    assert cli.main(["greet", "anvil"]) == 0
+    assert capsys.readouterr().out == "hello anvil\\n"
+"""
+# What the packages of the copy make of the vendor, as JSON.
+QUESTIONS = """
+import json, pathlib, sys
+from telemetry_daemon.readers import pci
+from telemetry_daemon.recording.harmless import KNOWN
+from telemetry_daemon.service.device_nodes import NODES
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_daemon.simulate.source import simulated_sources
+from telemetry_parsers.text.lines import foreign_tool
+
+card = pathlib.Path(sys.argv[1]) / "0000:3b:00.0"
+card.mkdir(parents=True)
+(card / "vendor").write_text("0xace0")
+(card / "class").write_text("0x120000")
+(source,) = simulated_sources(parse_demo("2xanvil"))
+report = source.parser.parse(source.reader.read(source.parser.polls[0], Targets()))
+print(json.dumps({
+    "pci": pci.counts(pci.scan(card.parent)),
+    "nodes": [node for node in NODES if "anvil" in node],
+    "simulated": [[device.vendor, device.model] for device in report.devices],
+    "readings": sorted({reading.metric for reading in report.readings}),
+    "foreign": foreign_tool("Acme System Management 2.5.0", "cnmon"),
+    "harmless": "anvil" in KNOWN,
+}))
+"""
+
+
+class House:
+    """A copy of the checkout, and the files that were written in it by hand since `start`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        shutil.copytree(ROOT, root, ignore=NOT_COPIED, symlinks=True)
+        self._touched: set[str] = set()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.root / name
+        assert not path.exists()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.lstrip("\n"))
+        self._touched.add(name)
+
+    def insert(self, name: str, before: str, text: str) -> None:
+        """Write the text before another one, the first of its kind."""
+        path = self.root / name
+        head, found, tail = path.read_text().partition(before)
+        assert found, (name, before)
+        path.write_text(head + text + found + tail)
+        self._touched.add(name)
+
+    def touched(self) -> set[str]:
+        """The files that were touched since the last question."""
+        touched, self._touched = self._touched, set()
+        return touched
+
+    def read(self, name: str) -> str:
+        return (self.root / name).read_text()
+
+    def install(self) -> None:
+        """Make the metadata that `pip install --editable` would make of the copy's pyproject.toml."""
+        project = tomllib.loads(self.read("pyproject.toml"))["project"]
+        groups = {"console_scripts": project["scripts"], **project["entry-points"]}
+        info = self.root / "installed" / "device_telemetry-0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: device-telemetry\nVersion: 0\n")
+        sections = (
+            f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in entries.items())
+            for group, entries in groups.items()
+        )
+        (info / "entry_points.txt").write_text("\n".join(sections))
+
+    def python(self, *arguments: str | Path) -> str:
+        """What Python prints with the copy's packages in place of the checkout's."""
+        path = os.pathsep.join(str(self.root / folder) for folder in ("installed", *SOURCE_FOLDERS))
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=self.root, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def pytest(self, *arguments: str) -> None:
+        """Run tests of the copy; all of them pass."""
+        self.python(
+            "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={self.root.parent / 'tests'}", *arguments
+        )
+
+
+def named(title: str) -> set[str]:
+    """The files and folders that a section of the page has written by hand: its steps without what `make` writes."""
+    section = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert section is not None
+    steps = re.findall(r"^[0-9]\. (.*)$", section[1], flags=re.MULTILINE)
+    assert len(steps) == 5
+    by_hand = " ".join(re.sub(r"`make (docs|test)\b.*?writes.*", "", step) for step in steps)
+    places = {place for place in re.findall(r"`([^` ]+)`", by_hand) if "/" in place or place == "pyproject.toml"}
+    return {
+        re.sub("<(.*?)>", lambda word: WORDS[word[1]], place)
+        for place in places
+        if (ROOT / place.split("<")[0]).parent.exists()
+    }
+
+
+def add_vendor(house: House) -> None:
+    house.write(f"{VENDORS}/anvil/__init__.py", RECORD)
+    house.insert(f"{VENDORS}/__init__.py", "    ascend,\n", "    anvil,\n")
+    house.insert(f"{VENDORS}/__init__.py", ")\nBY_WORD", "    anvil.VENDOR,\n")
+    house.write(f"{VENDORS}/anvil/acme_smi.py", plugins_parser())
+    house.insert("pyproject.toml", "amd-smi = ", 'acme-smi = "telemetry_parsers.vendors.anvil.acme_smi:PARSER"\n')
+    for capture in sorted((PLUGIN / "captures").glob("*.txt")):
+        house.write(f"tests/captures/acme-smi/{capture.name}", f"# Acme, {capture.stem}\n# ---\n{capture.read_text()}")
+    house.write("docs/vendors/anvil.md", "# Acme\n")
+
+
+def plugins_parser() -> str:
+    """The example plugin's parser without the metric of its own."""
+    text = (PLUGIN / "src/telemetry_example/acme_smi.py").read_text()
+    text = re.sub("from telemetry_example.vendor import .*\n", "", text)
+    text = text.replace(
+        "METRICS = {**BY_KEY, COOLANT_FLOW.key: COOLANT_FLOW}", 'METRICS = BY_KEY\nVENDOR = INDEX_SPACE = "anvil"'
+    )
+    text = re.sub('    "coolant flow": .*\n|    metrics=.*\n', "", text)
+    assert "COOLANT" not in text
+    return text
+
+
+def add_metric(house: House) -> None:
+    house.insert(
+        "parsers/telemetry_parsers/metrics.py",
+        '    _device("fan_rpm"',
+        '    _device("coolant_flow_ratio", "ratio", "Coolant flow as a share of the maximum (0-1).", 0, 1),\n',
+    )
+    house.insert(
+        f"{VENDORS}/anvil/acme_smi.py",
+        '    "core load"',
+        '    "coolant flow": Field("coolant_flow_ratio", units.RATIO),\n',
+    )
+    busy = (PLUGIN / "captures/busy.txt").read_text().replace("[Not Supported]", "40 %")
+    house.write("tests/captures/acme-smi/coolant.txt", f"# Acme, cooled\n# ---\n{busy}")
+    house.insert(f"{VENDORS}/anvil/__init__.py", '"power_cap_watts"', '"coolant_flow_ratio", ')
+    house.insert(
+        "daemon/telemetry_daemon/simulate/values.py",
+        '        "fan_ratio"',
+        '        "coolant_flow_ratio": lambda card: round(card.load, 2),\n',
+    )
+
+
+def add_alert(house: House) -> None:
+    house.insert(
+        "grafana/telemetry_grafana/rules/presence.py", '        Alert(\n            name="AcceleratorLost"', ALERT
+    )
+    house.insert(
+        "grafana/telemetry_grafana/rules/thresholds.py",
+        '        "stale_seconds"',
+        '        "coolant_share": Threshold("0.2", "share of the coolant", "own figure"),\n',
+    )
+    low = '{"accelerator_coolant_flow_ratio{{D}}": "0.1x120"}'
+    case = f'Case("AcceleratorCoolantLow", {low}, {{"enough": {low.replace("0.1", "0.3")}}}),\n'
+    house.insert("tests/grafana/alert_cases.py", '    Case(\n        "AcceleratorLost"', f"    {case}")
+
+
+def add_command(house: House) -> None:
+    house.write("daemon/telemetry_daemon/commands/greet.py", COMMAND)
+    house.insert("daemon/telemetry_daemon/cli.py", '    ("version"', '    ("greet", "say hello"),\n')
+    house.insert(".ci/man_page.py", '        "version": ', '        "greet": "Says hello.",\n')
+    house.write("tests/commands/test_greet.py", COMMAND_TEST)
+
+
+HOW_TOS = {
+    "How to add a vendor": add_vendor,
+    "How to add a metric": add_metric,
+    "How to add an alert": add_alert,
+    "How to add a command": add_command,
+}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """The checkout with all four added, and the files that `make docs` and the update of the golden files wrote."""
+    house = House(tmp_path_factory.mktemp("copy") / "checkout")
+    for title, add in HOW_TOS.items():
+        add(house)
+        touched = house.touched()
+        places = named(title)
+        folders = tuple(place for place in places if place.endswith("/"))
+        assert {name for name in touched if name not in places and not name.startswith(folders)} == set(), title
+        assert {place for place in places if not any(name.startswith(place) for name in touched)} == set(), title
+    house.install()
+    house.pytest("tests/parsers/test_golden.py", "-k", "acme", "--update-golden")
+    house.python(".ci/generate.py")
+    return house
+
+
+def test_make_docs_writes_the_rest(house: House) -> None:
+    assert "DeviceAllow=char-anvil* rw\n" in house.read("deploy/systemd/telemetry.service")
+    chart = "deploy/helm/device-telemetry"
+    assert "  anvil:\n    enabled: false\n" in house.read(f"{chart}/values.yaml")
+    assert "pci-1200_ace0.present" in house.read(f"{chart}/values.yaml")
+    assert "| `pools.anvil` | off | The tool. |" in house.read(f"{chart}/README.md")
+    assert "acme-smi\n" in house.read(f"{chart}/files/sources.txt")
+    assert "| [Acme](anvil.md) | `acme-smi` |" in house.read("docs/vendors/README.md")
+    assert "| Acme | `/dev/anvil*` |" in house.read("docs/install.md")
+    assert "| `anvil` | no | `acme-smi` | privileged, `/opt/acme` |" in house.read("docs/kubernetes.md")
+    assert "| anvil |" in house.read("docs/fleet.md")
+    assert "`accelerator_coolant_flow_ratio`" in house.read("docs/metrics.md")
+    for name in (
+        "docs/alerts.md",
+        "deploy/prometheus/rules/telemetry-alerts.yml",
+        "grafana/provisioning/alerting/telemetry-rules.yaml",
+    ):
+        assert "AcceleratorCoolantLow" in house.read(name)
+        assert "accelerator_coolant_flow_ratio < 0.2" in house.read(name)
+    completion = house.read("deploy/completion/telemetry.bash")
+    assert "8xanvil" in completion
+    assert "greet" in completion
+    assert "Says hello." in house.read("deploy/man/telemetry.1")
+
+
+def test_the_daemon_knows_the_vendor(house: House, tmp_path: Path) -> None:
+    assert json.loads(house.python("-c", QUESTIONS, tmp_path / "pci")) == {
+        "pci": {"anvil": 1},
+        "nodes": ["/dev/anvil[0-9]*"],
+        "simulated": [["anvil", "Anvil 3000"]] * 2,
+        "readings": sorted(["coolant_flow_ratio", "power_cap_watts", *BASIC]),
+        "foreign": "acme-smi",
+        "harmless": True,
+    }
+
+
+def test_the_contract_holds_for_its_parser(house: House) -> None:
+    house.pytest("tests/contract/test_contract.py", "tests/parsers/test_golden.py", "-k", "acme")
+
+
+def test_the_tests_of_what_was_added_pass(house: House) -> None:
+    alerts = "tests/grafana/test_alerts.py::"
+    house.pytest(
+        "tests/catalogue",
+        "tests/commands/test_greet.py",
+        "tests/docs/test_vendor_matrix.py",
+        "tests/helm/test_chart.py",
+        "tests/simulate/test_demo.py",
+        "tests/simulate/test_source.py",
+        f"{alerts}test_an_alert_fires_where_it_must_and_only_there[AcceleratorCoolantLow]",
+        f"{alerts}test_every_alert_has_a_case_that_fires_it",
+    )
