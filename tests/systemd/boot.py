@@ -44,7 +44,8 @@ pathlib.Path("/var/lib/telemetry/probe.json").write_text(json.dumps({
 HURRIED = """\
 #!/opt/device-telemetry/bin/python3
 import sys
-from telemetry_daemon import cli, device_nodes
+from telemetry_daemon import cli
+from telemetry_daemon.service import device_nodes
 device_nodes.LOOK_SECONDS = device_nodes.SHORTEST_LIFE_SECONDS = 1.0
 sys.exit(cli.main())
 """
