@@ -137,11 +137,11 @@ class SimulatedNode:
         ]
         self._sources.append(_Source(host.PARSER, HostReader(self._host_calls())))
         own = OwnMetrics(self._store)
-        own.tell_version()
-        own.tell_reload(succeeded=1.0)
-        own.tell_expected(plan.cards)
-        own.tell_plugin_failures(())
-        own.tell_pci(plan.cards)
+        own.set_version()
+        own.set_reload(succeeded=1.0)
+        own.set_expected(plan.cards)
+        own.set_plugin_failures(())
+        own.set_pci(plan.cards)
         for source in self._sources:
             parser = source.parser
             lists = any(poll.lists_devices for poll in parser.polls)

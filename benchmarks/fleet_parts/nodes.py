@@ -80,9 +80,9 @@ class Course:
     def _introduce(self, node: DemoNode) -> None:
         """Tell the store of all sources that an installation has; those of other vendors are not on this node."""
         own = OwnMetrics(self._store)
-        own.tell_version()
-        own.tell_reload(succeeded=1.0)
-        own.tell_pci(dict(node.groups))
+        own.set_version()
+        own.set_reload(succeeded=1.0)
+        own.set_pci(dict(node.groups))
         found = {parser.name for parser, _ in self._sources}
         for parser, _ in self._sources:
             self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))

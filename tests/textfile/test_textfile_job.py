@@ -110,4 +110,4 @@ def test_the_end_does_not_wait_for_a_write_that_hangs(tmp_path: Path) -> None:
 def test_nothing_is_done_where_no_file_is_wanted() -> None:
     job = TextfileJob("", lambda: Snapshot("node", 1e9, 0.0, 9.0), {})
     job.end()
-    assert not job.wanted
+    assert not job.is_configured

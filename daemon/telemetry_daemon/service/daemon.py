@@ -95,7 +95,7 @@ class Service:
                 "snapshot": Verb((), self._snapshot),
             },
         )
-        self._nodes = NodeWatch(Path(self._settings.runtime_directory), clock.monotonic)
+        self._node_watch = NodeWatch(Path(self._settings.runtime_directory), clock.monotonic)
         self._status = exits.OK
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
@@ -106,24 +106,24 @@ class Service:
         await self._web.start()
         self._install_signals()
         await self._start_control()
-        self._tell_own_metrics()
+        self._set_own_metrics()
         self._poller.start(self._node.sources(self._settings))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()
-        if self._textfile.wanted:
+        if self._textfile.is_configured:
             self._poller.every("textfile", self._settings.textfile_interval, self._textfile.run)
         self._guard.start()
         addresses = ", ".join(self._web.addresses)
         logger.info("serving", extra={"version": __version__, "address": addresses})
         systemd.ready(f"serving on {addresses}")
         try:
-            await self._serve_until_told()
+            await self._serve_until_stopped()
         finally:
             await self._end()
         return self._status
 
-    async def _serve_until_told(self) -> None:
+    async def _serve_until_stopped(self) -> None:
         """Serve until the stop event; raises what ended the serving before."""
         stop = asyncio.create_task(self._stop.wait())
         serving = [asyncio.create_task(self._web.serve_forever()), asyncio.create_task(self._feed_watchdog())]
@@ -176,13 +176,13 @@ class Service:
         loop.add_signal_handler(signal.SIGHUP, reload)
 
     def _watch_nodes(self) -> None:
-        """Look for devices that the unit's allow-list lacks, where somebody would start us anew."""
+        """Look for devices that the unit's allow-list lacks, if systemd would start us again."""
         if not device_nodes.under_systemd(os.environ):
             return
         loop = asyncio.get_running_loop()
 
         def look() -> None:
-            denied = self._nodes.newly_denied()
+            denied = self._node_watch.newly_denied()
             if denied:
                 logger.warning(
                     "devices came after our start and are not allowed; starting anew", extra={"nodes": denied}
@@ -192,12 +192,12 @@ class Service:
 
         self._poller.every("device nodes", device_nodes.LOOK_SECONDS, look)
 
-    def _tell_own_metrics(self) -> None:
-        self._own.tell_version()
-        self._own.tell_reload(succeeded=1.0)
-        self._own.tell_expected(dict(self._settings.expected_devices))
-        self._own.tell_plugin_failures(self._node.failures())
-        self._own.tell_pci(self._node.pci_counts())
+    def _set_own_metrics(self) -> None:
+        self._own.set_version()
+        self._own.set_reload(succeeded=1.0)
+        self._own.set_expected(dict(self._settings.expected_devices))
+        self._own.set_plugin_failures(self._node.failures())
+        self._own.set_pci(self._node.pci_counts())
 
     async def _reload_in_turn(self) -> None:
         """One reload at a time, and one that waits: it will read what all signals until then were sent for."""
@@ -217,11 +217,11 @@ class Service:
             await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
             await asyncio.to_thread(self._apply, settings)
         except (ConfigError, WebError) as error:
-            self._own.tell_reload(succeeded=0.0)
+            self._own.set_reload(succeeded=0.0)
             logger.error("the configuration was not reloaded; the running one stays", extra={"error": str(error)})
             systemd.ready("the new configuration is bad; the running one stays")
             return
-        self._own.tell_reload(succeeded=1.0)
+        self._own.set_reload(succeeded=1.0)
         logger.info("configuration reloaded")
         systemd.ready("serving on " + ", ".join(self._web.addresses))
 
@@ -239,7 +239,7 @@ class Service:
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):
                 self._poller.renew(name, partial(self._node.source, name, self._settings))
-        self._own.tell_expected(dict(settings.expected_devices))
+        self._own.set_expected(dict(settings.expected_devices))
         self._ranks.configure(settings.ranks)
 
     async def _feed_watchdog(self) -> None:
@@ -254,7 +254,7 @@ class Service:
 
     def _housekeeping(self) -> None:
         """What is worth doing now and then, on a thread of its own."""
-        self._own.tell_pci(self._node.pci_counts())
+        self._own.set_pci(self._node.pci_counts())
         self._remember()
 
     def _remember(self) -> None:

@@ -1,6 +1,6 @@
-"""Device nodes that the service's allow-list keeps from us, since their driver was loaded after our start.
+"""Device nodes that systemd does not let us open, since their driver was loaded after our start.
 
-systemd resolves `DeviceAllow=char-nvidia` and its like when it starts the unit: only a new start admits what came later.
+systemd resolves `DeviceAllow=char-nvidia*` when it starts the unit: a node that comes later needs a new start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 NODES = tuple(dict.fromkeys(path for vendor in VENDORS for nodes in vendor.nodes for path in nodes.paths))
 LOOK_SECONDS = 60.0
-# A new start is no remedy for what the unit does not allow at all; so never more often than this, and once for each node.
+# A new start does not help where the unit lacks the node. So: not more often than this, and once for each node.
 SHORTEST_LIFE_SECONDS = 600.0
 _MEMORY = "denied-nodes"
 _LARGEST_MEMORY_BYTES = 1 << 20
@@ -45,7 +45,7 @@ def under_systemd(environment: Mapping[str, str]) -> bool:
 
 
 class NodeWatch:
-    """Tells, once for each node, that it is there and kept from us."""
+    """Finds nodes that are there and that systemd does not let us open; each is reported once."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class NodeWatch:
         self._born = monotonic()
 
     def newly_denied(self) -> tuple[str, ...]:
-        """The nodes for which a new start is worth trying; remembered, so that each is told only once a boot."""
+        """The nodes for which a new start is worth trying. They are remembered: each is returned once a boot."""
         if self._monotonic() - self._born < SHORTEST_LIFE_SECONDS:
             return ()
-        found = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
+        paths = [path for pattern in self._patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207  # the patterns are absolute
         # EACCES is a matter of groups, which a new start does not change; the allow-list says EPERM.
-        denied = {_key(path): path for path in found if self._refusal(path) == errno.EPERM}
+        denied = {_key(path): path for path in paths if self._refusal(path) == errno.EPERM}
         known = self._remembered()
         new = tuple(path for key, path in denied.items() if key not in known)
         if new and not self._remember(known | denied.keys()):
@@ -81,7 +81,7 @@ class NodeWatch:
             return set()
 
     def _remember(self, keys: set[str]) -> bool:
-        """Without a memory there would be no end of new starts."""
+        """Whether the nodes could be written down: without that, the service would start again and again."""
         try:
             with OwnFolder.at(self._folder) as folder:
                 folder.replace(_MEMORY, "".join(f"{key}\n" for key in sorted(keys)).encode())

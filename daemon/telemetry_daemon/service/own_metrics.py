@@ -13,28 +13,28 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class OwnMetrics:
-    """Puts them into the store."""
+    """Sets the daemon's own metrics in the store, each whole."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def tell_version(self) -> None:
+    def set_version(self) -> None:
         """The daemon's version and Python's."""
         self._set("telemetry_build_info", {(("version", __version__), ("python", platform.python_version())): 1.0})
 
-    def tell_reload(self, *, succeeded: float) -> None:
+    def set_reload(self, *, succeeded: float) -> None:
         """1 when the configuration was last read without an error, 0 when not."""
         self._set("telemetry_config_last_reload_successful", {(): succeeded})
 
-    def tell_plugin_failures(self, plugins: Sequence[str]) -> None:
+    def set_plugin_failures(self, plugins: Sequence[str]) -> None:
         """The plugins that could not be loaded."""
         self._set("telemetry_plugin_load_failures", {(("plugin", name),): 1.0 for name in plugins})
 
-    def tell_expected(self, counts: Mapping[str, int]) -> None:
+    def set_expected(self, counts: Mapping[str, int]) -> None:
         """How many devices of each vendor there should be."""
         self._set("telemetry_devices_expected", _by_vendor(counts))
 
-    def tell_pci(self, counts: Mapping[str, int]) -> None:
+    def set_pci(self, counts: Mapping[str, int]) -> None:
         """How many accelerators of each vendor are on the PCI bus."""
         self._set("telemetry_pci_devices", _by_vendor(counts))
 

@@ -20,9 +20,9 @@ _PATIENCE_SECONDS = 1.0
 
 
 class TextfileJob:
-    """Replaces one file with the metrics of the current snapshot, and takes it away where it would be out of date.
+    """Replaces one file with the metrics of the current snapshot, and removes it when the daemon ends.
 
-    The collector reads what it finds: to it, a file that is not replaced any more says the same for ever.
+    The collector cannot see that a file is old: one that stayed would be scraped for ever.
     """
 
     def __init__(self, path: str, snapshot: Callable[[], Snapshot], metrics: Mapping[str, Metric]) -> None:
@@ -32,7 +32,7 @@ class TextfileJob:
         self._changes = ChangeLog()
         self._turn = threading.Lock()
         self._ended = False
-        self.wanted = bool(path)
+        self.is_configured = bool(path)
 
     def run(self) -> None:
         """Write once; a failure is logged once for as long as it lasts."""
@@ -48,14 +48,14 @@ class TextfileJob:
                     log.warning("cannot write the textfile", extra={"path": str(self._path), "error": error})
 
     def end(self) -> None:
-        """Take the file away and write no more; a disk that hangs is not waited for."""
+        """Remove the file and write no more; a disk that hangs is not waited for."""
         self._ended = True
-        if not self.wanted or not self._turn.acquire(timeout=_PATIENCE_SECONDS):
+        if not self.is_configured or not self._turn.acquire(timeout=_PATIENCE_SECONDS):
             return
         try:
             named.remove(self._path)
         except OSError as error:
-            log.warning("cannot take the textfile away", extra={"path": str(self._path), "error": error})
+            log.warning("cannot remove the textfile", extra={"path": str(self._path), "error": error})
         finally:
             self._turn.release()
 

@@ -84,13 +84,13 @@ class CardState:
         self.pcie_bytes += self.load * _PCIE_BYTES_PER_SECOND * (1.0 + kind.links)
 
     def _draw(self, intensity: float, random: Random) -> None:
-        """Power runs after what the load wants, as far as cap and temperature let it."""
+        """Power follows what the load demands, up to the limit of cap and temperature."""
         model = self.model
         span = model.cap_watts - model.idle_watts
-        wanted = model.idle_watts + span * intensity * self.load
+        demand = model.idle_watts + span * intensity * self.load
         limit = model.idle_watts + span * _HELD_DOWN_POWER if self.hot else model.cap_watts
-        self.capped = not self.hot and wanted > model.cap_watts
-        self.power += (min(wanted, limit) - self.power) * _POWER_FOLLOWS
+        self.capped = not self.hot and demand > model.cap_watts
+        self.power += (min(demand, limit) - self.power) * _POWER_FOLLOWS
         self.power = min(max(self.power * random.uniform(0.992, 1.008), 0.9 * model.idle_watts), model.cap_watts)
 
     def _warm(self) -> None:

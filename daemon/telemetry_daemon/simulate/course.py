@@ -1,4 +1,4 @@
-"""The course of one vendor's cards, second by second: the same seed gives the same course, however it is looked at."""
+"""The course of one vendor's cards, second by second; the same seed gives the same course, however often it is polled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulator said, to a report: the parser of every simulated source."""
+"""The parser of every simulated source: makes a report of the simulator's plain data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from telemetry_parsers.model import (
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 _FORMS: tuple[Form, ...] = ("data", "json", "text")
-_SAID = frozenset({"vendor", "form", "tool_version", "devices", "events", "processes"})
+_CAPTURE = frozenset({"vendor", "form", "tool_version", "devices", "events", "processes"})
 _DEVICE = frozenset({"index", "model", "uuid", "bus_id", "serial", "driver", "facts", "readings"})
 _EVENT = frozenset({"device", "code", "wall_time"})
 _PROCESS = frozenset({"device", "pid", "name", "memory_used_bytes"})
@@ -32,24 +32,24 @@ _ABSENT = {reason.value: reason for reason in Absent}
 def parse(capture: Capture) -> Report:
     """The report in a capture of a simulated source; `failed` when there is none in it."""
     try:
-        return _report(Fields(capture.outputs[0].data if capture.outputs else None, "", _SAID), capture.source)
+        return _report(Fields(capture.outputs[0].data if capture.outputs else None, "", _CAPTURE), capture.source)
     except CodecError as error:
         return Report(outcome="failed", reason="not_understood", problems=(Problem(error.path, error.text),))
 
 
-def _report(said: Fields, source: str) -> Report:
-    vendor = said.word("vendor", VENDOR_WORDS)
-    devices = said.items("devices", lambda plain, path: _device(plain, path, vendor))
+def _report(fields: Fields, source: str) -> Report:
+    vendor = fields.word("vendor", VENDOR_WORDS)
+    devices = fields.items("devices", lambda plain, path: _device(plain, path, vendor))
     count = len(devices)
     return Report(
         outcome="ok" if devices else "no_devices",
         devices=tuple(device for device, _ in devices),
         readings=tuple(_all_readings([values for _, values in devices])),
-        events=said.items("events", lambda plain, path: _event(Fields(plain, path, _EVENT), count)),
-        processes=said.items("processes", lambda plain, path: _process(Fields(plain, path, _PROCESS), count)),
-        facts=(("tool_version", said.text("tool_version")),),
+        events=fields.items("events", lambda plain, path: _event(Fields(plain, path, _EVENT), count)),
+        processes=fields.items("processes", lambda plain, path: _process(Fields(plain, path, _PROCESS), count)),
+        facts=(("tool_version", fields.text("tool_version")),),
         index_space=source,
-        form=said.word("form", _FORMS),
+        form=fields.word("form", _FORMS),
     )
 
 
@@ -71,30 +71,30 @@ def _device(plain: Plain, path: str, vendor: str) -> tuple[Device, dict[str, Any
 
 def _all_readings(devices: list[dict[str, Any]]) -> Iterator[Reading]:
     for position, values in enumerate(devices):
-        for key, told in values.items():
-            yield from _readings(position, key, told)
+        for key, value in values.items():
+            yield from _readings(position, key, value)
 
 
-def _readings(position: int, key: str, told: Plain) -> tuple[Reading, ...]:
+def _readings(position: int, key: str, value: Plain) -> tuple[Reading, ...]:
     try:
-        return tuple(_told(position, key, told))
+        return tuple(_of_metric(position, key, value))
     except CodecError as error:  # the path is made only now: there are a hundred readings in a poll
         raise CodecError(f"devices[{position}].readings.{key}", error.text) from None
 
 
-def _told(position: int, key: str, told: Plain) -> Iterator[Reading]:
-    """A metric without a label is told as a number, one with a label as numbers by word, an absence as its reason."""
+def _of_metric(position: int, key: str, value: Plain) -> Iterator[Reading]:
+    """The readings of one metric: a number, numbers by label word, or the reason of an absence."""
     if key not in BY_KEY:
         raise CodecError("", "no such metric")
-    if isinstance(told, str):
-        if told not in _ABSENT:
+    if isinstance(value, str):
+        if value not in _ABSENT:
             raise CodecError("", f"expected a number or one of {' '.join(_ABSENT)}")
-        yield Reading(position, key, _ABSENT[told])
+        yield Reading(position, key, _ABSENT[value])
     elif BY_KEY[key].label:
-        for word, value in _object(told, "").items():
-            yield reading(position, key, finite(value, ""), word)
+        for word, number in _object(value, "").items():
+            yield reading(position, key, finite(number, ""), word)
     else:
-        yield reading(position, key, finite(told, ""))
+        yield reading(position, key, finite(value, ""))
 
 
 def _event(fields: Fields, devices: int) -> Event:

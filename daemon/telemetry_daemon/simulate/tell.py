@@ -42,14 +42,14 @@ class Teller:
         return {**self._identities[card.position], "readings": readings}
 
     def _events(self, course: Course, places: Mapping[int, int], wall_time: float) -> list[dict[str, Any]]:
-        """What happened to these cards and was not told yet."""
-        told = [
+        """What happened to these cards since the last poll."""
+        events = [
             {"device": places[position], "code": code, "wall_time": round(wall_time - (course.now - second), 3)}
             for second, position, code in course.events
             if position in places
         ]
         course.events.clear()
-        return told
+        return events
 
 
 def _processes(cards: list[CardState]) -> list[dict[str, Any]]:
