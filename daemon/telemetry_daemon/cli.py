@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _bug(error: Exception) -> int:
-    """Tell of a bug in one line, with its traceback if that was asked for."""
+    """Report a bug in one line, with the traceback if TELEMETRY_DEBUG is set."""
     if os.environ.get("TELEMETRY_DEBUG"):
         traceback.print_exception(error)
     where = traceback.extract_tb(error.__traceback__)[-1]
@@ -135,12 +135,12 @@ def _bug(error: Exception) -> int:
 
 
 def _say(text: str, who: str = "telemetry") -> None:
-    """Tell an error; what it quotes, such as a file's name, must not steer the terminal."""
+    """Print an error without control characters: it may quote a file's name that would steer the terminal."""
     sys.stderr.write(f"{who}: {clean(text)}\n")
 
 
 def _discard_output() -> None:
-    """What is still in the buffer has nowhere to go."""
+    """Send what is still in the buffer to /dev/null, so that flushing it at the end raises nothing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

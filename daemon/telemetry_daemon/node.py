@@ -1,4 +1,4 @@
-"""The sources of this node: each parser with the readers that its polls need."""
+"""The sources of this machine: each parser with the readers for its polls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 
 SYS_PCI = Path("/sys/bus/pci/devices")
-# psutil reads /proc, which neither hangs nor crashes: a worker for it would only cost memory.
+# psutil reads /proc, which does not hang or crash: a worker for it would only cost memory.
 _IN_PROCESS = "host"
 
 
@@ -34,7 +34,7 @@ class Node(Protocol):
         ...
 
     def source(self, name: str, settings: Settings) -> Source:
-        """One source anew, with readers of its own."""
+        """The source made anew, with readers of its own."""
         ...
 
     def failures(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class RealNode:
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
         self._by_name = {item.parser.name: item for item in loaded.parsers}
-        # One for each source, however often it is made anew: while its worker is stuck there must be no second one.
+        # A source that is made anew keeps its worker: while that is stuck, there must be no second one.
         self._workers: dict[str, Worker] = {}
 
     def names(self) -> tuple[str, ...]:
@@ -88,13 +88,13 @@ class RealNode:
         """One source anew, with readers of its own."""
         item = self._by_name[name]
         of_source = settings.source(name)
-        made: dict[type, Reader] = {}
+        readers_by_kind: dict[type, Reader] = {}
 
         def reader(poll: Poll) -> Reader:
             kind = _kind(poll)
-            if kind not in made:
-                made[kind] = self._make(kind, item, of_source.path, settings)
-            return made[kind]
+            if kind not in readers_by_kind:
+                readers_by_kind[kind] = self._make(kind, item, of_source.path, settings)
+            return readers_by_kind[kind]
 
         readers = {poll.name: reader(poll) for poll in item.parser.polls}
         worker = item.worker

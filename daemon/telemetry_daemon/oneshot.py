@@ -14,13 +14,13 @@ from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 
-# The share of the time left that a reader may use: what comes of it must be taken in before the end.
+# The share of the time left that a reader may use: its answer must still be parsed and merged before the end.
 _READER_SHARE = 0.8
-# What is read once is shown as it was read, however long the slowest source took.
+# Readings of a single snapshot must not expire while the slowest source is read.
 _LIFE_SECONDS = 3600.0
 _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
-# What to put in place of an answer, such as the running daemon's own.
+# Gives an answer to use instead, such as the running daemon's own.
 Substitute = Callable[[Source, Answer], Answer]
 
 
@@ -34,7 +34,7 @@ def _lists_devices(source: Source) -> bool:
 
 
 def _is_repeated(poll: Poll) -> bool:
-    """Whether the poll asks for each device, which another poll must have listed before."""
+    """Whether the poll is repeated for each device, so that another poll must list the devices first."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 
@@ -49,9 +49,9 @@ class OneShot:
         self._not_before: dict[str, float] = {}
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
-        """One snapshot of all sources; what is not there in time has failed by timeout."""
+        """One snapshot of all sources; a poll that has not answered in time has failed with `timeout`."""
         store = Store(self._hostname, self._clock)
-        wanted = [tier for tier in _TIER_ORDER if tier in set(tiers)]
+        tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
         began = self._clock.monotonic()
         until = began + timeout_seconds
         threads: list[tuple[threading.Thread, Source, list[Poll]]] = []
@@ -60,8 +60,8 @@ class OneShot:
             lists = _lists_devices(source)
             store.add_source(SourceFacts(source.name, parser.vendor, parser.gives, lists), parser.metrics)
             polls = sorted(
-                (poll for poll in parser.polls if poll.tier in wanted),
-                key=lambda poll: (_is_repeated(poll), wanted.index(poll.tier)),
+                (poll for poll in parser.polls if poll.tier in tier_order),
+                key=lambda poll: (_is_repeated(poll), tier_order.index(poll.tier)),
             )
             awaited = [] if lists else [thread for thread, other, _ in threads if other.parser.vendor == parser.vendor]
             arguments = (store, source, polls, until, awaited)
@@ -76,9 +76,9 @@ class OneShot:
         return store.snapshot()
 
     def prime(self, name: str, gap_seconds: float) -> None:
-        """Ask one source and forget the answer: some figures are counted between two readings.
+        """Ask one source and drop the answer: its next answer is counted from this one, such as the CPU's load.
 
-        It is asked again no sooner than after the gap; meanwhile the others are.
+        It is asked again after the gap at the earliest; the other sources are asked meanwhile.
         """
         for source in self._sources:
             if source.name == name:

@@ -1,4 +1,4 @@
-"""A process of our own for one question: what it takes to answer, memory above all, is gone when it has answered."""
+"""A process of our own for one question: its memory is given back when it has answered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the process ended, and all that it said."""
+    """How the process ended, and all that it printed."""
 
     status: int
     output: str
@@ -38,7 +38,7 @@ def running(module: str) -> tuple[str, ...]:
 
 
 def ask(command: Sequence[str], question: str, deadline_seconds: float) -> Ended:
-    """What the command answers; NoAnswerError when it gives none."""
+    """The command's answer to the question; NoAnswerError if it does not start or does not end in time."""
     try:
         child = _started(command)
         output, errors = child.communicate(question, timeout=deadline_seconds)
@@ -63,7 +63,7 @@ def _started(command: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill the child with all that it started, and leave it alone if it cannot die."""
+    """Kill the child with all that it started; one that does not die is left alone."""
     with contextlib.suppress(ProcessLookupError):  # it has ended by itself
         os.killpg(child.pid, signal.SIGKILL)
     try:

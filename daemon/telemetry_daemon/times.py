@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# How long the main thread may wait at a time and still hear of signals. Their handlers run on it alone, and a wait
-# for a lock is not interrupted where the kernel gave the signal to a thread that was just starting a process.
+# The longest single wait of the main thread, so that it still handles signals. Only it runs their handlers, and its wait
+# for a lock goes on if the kernel gave the signal to another thread, which was just starting a process.
 LONGEST_WAIT_SECONDS = 0.2
 
 
@@ -18,7 +18,7 @@ def seconds_slept() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Seconds that only go forward, the time of day in Unix seconds, and what the former leaves out."""
+    """Three clocks: seconds that only go forward, Unix time, and the seconds for which the machine was suspended."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time

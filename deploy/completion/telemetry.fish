@@ -56,7 +56,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from config' -l web.config.file
 complete -c telemetry -n '__fish_seen_subcommand_from config' -l web.telemetry-path -x -d 'path of the metrics page (default: /metrics)'
 complete -c telemetry -n '__fish_seen_subcommand_from config; and not __fish_seen_subcommand_from check show default' -a 'check show default' -d 'check: print what is wrong; show: print the settings in force; default: print a file with every setting'
 complete -c telemetry -n '__fish_seen_subcommand_from forget' -s h -l help -d 'show this help message and exit'
-complete -c telemetry -n '__fish_seen_subcommand_from forget' -l all-lost -d 'all lost devices, as after a tool that made some up'
+complete -c telemetry -n '__fish_seen_subcommand_from forget' -l all-lost -d 'all lost devices, such as those that a faulty tool reported'
 complete -c telemetry -n '__fish_seen_subcommand_from forget' -l vendor -x -a 'nvidia amd hygon moorethreads ascend cambricon metax iluvatar enflame intel kunlunxin' -d 'with --all-lost: of this vendor only, as in the label `vendor`'
 complete -c telemetry -n '__fish_seen_subcommand_from forget' -l config -r -F -d 'configuration file (default: $TELEMETRY_CONFIG, or /etc/telemetry/telemetry.toml)'
 complete -c telemetry -n '__fish_seen_subcommand_from release' -s h -l help -d 'show this help message and exit'

@@ -1,1 +1,1 @@
-"""How readings are shared: pure functions from a snapshot to text."""
+"""How readings are shown: pure functions from a snapshot to text."""

@@ -25,13 +25,13 @@ _Line = tuple[str, str, str]
 
 def blocks(snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour) -> list[list[str]]:
     """A block for each device, one for the host, one for the sources."""
-    found = [_device_block(device, metrics, colour) for device in snapshot.devices]
+    all_blocks = [_device_block(device, metrics, colour) for device in snapshot.devices]
     host = [_reading_line(reading, metrics) for reading in snapshot.host]
     if host:
-        found.append([paint("host", Style.BOLD, colour), *_aligned(host, colour)])
+        all_blocks.append([paint("host", Style.BOLD, colour), *_aligned(host, colour)])
     if snapshot.sources:
-        found.append([paint("sources", Style.BOLD, colour), *_source_lines(snapshot, colour)])
-    return found
+        all_blocks.append([paint("sources", Style.BOLD, colour), *_source_lines(snapshot, colour)])
+    return all_blocks
 
 
 def _device_block(device: MergedDevice, metrics: Mapping[str, Metric], colour: Colour) -> list[str]:

@@ -1,4 +1,4 @@
-"""The one place where a snapshot becomes metric families: names, labels and what has a series at all."""
+"""The one place where a snapshot becomes metric families: which readings have a series, and with which labels."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Owner:
-    """Whose series these are: the labels that they share. Compared by identity, which makes it a cheap key."""
+    """The labels that several series share, such as a device's. It is compared by identity, which makes a cheap key."""
 
     labels: Labels
 
 
-# The owner, the word of the metric's own label (empty where it has none), and the value: a plain
-# tuple, since a page has thousands of them and a named one costs four times as much to make.
+# The owner, the word of the metric's own label (empty if it has none), and the value. It is a plain
+# tuple: a page has thousands of them, and a named tuple costs four times as much to make.
 Series = tuple[Owner, str, float]
-_Found = defaultdict[str, list[Series]]
+_SeriesByKey = defaultdict[str, list[Series]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +50,36 @@ def families(
 ) -> Iterator[Family]:
     """Every metric that has a series, in the catalogue's order, then plugins' (`extra`); devices in the snapshot's.
 
-    What cannot be shown is left out by `screen`, which also tells what and why. `owner_of` makes the owners, for a
-    caller who wants to meet the same ones again.
+    `screen` leaves out what cannot be shown, and says why. `owner_of` makes the owners, so that a caller can use the same
+    ones again.
     """
     shown = screen(snapshot, extra).snapshot
-    found: _Found = defaultdict(list)
+    series: _SeriesByKey = defaultdict(list)
     for device in shown.devices:
-        _add_device(device, owner_of, found)
+        _add_device(device, owner_of, series)
     for reading in shown.host:
         if not isinstance(reading.value, Absent):
-            found[reading.metric].append((owner_of(()), reading.label, reading.value + 0.0))
+            series[reading.metric].append((owner_of(()), reading.label, reading.value + 0.0))
     for sample in own_samples(shown):
-        found[sample.metric].append((owner_of(sample.labels), "", sample.value + 0.0))
+        series[sample.metric].append((owner_of(sample.labels), "", sample.value + 0.0))
     for key, metric in usable_metrics(extra).items():
-        if key in found:
-            yield Family(metric, tuple(found[key]))
+        if key in series:
+            yield Family(metric, tuple(series[key]))
 
 
-def _add_device(device: MergedDevice, owner_of: Callable[[Labels], Owner], found: _Found) -> None:
+def _add_device(device: MergedDevice, owner_of: Callable[[Labels], Owner], series: _SeriesByKey) -> None:
     owner = owner_of(identity_labels(device))
     if device.up is not None:
-        found["info"].append((owner_of((*owner.labels, *info_labels(device))), "", 1.0))
-        found["up"].append((owner, "", float(device.up)))
+        series["info"].append((owner_of((*owner.labels, *info_labels(device))), "", 1.0))
+        series["up"].append((owner, "", float(device.up)))
     for reading in device.readings:
         value = reading.value
         if isinstance(value, Absent):
             continue
         if reading.metric == RANK_METRIC:
-            found[RANK_METRIC].append((_on_server(device, owner, owner_of), reading.label, value))
+            series[RANK_METRIC].append((_on_server(device, owner, owner_of), reading.label, value))
         else:
-            found[reading.metric].append((owner, reading.label, value + 0.0))  # an int is one too, and -0.0 is 0.0
+            series[reading.metric].append((owner, reading.label, value + 0.0))  # an int is one too, and -0.0 is 0.0
 
 
 def _on_server(device: MergedDevice, owner: Owner, owner_of: Callable[[Labels], Owner]) -> Owner:
@@ -94,8 +94,8 @@ def identity_labels(device: MergedDevice) -> Labels:
 
 
 def info_labels(device: MergedDevice) -> Labels:
-    """All else that is known of a device, for accelerator_info; what is unknown is left out."""
-    known: dict[str, str | None] = {
+    """The further labels of a device on accelerator_info; what is unknown has none."""
+    labels: dict[str, str | None] = {
         "uuid": device.uuid,
         "bus_id": device.bus_id,
         "serial": device.serial,
@@ -108,8 +108,8 @@ def info_labels(device: MergedDevice) -> Labels:
     for name, value in device.facts:
         if name == SERVER_FACT:
             continue  # it belongs to the rank
-        known.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
-    return tuple((name, value) for name, value in known.items() if value and _is_free_label(name))
+        labels.setdefault(_NOT_IN_LABEL_NAME.sub("_", name.lower()), value)
+    return tuple((name, value) for name, value in labels.items() if value and _is_free_label(name))
 
 
 def _is_free_label(name: str) -> bool:

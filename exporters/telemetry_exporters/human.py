@@ -1,4 +1,4 @@
-"""Values as people read them: the unit beside the number, as many digits as say something, never a false zero."""
+"""Values for people: with unit, with no more digits than are meaningful, and never rounded to a false zero."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
 def digits(value: float) -> str:
-    """Three figures at least, all of a larger whole part; no decimals where the value has none."""
+    """At least three digits, and all digits before the point; a whole number has no decimals."""
     if value == round(value):
         return f"{value:.0f}"
     size = abs(value)
@@ -28,7 +28,7 @@ def digits(value: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio in percent; less than a tenth of a percent is said to be just that, not zero."""
+    """A ratio in percent; less than a tenth of a percent is `<0.1 %`, not zero."""
     value = ratio * 100
     if 0 < value < 0.1:
         return "<0.1 %"
@@ -42,7 +42,7 @@ def byte_size(value: float) -> str:
 
 
 def byte_pair(used: float, total: float) -> str:
-    """Two amounts; the unit is said once where it is the same."""
+    """Two amounts; a common unit stands once, as in `1.5 / 80 GiB`."""
     (number, unit), (all_number, all_unit) = _scaled(used, 1024.0, _BINARY), _scaled(total, 1024.0, _BINARY)
     first = number if unit == all_unit or used == 0 else f"{number} {unit}"
     return f"{first} / {all_number} {all_unit}"
@@ -56,7 +56,7 @@ def _scaled(value: float, step: float, units: tuple[str, ...]) -> tuple[str, str
 
 
 def watts(value: float) -> str:
-    """A power; whole watts from ten on, which is what the tools' figures are worth."""
+    """A power; from ten watts on in whole watts, since tools measure no better."""
     return f"{value:.0f} W" if value >= 9.95 else f"{digits(value)} W"
 
 
@@ -121,7 +121,7 @@ def in_words(value: float, metric: Metric) -> str:
 
 
 def name(metric: Metric) -> str:
-    """What the metric is of, in words; its unit stands beside the value, and here where two differ by it only."""
+    """The metric's name in words. Its unit is left out, unless two metrics differ only in that."""
     short = _without_unit(metric)
     return (short if _SHORT_NAMES[short] < 2 else f"{short} {metric.unit}").replace("_", " ").rstrip()
 

@@ -1,4 +1,4 @@
-"""The document `telemetry.snapshot/1`: all that a snapshot holds, for programs; docs/snapshot.schema.json describes it."""
+"""The document `telemetry.snapshot/1`: the whole snapshot for programs, as docs/snapshot.schema.json describes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Document = dict[str, Any]
 
 
 def document(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> _Document:
-    """The document as plain data: all keys always present, None for what is unknown, no number that was not read."""
+    """The document as plain data: all keys are always present, and what is unknown is None."""
     shown = screen(snapshot, extra).snapshot
     metrics = usable_metrics(extra)
     return {
@@ -120,29 +120,29 @@ def _number(value: float, metric: Metric) -> float | int:
 
 def _by_metric(entries: Iterable[tuple[str, str, Any]]) -> _Document:
     """Each metric's value, or an object of its values by label."""
-    found: _Document = {}
+    values: _Document = {}
     for metric, label, value in entries:
         if not label:
-            found.setdefault(metric, value)
-        elif isinstance(found.setdefault(metric, {}), dict):
-            found[metric][label] = value
-    return found
+            values.setdefault(metric, value)
+        elif isinstance(values.setdefault(metric, {}), dict):
+            values[metric][label] = value
+    return values
 
 
 def _origins(readings: Iterable[MergedReading]) -> _Document:
-    """The source of each number; one word where all labels of a metric have the same."""
+    """The source of each number; a single word if all labels of a metric have the same source."""
     numbers = [reading for reading in readings if not isinstance(reading.value, Absent)]
-    found = _by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
-    return {metric: _one_word(told) for metric, told in found.items()}
+    by_metric = _by_metric((reading.metric, reading.label, reading.source) for reading in numbers)
+    return {metric: _one_word(sources) for metric, sources in by_metric.items()}
 
 
-def _one_word(told: str | dict[str, str]) -> str | dict[str, str]:
-    words = {told} if isinstance(told, str) else set(told.values())
-    return words.pop() if len(words) == 1 else told
+def _one_word(sources: str | dict[str, str]) -> str | dict[str, str]:
+    words = {sources} if isinstance(sources, str) else set(sources.values())
+    return words.pop() if len(words) == 1 else sources
 
 
 def _text(value: Any, indent: str) -> str:
-    """The value as JSON: on one line where it fits, else each entry on a line of its own."""
+    """The value as JSON: on one line if it fits, else with each entry on its own line."""
     if isinstance(value, float):
         return plain_number(value)
     if not isinstance(value, dict | list) or not value:
@@ -162,7 +162,7 @@ def _text(value: Any, indent: str) -> str:
 
 
 def plain_number(value: float) -> str:
-    """Digits that mean this very number, without an exponent: as few as do, but all of a whole number."""
+    """The shortest digits that give exactly this number, without an exponent; a whole number has all its digits."""
     digits = repr(value)
     if "e" not in digits:
         return digits

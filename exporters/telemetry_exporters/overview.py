@@ -1,4 +1,4 @@
-"""What an operator wants to see first, for the terminal and the page alike: devices, their state, what is wrong."""
+"""What an operator wants to see first, on the terminal and on the page: devices, their state, what is wrong."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A device as one line; a value is None where no source speaks of it at all."""
+    """A device as one line; a value is None if no source speaks of it."""
 
     device: MergedDevice
     model: str
@@ -58,7 +58,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure of the whole node, and which part of it the figure speaks of where that is not all."""
+    """A figure of the whole node; the note says if it covers only some devices."""
 
     label: str
     value: str
@@ -114,41 +114,41 @@ def _row(device: MergedDevice) -> Row:
 
 
 def model_of(device: MergedDevice) -> str:
-    """The model as it is known by now."""
+    """The model as it is known now."""
     return device.current_model or device.model
 
 
 def value_of(device: MergedDevice, metric: str) -> Value | None:
-    """The reading of a metric without labels, None where no source speaks of it."""
+    """The reading of a metric without labels, None if no source speaks of it."""
     return next((reading.value for reading in device.readings if reading.metric == metric and not reading.label), None)
 
 
 def temperature(device: MergedDevice) -> Value | None:
-    """ "The temperature": the highest of the sensors other than memory, HBM and board, else why there is none."""
-    given = [
+    """The device's temperature: its hottest sensor other than memory, HBM and board, else the reason of its absence."""
+    values = [
         reading.value
         for reading in device.readings
         if reading.metric == "temperature_celsius" and is_main_temperature(reading.label)
     ]
-    numbers = [value for value in given if not isinstance(value, Absent)]
-    return max(numbers) if numbers else next(iter(given), None)
+    numbers = [value for value in values if not isinstance(value, Absent)]
+    return max(numbers) if numbers else next(iter(values), None)
 
 
 def condition(device: MergedDevice) -> Condition:
-    """A device's state: whether it is there, asleep, ill, or simply well."""
+    """A device's state in a word or two: `lost`, `asleep`, `needs reset`, `ok`."""
     if device.up is None:
         return Condition("unknown", Severity.QUIET)
     if not device.up:
         return Condition("lost", Severity.BAD)
     if value_of(device, "suspended") == 1.0:
         return Condition("asleep", Severity.QUIET)
-    if (wanted := _active(device, "recovery_action")) not in (None, "none"):
-        return Condition(f"needs {wanted}".replace("_", " "), Severity.BAD)
+    if (action := _active(device, "recovery_action")) not in (None, "none"):
+        return Condition(f"needs {action}".replace("_", " "), Severity.BAD)
     return _CONDITIONS.get(_active(device, "health") or "", Condition("ok", Severity.GOOD))
 
 
 def _active(device: MergedDevice, metric: str) -> str | None:
-    """The word of a state set that is 1."""
+    """The label of the reading that is 1, among those of a metric that has one for each state."""
     return next(
         (reading.label for reading in device.readings if reading.metric == metric and reading.value == 1.0), None
     )
@@ -161,19 +161,19 @@ def source_condition(source: SourceStatus) -> Condition:
 
 
 def inventory(snapshot: Snapshot) -> str:
-    """How many whole devices of which model are there: `8 × H100, 2 × MTT S4000`."""
-    there = [device for device in snapshot.devices if device.parent is None and device.up is not False]
-    counts = Counter(model_of(device) or f"{device.vendor} device" for device in there)
+    """The number of whole devices of each model: `8 × H100, 2 × MTT S4000`."""
+    present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
+    counts = Counter(model_of(device) or f"{device.vendor} device" for device in present)
     return ", ".join(f"{count} × {model}" for model, count in counts.items()) or "no devices"
 
 
 def title(snapshot: Snapshot) -> str:
-    """The node in a line: its name where it is known, its devices, the time."""
+    """The node in a line: its name if it is known, its devices, the time."""
     return ", ".join(filter(None, (snapshot.hostname, inventory(snapshot), human.utc(snapshot.wall_time))))
 
 
 def simulation_note(snapshot: Snapshot) -> str:
-    """A warning where devices are not real; empty where all are."""
+    """A warning if devices are simulated; empty if all are real."""
     simulated = [device.simulated for device in snapshot.devices]
     if not any(simulated):
         return ""
@@ -214,13 +214,13 @@ _FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[list[float]]
 
 
 def tiles(snapshot: Snapshot) -> tuple[Tile, ...]:
-    """The node in a few figures: how many devices are up, the hottest, all their power, memory and utilization."""
+    """The node in a few figures: devices up, the highest temperature, total power and memory, mean utilization."""
     whole = [row for row in rows(snapshot) if row.device.parent is None]
     up = [row for row in whole if row.device.up]
-    found = [Tile("Devices up", str(len(up)), "" if len(up) == len(whole) else f"of {len(whole)}")] if whole else []
+    all_tiles = [Tile("Devices up", str(len(up)), "" if len(up) == len(whole) else f"of {len(whole)}")] if whole else []
     for label, read, in_words in _FIGURES:
         values = [value for row in up if (value := read(row)) is not None and not isinstance(value, Absent)]
         if values:
             note = "" if len(values) == len(up) else f"from {len(values)} of {len(up)} devices"
-            found.append(Tile(label, in_words(values), note))
-    return tuple(found)
+            all_tiles.append(Tile(label, in_words(values), note))
+    return tuple(all_tiles)

@@ -1,4 +1,4 @@
-"""The daemon's own metrics that follow from a snapshot: how each source and poll fares, how many devices there are."""
+"""The daemon's own metrics from a snapshot: the state of each source and poll, and the number of devices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def own_samples(snapshot: Snapshot) -> Iterator[Sample]:
 
 
 def was_tried(source: SourceStatus) -> bool:
-    """Whether anything can be said of a source: it was asked, or is in a state in which nobody asks."""
+    """Whether a source has a state to show: it was asked, or is in a state in which it is never asked."""
     return source.state in _STATES_WITHOUT_TRY or any(poll.attempted for poll in source.polls)
 
 
@@ -55,6 +55,6 @@ def _poll_samples(poll: Health, name: _Labels, now: float) -> Iterator[Sample]:
     if poll.last_success is not None:
         yield Sample("telemetry_source_last_success_timestamp_seconds", poll.last_success, name)
     yield Sample("telemetry_source_overruns_total", float(poll.overruns), name)
-    # Every reason from the start, at 0: the first failure of a kind is a rise that `increase()` sees.
+    # Every reason starts at 0, so that `increase()` sees the first failure.
     for reason, count in (dict.fromkeys(REASONS, 0) | dict(poll.failures)).items():
         yield Sample("telemetry_source_failures_total", float(count), (*name, ("reason", reason)))

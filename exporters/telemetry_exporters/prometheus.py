@@ -1,7 +1,7 @@
 """Prometheus text 0.0.4 and OpenMetrics 1.0 from a snapshot, byte for byte as prometheus_client writes them.
 
-prometheus_client takes some seventy milliseconds for 128 devices with 60 readings each, this some ten: the name and
-labels of a series hardly ever change, so they are made once and kept for as long as the series is there.
+For 128 devices with 60 readings each, prometheus_client takes some 70 ms and this some 10 ms: the name and labels of a
+series hardly ever change, so they are made once and kept as long as the series is there.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def _with_exponent(value: float) -> str:
 
 
 def _prefix(family: Family, series: Series) -> str:
-    """All of a line but its value; labels by name, as prometheus_client sorts them."""
+    """A line without its value; the labels are sorted by name, as in prometheus_client."""
     labels = sorted(family.labels(series))
     pairs = ",".join(f'{label}="{value.translate(_LABEL_ESCAPES)}"' for label, value in labels)
     return f"{family.metric.name}{{{pairs}}} " if pairs else f"{family.metric.name} "
 
 
 class Renderer:
-    """Pages of one node, again and again; keeps the beginning of every line of its last page, and no more."""
+    """Makes page after page of one node; it keeps the beginnings of its last page's lines, and no others."""
 
     def __init__(self, extra: Mapping[str, Metric] = NO_METRICS) -> None:
         self._extra = extra
@@ -103,7 +103,7 @@ class Renderer:
 
 
 def _add_lines(family: Family, prefixes: _Prefixes, lines: list[str]) -> _Prefixes:
-    """Adds a line for each series; gives the beginnings of these lines, and of no others."""
+    """Adds a line for each series; returns the beginnings of these lines and no others."""
     for series in family.series:
         owner, word, value = series
         prefix = prefixes.get((owner, word))

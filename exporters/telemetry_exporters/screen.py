@@ -1,7 +1,7 @@
-"""Takes out of a snapshot what no exporter may show, and reports it: unknown metrics, duplicates, unfit values.
+"""Removes from a snapshot what no exporter may show, and reports it: unknown metrics, duplicates, unfit values.
 
-Merging guarantees all of this. Should it fail, a page must still be valid: the offending reading is left out and its
-source has one problem more, so that `telemetry_source_problems` and the JSON document tell of it.
+Merge leaves none of these. If it fails, a page must still be valid: the bad reading is left out and becomes a problem of
+its source, so that `telemetry_source_problems` and the JSON document show it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from telemetry_parsers.model import (
 
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
 NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
-# Counted by us, so true of a lost device too: what took it away may have been told together with its loss.
+# We count these, so they hold for a lost device, too: the event that ended it may have come together with its loss.
 _AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds"})
-# What exporters make themselves, from a device's presence and from the sources' health.
+# Metrics that exporters make themselves, from a device's presence and the sources' health.
 MADE_HERE = frozenset(
     {"up", "info", "telemetry_devices", "telemetry_devices_refused"}
     | {name for name in OWN_LABELS if name.startswith("telemetry_source_")}
@@ -58,7 +58,7 @@ class Fault(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Something that was left out; `source` is empty where the daemon itself said it."""
+    """Something that was left out; `source` is empty if it came from the daemon itself."""
 
     source: str
     where: str
@@ -81,7 +81,7 @@ def family_name(metric: Metric) -> str:
 
 
 def usable_metrics(extra: Mapping[str, Metric]) -> dict[str, Metric]:
-    """The catalogue and those further metrics that can stand beside it on a page, by key."""
+    """The metrics of the catalogue by key, and the further ones whose names do not collide with theirs."""
     metrics = dict(BY_KEY)
     taken = {name for metric in CATALOGUE for name in (metric.name, family_name(metric))}
     for metric in extra.values():
@@ -93,13 +93,13 @@ def usable_metrics(extra: Mapping[str, Metric]) -> dict[str, Metric]:
 
 def _is_well_formed(metric: Metric) -> bool:
     suffixes = tuple(suffix for suffix in ("_total", "_info") if metric.name.endswith(suffix))
-    wanted = tuple(filter(None, (_SUFFIXES[metric.kind],)))
+    expected = tuple(filter(None, (_SUFFIXES[metric.kind],)))
     label_fits = not metric.label or (_NAME.match(metric.label) and metric.label not in IDENTITY_LABELS)
-    return bool(_NAME.match(metric.name) and suffixes == wanted and label_fits and metric.scope == "device")
+    return bool(_NAME.match(metric.name) and suffixes == expected and label_fits and metric.scope == "device")
 
 
 def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Screened:
-    """The snapshot with clean texts and without what cannot be shown; of lost devices only their events stay."""
+    """The snapshot with clean texts and without what cannot be shown; lost devices keep only their events."""
     metrics = usable_metrics(extra)
     of_device, of_host = _Judge("device", metrics), _Judge("host", metrics)
     dropped: list[Dropped] = []
@@ -146,7 +146,7 @@ def _name(device: MergedDevice) -> str:
 
 
 def _clean_device(device: MergedDevice) -> MergedDevice:
-    """The device with clean texts of its own; its readings are looked at later on."""
+    """The device with clean texts; its readings are checked later."""
     kept = device.readings
     if device.up is False:
         kept = tuple(reading for reading in kept if reading.metric in _AFTER_LOSS)
@@ -173,7 +173,7 @@ def _screen_polls(source: SourceStatus, dropped: list[Dropped]) -> SourceStatus:
 
 
 class _Judge:
-    """Tells which readings of a scope fit; a metric and word that fit once, with a number, fit ever after."""
+    """Decides which readings of a scope fit; a metric and label that fitted once with a number fit from then on."""
 
     def __init__(self, scope: Scope, metrics: Mapping[str, Metric]) -> None:
         self._scope = scope
@@ -181,16 +181,16 @@ class _Judge:
         self._fit: set[tuple[str, str]] = set()
 
     def all_fit(self, readings: tuple[MergedReading, ...]) -> bool:
-        """Whether none is to be left out: the quick way, since hardly ever one is."""
-        known = {(reading.metric, reading.label): reading for reading in readings}
+        """Whether no reading must be left out: a quick check, since hardly ever one must."""
+        by_key = {(reading.metric, reading.label): reading for reading in readings}
         total = sum([reading.value for reading in readings if not isinstance(reading.value, Absent)])
-        if len(known) < len(readings) or not math.isfinite(total):
+        if len(by_key) < len(readings) or not math.isfinite(total):
             return False
-        return all(self._fits(known[key]) for key in known.keys() - self._fit)
+        return all(self._fits(by_key[key]) for key in by_key.keys() - self._fit)
 
     def _fits(self, reading: MergedReading) -> bool:
         fits = self.fault(reading) is None and reading.label.isprintable()
-        # Of these alone nothing but the name and the word decides; that a number is finite was seen before.
+        # For these only metric and label decide: that the numbers are finite was checked before.
         if fits and not isinstance(reading.value, Absent) and self._metrics[reading.metric].kind != "info":
             self._fit.add((reading.metric, reading.label))
         return fits
@@ -201,7 +201,7 @@ class _Judge:
         if metric is None or metric.scope != self._scope or reading.metric in MADE_HERE:
             return Fault.UNKNOWN
         if isinstance(reading.value, Absent):
-            # An absence of all of a labelled metric has no word; a word on a metric without a label is wrong.
+            # An absence of a metric with labels may have none; a metric without labels must not have one.
             return None if metric.label or not reading.label else Fault.MISLABELLED
         if bool(metric.label) != bool(reading.label):
             return Fault.MISLABELLED
@@ -253,7 +253,7 @@ def _sample_fault(sample: Sample, metric: Metric | None) -> Fault | None:
 
 
 def _with_problems(snapshot: Snapshot, dropped: Iterable[Dropped]) -> Snapshot:
-    """The snapshot whose sources have one problem more for each of their readings that was left out."""
+    """The snapshot with one more problem in a source for each of its readings that was left out."""
     problems: dict[str, list[Problem]] = {}
     for item in dropped:
         name = f"{item.metric} {item.label}".strip()

@@ -1,4 +1,4 @@
-"""Emphasis in a terminal: the few styles that the views use, and none of them where colour is not wanted."""
+"""Emphasis in a terminal: the few styles of the views; none is used if colour is not wanted."""
 
 from __future__ import annotations
 

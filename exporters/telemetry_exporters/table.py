@@ -1,4 +1,4 @@
-"""The terminal's view of a node: a line for each device, or all of its readings, and below what is wrong."""
+"""The terminal's view of a node: a line for each device, or all its readings, and below them what is wrong."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLES = {
 
 
 class Detail(enum.Enum):
-    """How much is shown: the devices, also why something is absent, or every reading."""
+    """How much is shown: the devices, also the reasons of absences, or every reading."""
 
     BRIEF = "brief"
     REASONS = "reasons"
@@ -61,7 +61,7 @@ def table(
     detail: Detail = Detail.BRIEF,
     extra: Mapping[str, Metric] = NO_METRICS,
 ) -> str:
-    """The node as text for a terminal of that width (0: as wide as it gets); no number is ever cut."""
+    """The node as text for a terminal of that width (0: unlimited); no number is ever cut."""
     shown = screen(snapshot, extra).snapshot
     blocks = [_head(shown, colour)]
     if detail is Detail.EVERYTHING:
@@ -92,21 +92,21 @@ def _trouble_lines(trouble: Trouble, colour: Colour) -> Iterator[str]:
     yield f"  → {trouble.remedy}"
 
 
-def _device_lines(given: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
-    cells = [[column.cell(row) for column in _COLUMNS] for row in given]
+def _device_lines(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
+    cells = [[column.cell(row) for column in _COLUMNS] for row in rows]
     widths = {
         column.heading: max(display_width(text) for text in (column.heading, *(line[place].text for line in cells)))
         for place, column in enumerate(_COLUMNS)
     }
     # The models stand in the title as well; the vendor tells devices apart, unless it is the same for all.
-    expendable = ("VENDOR", "MODEL") if len({row.device.vendor for row in given}) == 1 else ("MODEL",)
+    expendable = ("VENDOR", "MODEL") if len({row.device.vendor for row in rows}) == 1 else ("MODEL",)
     kept = _fit(widths, width, expendable)
     heading = [_Cell(column.heading, Style.BOLD) for column in _COLUMNS]
     return [_line(zip(_COLUMNS, line, strict=True), kept, colour) for line in (heading, *cells)]
 
 
 def _fit(widths: Mapping[str, int], limit: int, expendable: tuple[str, ...]) -> dict[str, int]:
-    """The columns that are shown and how wide they are: the model is cut, then the expendable ones go in turn."""
+    """The widths of the columns that are shown: first the model is cut, then the expendable columns go one by one."""
     kept = dict(widths)
     for going in (*expendable, ""):
         over = sum(kept.values()) + len(_GAP) * (len(kept) - 1) - limit
@@ -126,7 +126,7 @@ def _line(parts: Iterable[tuple[_Column, _Cell]], kept: Mapping[str, int], colou
         if (width := kept.get(column.heading))
     ]
     *others, (last, style) = texts
-    return _GAP.join(paint(text, one, colour) for text, one in (*others, (last.rstrip(), style)))
+    return _GAP.join(paint(text, one_style, colour) for text, one_style in (*others, (last.rstrip(), style)))
 
 
 def _text_cell(text: str) -> _Cell:
@@ -167,15 +167,15 @@ _COLUMNS = (
 )
 
 
-def _legend(given: tuple[Row, ...], colour: Colour) -> list[str]:
-    """Why the table has gaps: each column's reasons and the devices that they hold for."""
-    found: dict[tuple[str, str], list[MergedDevice]] = {}
-    for row in given:
+def _legend(rows: tuple[Row, ...], colour: Colour) -> list[str]:
+    """Why the table has gaps: the reasons in each column, with their devices."""
+    devices_by_gap: dict[tuple[str, str], list[MergedDevice]] = {}
+    for row in rows:
         for name, value in _gaps(row):
             if row.device.up is not False and not isinstance(value, float):
                 why = "no source gives it" if value is None else value.value.replace("_", " ")
-                found.setdefault((name, why), []).append(row.device)
-    lines = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in found.items()]
+                devices_by_gap.setdefault((name, why), []).append(row.device)
+    lines = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in devices_by_gap.items()]
     return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
 
 

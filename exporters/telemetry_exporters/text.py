@@ -1,4 +1,4 @@
-"""Text that came from tools, made safe and fitted: nothing that moves a cursor, breaks a line or is not UTF-8."""
+"""Text from tools, made safe and cut to fit: nothing in it moves a cursor, breaks a line or is not UTF-8."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _safe(character: str) -> str:
 
 
 def cleaned(thing: _T) -> _T:
-    """The same text, tuple or dataclass with all its texts clean; the very same object when they are already."""
+    """The same text, tuple or dataclass with all its texts clean; the same object if they are clean already."""
     if isinstance(thing, str):
         return clean(thing)  # type: ignore[return-value]  # a str is given and a str comes back
     if isinstance(thing, tuple):

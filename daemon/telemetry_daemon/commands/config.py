@@ -32,9 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(text.default_toml())
         return exits.OK
     loaded = file.load_with_origins(options.inputs(arguments))
-    with load(loaded.settings.plugin_paths) as found:
-        options.check_names(arguments, loaded.settings, found.polls)
-        options.tell_failures(found)
+    with load(loaded.settings.plugin_paths) as parsers:
+        options.check_names(arguments, loaded.settings, parsers.polls)
+        options.tell_failures(parsers)
     if loaded.settings.web.config_file:
         _check_web(loaded.settings.web.config_file)
     if loaded.settings.ranks.table:
@@ -47,20 +47,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_rank_table(settings: RankSettings) -> None:
-    """Tell what the rank table says of this node; one that is not there yet is no error."""
+    """Print what the rank table says of this node; a file that is not there yet is no error."""
     from telemetry_daemon.ranks import table as rank_table
     from telemetry_daemon.ranks import watch as ranks
     from telemetry_parsers.vendors.ascend.rank_table import RankTableError
 
     try:
-        found = rank_table.read(settings, ranks.names_of_node)
+        ranks_here = rank_table.read(settings, ranks.names_of_node)
     except FileNotFoundError:
         sys.stderr.write(f"telemetry: rank_table: {settings.table}: there is no such file yet\n")
     except (RankTableError, OSError) as error:
-        text = f"rank_table: {settings.table}: {ranks.told(error)}"
+        text = f"rank_table: {settings.table}: {ranks.error_text(error)}"
         raise CommandError(text, status=exits.CONFIGURATION) from None
     else:
-        sys.stderr.write(f"telemetry: rank_table: {settings.table}: {found.text}\n")
+        sys.stderr.write(f"telemetry: rank_table: {settings.table}: {ranks_here.text}\n")
 
 
 def _check_web(path: str) -> None:

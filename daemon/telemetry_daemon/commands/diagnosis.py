@@ -60,7 +60,7 @@ class Patient:
 
 
 def lines(patient: Patient) -> Iterator[str]:
-    """All that there is to say of a source, a heading first."""
+    """All lines about one source, the heading first."""
     status = patient.status
     yield _heading(patient)
     if status.state not in ("missing", "disabled"):
@@ -75,14 +75,14 @@ def lines(patient: Patient) -> Iterator[str]:
 
 
 def wrapped(word: str, text: str) -> Iterator[str]:
-    """A word and a text behind it, on as many lines as that takes."""
+    """A word and the text after it, wrapped to the width."""
     start = f"{word:<10} "
     indent = " " * len(start)
     yield from textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _findings(patient: Patient) -> Iterator[str]:
-    """What is not as it should be at a source that answers, and what it cannot tell."""
+    """Problems, absent readings and unknown fields of a source that answers."""
     status = patient.status
     for problem in status.problems:
         yield from wrapped("  problem", f"{problem.where}: {problem.text}")
@@ -94,12 +94,12 @@ def _findings(patient: Patient) -> Iterator[str]:
 
 def _heading(patient: Patient) -> str:
     status = patient.status
-    seen = sum(any(r.source == status.source for r in device.readings) for device in patient.devices)
+    device_count = sum(any(r.source == status.source for r in device.readings) for device in patient.devices)
     parts = [
         f"{status.source}: {status.state}",
         f"({status.reason})" if status.reason else "",
         f"version {status.version}" if status.version else "",
-        f"{seen} device{'s' if seen != 1 else ''}" if seen else "",
+        f"{device_count} device{'s' if device_count != 1 else ''}" if device_count else "",
         "" if patient.origin.startswith(_OWN) else f"of {patient.origin}",
     ]
     state, *more = (part for part in (" ".join(filter(None, parts[:2])), *parts[2:]) if part)
@@ -147,11 +147,11 @@ def _remedy(patient: Patient) -> str:
 
 
 def _absences(patient: Patient) -> dict[str, list[str]]:
-    """What the source could give and did not, by reason, once for all devices.
+    """The readings that the source could give and did not, by reason, once for all devices.
 
-    What nobody speaks of at a part of a card is the card's, which tells it or says why not.
+    A partition's readings that are not reported are left out: they belong to its card.
     """
-    found = {
+    absent = {
         (reading.value.value, f"{reading.metric} {reading.label}".strip())
         for device in patient.devices
         for reading in device.readings
@@ -160,6 +160,6 @@ def _absences(patient: Patient) -> dict[str, list[str]]:
         and not (device.parent and reading.value is Absent.NOT_REPORTED)
     }
     reasons: dict[str, list[str]] = {}
-    for reason, metric in sorted(found):
+    for reason, metric in sorted(absent):
         reasons.setdefault(reason, []).append(metric)
     return reasons

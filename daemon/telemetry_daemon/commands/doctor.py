@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 class _Kept:
-    """What each poll got last; polls of several sources bring theirs at once."""
+    """The newest capture of each poll; sources add theirs from their own threads."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -95,9 +95,9 @@ def _patients(snapshot: Snapshot, loaded: Loaded, settings: Settings, kept: _Kep
 
 
 def _head(snapshot: Snapshot, on_bus: dict[str, int]) -> Iterator[str]:
-    found = ", ".join(f"{count} × {vendor}" for vendor, count in on_bus.items())
+    on_bus_text = ", ".join(f"{count} × {vendor}" for vendor, count in on_bus.items())
     yield f"telemetry {__version__} on {snapshot.hostname}, run as {_user()}"
-    yield f"accelerators on the PCI bus: {found or 'none'}"
+    yield f"accelerators on the PCI bus: {on_bus_text or 'none'}"
 
 
 def _user() -> str:
@@ -108,11 +108,11 @@ def _user() -> str:
 
 
 def _report(patients: Sequence[Patient], loaded: Loaded, *, tell_all: bool) -> Iterator[str]:
-    here = [patient for patient in patients if tell_all or patient.status.state != "missing"]
-    for patient in here:
+    shown = [patient for patient in patients if tell_all or patient.status.state != "missing"]
+    for patient in shown:
         yield ""
         yield from diagnosis.lines(patient)
-    absent = [patient.status.source for patient in patients if patient not in here]
+    absent = [patient.status.source for patient in patients if patient not in shown]
     if absent:
         yield ""
         yield from diagnosis.wrapped("not found", ", ".join(absent))

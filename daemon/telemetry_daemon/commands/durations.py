@@ -19,18 +19,18 @@ _LONGEST_SECONDS = 86_400
 def seconds(text: str) -> float:
     """The seconds that a text names; for argparse, so a bad one is an ArgumentTypeError."""
     text = text.strip().lower()
-    found = float(text) if _NUMBER.match(text) else _parts(text)
-    if not found:
+    duration = float(text) if _NUMBER.match(text) else _parts(text)
+    if not duration:
         raise argparse.ArgumentTypeError(f"'{text}' is not a duration; write 90s, 10m, 1h30m or 2d, or seconds")
-    return found
+    return duration
 
 
 def up_to_a_day(text: str) -> float:
     """The same, for what takes at least a tenth of a second and at most a day."""
-    found = seconds(text)
-    if not _SHORTEST_SECONDS <= found <= _LONGEST_SECONDS:
+    duration = seconds(text)
+    if not _SHORTEST_SECONDS <= duration <= _LONGEST_SECONDS:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
-    return found
+    return duration
 
 
 def _parts(text: str) -> float:

@@ -1,4 +1,4 @@
-"""How a command that runs tools ends when it is told to: it ends them first."""
+"""How a command that runs tools ends on a signal: it ends the tools first."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def end_tools_first() -> None:
-    """From now on a signal that ends the command is an exception, so that everything on the way out is closed.
+    """From now on a signal that ends the command raises an exception, so that everything is closed on the way out.
 
-    Left alone, it would end the command at once. A tool that hangs would live on and hold its lock, and neither the
-    daemon nor another command could ask that source until somebody ended the tool by hand.
+    Without this, the command would end at once. A hanging tool would live on and keep its lock, and neither the daemon
+    nor another command could ask that source until somebody ended the tool by hand.
     """
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` wants it to be ignored

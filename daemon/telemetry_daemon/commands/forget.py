@@ -22,7 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The devices, and where the daemon keeps its state."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("id", metavar="ID", nargs="?", help="`id` label of a lost device, whose accelerator_up is 0")
-    which.add_argument("--all-lost", action="store_true", help="all lost devices, as after a tool that made some up")
+    which.add_argument(
+        "--all-lost", action="store_true", help="all lost devices, such as those that a faulty tool reported"
+    )
     parser.add_argument(
         "--vendor", metavar="VENDOR", help="with --all-lost: of this vendor only, as in the label `vendor`"
     )
@@ -52,14 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _with_id(device_id: str) -> Callable[[Identity], bool]:
-    return lambda one: one.id == device_id
+    return lambda identity: identity.id == device_id
 
 
 def _forget_in_file(chosen: Callable[[Identity], bool], directory: str) -> tuple[int, list[str]]:
     """How many were forgotten, and the ids of the devices that are still lost."""
     path = devices_file.path_in(directory)
     identities = devices_file.load(path)
-    kept = [one for one in identities if one.lost_since is None or not chosen(one)]
+    kept = [identity for identity in identities if identity.lost_since is None or not chosen(identity)]
     if len(kept) < len(identities):
         try:
             devices_file.save(path, kept)
@@ -67,7 +69,7 @@ def _forget_in_file(chosen: Callable[[Identity], bool], directory: str) -> tuple
             raise CommandError(
                 f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
             ) from None
-    return len(identities) - len(kept), [one.id for one in kept if one.lost_since is not None]
+    return len(identities) - len(kept), [identity.id for identity in kept if identity.lost_since is not None]
 
 
 def _check_names(arguments: argparse.Namespace, settings: Settings, lost: list[str]) -> None:
@@ -81,5 +83,5 @@ def _check_names(arguments: argparse.Namespace, settings: Settings, lost: list[s
 
 def _unknown(device_id: str, lost: list[str]) -> str:
     names = ", ".join(map(shlex.quote, lost))
-    known = f"the lost devices are {names}" if names else "no device is lost"
-    return f"'{device_id}' is not a lost device; {known}"
+    lost_text = f"the lost devices are {names}" if names else "no device is lost"
+    return f"'{device_id}' is not a lost device; {lost_text}"

@@ -1,4 +1,4 @@
-"""Names that a command was given, and the error for one that nobody has."""
+"""Names of sources and vendors that the user gave, and the error for an unknown one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from telemetry_parsers.contract import Parser
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 
-def find_parser(name: str, known: Mapping[str, Parser]) -> Parser:
+def find_parser(name: str, parsers: Mapping[str, Parser]) -> Parser:
     """The parser of that name. Raises CommandError."""
-    if name not in known:
-        raise unknown("source", name, known)
-    return known[name]
+    if name not in parsers:
+        raise unknown("source", name, parsers)
+    return parsers[name]
 
 
 def check_vendor(name: str, loaded: Loaded) -> None:
@@ -26,7 +26,7 @@ def check_vendor(name: str, loaded: Loaded) -> None:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
-    """The error for a name that is none of the known: it asks for the nearest one, or lists them all."""
-    near = difflib.get_close_matches(name, known := sorted(known), n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"the {kind}s are {', '.join(known)}"
+    """The error for an unknown name, with the nearest known name, else all of them: `did you mean 'nvidia'?`."""
+    nearest = difflib.get_close_matches(name, known := sorted(known), n=1)
+    hint = f"did you mean '{nearest[0]}'?" if nearest else f"the {kind}s are {', '.join(known)}"
     return CommandError(f"unknown {kind} '{name}'; {hint}")

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and the settings they give."""
+"""Arguments that several commands share, and the settings made from them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def inputs(arguments: argparse.Namespace) -> ConfigInputs:
-    """What the settings are to be made from."""
-    given = vars(arguments)
-    overrides = {setting: given[setting] for setting in FLAGS if given.get(setting) is not None}
+    """What the settings are made from: file, environment and flags."""
+    values = vars(arguments)
+    overrides = {setting: values[setting] for setting in FLAGS if values.get(setting) is not None}
     return ConfigInputs(path=arguments.config, environment=dict(os.environ), overrides=overrides)
 
 
@@ -54,7 +54,7 @@ def settings(arguments: argparse.Namespace) -> Settings:
 
 
 def check_names(arguments: argparse.Namespace, settings: Settings, polls: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse settings of a source or poll that no parser has, once all parsers are known. Raises ConfigError."""
+    """Refuse settings of a source or poll that no parser has. Raises ConfigError."""
     if not settings.all_known(polls, polls):
         from telemetry_daemon.config import file
 
@@ -68,6 +68,6 @@ def tell_failures(loaded: Loaded) -> None:
 
 
 def failure_text(failure: PluginFailure) -> str:
-    """Which plugin was not loaded, where it is from, why, and what to do."""
+    """Which plugin was not loaded, where it is from, and why."""
     origin = "" if failure.origin == failure.plugin else f" of {failure.origin}"
     return f"plugin {failure.plugin}{origin}: not loaded: {failure.text}"

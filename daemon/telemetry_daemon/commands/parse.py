@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one document of what the outputs say; 2 when they hold a problem."""
     with load(arguments.paths) as loaded:
         options.tell_failures(loaded)
-        known = {item.parser.name: item.parser for item in loaded.parsers}
+        parsers = {item.parser.name: item.parser for item in loaded.parsers}
         as_source = arguments.source.replace("_", "-")  # what the tool hccn_tool printed is the source hccn-tool's
-        parser = find_parser(as_source if as_source in known else arguments.source, known)
+        parser = find_parser(as_source if as_source in parsers else arguments.source, parsers)
         captures = [capture for name in arguments.files for capture in _captures(parser, name)]
         snapshot = read_captures(parser, captures)
         sys.stdout.write(forms.render(snapshot, arguments.format, loaded.metrics, Detail.EVERYTHING))
@@ -102,7 +102,7 @@ def _recorded(parser: Parser, name: str, text: str) -> list[Capture]:
 
 
 def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
-    """One snapshot of what the parser makes of all captures together."""
+    """One snapshot of all captures together, as the parser reads them."""
     reports = [_report(parser, capture, many=len(captures) > 1) for capture in captures]
     report = combine_reports(reports)
     now, wall = time.monotonic(), time.time()
@@ -110,7 +110,7 @@ def read_captures(parser: Parser, captures: Sequence[Capture]) -> Snapshot:
     store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives), parser.metrics)
     poll = Poll("outputs", parser.polls[0].request)
     capture = replace(captures[0], poll=poll.name, failure=None, wall_time=wall, monotonic_time=now)
-    # A tool that was not there when this was recorded is missing, and not a tool whose output nobody understands.
+    # A tool that was missing when this was recorded is missing here: its output is not "not understood".
     failure = captures[0].failure if all(each.failure for each in captures) else None
     result = judge(replace(capture, failure=failure), report, 0)
     store.put(parser.name, poll, capture, report, result, _LIFE_SECONDS)
@@ -130,7 +130,7 @@ def _report(parser: Parser, capture: Capture, *, many: bool) -> Report:
 
 
 def _with_failed_problems(snapshot: Snapshot, report: Report) -> Snapshot:
-    """The snapshot with the problems of a report that was not good enough to keep."""
+    """The snapshot with the problems of a report that failed and was not kept."""
     status = snapshot.sources[0]
     if status.state in ("ok", "no_devices"):
         return snapshot

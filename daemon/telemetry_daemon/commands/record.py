@@ -1,4 +1,4 @@
-"""`telemetry record`: everything that the readers got, for a bug report or a replay, with identities masked."""
+"""`telemetry record`: everything that the readers got, with identities masked, for a bug report or a replay."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _record(loaded: Loaded, settings: Settings, recorder: Recorder, masked: _Masked, seconds: float) -> None:
-    """Poll for that long. Raises CommandError when the recording cannot be written any more."""
+    """Poll for that many seconds. Raises CommandError if the recording cannot be written any more."""
     failure: list[RecordError] = []
     ended = threading.Event()
 

@@ -55,9 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
         logger.warning("a plugin was not loaded", extra=facts)
     clock = Clock()
     node = _node(arguments, loaded, clock)
-    known = {*node.names(), *(item.parser.name for item in loaded.parsers)}
-    inputs = replace(inputs, known_sources=tuple(sorted(known)), known_polls=loaded.polls)
-    if not settings.all_known(known, loaded.polls):
+    source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
+    inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
+    if not settings.all_known(source_names, loaded.polls):
         settings = load_in_child(inputs)
 
     def reload_settings() -> Settings:
@@ -67,14 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return asyncio.run(_serve(Service(start, node, clock)))
     except ListenError as error:
-        # At boot the node's address may not be up yet, and a port may be the last daemon's still: worth another try.
+        # At boot the node may not have its address yet, and the last daemon may still have the port: worth another try.
         raise CommandError(str(error), status=exits.UNAVAILABLE) from None
     except WebError as error:
         raise CommandError(str(error), status=exits.CONFIGURATION) from None
 
 
 async def _serve(service: Service) -> int:
-    """Serve, and end the process from within the loop: to close the loop is to wait for every thread that it started."""
+    """Serve, and end the process from within the loop: closing the loop would wait for every thread that it started."""
     status = await service.run()
     leave(status)
     return status

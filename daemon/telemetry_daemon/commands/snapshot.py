@@ -70,9 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
     log.setup("error", "text")
     settings = options.settings(arguments)
     with load(settings.plugin_paths) as loaded:
-        known = {item.parser.name: item.parser for item in loaded.parsers}
+        parsers = {item.parser.name: item.parser for item in loaded.parsers}
         for name in arguments.source:
-            find_parser(name, known)
+            find_parser(name, parsers)
         if arguments.vendor is not None:
             check_vendor(arguments.vendor, loaded)
         options.check_names(arguments, settings, loaded.polls)
@@ -122,18 +122,18 @@ def _from_daemon(settings: Settings) -> Substitute:
 
 
 def _filtered(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
-    def wanted(device: MergedDevice) -> bool:
+    def is_shown(device: MergedDevice) -> bool:
         names = (str(device.index), device.device, device.id)
         return (arguments.vendor in (None, device.vendor)) and (arguments.device is None or arguments.device in names)
 
-    return replace(snapshot, devices=tuple(filter(wanted, snapshot.devices)))
+    return replace(snapshot, devices=tuple(filter(is_shown, snapshot.devices)))
 
 
 def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
     """Why nothing is shown although there are devices."""
-    given = (("--vendor", arguments.vendor), ("--device", arguments.device))
-    asked = " ".join(f"{flag} {value}" for flag, value in given if value is not None)
-    return f"no device matches {asked}; there are {device_list(devices)}"
+    flags = (("--vendor", arguments.vendor), ("--device", arguments.device))
+    flags_in_words = " ".join(f"{flag} {value}" for flag, value in flags if value is not None)
+    return f"no device matches {flags_in_words}; there are {device_list(devices)}"
 
 
 def _status(snapshot: Snapshot) -> int:

@@ -1,4 +1,4 @@
-"""The running daemon's part of a snapshot, for a tool that the daemon is using: its JSON document as a report."""
+"""A report from the running daemon's JSON document, for a source whose tool the daemon is using."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from telemetry_parsers.model import Device, Plain, Reading, Report
 
 
 class NoSuchPartError(Exception):
-    """The document holds nothing of that source."""
+    """The document has nothing from that source."""
 
 
 def report_of(document: Mapping[str, Plain], source: str) -> Report:
@@ -22,10 +22,12 @@ def report_of(document: Mapping[str, Plain], source: str) -> Report:
     for plain in document["devices"]:
         if plain["up"] is not True:
             continue
-        found = [reading for metric in plain["readings"] for reading in _readings(plain, metric, source, len(devices))]
-        if found:
+        device_readings = [
+            reading for metric in plain["readings"] for reading in _readings(plain, metric, source, len(devices))
+        ]
+        if device_readings:
             devices.append(_device(plain))
-            readings += found
+            readings += device_readings
     return Report(devices=tuple(devices), readings=tuple(readings))
 
 

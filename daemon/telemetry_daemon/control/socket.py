@@ -29,7 +29,7 @@ _TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What can be asked for: the names of its arguments, and what gives the answer; CodecError says that one is wrong."""
+    """One request that the daemon answers: the names of its arguments, and a function that raises CodecError for a bad one."""
 
     arguments: tuple[str, ...]
     answer: Callable[[Fields], Mapping[str, Plain]]
@@ -40,7 +40,7 @@ class ControlError(Exception):
 
 
 class RefusedError(ControlError):
-    """The daemon answered that it will not do it, and why."""
+    """The daemon refused the request; the text says why."""
 
 
 def path_in(runtime_directory: str) -> Path:
@@ -76,7 +76,7 @@ class ControlServer:
             if not _is_own_user(writer.get_extra_info("socket")):
                 return
             line = await asyncio.wait_for(reader.readline(), _TIMEOUT_SECONDS)
-            # On a thread: to let go of a tool may take a second, and scrapes must not wait for it.
+            # On a thread: letting go of a tool may take a second, and scrapes must not wait for it.
             answer = await asyncio.to_thread(self._answer, line)
             writer.write(json.dumps(answer).encode() + b"\n")
             await asyncio.wait_for(writer.drain(), _TIMEOUT_SECONDS)

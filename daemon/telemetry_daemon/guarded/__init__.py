@@ -1,1 +1,1 @@
-"""Files and sockets, written and read where others may have been before us: nothing is opened for writing elsewhere."""
+"""Files and sockets in folders where other users may have put something; every file that we write is opened here."""

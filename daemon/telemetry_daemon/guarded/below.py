@@ -1,4 +1,4 @@
-"""Files made and replaced below a folder's descriptor: always new ones, whatever others have put there."""
+"""Files made and replaced below a folder's descriptor: always new files, never what others have put there."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def create(folder: int, name: str, access: int = os.O_WRONLY) -> int:
-    """A descriptor of a new, empty file that is its owner's alone; FileExistsError where anything has the name."""
+    """A descriptor of a new, empty file for its owner alone; FileExistsError if anything has the name."""
     return os.open(name, _NEW | access, 0o600, dir_fd=folder)
 
 
 def remove(folder: int, name: str) -> None:
-    """Take away what has the name, be it there or not; a link goes itself. Raises OSError, as for a folder."""
-    with contextlib.suppress(FileNotFoundError):  # that it is gone is what was wanted
+    """Remove what has the name, if there is anything; a link itself is removed. Raises OSError, as for a folder."""
+    with contextlib.suppress(FileNotFoundError):  # it is gone already
         os.unlink(name, dir_fd=folder)
 
 
 @contextlib.contextmanager
 def replacing(folder: int, name: str) -> Iterator[int]:
-    """A new file to write to; after the block it has the name in one step, or after an error it is gone."""
+    """A new file to write to. After the block it takes the name in one step; after an error it is removed."""
     temporary = f".{name}.{secrets.token_hex(8)}.new"  # where others may write, nobody can be there before us
     descriptor = create(folder, temporary)
     try:
         yield descriptor
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # the first error is the one to report
             remove(folder, temporary)
         raise
     finally:

@@ -1,4 +1,4 @@
-"""Files that the user named: their folder may be shared with others, who still cannot have us write elsewhere."""
+"""Files that the user named: others may share the folder, and still cannot make us write elsewhere."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _STREAMS = {"stdout": 1, "stderr": 2}
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
-    """Put a file with the content and the mode under the name, in one step; a link there is replaced. Raises OSError."""
+    """Put a file with this content and mode under the name, in one step; a link is replaced. Raises OSError."""
     with _folder_of(path) as folder, below.replacing(folder, path.name) as descriptor:
         below.write(descriptor, content)
         os.fchmod(descriptor, mode)
 
 
 def remove(path: Path) -> None:
-    """Take away what has the name, be it there or not. Raises OSError."""
+    """Remove what has the name, if there is anything. Raises OSError."""
     with _folder_of(path) as folder:
         below.remove(folder, path.name)
 
 
 def start(path: Path) -> int:
-    """A descriptor to write to from now on: of a new file under the name, or of the device, pipe or stream that it names.
+    """A descriptor to write to: of a new file for its owner alone, or of the device, pipe or stream with that name.
 
-    The file is its owner's alone. Raises OSError.
+    Raises OSError.
     """
     stream = _OWN_STREAM.match(str(path))
     if stream is not None:
@@ -47,7 +47,7 @@ def start(path: Path) -> int:
 
 
 def existing(path: Path) -> int | None:
-    """A descriptor that reads the regular file under the name; None where there is none. Raises OSError."""
+    """A descriptor to read the regular file with that name; None if there is none. Raises OSError."""
     with _folder_of(path) as folder:
         status = _status(folder, path.name)
         if status is None or not stat.S_ISREG(status.st_mode):
@@ -74,7 +74,7 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 
 
 def _opened(folder: int, name: str, status: os.stat_result) -> int:
-    """A descriptor of a device or pipe; a link is not followed, nor is a pipe of another user's written to."""
+    """A descriptor of a device or pipe; a link and another user's pipe are refused."""
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "it is a link, which is not followed", name)
     if stat.S_ISDIR(status.st_mode):

@@ -1,4 +1,4 @@
-"""The daemon's own folders (state, locks, runtime): nobody else can write there, nor lead what we do there elsewhere."""
+"""The daemon's own folders (state, locks, runtime): nobody else can write there or make us write elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_daemon.guarded import below, reading
 from telemetry_daemon.guarded.sockets import new_socket
 from telemetry_daemon.guarded.way import ROOT, UnsafeError, reach, reach_own
 
-# Of our folders; those below them that hold what nobody else may know are made narrower.
+# Folders with content that nobody else may read are made with a narrower mode.
 FOLDER_MODE = 0o755
 
 
@@ -22,7 +22,7 @@ FOLDER_MODE = 0o755
 class OwnFolder:
     """A folder of ours, held open. What root makes in the service user's folder is given to that user.
 
-    Whatever it does raises OSError; UnsafeError, which is one, says who else could write there and what to do.
+    Every method raises OSError; an UnsafeError says who else could write there and what to do.
     """
 
     def __init__(self, descriptor: int, owner: tuple[int, int]) -> None:
@@ -31,13 +31,13 @@ class OwnFolder:
 
     @classmethod
     def at(cls, path: Path) -> OwnFolder:
-        """The folder that is there."""
+        """The existing folder."""
         descriptor, status = reach_own(path)
         return cls(descriptor, (status.st_uid, status.st_gid))
 
     @classmethod
     def made(cls, path: Path, mode: int = FOLDER_MODE) -> OwnFolder:
-        """The folder, made with those above it where it is not there."""
+        """The folder; if it is missing, it is made, with those above it."""
         try:
             return cls.at(path)
         except FileNotFoundError:  # the first start
@@ -63,14 +63,14 @@ class OwnFolder:
         return reading.read_file(name, limit_bytes, self._descriptor)
 
     def replace(self, name: str, content: bytes) -> None:
-        """Put a file with the content under the name, in one step and for good."""
+        """Put a file with this content under the name, in one step; a power cut does not undo it."""
         with below.replacing(self._descriptor, name) as descriptor:
             below.write(descriptor, content)
             self._give(descriptor)
             os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
     def lock_file(self, name: str) -> int:
-        """A descriptor of a file to lock, made if it is not there; it is the caller's to close."""
+        """A descriptor of a file to lock, which is made if it is missing; the caller closes it."""
         try:
             descriptor = below.create(self._descriptor, name, os.O_RDWR)
         except FileExistsError:  # as nearly always: it stays for the next one
@@ -79,7 +79,7 @@ class OwnFolder:
         return descriptor
 
     def existing_lock_file(self, name: str) -> int:
-        """The same of one that is there; what could be a file of elsewhere is not taken."""
+        """A descriptor of an existing file to lock; a file with a second name elsewhere is refused."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self._descriptor)
         status = os.fstat(descriptor)
@@ -89,19 +89,19 @@ class OwnFolder:
         raise UnsafeError(f"{name} is no file of its own; remove it")
 
     def has(self, name: str, descriptor: int) -> bool:
-        """Whether the open file has the name still."""
+        """Whether the open file still has the name."""
         try:
-            there = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+            status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:  # removed meanwhile, so it is another's
             return False
-        return os.path.samestat(there, os.fstat(descriptor))
+        return os.path.samestat(status, os.fstat(descriptor))
 
     def remove(self, name: str) -> None:
-        """Take away what has the name, be it there or not."""
+        """Remove what has the name, if there is anything."""
         below.remove(self._descriptor, name)
 
     def bound(self, name: str) -> socket.socket:
-        """A Unix socket of that name for our user alone; what has the name is replaced."""
+        """A Unix socket with that name for our user alone; what has the name is replaced."""
         self.remove(name)
         with new_socket() as listener:
             os.fchmod(
@@ -111,7 +111,7 @@ class OwnFolder:
         return listener
 
     def _give(self, descriptor: int) -> None:
-        """Where root made a file in the service user's folder, the daemon must be able to use it."""
+        """Give a file that root made to the folder's owner, so that the daemon can use it."""
         if self._owner[0] != os.geteuid():
             os.fchown(descriptor, *self._owner)
 
@@ -135,11 +135,11 @@ def _make(path: Path, mode: int) -> None:
 
 
 def _give_folder(name: str, above: int) -> None:
-    """Give what root just made to the owner of the folder above, unless something else has the name by now."""
+    """Give the folder that root just made to the owner of the folder above, if it is still that folder."""
     owner = os.fstat(above)
-    made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
     try:
-        if os.fstat(made).st_uid == ROOT != owner.st_uid:
-            os.fchown(made, owner.st_uid, owner.st_gid)
+        if os.fstat(folder).st_uid == ROOT != owner.st_uid:
+            os.fchown(folder, owner.st_uid, owner.st_gid)
     finally:
-        os.close(made)
+        os.close(folder)

@@ -1,4 +1,4 @@
-"""Reads files that others may have put there: regular ones, without waiting for anybody, and never beyond a limit.
+"""Reads files that others may have put there: regular files only, without waiting for anybody, and up to a limit.
 
 No pathlib: importing it costs every worker 0.4 MiB.
 """
@@ -25,7 +25,7 @@ _KINDS = {
 
 
 class NotAFileError(OSError):
-    """Something else than a regular file; `strerror` says what it is."""
+    """It is no regular file; `strerror` says what it is."""
 
     def __init__(self, mode: int, path: str) -> None:
         number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
@@ -33,16 +33,16 @@ class NotAFileError(OSError):
 
 
 class TooLargeError(OSError):
-    """A file, or a part of one, with more in it than may be read; `strerror` says how much that is."""
+    """A file, or a line of it, is larger than may be read; `strerror` says how much may be."""
 
     def __init__(self, limit_bytes: int, path: str, what: str = "it") -> None:
         super().__init__(errno.EFBIG, f"{what} is larger than {_in_words(limit_bytes)}", path)
 
 
 def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
-    """The whole of a regular file of at most so many bytes, else OSError. Below a folder's descriptor no link is followed.
+    """The content of a regular file up to the limit, else OSError. Below a folder's descriptor no link is followed.
 
-    What is no file is not even opened: to open a device may wake it, to open a pipe may let somebody else go on.
+    Anything else is not even opened: opening a device may wake it, opening a pipe may let another process go on.
     """
     follow = folder is None
     if not stat.S_ISREG(mode := os.stat(path, dir_fd=folder, follow_symlinks=follow).st_mode):  # no pathlib
@@ -60,7 +60,7 @@ def read_file(path: str, limit_bytes: int, folder: int | None = None) -> bytes:
 
 
 def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
-    """All that comes from a stream that the user named, be it a pipe or a device; TooLargeError if that is too much."""
+    """All bytes of a stream that the user named, such as a pipe; TooLargeError if there are too many."""
     content = bytearray()
     while chunk := stream.read(_CHUNK_BYTES):
         content += chunk
@@ -70,7 +70,7 @@ def read_stream(stream: BinaryIO, limit_bytes: int, name: str) -> bytes:
 
 
 def read_lines(stream: BinaryIO, line_bytes: int, limit_bytes: int, name: str) -> Iterator[bytes]:
-    """The lines of a stream that the user named; TooLargeError at one that is too long, or when all are too much."""
+    """The lines of a stream that the user named; TooLargeError if a line is too long, or all are together."""
     total = 0
     while line := stream.readline(line_bytes + 1):
         total += len(line)

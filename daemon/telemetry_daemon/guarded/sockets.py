@@ -1,4 +1,4 @@
-"""Unix sockets at a path that the user named: no link is followed to one, and nothing but a dead socket is replaced."""
+"""Unix sockets at a path that the user named: no link is followed, and only a dead socket is replaced."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def new_socket() -> Iterator[socket.socket]:
 
 
 def connected(path: Path, timeout_seconds: float) -> socket.socket:
-    """A connection to the Unix socket at the path, which is no link. Raises OSError."""
+    """A connection to the Unix socket at the path; a link is refused. Raises OSError."""
     with contextlib.ExitStack() as undo:
         folder = reach(path.parent)
         undo.callback(os.close, folder)
-        there = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        undo.callback(os.close, there)
-        if not stat.S_ISSOCK(os.fstat(there).st_mode):
+        opened = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        undo.callback(os.close, opened)
+        if not stat.S_ISSOCK(os.fstat(opened).st_mode):
             raise UnsafeError(f"{path} is no socket; remove it, and start its daemon anew")
         with new_socket() as connection:
             connection.settimeout(timeout_seconds)
-            connection.connect(f"/proc/self/fd/{there}")
+            connection.connect(f"/proc/self/fd/{opened}")
         return connection
 
 
 def bound(path: Path) -> socket.socket:
-    """A socket at the path, in place of one that nobody listens on. Raises OSError: FileExistsError for what is no socket."""
+    """A socket at the path; one that nobody listens on is replaced. Raises OSError: FileExistsError if it is no socket."""
     with contextlib.ExitStack() as undo:
         folder = reach(path.parent)
         undo.callback(os.close, folder)

@@ -1,4 +1,4 @@
-"""Who else could change what we are about to run: the file, the folders above it, and every link on the way there."""
+"""Who else could change a program before we run it: the file, a folder above it, or a link on the way there."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from telemetry_daemon.guarded.way import Step, walk
 
 
-def stranger(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
-    """Somebody besides these users, and the members of these groups, who could put another file there, with the remedy.
+def other_writer(path: Path, users: Container[int], groups: Container[int] = ()) -> str | None:
+    """Who besides these users and groups could put another file there, and the remedy: `/opt/x can be written by others …`.
 
-    None when nobody could. Raises OSError when the way there cannot be followed to its end.
+    None if nobody could. Raises OSError if the way there cannot be followed to its end.
     """
     real = path.resolve(strict=True)
     # In a sticky folder further up, such as /tmp, nobody can replace what belongs to another.

@@ -1,4 +1,4 @@
-"""The way to a folder, step by step from /, held by descriptors: nobody can bend it behind our back."""
+"""The way to a folder, step by step from /, held by descriptors: nobody can change it while we go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnsafeError(PermissionError):
-    """A place that is not used, since somebody else could lead us elsewhere from there; the text says what to do."""
+    """A place that is not used, since another user could make us write elsewhere; the text says what to do."""
 
     def __init__(self, text: str) -> None:
         super().__init__(errno.EACCES, text)
@@ -35,7 +35,7 @@ class Step:
 
     @property
     def is_link(self) -> bool:
-        """Whether it leads elsewhere; its mode then says nothing."""
+        """Whether it is a link; the mode of a link says nothing."""
         return stat.S_ISLNK(self.status.st_mode)
 
     @property
@@ -45,46 +45,46 @@ class Step:
 
     @property
     def is_firm(self) -> bool:
-        """Whether root and we alone decide what lies in it; in a sticky folder each decides over their own."""
+        """Whether only root and we can replace our files in it; in a sticky folder nobody replaces another's files."""
         shared = stat.S_IWOTH | (0 if self.status.st_gid == ROOT else stat.S_IWGRP)
         mode = self.status.st_mode
         return self.is_ours and (not mode & shared or bool(mode & stat.S_ISVTX))
 
 
 def walk(path: Path, visit: Callable[[Step], None]) -> int:
-    """A descriptor (O_PATH) of what the path leads to; `visit` sees every step from / on, and may end it by raising."""
+    """A descriptor (O_PATH) of what is at the path; `visit` is called with each step from / on, and may raise."""
     here, links = Path("/"), 0
-    left = list(reversed(path.absolute().parts[1:]))
+    names_left = list(reversed(path.absolute().parts[1:]))
     with ExitStack() as held:
         folder = _held(held, os.open("/", _STEP))
         visit(Step(here, os.fstat(folder)))
-        while left:
-            name = left.pop()
-            found = _held(held, _opened(name, folder))
-            step = Step(here.parent if name == ".." else here / name, os.fstat(found))
+        while names_left:
+            name = names_left.pop()
+            opened = _held(held, _opened(name, folder))
+            step = Step(here.parent if name == ".." else here / name, os.fstat(opened))
             visit(step)
             if not step.is_link:
-                folder, here = found, step.place
+                folder, here = opened, step.place
                 continue
             links += 1
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-            target = Path(os.readlink("", dir_fd=found))
+            target = Path(os.readlink("", dir_fd=opened))
             if target.is_absolute():
                 folder, here = _held(held, os.open("/", _STEP)), Path("/")
-            left.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
+            names_left.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
         return os.dup(folder)
 
 
 def reach(path: Path) -> int:
-    """A descriptor of the folder at the path; a link is followed only where root and we alone could have put it."""
+    """A descriptor of the folder at the path; a link is followed only if nobody but root and we could have put it there."""
     return walk(path, _Shared().visit)
 
 
 def reach_own(path: Path) -> tuple[int, os.stat_result]:
-    """A descriptor and the status of a folder in which we alone write, or as root the service's user, too.
+    """A descriptor and the status of a folder in which nobody else can write. Root also takes the service user's folder.
 
-    As root, a folder of another user is taken only where root put it, and only with what that user alone may write.
+    That folder must be where root put it, and nobody but that user may write to it.
     """
     guide = _Own()
     with ExitStack() as unless_good:
@@ -96,7 +96,7 @@ def reach_own(path: Path) -> tuple[int, os.stat_result]:
 
 
 class _Shared:
-    """Watches a way on which others may have a hand: they cannot turn us aside with a link."""
+    """Checks a way through folders that others may write to: no link of theirs is followed."""
 
     def __init__(self) -> None:
         self._firm = True
@@ -110,14 +110,14 @@ class _Shared:
 
 
 class _Own(_Shared):
-    """Watches the way to a folder of ours; `last` is where it has come to."""
+    """Checks the way to a folder of ours; `last` is the newest step that is no link."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Whose folders these are: ours, or from some step on those that root gave to the service's user.
+        # Who owns the folders: we, or from some step on the service's user, to whom root gave them.
         self._keeper = os.geteuid()
         self.last = Step(Path("/"), Path("/").stat())
-        # Where / is another's, as in a user namespace made by hand, root has no more rights than the user who made it.
+        # If / is not root's, as in a user namespace made by hand, root has only the rights of the user who made it.
         self._as_root = os.geteuid() == ROOT == self.last.status.st_uid
 
     def visit(self, step: Step) -> None:
@@ -129,7 +129,7 @@ class _Own(_Shared):
             self.last = step
 
     def check_end(self) -> None:
-        """Whether the last step is a folder that nobody else can write to. Raises OSError."""
+        """Check that the last step is a folder to which nobody else can write. Raises OSError."""
         place, status = self.last.place, self.last.status
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
@@ -143,8 +143,8 @@ class _Own(_Shared):
         if owner in (ROOT, self._keeper):
             return
         # In a sticky folder anybody may have made it; in another user's folder that user may have moved it there.
-        given = self._keeper == ROOT and self.last.is_firm and not self.last.status.st_mode & stat.S_IWOTH
-        if not given:
+        given_by_root = self._keeper == ROOT and self.last.is_firm and not self.last.status.st_mode & stat.S_IWOTH
+        if not given_by_root:
             raise UnsafeError(f"{step.place} belongs to user {owner}: chown root {step.place}")
         self._keeper = owner
 
@@ -156,7 +156,7 @@ def _held(held: ExitStack, descriptor: int) -> int:
 
 
 def _opened(name: str, folder: int) -> int:
-    """A descriptor of what has the name; asked for as a folder first, which mounts one that automount looks after."""
+    """A descriptor of what has the name. It is opened as a folder first: that makes automount mount it."""
     try:
         return os.open(name, _STEP | os.O_DIRECTORY, dir_fd=folder)
     except NotADirectoryError:  # a link or a file

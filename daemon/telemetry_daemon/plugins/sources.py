@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 
-from telemetry_daemon.guarded.trust import stranger
+from telemetry_daemon.guarded.trust import other_writer
 from telemetry_daemon.guarded.way import ROOT
 
 OWN_DISTRIBUTION = "device-telemetry"
@@ -170,6 +170,6 @@ def _is_module(file: Path) -> bool:
 def _unsafe(file: Path) -> str | None:
     """Who else could change what the daemon would run, with the remedy; None when nobody could."""
     try:
-        return stranger(file, (ROOT, os.geteuid()))
+        return other_writer(file, (ROOT, os.geteuid()))
     except OSError as error:
         return f"cannot be read ({error.strerror}): fix or remove {file}"

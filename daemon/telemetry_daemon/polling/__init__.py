@@ -1,1 +1,1 @@
-"""When each poll is due, what comes of an attempt, and the clocks that it runs by."""
+"""When each poll is due, what its answer changes, and the clocks that decide it."""

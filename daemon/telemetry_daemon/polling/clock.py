@@ -1,4 +1,4 @@
-"""A thread that notices when the wall clock is set, and whose ticks prove that the process moves."""
+"""A thread that notices when the wall clock is set; its ticks prove to the watchdog that the process runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _logger = logging.getLogger(__name__)
 class ClockGuard:
     """Compares the wall clock with the monotonic one twice a second, and calls `on_step(seconds)` after a step.
 
-    A clock set back would otherwise stop all polls for that long: APScheduler knows the wall clock only. What is
-    compared is the sum since the last call, so that many small steps count as much as one large one.
+    A clock set back by an hour would otherwise stop all polls for an hour: APScheduler knows the wall clock only. Steps
+    are summed up since the last call, so that many small ones count as much as a large one.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class ClockGuard:
             self._on_tick()
 
     def _run(self) -> None:
-        # time.sleep and not Event.wait: before Python 3.11 a lock's timeout ends by the wall clock, so that a
-        # clock set back would hold up the very thread that is to notice it.
+        # time.sleep and not Event.wait: before Python 3.11 a lock's timeout goes by the wall clock, so that a
+        # clock set back would stop the very thread that should notice it.
         failing = False
         while not self._stopped:
             try:

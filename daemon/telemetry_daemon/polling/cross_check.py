@@ -1,4 +1,4 @@
-"""What the PCI bus has and a source does not list. Pure."""
+"""Devices that the PCI bus has and a source does not list. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _MOST_NAMED = 4
 
 
 def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -> Problem | None:
-    """The problem of a source that lists fewer of its vendor's devices than the bus has; None when it lists them all.
+    """The problem of a source that lists fewer of its vendor's devices than the bus has; None if it lists them all.
 
-    `addresses` are those on the bus. Which ones are missing is told where every device has an address of its own.
+    `addresses` are those on the bus. The missing ones are named if every listed device has an address of its own.
     """
     whole = [device for device in devices if device.vendor == vendor and device.parent is None]
     listed = {device.bus_id for device in whole if device.bus_id is not None}
@@ -26,7 +26,7 @@ def unlisted(devices: Iterable[Device], vendor: str, addresses: Sequence[str]) -
 
 
 def _is_listed(address: str, listed: Iterable[str]) -> bool:
-    """A tool that knows no PCI domain prints `bb:dd.f` only."""
+    """Whether an address is on the list; a tool that knows no PCI domain prints `bb:dd.f` only."""
     return any(address == other or address.endswith(":" + other) for other in listed)
 
 

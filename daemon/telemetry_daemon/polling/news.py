@@ -1,4 +1,4 @@
-"""What is worth a line in the log: of one source no more lines than these in a period, however much it makes up."""
+"""What is worth a line in the log: a source gets so many lines in a period, however much it invents."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from telemetry_parsers.model import Poll, Problem
 
 DAY_SECONDS = 24 * 3600.0
 HOUR_SECONDS = 3600.0
-# A node of which each card is divided anew has so many devices that go, and as many that come.
+# When every card of a node is partitioned anew, so many devices go, and as many come.
 MOST_DEVICE_EVENTS = 256
 _DIGITS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 @dataclass(slots=True)
-class _Told:
+class _Spent:
     since: float
     lines: int = 0
     shapes: set[str] = field(default_factory=set)
 
 
 class _Ration:
-    """So many lines for each subject in a period."""
+    """A number of lines for each subject in a period."""
 
     def __init__(self, clock: Callable[[], float], seconds: float, most: int) -> None:
         self._clock, self._seconds, self._most = clock, seconds, most
         self._lock = threading.Lock()
-        self._told: dict[Hashable, _Told] = {}
+        self._used: dict[Hashable, _Spent] = {}
 
     def take(self, subject: Hashable, shape: str = "") -> int:
-        """How many lines are left, this one included; 0 for none, and where a line of that shape was told."""
+        """How many lines are left, this one included; 0 if none are, or if a line of that shape was logged already."""
         with self._lock:
             now = self._clock()
-            told = self._told.get(subject)
-            if told is None or now - told.since >= self._seconds:
-                told = self._told[subject] = _Told(now)
-            left = self._most - told.lines
-            if left <= 0 or shape in told.shapes:
+            used = self._used.get(subject)
+            if used is None or now - used.since >= self._seconds:
+                used = self._used[subject] = _Spent(now)
+            left = self._most - used.lines
+            if left <= 0 or shape in used.shapes:
                 return 0
-            told.lines += 1
+            used.lines += 1
             if shape:
-                told.shapes.add(shape)
+                used.shapes.add(shape)
             return left
 
 
@@ -58,13 +58,13 @@ class News:
         self._events = _Ration(clock, HOUR_SECONDS, MOST_DEVICE_EVENTS)
 
     def problem(self, source: Source, poll: Poll, problem: Problem) -> str:
-        """What to log of a problem: nothing of one that was told today, and after too many nothing at all."""
-        # Not by its numbers: a line that nobody understands may hold a reading that is another at each poll.
+        """The line to log for a problem; empty if it was logged today, or if there were too many."""
+        # Without its numbers: a line that is not understood may hold a reading that changes at each poll.
         shape = _DIGITS.sub("0", f"{problem.where}: {problem.text}")
         left = self._problems.take((source.name, poll.name), shape)
         return {0: "", 1: "more kinds of problems than are logged in a day"}.get(left, "problem")
 
     def event(self, source: Source, event: DeviceEvent) -> str:
-        """What to log of a device that came or went."""
+        """The line to log for a device that came or went; empty after too many."""
         left = self._events.take(source.name)
         return {0: "", 1: "more devices come and go than are logged in an hour"}.get(left, f"device {event.what}")

@@ -1,4 +1,4 @@
-"""Which polls are asked before their time, because an answer shows that what they told is out of date."""
+"""Which polls are asked before their time, because another answer shows that theirs are out of date."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Device, Poll, Report
 
-Asked = tuple[str, Poll]
+SourcePoll = tuple[str, Poll]
 
 
 class OutOfTurn:
-    """Remembers what each list named last; a poll that never came is not asked, for its first turn is due anyway."""
+    """Remembers the newest list of each poll. A poll without a first answer is not asked: its turn is due anyway."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -24,8 +24,8 @@ class OutOfTurn:
 
     def after(
         self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent], sources: Collection[Source]
-    ) -> Iterator[Asked]:
-        """The polls, of which source, to be asked at once after this answer."""
+    ) -> Iterator[SourcePoll]:
+        """The polls to ask at once after this answer, each with its source's name."""
         lists_others = poll.lists_devices and self._lists_others((source.name, poll.name), answer.report)
         if lists_others or events:
             yield from self._rarer(source, poll)
@@ -34,12 +34,12 @@ class OutOfTurn:
             yield from self._without_a_device_until_now(source.parser.vendor, sources)
 
     def forget(self, source: Source) -> None:
-        """Take the next lists of a source for its first ones."""
+        """Forget the lists of a source, so that its next ones count as its first."""
         for poll in source.parser.polls:
             self._listed.pop((source.name, poll.name), None)
 
     def _lists_others(self, key: tuple[str, str], report: Report | None) -> bool:
-        """Whether a list names other devices than before: what a bare number stands for must then be learnt anew."""
+        """Whether a list has other devices than before, so that the meaning of bare numbers must be learnt anew."""
         if report is None:
             return False
         now = tuple(Device(d.vendor, d.index, uuid=d.uuid, bus_id=d.bus_id) for d in report.devices)
@@ -47,14 +47,14 @@ class OutOfTurn:
         self._listed[key] = now
         return now != before
 
-    def _rarer(self, source: Source, poll: Poll) -> Iterator[Asked]:
+    def _rarer(self, source: Source, poll: Poll) -> Iterator[SourcePoll]:
         """The source's own polls of the slower tiers."""
         for other in source.parser.polls:
             if other.tier != "fast" and other.name != poll.name and self._store.health_of((source.name, other.name)):
                 yield source.name, other
 
-    def _other_lists(self, source: Source, sources: Collection[Source]) -> Iterator[Asked]:
-        """The lists of the vendor's other sources: an old one would keep a lost card, with its old readings."""
+    def _other_lists(self, source: Source, sources: Collection[Source]) -> Iterator[SourcePoll]:
+        """The lists of the vendor's other sources: an old list would keep a lost card with its old readings."""
         now = self._clock.monotonic()
         for other in _of_vendor(source.parser.vendor, sources):
             for poll in other.parser.polls:
@@ -64,8 +64,8 @@ class OutOfTurn:
                 if now - health.attempted_monotonic >= schedule.LIST_AGAIN_SECONDS:
                     yield other.name, poll
 
-    def _without_a_device_until_now(self, vendor: str, sources: Collection[Source]) -> Iterator[Asked]:
-        """The polls of sources without a list of their own that had no device to ask for."""
+    def _without_a_device_until_now(self, vendor: str, sources: Collection[Source]) -> Iterator[SourcePoll]:
+        """The polls that had no device to ask for, of sources without a list of their own."""
         for other in _of_vendor(vendor, sources):
             if any(poll.lists_devices for poll in other.parser.polls):
                 continue

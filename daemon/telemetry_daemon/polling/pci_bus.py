@@ -1,4 +1,4 @@
-"""What the PCI bus says of a vendor's devices: which there are, looked at rarely, and which of them sleep."""
+"""A vendor's devices on the PCI bus: which there are, looked up rarely, and which of them sleep."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PciBus:
         self._views: dict[str, PciView] = {}
 
     def view(self, vendor: str) -> PciView:
-        """How many devices of the vendor there are, and how many of them sleep."""
+        """The vendor's devices: how many there are, how many sleep, and their addresses."""
         with self._lock:
             self._look()
             return self._views.get(vendor, PciView())

@@ -39,7 +39,7 @@ class Poller:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        # A source is taken away and put back, or released, by one at a time.
+        # Held while a source is removed and added again, or released: one change at a time.
         self._changing = threading.Lock()
         self._sources: dict[str, Source] = {}
         self._started: dict[tuple[str, str], float] = {}
@@ -89,7 +89,7 @@ class Poller:
             )
 
     def remove(self, name: str) -> None:
-        """Stop to poll a source, end what it runs and drop what it told."""
+        """Stop polling a source, end what it runs and drop its readings."""
         with self._lock:
             source = self._sources.pop(name, None)
         if source is None:
@@ -103,13 +103,13 @@ class Poller:
         self._store.remove_source(name)
 
     def renew(self, name: str, make: Callable[[], Source]) -> None:
-        """Go on with a source made anew, for other settings, and with nothing of the one before."""
+        """Replace a source by one made anew for other settings; nothing of the old one stays."""
         with self._changing:
             self.remove(name)
             self.add(make())
 
     def release(self, name: str, make: Callable[[], Source], seconds: float) -> tuple[int, ...]:
-        """Let go of the tool or library of a source until resumed or the time is over, with one made anew for then.
+        """Let go of a source's tool or library until it is resumed or the time is over; `make` gives the source for then.
 
         Returns the processes that did not end and may still hold the device.
         """
@@ -121,7 +121,7 @@ class Poller:
             self._sources[source.name] = source
             self._releases.release(source.name, seconds)
         before.close()
-        released = Failure("released", None, self._releases.told(source.name))
+        released = Failure("released", None, self._releases.text_of(source.name))
         for poll in source.parser.polls:
             self._take_in(source, poll, source.not_asked(poll, released))
         return before.left_behind()
@@ -136,7 +136,7 @@ class Poller:
         return was_released
 
     def every(self, name: str, seconds: float, chore: Callable[[], None]) -> None:
-        """Do something that is no poll at this interval, on a thread of its own."""
+        """Run a chore that is no poll at this interval, on a thread of its own."""
         alias = f"{name} (chore)"  # no source can have this name
         self._scheduler.add_executor(OneThread(), alias=alias)
         self._scheduler.add_job(
@@ -153,9 +153,9 @@ class Poller:
             return dict(self._sources)
 
     def spread_again(self) -> None:
-        """Put all polls back on their beat, after the wall clock was set; what has expired is asked at once.
+        """Put all polls back on their beat after the wall clock was set; expired polls are asked at once.
 
-        A machine that was suspended sets it when it wakes up.
+        The clock is also set when a suspended machine wakes up.
         """
         respread(self._scheduler)
         for name, source in self.sources().items():
@@ -186,7 +186,7 @@ class Poller:
             return  # removed since the job was due
         key = (name, poll.name)
         if not self._needs.get(name, Need()).needed:
-            # The cheaper source may have failed since: what this one said long ago must not stand in for it.
+            # The cheaper source may have failed since: this one's old answer must not stand in for it.
             self._reconsider(source)
         health = self._store.health_of(key)
         need = self._needs.get(name, Need())
@@ -196,10 +196,10 @@ class Poller:
             return
         self._started[key] = now
         released = self._released(name)
-        self._take_in(source, poll, source.not_asked(poll, released) if released else self._asked(source, poll))
+        self._take_in(source, poll, source.not_asked(poll, released) if released else self._answer(source, poll))
 
-    def _asked(self, source: Source, poll: Poll) -> Answer:
-        """The answer to a poll, asked again if the machine slept meanwhile: a part of it may be from before."""
+    def _answer(self, source: Source, poll: Poll) -> Answer:
+        """The answer to a poll. It is asked again if the machine slept meanwhile: half of it may be from before."""
         slept = self._clock.slept()
         answer = source.ask(poll, self._store.targets(source.name))
         if self._clock.slept() - slept < SHORTEST_SLEEP_SECONDS:
@@ -210,7 +210,7 @@ class Poller:
         """Put an answer into the store, unless its source was removed or released while it was asked."""
         need = self._needs.get(source.name, Need())
         interval = schedule.interval_now(poll, source.settings, answer.result.state, need)
-        with self._lock:  # else it could be released or taken away between the look and the taking in
+        with self._lock:  # else the source could be released or removed between this check and `put`
             if self._sources.get(source.name) is not source:
                 return
             taken = self._store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
@@ -223,12 +223,12 @@ class Poller:
             self._ask_now(name, other)
 
     def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
-        """Whether a poll that is asked more rarely than its job comes is due at this beat."""
+        """Whether a poll is due at this beat; a slowed-down poll leaves out most beats of its job."""
         last = self._started.get(key)
         return last is None or interval <= beat or now - last >= interval - beat / 2
 
     def _reconsider(self, source: Source) -> None:
-        """Slow an expensive tool down while cheaper sources give all core readings, and up again when not."""
+        """Poll an expensive tool rarely while cheaper sources give all core readings, else at its own interval."""
         if not schedule.is_expensive(source.parser.polls):
             return
         need = self._needs.get(source.name, Need())
@@ -244,12 +244,12 @@ class Poller:
             log.info(text, extra={"source": source.name})
 
     def _released(self, name: str) -> Failure | None:
-        """What a poll of a released source gets, None for one that is not."""
-        text = self._releases.told(name)
+        """The failure that a released source's polls get; None if it is not released."""
+        text = self._releases.text_of(name)
         return Failure("released", None, text) if text else None
 
     def _ask_now(self, name: str, poll: Poll) -> None:
-        """Run a poll as soon as may be, however rarely it is due."""
+        """Run a poll at once, however rarely it is due."""
         self._started.pop((name, poll.name), None)
         with suppress(JobLookupError):  # the source was removed meanwhile
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
@@ -268,7 +268,7 @@ class Poller:
                 log.warning(message, extra={**facts, "where": problem.where, "text": problem.text})
 
     def _level(self, source: str, poll: Poll, state: State) -> int:
-        """How loud a change of state is: a tool that is not here is told once for all polls, one that is off never."""
+        """The log level of a change of state: a missing tool is logged once for all its polls, a disabled one for none."""
         is_news = self._changes.changed(source, state)
         if state in ("failed", "stuck") or (state == "not_supported" and poll.lists_devices):
             return logging.WARNING

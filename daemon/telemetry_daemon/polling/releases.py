@@ -16,7 +16,7 @@ class Releases:
         self._until: dict[str, float] = {}
 
     def release(self, source: str, seconds: float = math.inf) -> None:
-        """Leave a source alone for so long; a second time counts in place of the first."""
+        """Leave a source alone for that many seconds, counted from now even if it is released already."""
         with self._lock:
             self._until[source] = self._monotonic() + seconds
 
@@ -25,8 +25,8 @@ class Releases:
         with self._lock:
             return self._until.pop(source, -math.inf) > self._monotonic()
 
-    def told(self, source: str) -> str:
-        """What is said of a released source, nothing of one that is not."""
+    def text_of(self, source: str) -> str:
+        """Why a released source is not polled; empty if it is not released."""
         with self._lock:
             left = self._until.get(source, -math.inf) - self._monotonic()
             if left <= 0:

@@ -9,20 +9,20 @@ from telemetry_daemon.config.settings import Mode, SourceSettings
 from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
 
-# What is not there, or has nothing to say, is asked once a minute: a driver may be installed later.
+# A library or device that is missing is looked for once a minute: a driver may be installed later.
 LOOK_AGAIN_SECONDS = 60.0
 INVENTORY_SECONDS = 300.0
-# What a version or product does not know, a later one may. The list of devices is worth asking for sooner.
+# A later version may support what this one does not. A list of devices is asked for sooner.
 LEARNT_AFTER_SECONDS = 3600.0
 CHANGE_MODE_AFTER_SECONDS = 300.0
-# A source whose list may be out of date is asked out of turn, but not more often than a tool is by itself.
+# A source whose list may be out of date is asked out of turn, but no more often than a tool's own interval.
 LIST_AGAIN_SECONDS = 15.0
 _QUIET: frozenset[State] = frozenset({"missing", "not_mine", "no_devices"})
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Whether an expensive tool's fast polls are needed, and since when that is so."""
+    """Whether an expensive tool's fast polls are needed, and since when."""
 
     needed: bool = True
     since: float = float("-inf")
@@ -41,9 +41,9 @@ def deadline(poll: Poll, settings: SourceSettings) -> float:
 
 
 def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need: Need) -> float:
-    """The seconds between two polls as things stand."""
+    """The seconds between two polls in this state."""
     interval = base_interval(poll, settings)
-    # To look whether a tool has come is a few stat calls; to look for a library starts a process.
+    # Looking for a tool takes a few stat calls; looking for a library starts a process.
     if state == "not_supported":
         return max(interval, LOOK_AGAIN_SECONDS if poll.lists_devices else LEARNT_AFTER_SECONDS)
     if state in _QUIET and not (state == "missing" and isinstance(poll.request, Command)):
@@ -54,12 +54,12 @@ def interval_now(poll: Poll, settings: SourceSettings, state: State | None, need
 
 
 def is_expensive(polls: Iterable[Poll]) -> bool:
-    """Whether a source runs a tool, so that a cheaper door to the same numbers is to be preferred."""
+    """Whether a source runs a tool, so that a library or files with the same numbers are preferred."""
     return any(isinstance(poll.request, Command) for poll in polls)
 
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
-    """Whether cheaper sources give core readings of the vendor's devices, and this one gives none that they lack."""
+    """Whether other sources give all core readings of the vendor's devices, and none comes from this source."""
     origins = {
         reading.source
         for device in snapshot.devices
@@ -71,7 +71,7 @@ def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
 
 
 def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
-    """The need after one more look: there at once where readings are lacking, and gone after five minutes at the least."""
+    """The need after one more look: it begins at once when readings are missing, and ends after five minutes or more."""
     if mode != "auto" or need.needed != covered:
         return need
     if covered and now - need.since < CHANGE_MODE_AFTER_SECONDS:

@@ -1,4 +1,4 @@
-"""One source at work: a poll's question asked, the answer parsed and judged."""
+"""One source: it asks a poll, and has the answer parsed and judged."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from telemetry_parsers.model import Capture, Command, Failure, Poll, Report
 
 log = logging.getLogger(__name__)
 
-# Takes what a reader got, and what its parser made of that.
+# Takes what a reader got, and what its parser made of it.
 OnCapture = Callable[[Capture, "Report | None"], None]
 
 
 @dataclass(frozen=True, slots=True)
 class PciView:
-    """What the PCI bus says of one vendor's devices, those that were given to virtual machines left out."""
+    """One vendor's devices on the PCI bus, without those that were given to virtual machines."""
 
     count: int = 0
     suspended: int = 0
@@ -74,7 +74,7 @@ class Source:
         return self.parser.name
 
     def ask(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
-        """The poll's answer, in no more time than its deadline and the limit; every failure is an answer too."""
+        """The poll's answer within its deadline and the limit; a failure is an answer too."""
         if self.settings.is_off(poll.name):
             return self.not_asked(poll, Failure("disabled", None, "switched off by the configuration"))
         poll = replace(poll, deadline=min(limit_seconds, schedule.deadline(poll, self.settings)))
@@ -128,7 +128,7 @@ class Source:
             return None
 
     def not_asked(self, poll: Poll, failure: Failure) -> Answer:
-        """The answer to a poll that is left out, and why."""
+        """The answer to a poll that was not asked; `failure` says why."""
         capture = Capture(
             source=self.name,
             poll=poll.name,

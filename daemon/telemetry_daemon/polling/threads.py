@@ -9,15 +9,15 @@ from apscheduler.executors.pool import BasePoolExecutor
 
 
 class OneThread(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no types
-    """An executor with a single thread, started at once.
+    """An executor with a single thread, which is started at once.
 
-    A pool starts its thread with its first job. When a tool has used up the service's tasks (TasksMax=), that fails, and
-    the job with it, although the daemon itself needs no more than it had.
+    A pool starts its thread with its first job. That fails, and the job with it, if a tool has used up the service's
+    tasks (TasksMax=) by then.
     """
 
     def __init__(self) -> None:
         pool = ThreadPoolExecutor(1)
-        # Where there is no room even now, the first job tries again.
+        # If there is no room even now, the first job tries again.
         with suppress(RuntimeError):
             pool.submit(int)
         super().__init__(pool)

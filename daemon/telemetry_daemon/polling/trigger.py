@@ -1,4 +1,4 @@
-"""When a poll is due: a steady beat on the monotonic clock, told to APScheduler in its wall-clock words."""
+"""When a poll is due: a steady beat on the monotonic clock, given to APScheduler as wall-clock times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-# A run that comes this much of an interval before its beat was meant for that beat.
+# A run this much of an interval before a beat belongs to that beat.
 _EARLY = 0.25
 
 

@@ -1,6 +1,6 @@
-"""What the rank table's file says of this node. A job may have written it: a large one is read in a short-lived process.
+"""The ranks on this node by the rank table's file. A job may have written it: a large file is read in a child process.
 
-That process reads its question as JSON from standard input, and answers with JSON on standard output.
+The child reads its question as JSON from standard input, and answers with JSON on standard output.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _CHILD_MEMORY_BYTES = 384 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the rank table says of this node, and in words for a person."""
+class RanksHere:
+    """The ranks on this node, and a line about the table for a person: `version 1.0, 16 ranks on 2 servers, 8 here`."""
 
     ranks: NodeRanks
     text: str
 
 
-def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> Found:
-    """The ranks on this node, which has these names. Raises RankTableError and OSError."""
+def read(settings: RankSettings, names: Callable[[], Collection[str]]) -> RanksHere:
+    """The ranks on the node that has these names. Raises RankTableError and OSError."""
     try:
-        return _found(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
+        return _ranks_here(settings, names(), read_file(settings.table, SMALL_FILE_BYTES))
     except TooLargeError:  # a process of its own reads it
-        return _asked(settings, names())
+        return _read_in_child(settings, names())
 
 
 def main() -> int:
@@ -53,8 +53,12 @@ def main() -> int:
     question = json.load(sys.stdin)
     settings = RankSettings(**question["settings"])
     try:
-        found = _found(settings, question["names"], read_file(settings.table, LARGEST_FILE_BYTES))
-        answer = {"server": found.ranks.server, "ranks": list(found.ranks.by_chip.items()), "text": found.text}
+        ranks_here = _ranks_here(settings, question["names"], read_file(settings.table, LARGEST_FILE_BYTES))
+        answer = {
+            "server": ranks_here.ranks.server,
+            "ranks": list(ranks_here.ranks.by_chip.items()),
+            "text": ranks_here.text,
+        }
     except RankTableError as error:
         answer = {"error": str(error)}
     except OSError as error:
@@ -65,8 +69,8 @@ def main() -> int:
     return exits.OK
 
 
-def _asked(settings: RankSettings, names: Collection[str]) -> Found:
-    """The same, found by a process of its own."""
+def _read_in_child(settings: RankSettings, names: Collection[str]) -> RanksHere:
+    """The same as `_ranks_here`, from a child process."""
     question = json.dumps({"settings": asdict(settings), "names": list(names)})
     try:
         ended = short_lived.ask(short_lived.running(__name__), question, _DEADLINE_SECONDS)
@@ -77,20 +81,20 @@ def _asked(settings: RankSettings, names: Collection[str]) -> Found:
     answer: dict[str, Any] = json.loads(ended.output)
     if "error" in answer:
         raise RankTableError(answer["error"])
-    return Found(NodeRanks(answer["server"], MappingProxyType(dict(answer["ranks"]))), answer["text"])
+    return RanksHere(NodeRanks(answer["server"], MappingProxyType(dict(answer["ranks"]))), answer["text"])
 
 
-def _found(settings: RankSettings, names: Collection[str], content: bytes) -> Found:
+def _ranks_here(settings: RankSettings, names: Collection[str], content: bytes) -> RanksHere:
     table = read_rank_table(_text(content))
     if table.status != COMPLETED:
-        return Found(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
+        return RanksHere(NodeRanks(), f"version {table.version}, status {table.status}: its ranks are not used yet")
     own = ranks_of(table, names, settings.server)
     if len(own) > _MOST_CHIPS:
         raise RankTableError(f"lists {len(own)} chips of this node; a node has at most {_MOST_CHIPS}")
     server = own[0].server if own else None
     shown = "" if server is None else str(server.ordinal) if settings.map_addresses else server.id
     ranks = NodeRanks(shown, MappingProxyType({rank.chip: rank.rank for rank in own}))
-    return Found(ranks, _in_words(table, len(own)))
+    return RanksHere(ranks, _in_words(table, len(own)))
 
 
 def _text(content: bytes) -> str:

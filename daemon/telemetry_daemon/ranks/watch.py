@@ -1,4 +1,4 @@
-"""Which rank of a job runs on which chip of this node: the configured rank table, read again whenever it changes."""
+"""Which rank of a job runs on which chip of this node: the configured rank table is read again when it changes."""
 
 from __future__ import annotations
 
@@ -24,29 +24,33 @@ LOOK_SECONDS = 10.0
 
 def names_of_node() -> frozenset[str]:
     """The host name and all addresses of this node, as a rank table may call it."""
-    addresses = {address.address.partition("%")[0] for found in psutil.net_if_addrs().values() for address in found}
+    addresses = {
+        address.address.partition("%")[0]
+        for interface_addresses in psutil.net_if_addrs().values()
+        for address in interface_addresses
+    }
     return frozenset({platform.node(), *addresses} - {"", "127.0.0.1", "::1"})
 
 
 def ranked(snapshot: Snapshot, settings: RankSettings) -> Snapshot:
-    """The snapshot with the ranks on its devices; without them, and a word in the log, where the table is unusable."""
+    """The snapshot with the ranks on its devices. If the table is unusable, it is the same, and a warning is logged."""
     if not settings.table:
         return snapshot
     try:
-        found = read(settings, names_of_node)
+        ranks_here = read(settings, names_of_node)
     except (RankTableError, OSError) as error:
-        log.warning("the rank table is not used", extra={"path": settings.table, "error": told(error)})
+        log.warning("the rank table is not used", extra={"path": settings.table, "error": error_text(error)})
         return snapshot
-    return replace(snapshot, devices=with_ranks(snapshot.devices, found.ranks))
+    return replace(snapshot, devices=with_ranks(snapshot.devices, ranks_here.ranks))
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What is wrong with a rank table."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 class RankWatch:
-    """Looks at the file again and again, and reads it when it is another than before."""
+    """Looks at the file at intervals, and reads it when it has changed."""
 
     def __init__(
         self,
@@ -58,45 +62,45 @@ class RankWatch:
         self._put = put
         self._names = names
         self._changes = ChangeLog()
-        self._seen: tuple[RankSettings, tuple[int, int, int, int] | None, frozenset[str]] | None = None
+        self._last_state: tuple[RankSettings, tuple[int, int, int, int] | None, frozenset[str]] | None = None
 
     def configure(self, settings: RankSettings) -> None:
         """Go on with other settings, from the next look on."""
         self._settings = settings
 
     def look(self) -> None:
-        """Read the table if it, the settings or this node's names changed; a bad table means no ranks, never old ones."""
+        """Read the table if it, the settings or this node's names changed; a bad table gives no ranks, never old ones."""
         settings = self._settings
         names = self._names() if settings.table else frozenset[str]()
-        seen = (settings, _mark(settings.table), names)
-        if seen == self._seen:
+        state = (settings, _mark(settings.table), names)
+        if state == self._last_state:
             return
-        self._seen = seen
+        self._last_state = state
         self._put(self._read(settings, names) if settings.table else NodeRanks())
 
     def _read(self, settings: RankSettings, names: frozenset[str]) -> NodeRanks:
         facts = {"path": settings.table}
         try:
-            found = read(settings, lambda: names)
+            ranks_here = read(settings, lambda: names)
         except FileNotFoundError:
             if self._changes.changed("rank table", "missing"):
                 log.info("there is no rank table yet", extra=facts)
             return NodeRanks()
         except (RankTableError, OSError) as error:
-            if self._changes.changed("rank table", told(error)):
-                log.warning("the rank table is not used", extra={**facts, "error": told(error)})
+            if self._changes.changed("rank table", error_text(error)):
+                log.warning("the rank table is not used", extra={**facts, "error": error_text(error)})
             return NodeRanks()
-        if self._changes.changed("rank table", found.text):
-            log.info("rank table read", extra={**facts, "ranks": found.text})
-        return found.ranks
+        if self._changes.changed("rank table", ranks_here.text):
+            log.info("rank table read", extra={**facts, "ranks": ranks_here.text})
+        return ranks_here.ranks
 
 
 def _mark(path: str) -> tuple[int, int, int, int] | None:
-    """What is another when the file is, or who may read it; None when there is none."""
+    """A mark that changes with the file and with who may read it; None if there is no file."""
     if not path:
         return None
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:  # whoever opens the file tells why it cannot be read
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns

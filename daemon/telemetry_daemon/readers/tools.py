@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from telemetry_daemon.guarded.trust import stranger
+from telemetry_daemon.guarded.trust import other_writer
 from telemetry_daemon.guarded.way import ROOT
 
 
@@ -94,6 +94,6 @@ def _distrusted(path: Path) -> str:
         return ""
     try:
         # Some installers leave folders that root's own group may write to.
-        return stranger(path, (ROOT,), (ROOT,)) or ""
+        return other_writer(path, (ROOT,), (ROOT,)) or ""
     except OSError as error:
         return f"the way to {path} cannot be followed: {error.strerror or error}"

@@ -1,4 +1,4 @@
-"""The cells of tables below a heading that announces an identity: of CSV, of columns between tabs or semicolons."""
+"""The cells of a table whose heading announces an identity, in CSV or between tabs or semicolons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from telemetry_daemon.recording.shapes import Treatment, treatment_of_key
 
 _SEPARATORS = ",\t;"
 _ROUND_A_CELL = " \t\"'"
-# A line with more is no table's.
+# A longer line belongs to no table.
 _LONGEST_LINE = 20_000
 _LONGEST_HEADING = 60
 
@@ -22,14 +22,14 @@ class _Heading:
 
 
 def announced(text: str) -> Iterator[tuple[int, int, Treatment]]:
-    """The places of the cells below telling headings, with what is to be done to them."""
+    """The start and end of each cell below a heading that announces an identity, with its treatment."""
     heading: _Heading | None = None
     start = 0
     for line in text.split("\n"):
-        told = _heading(line) if len(line) <= _LONGEST_LINE else None
-        if told is None and heading is not None:
+        line_heading = _heading(line) if len(line) <= _LONGEST_LINE else None
+        if line_heading is None and heading is not None:
             yield from _cells(line, start, heading)
-        heading = told or (heading if line.strip() else None)
+        heading = line_heading or (heading if line.strip() else None)
         start += len(line) + 1
 
 
@@ -38,12 +38,12 @@ def _heading(line: str) -> _Heading | None:
         if separator not in line:
             continue
         cells = line.split(separator)
-        told = {
+        by_place = {
             place: treatment_of_key(cell.strip(_ROUND_A_CELL))
             for place, cell in enumerate(cells)
             if len(cell) < _LONGEST_HEADING
         }
-        treatments = {place: treatment for place, treatment in told.items() if treatment is not None}
+        treatments = {place: treatment for place, treatment in by_place.items() if treatment is not None}
         if treatments:
             return _Heading(separator, len(cells), treatments)
     return None

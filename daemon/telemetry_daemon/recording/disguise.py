@@ -1,4 +1,4 @@
-"""Stand-ins for identities: of the same shape, always the same one for a value, and not reversible."""
+"""Stand-ins for identities: each has the shape of its value, is always the same for it, and cannot be reversed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEX_LETTERS = "abcdef"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # As many of the commonest ideographs, of the same width.
 _IDEOGRAPHS = range(0x4E00, 0x4E00 + 256)
-# Two short values may come out alike; after so many attempts they do.
+# After so many attempts two short values may get the same stand-in.
 _MOST_ATTEMPTS = 64
 
 _StandIn = Callable[[str, str, int], str]
@@ -35,7 +35,7 @@ class Disguise:
         return len(self._stand_ins)
 
     def of_id(self, value: str) -> str:
-        """Of any identity or name; the same in other case, with other dashes, dots, colons or prefix."""
+        """The stand-in for an identity or name; the same if only case, dashes, dots, colons or prefix differ."""
         match = _PREFIX.match(value)
         prefix = match[0] if match else ""
         body = value[len(prefix) :]
@@ -44,11 +44,11 @@ class Disguise:
         return prefix + "".join(_in_case_of(old, next(fresh)) if old.isalnum() else old for old in body)
 
     def of_whole_number(self, value: str) -> str:
-        """An identity in decimal digits whose other sources print it in hexadecimal ones."""
+        """The stand-in for an identity in decimal digits, which other sources print in hexadecimal ones."""
         return str(int(self._kept(f"{int(value):x}", _nibble), 16))
 
     def of_address(self, value: str) -> str:
-        """An IP address of the same form."""
+        """The stand-in for an IP address: another address of the same form."""
         if isinstance(ipaddress.ip_address(value), ipaddress.IPv6Address) and "." not in value:
             return self._kept(value.lower(), _nibble)
         return self._kept(value.lower(), _octet_digit)
@@ -60,12 +60,14 @@ class Disguise:
 
     def _unlike_others(self, value: str, stand_in: _StandIn) -> str:
         for attempt in count():
-            made = _replaced(value, stand_in, self._stream(value, attempt))
-            # Nor may it look like another's identity: in uuids that are nearly all zeros there are but nine digits.
-            if attempt == _MOST_ATTEMPTS or (made not in self._taken and made not in self._stand_ins and made != value):
+            stand_in_value = _replaced(value, stand_in, self._stream(value, attempt))
+            # It must not be another value or its stand-in: a uuid of nearly all zeros has only nine digits to choose from.
+            if attempt == _MOST_ATTEMPTS or (
+                stand_in_value not in self._taken and stand_in_value not in self._stand_ins and stand_in_value != value
+            ):
                 break
-        self._taken.add(made)
-        return made
+        self._taken.add(stand_in_value)
+        return stand_in_value
 
     def _stream(self, value: str, attempt: int) -> bytes:
         blocks = (
@@ -94,7 +96,7 @@ def _letter(_before: str, old: str, choice: int) -> str:
 
 
 def _octet_digit(before: str, old: str, choice: int) -> str:
-    """No octet above 199 comes out: its first digit becomes a 1, if there are three."""
+    """A digit of an octet. The first digit of three becomes a 1, so that no octet is above 199."""
     if old not in _DIGITS:
         return _nibble(before, old, choice)
     starts = not before or before.endswith((".", ":"))

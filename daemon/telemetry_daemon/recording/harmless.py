@@ -1,4 +1,4 @@
-"""The words that tell of nobody, although they stand where names of hosts, people and jobs stand."""
+"""Words that identify nobody, although they stand where the names of hosts, people and jobs stand."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _TOOLS = """
     info show list json xml report summary table processes user users owner type parameter value unit units bytes device
     address addr phy mtv mtvgpu domain function location ip mac netmask gateway mtu rx tx packets frames lldp optical cdr snr lossless
 """
-# Catalogue names are words of every vendor's tools, so a host that is called like one tells nothing either.
+# The words of metric names are in every vendor's tools, so they identify no host that has one as its name.
 _OF_METRICS = {
     part for metric in CATALOGUE for text in (metric.name, metric.label, *metric.words) for part in text.split("_")
 }
@@ -77,7 +77,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What stands before an index, as in `card0`: such a word is no host's name, even where a host has it.
+# Words before an index, as in `card0`: such a word is not masked, even if a host has it as its name.
 INDEXED = _words(
     "gpu card dcu hcu npu mlu gcu xpu device dev chip die core cpu port link lane fan slot eth ib mlx renderd hwmon"
 )

@@ -1,4 +1,4 @@
-"""Captures without the identities of cards, hosts and people: each is replaced by a stand-in, everywhere the same."""
+"""Captures without the identities of cards, hosts and people: each has the same stand-in everywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from telemetry_daemon.recording.secrets import Kind, Known, secrets, whole_words
 from telemetry_daemon.recording.shapes import Treatment, is_private, is_telling, treatment_of_key
 from telemetry_parsers.model import Capture, Command, Output, Plain, Report, Request
 
-# Shorter ones are taken back only where their key stands beside them: `7` is not replaced in a whole text.
+# Shorter identities are masked only beside their key: `7` is not replaced in a whole text.
 _SHORTEST_LEARNT = 6
 _BYTES = "base64"
 _ONE_WORD = re.compile(r"[\w.:+-]{1,40}\Z")
@@ -22,9 +22,9 @@ _QUAD = re.compile(r"(?<![0-9.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.:/])")
 
 
 class Mask:
-    """Masks the captures of one recording; what a parser finds in one capture is masked in those that follow, too.
+    """Masks the captures of one recording. Identities that a parser finds in one are masked in the next ones, too.
 
-    Polls may bring theirs from any thread. `names` are what this machine knows of hosts and people.
+    It may be called from any thread. `names` are the names of hosts and people that this machine knows.
     """
 
     def __init__(self, key: bytes, names: Iterable[str]) -> None:
@@ -44,7 +44,7 @@ class Mask:
         return self._disguise.values
 
     def capture(self, capture: Capture, report: Report | None) -> Capture:
-        """The capture without identities; `report` is what its parser makes of it, None where there is nothing."""
+        """The capture without identities; `report` is its parser's, None if there is none."""
         with self._turn:
             self._known = self._learn(Report() if report is None else report)
             return self._masked(capture)
@@ -59,13 +59,15 @@ class Mask:
         )
 
     def _learn(self, report: Report) -> Known:
-        """What is known now: identities for good, processes and readings for this capture."""
-        told = {text for device in report.devices for text in (device.uuid, device.serial) if text}
-        new = {text for text in told if len(text) >= _SHORTEST_LEARNT and is_telling(text)} - self._learnt
-        self._learnt |= new
+        """What is known now: the identities so far, and this capture's processes and readings."""
+        identities = {text for device in report.devices for text in (device.uuid, device.serial) if text}
+        new_identities = {
+            text for text in identities if len(text) >= _SHORTEST_LEARNT and is_telling(text)
+        } - self._learnt
+        self._learnt |= new_identities
         return replace(
             self._known,
-            ids=whole_words(self._learnt) if new else self._known.ids,
+            ids=whole_words(self._learnt) if new_identities else self._known.ids,
             processes=tuple({(str(process.pid), process.name) for process in report.processes if process.name}),
             harmless=frozenset((*_measured(report), *_versions(report))),
         )
@@ -116,10 +118,10 @@ class Mask:
 
 
 def _versions(report: Report) -> Iterator[str]:
-    """The versions of four numbers that the parser found, unless they could be addresses of a private network."""
-    told = [device.driver or "" for device in report.devices]
-    told += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
-    for quad in _QUAD.findall(" ".join(text for text in told if _ONE_WORD.match(text))):
+    """The versions of four numbers in the report, such as 1.2.3.4, unless they could be private IP addresses."""
+    texts = [device.driver or "" for device in report.devices]
+    texts += [text for facts in (report.facts, *(device.facts for device in report.devices)) for _, text in facts]
+    for quad in _QUAD.findall(" ".join(text for text in texts if _ONE_WORD.match(text))):
         if not is_private(quad):
             yield quad
 

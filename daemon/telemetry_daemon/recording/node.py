@@ -51,7 +51,7 @@ class ReplayNode:
         return [self.source(name, settings) for name in self._parsers]
 
     def source(self, name: str, settings: Settings) -> Source:
-        """One source anew; it goes on where the recording is."""
+        """The source made anew; it goes on at the recording's current place."""
         parser = self._parsers[name]
         reader = self._replay.reader(name)
         readers = {poll.name: reader for poll in parser.polls}

@@ -1,4 +1,4 @@
-"""The names of hosts and people that this machine knows: its own, those of its hosts file, and its users."""
+"""The names of hosts and people that this machine knows: its own name, its hosts file and its users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from telemetry_daemon.guarded.reading import read_file
 _HOSTS = Path("/etc/hosts")
 _USERS = Path("/etc/passwd")
 _LARGEST_FILE_BYTES = 64 << 20
-# Those of people, as Linux distributions number them; below are services, above is nobody.
+# The user ids of people in Linux distributions; services are below, nobody is above.
 _OF_PEOPLE = range(1000, 65534)
 _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 
@@ -19,11 +19,11 @@ _LOGINS = ("USER", "LOGNAME", "SUDO_USER")
 def names_here(
     hosts: Path = _HOSTS, users: Path = _USERS, environment: Mapping[str, str] = os.environ
 ) -> frozenset[str]:
-    """All of them, host names also without their domain."""
-    own = os.uname().nodename
-    known = (own, *_known_hosts(_lines(hosts)))
+    """All these names; a host name also without its domain."""
+    own_name = os.uname().nodename
+    hosts_known = (own_name, *_known_hosts(_lines(hosts)))
     people = (*_people(_lines(users)), *(environment.get(name, "") for name in _LOGINS))
-    return frozenset((*known, *(name.partition(".")[0] for name in known), *people)) - {""}
+    return frozenset((*hosts_known, *(name.partition(".")[0] for name in hosts_known), *people)) - {""}
 
 
 def _lines(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Keeps captures as JSON lines (`telemetry.capture/1`): each line whole, and at once."""
+"""Writes captures as JSON lines (`telemetry.capture/1`): each line at once, and whole or not at all."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Recorder:
 
     @classmethod
     def to_file(cls, path: Path) -> Recorder:
-        """Write to a new file of that name, for its owner's eyes only, or to a device or pipe; RecordError if that cannot be.
+        """Write to a new file for its owner alone, or to a device or pipe; RecordError if that is impossible.
 
-        Of an earlier recording nothing stays: its stand-ins were others. What is no recording is left as it is.
+        An earlier recording is replaced whole, since its stand-ins were others. A file that is no recording is refused.
         """
         try:
             return cls(_WholeLines(path), str(path))
@@ -54,7 +54,7 @@ class Recorder:
             raise RecordError(text) from error
 
     def add(self, capture: Capture) -> None:
-        """Write one capture; RecordError if it was not kept, while those before it were."""
+        """Write one capture; RecordError if it could not be written. Earlier captures stay."""
         try:
             line = encode_line(capture_to_plain(capture))
         except CodecError as error:
@@ -93,7 +93,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class _WholeLines:
-    """A file of whole lines: of one that does not fit, nothing stays."""
+    """A file of whole lines: a line that does not fit is removed again."""
 
     def __init__(self, path: Path) -> None:
         _check_existing(path)
@@ -118,7 +118,7 @@ class _WholeLines:
             raise
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no line is buffered."""
 
     def close(self) -> None:
         """Close the file, once."""
@@ -128,7 +128,7 @@ class _WholeLines:
 
 
 def _check_existing(path: Path) -> None:
-    """Raise OSError where the name is that of a file that is no recording, or of one that is recorded to."""
+    """Raise OSError if the file is no recording, or if another process records to it."""
     descriptor = named.existing(path)
     if descriptor is None:
         return

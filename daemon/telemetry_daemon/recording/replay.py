@@ -18,7 +18,7 @@ from telemetry_parsers.codec.captures import CodecError, capture_from_plain, dec
 from telemetry_parsers.model import Capture, Failure, Poll
 
 _Key = tuple[str, str]
-# A capture holds at most what each run of a tool may print (8 MiB), escaped.
+# A capture has the escaped output of a tool's runs, each of at most 8 MiB.
 LONGEST_LINE_BYTES = 64 << 20
 # All of it is kept in memory while it is played.
 LARGEST_RECORDING_BYTES = 1 << 30
@@ -49,7 +49,7 @@ def _capture(path: Path, number: int, line: bytes) -> Capture:
 
 
 class Replay:
-    """A whole recording in memory, whose sources are played in step: the first read of any of them starts it."""
+    """A whole recording in memory. Its sources are played in step; the first read of any of them starts it."""
 
     def __init__(self, captures: Iterable[Capture], clock: Clock) -> None:
         in_order = sorted(captures, key=lambda capture: capture.monotonic_time)
@@ -85,7 +85,7 @@ class Replay:
 
 
 class ReplayReader:
-    """Answers polls of one source with what was recorded about as long after the start of the recording."""
+    """Answers polls of one source with the capture that was recorded about as long after the start."""
 
     def __init__(self, source: str, series: Mapping[str, Sequence[Capture]], loop: _Loop) -> None:
         self._source = source
@@ -111,7 +111,7 @@ class ReplayReader:
 
 
 class _Loop:
-    """Where in the recording we are: all sources at the same place, from the start again after each period."""
+    """The current place in the recording, the same for all sources; it starts again after each period."""
 
     def __init__(self, period: float, clock: Clock) -> None:
         self.clock = clock
@@ -120,7 +120,7 @@ class _Loop:
         self._turn = threading.Lock()
 
     def nearest(self, series: Sequence[Capture], now: float) -> Capture:
-        """The capture whose recorded time is nearest, so that polls a little early or late get each in turn."""
+        """The capture nearest in time, so that polls that come a little early or late still get each one in turn."""
         if self._period <= 0:
             return series[0]
         place = self._elapsed(now) % self._period
@@ -138,7 +138,7 @@ class _Loop:
 
 
 def _period(series: Iterable[Sequence[Capture]]) -> float:
-    """From the first capture to the last, and then the usual pause of the poll that came most often; 0 for one capture."""
+    """The time from the first capture to the last, and the usual pause of the most frequent poll; 0 for one capture."""
     times = [[capture.monotonic_time for capture in captures] for captures in series]
     last = max((each[-1] for each in times), default=0.0)
     busiest = max(times, key=len, default=[])

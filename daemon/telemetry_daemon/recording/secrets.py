@@ -1,4 +1,4 @@
-"""Finds the identities of a text, in this order: known ones, announced ones, shapes of some, words that look like some."""
+"""Finds the identities in a text, in this order: known ones, values after a key, shapes, and words that look like one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_daemon.recording.shapes import SHAPES, Shape, Treatment, is_telli
 
 Kind = Literal["whole", "whole_number", "address"]
 
-# Of these treatments the rest counts, where a part was judged before.
+# These treatments also apply to a place of which a part was judged before.
 _WORD_BY_WORD = ("names", "odd")
 _WORD = re.compile(r"\S+")
 _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
@@ -20,7 +20,7 @@ _AFTER_A_KEY = re.compile(r"[:=>][ \t]{0,80}[\"']?\Z")
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A part of a text that tells whose machine it is."""
+    """A part of a text that identifies a machine, card or person."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known beyond the text: identities and names as patterns, processes with their pids, numbers and versions."""
+    """What is known besides the text: patterns of identities and names, processes with their pids, harmless numbers."""
 
     ids: re.Pattern[str] | None = None
     names: re.Pattern[str] | None = None
@@ -38,14 +38,16 @@ class Known:
 
 
 def secrets(text: str, known: Known, announced: Treatment | None = None) -> list[Secret]:
-    """The secrets of a text in order, none within another; `announced` is what a key before the whole text says of it."""
+    """The secrets of a text in order, none within another; `announced` is the treatment that the text's key asks for."""
     search = _Search(text)
     for pattern in (known.ids, known.names):
         if pattern is not None:
             search.take((match.start(), match.end(), "whole") for match in pattern.finditer(text))
     if announced == "each" and is_telling(text):
         search.take([(0, len(text), announced)])
-    search.take((start, end, what) for start, end, what in columns.announced(text) if is_telling(text[start:end]))
+    search.take(
+        (start, end, treatment) for start, end, treatment in columns.announced(text) if is_telling(text[start:end])
+    )
     for shape in SHAPES:
         search.take(_of_shape(text, shape, known.harmless))
     search.take(_of_processes(text, known.processes))
@@ -56,7 +58,7 @@ def secrets(text: str, known: Known, announced: Treatment | None = None) -> list
 
 
 def whole_words(texts: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds these words, where they are no parts of longer ones."""
+    """A pattern of these words that does not match within longer words; None without words."""
     longest_first = sorted(set(texts), key=len, reverse=True)
     if not longest_first:
         return None
@@ -64,7 +66,7 @@ def whole_words(texts: Iterable[str]) -> re.Pattern[str] | None:
 
 
 class _Search:
-    """What has been found in a text; each part of it is judged once."""
+    """The secrets found so far in a text; each part of the text is judged once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -72,14 +74,14 @@ class _Search:
         self.found: list[Secret] = []
 
     def take(self, places: Iterable[tuple[int, int, Treatment]]) -> None:
-        """Take what these places hold, but what was judged before; no later row judges them again."""
+        """Keep the secrets in these places, unless they were judged before, and mark the places as judged."""
         for start, end, treatment in places:
             if treatment in _WORD_BY_WORD or not any(self._judged[start:end]):
                 self.keep(self._parts(start, end, treatment))
                 self._judged[start:end] = b"\1" * (end - start)
 
     def keep(self, parts: Iterable[tuple[int, int, Kind]]) -> None:
-        """Keep the parts that nobody judged before."""
+        """Keep the parts that were not judged before."""
         for start, end, kind in parts:
             if not any(self._judged[start:end]):
                 self.found.append(Secret(start, end, kind))
@@ -104,7 +106,7 @@ def _of_shape(text: str, shape: Shape, harmless: frozenset[str]) -> Iterator[tup
 
 
 def _of_processes(text: str, processes: Iterable[tuple[str, str]]) -> Iterator[tuple[int, int, Treatment]]:
-    """The names of processes, in a line with their pid or directly after a key."""
+    """The places of process names that have their pid in the same line, or a key directly before them."""
     for pid, name in processes:
         start = text.find(name)
         while start >= 0:

@@ -1,4 +1,4 @@
-"""The shapes of identities and the words that announce one, as a table: what is found in a text, and what is done to it."""
+"""The shapes of identities and the keys that announce one, as a table: each row says what is done to what it matches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Literal
 from telemetry_daemon.recording.harmless import KNOWN
 from telemetry_parsers import units
 
-# What is done to a value: one stand-in for the whole, one for each of its words, for those that are not
-# harmless, or for those that look like an identity.
+# What is done to a value: a stand-in for the whole, for each word, for each word that is not harmless (names), or for
+# each word that looks like an identity (odd).
 Treatment = Literal["whole", "whole_number", "address", "each", "names", "odd", "keep"]
 
 _SERIALS = (
@@ -22,7 +22,7 @@ _SERIALS = (
     r"|(?:asset|service)[ _-]?(?:tag|number|no)|(?<![a-z])(?:wwn|wwpn|wwnn|wwid|nguid|eui(?:64)?|lladdr|gid|eid)"
     r"|(?<![a-z])mac(?:[ _-]?addr(?:ess)?)?|hwaddr|序列号|序號|资产(?:编号|标签)|条码|机器码|唯一标识"
 )
-# Also words for the number of a place or of a type, which is short.
+# These words also announce the number of a slot or a type, which is short.
 _SHORT_OR_SERIAL = r"(?:chip|board|module|asic|product)[ _-]?(?:id|number|no)|guids?|device[ _-]?(?:number|no)"
 _NAMES = (
     r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|account)[ _-]?name"
@@ -34,7 +34,7 @@ _SECRETS = (
     r"(?:passw(?:or)?d|passphrase|(?<![a-z])pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?"
     r"|(?<![a-z])auth(?:orization)?|cookie)(?:[_-]?(?:id|key|file))?|密码|口令|令牌|密钥"
 )
-# Not the key that is next.
+# The value must not be the next key.
 _NO_KEY = r"(?![\w-]{1,40} ?[:=：][ \t])"
 _TO_VALUE = r"[\"'\])]{0,2}[ \t]{0,80}(?:[:=：]|>(?=[^\s<])|#:?|=>)[ \t]{0,80}[\"'\[]?" + _NO_KEY
 _TO_THE_END = r"(?P<value>[^\s\"'|,;<}\]][^\"'|,;<\r\n}\]]{0,400}?)(?=[\"'|,;<\r\n}\]]|[ \t]{2}|[ \t]{0,2}$)"
@@ -54,7 +54,7 @@ _MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A row of the table: how it looks, what is done to its value, and when it counts."""
+    """A row of the table: a pattern, what is done to its value, and when a match counts."""
 
     pattern: re.Pattern[str]
     treatment: Treatment
@@ -62,7 +62,7 @@ class Shape:
 
 
 def is_telling(value: str) -> bool:
-    """Whether a value under a telling key tells anything: not `N/A`, `GPU-XX`, zeros, nor what is masked already."""
+    """Whether a value after such a key identifies anything: not `N/A`, `GPU-XX`, zeros, or what is masked already."""
     if len(value) > 1 and len(set(value.lower().removeprefix("0x")) - set("-: ")) == 1 and not value.isdigit():
         return False
     words = re.findall(r"[^\W_]+", value.lower())
@@ -70,7 +70,7 @@ def is_telling(value: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address that tells of a machine; loopback, masks and nothing do not."""
+    """Whether it is an IP address that identifies a machine: not loopback, a netmask or 0.0.0.0."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:  # that it is none is the answer
@@ -79,7 +79,7 @@ def is_address(text: str) -> bool:
 
 
 def is_private(text: str) -> bool:
-    """Whether it is an IP address as networks have them inside: no version looks like that."""
+    """Whether it is an IP address of a private network, such as 10.1.2.3: no version looks like that."""
     try:
         return ipaddress.ip_address(text).is_private and not text.startswith("0.")
     except ValueError:  # that it is none is the answer
@@ -104,7 +104,7 @@ def _address(match: re.Match[str]) -> bool:
 
 
 def _no_version(match: re.Match[str]) -> bool:
-    """Four numbers directly after a word for a version are one, unless no version looks like that."""
+    """Four numbers directly after a word for a version are a version, unless they are a private address."""
     value = match["value"]
     if not is_address(value):
         return False
@@ -115,13 +115,13 @@ def _no_version(match: re.Match[str]) -> bool:
 
 
 def _many_digits(match: re.Match[str]) -> bool:
-    """Not of a word of at most 32 bits, nor of a mask whose digits are all the same."""
+    """Whether a hexadecimal number has more than 32 bits, and is no mask of one or two different digits."""
     digits = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(digits) > 8 and len(set(digits)) > 2  # eight digits are a word of 32 bits
 
 
 def _is_base64(match: re.Match[str]) -> bool:
-    """Keys and tokens have capitals, small letters and digits; paths and words have not."""
+    """Whether it has capitals, small letters and digits, as keys and tokens have; paths and words do not."""
     return all(re.search(signs, match["value"]) for signs in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
@@ -130,7 +130,7 @@ def _telling_id(match: re.Match[str]) -> bool:
 
 
 def _measured(match: re.Match[str]) -> bool:
-    """A long number is the value of what its key says is measured."""
+    """Whether a long number stands after a key for something measured, such as `bytes`."""
     return _TO_MEASURE.search(match.string[max(0, match.start() - 80) : match.start()]) is not None
 
 
@@ -208,7 +208,7 @@ _LONGEST_KEY = 60
 
 @functools.lru_cache(maxsize=4096)
 def treatment_of_key(key: str) -> Treatment | None:
-    """What is done to what stands under this key of JSON, heading, or in the file of this name; None for no identity."""
+    """What is done to the value of this JSON key, heading or file name; None if it announces no identity."""
     if len(key) > _LONGEST_KEY:
         return None
     return next((treatment for pattern, treatment in _KEY_PATTERNS if pattern.search(key)), None)

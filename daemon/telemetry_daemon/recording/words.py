@@ -1,4 +1,4 @@
-"""Which words tell of somebody: where names stand all but the harmless ones, elsewhere those that look like an identity."""
+"""Which words are masked: where names stand, all but harmless ones; elsewhere, those that look like an identity."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def names(text: str) -> Iterator[Span]:
 
 
 def is_harmless(word: str) -> bool:
-    """Whether it is a word that everybody has, a short number, or a letter."""
+    """Whether a word identifies nobody: a listed word, a short number or a letter."""
     if word.isdigit():
         return len(word) <= _LONGEST_INDEX
     if len(word) == 1 or word.lower() in KNOWN or not word.lower().strip("x"):
@@ -48,14 +48,14 @@ def is_harmless(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Whether a host or person of that name can be told by it: not `gpu`, `card0`, `max`, which are words of tools."""
+    """Whether a word may be masked as the name of a host or person: not `gpu`, `card0` or `max`, which tools print."""
     stem = word.lower().rstrip("0123456789")
     is_index = stem in INDEXED and word[len(stem) :] in _INDICES
     return len(word) >= _SHORTEST_NAME_LEARNT and word.lower() not in KNOWN and not is_index
 
 
 def odd(text: str, harmless: frozenset[str]) -> Iterator[Span]:
-    """The words of a tool's text that look like an identity; what is known to be harmless is none."""
+    """The words of a tool's text that look like an identity and are not known to be harmless."""
     for match in _TOKEN.finditer(text):
         token = match[0]
         if len(token) < 4 or token.isalpha():  # what is shorter is an index or a unit
@@ -77,7 +77,7 @@ def _odd_parts(token: str) -> Iterator[Span]:
 
 
 def _is_coded(token: str) -> bool:
-    """A name with dashes and numbers, of words that no tool has: `train-llm-7d9f8`, `PPK-1234-ABCD`."""
+    """Whether a name with dashes has numbers and a word that no tool has: `train-llm-7d9f8`, `PPK-1234-ABCD`."""
     words = re.findall(r"[^\W\d_]{3,}", token)
     return any(sign.isdigit() for sign in token) and any(word.lower() not in KNOWN for word in words)
 
@@ -90,7 +90,7 @@ def _is_domain(token: str) -> bool:
 
 
 def looks_like_identity(word: str) -> bool:
-    """Whether a word looks like a serial number: too long a number, or letters and digits as no model has them."""
+    """Whether a word looks like a serial number: a very long number, or letters and digits mixed as in no model's name."""
     if word.isdigit():
         return len(word) > _MOST_DIGITS and word not in _SENTINELS and len(set(word)) > 1
     parts = _PARTS.findall(word)

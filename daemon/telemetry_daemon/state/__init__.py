@@ -1,1 +1,1 @@
-"""What is known now and what is remembered: the store, counters of our own, the file of devices."""
+"""What is known now and what is remembered: the store, our own counters, the file of known devices."""

@@ -18,27 +18,27 @@ INTEGRALS = (
 )
 _INPUTS = frozenset(key for _, key in INTEGRALS)
 LONGEST_GAP_INTERVALS = 2.0
-# What comes after as many codes as are kept is counted as one.
+# The label under which all codes are counted that come when a device has as many as are kept.
 OTHER_CODE = "other"
 
 
 @dataclass(slots=True)
 class _Integral:
-    """One counter: what it came to, up to when, and the last reading while they go on."""
+    """One counter: its total, the time up to which it is counted, and the last reading."""
 
     total: float = 0.0
     counted_until: float = -math.inf
     last: MergedReading | None = None
 
     def add(self, reading: MergedReading, value: float) -> None:
-        """Count the trapezoid since the last reading, unless that is another source's or too much time lies between."""
+        """Count the trapezoid since the last reading, unless that came from another source or too long ago."""
         last, self.last = self.last, reading
         if last is None or last.source != reading.source or isinstance(last.value, Absent):
             return
         if reading.taken <= last.taken:
             self.last = last
         elif reading.taken - last.taken <= LONGEST_GAP_INTERVALS * min(reading.interval, last.interval):
-            # What another source has told of a part of this time was counted then.
+            # A part of this time may have been counted by another source's readings.
             uncounted = max(0.0, reading.taken - max(last.taken, self.counted_until))
             self.total += uncounted * (value + last.value) / 2.0
             self.counted_until = reading.taken
@@ -61,13 +61,13 @@ class _Counters:
 
 
 class Accumulator:
-    """Counts from its making on; the caller sees to it that only one thread is in it at a time."""
+    """Counts from its creation on; the caller lets only one thread in at a time."""
 
     def __init__(self) -> None:
         self._devices: dict[str, _Counters] = {}
 
     def advance(self, devices: Iterable[MergedDevice]) -> None:
-        """Take in the devices as merged now; a reading that is not among them has ended."""
+        """Take in the merged devices; a reading that they lack has ended."""
         continued = set()
         for device in devices:
             inputs = _inputs(device)
@@ -91,9 +91,9 @@ class Accumulator:
         events = self._counters(device_id).events
         if code not in events and len(events) >= bounds.MOST_EVENT_CODES:
             code = OTHER_CODE
-        known = events.setdefault(code, _Events())
-        known.count += 1
-        known.last_wall_time = wall_time
+        event = events.setdefault(code, _Events())
+        event.count += 1
+        event.last_wall_time = wall_time
 
     def forget(self, device_id: str) -> None:
         """Drop what was counted for a device that is gone for good."""
@@ -111,9 +111,9 @@ class Accumulator:
             reading, integral = inputs.get(key), counters.integrals.get(counter)
             if reading is not None and integral is not None and not isinstance(reading.value, Absent):
                 yield MergedReading(counter, "", integral.total, SOURCE, reading.taken, reading.interval)
-        for code, known in sorted(counters.events.items()):
-            last = in_range(BY_KEY["event_last_timestamp_seconds"], known.last_wall_time)
-            yield MergedReading("events_total", code, float(known.count), SOURCE)
+        for code, event in sorted(counters.events.items()):
+            last = in_range(BY_KEY["event_last_timestamp_seconds"], event.last_wall_time)
+            yield MergedReading("events_total", code, float(event.count), SOURCE)
             yield MergedReading("event_last_timestamp_seconds", code, last, SOURCE)
 
 

@@ -34,19 +34,19 @@ def load(path: Path) -> tuple[Identity, ...]:
     """The remembered devices; none, with a warning, when the file cannot be used."""
     try:
         with OwnFolder.at(path.parent) as folder:
-            found = _devices_in(folder.read(path.name, LARGEST_FILE_BYTES))
+            identities = _devices_in(folder.read(path.name, LARGEST_FILE_BYTES))
     except FileNotFoundError:  # the first start
         return ()
     except (OSError, CodecError) as error:
         log.warning("devices are not remembered: the state file is unusable", extra={"path": str(path), "error": error})
         return ()
     # A device that was named without a model gets its model, and the same id, when it is seen again.
-    usable = [identity for identity in found if identity.model or identity.lost_since is not None]
-    kept = remembered(usable)
-    if len(kept) < len(usable):
-        facts = {"path": str(path), "devices": len(usable), "kept": len(kept)}
+    usable = [identity for identity in identities if identity.model or identity.lost_since is not None]
+    remembered_now = remembered(usable)
+    if len(remembered_now) < len(usable):
+        facts = {"path": str(path), "devices": len(usable), "kept": len(remembered_now)}
         log.warning("more devices were remembered than can be; those that were seen least are forgotten", extra=facts)
-    return tuple(kept)
+    return tuple(remembered_now)
 
 
 def save(path: Path, identities: Iterable[Identity]) -> None:
@@ -65,7 +65,7 @@ def of_vendor(vendor: str | None) -> Callable[[Identity], bool]:
 class DeviceMemory:
     """The file, written only when there is something new to remember; a failure is logged once while it lasts.
 
-    Safe to use from any thread; one that would have to wait for a disk that hangs gives up.
+    Safe to use from any thread; a thread gives up instead of waiting for a disk that hangs.
     """
 
     def __init__(self, path: Path) -> None:
@@ -75,7 +75,7 @@ class DeviceMemory:
         self.identities = load(path)
 
     def keep(self, identities: tuple[Identity, ...]) -> None:
-        """Remember these; what could not be written is tried again when asked to keep the same."""
+        """Remember these; after a failure, the next call tries again even if nothing changed."""
         if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
             return
         try:

@@ -1,4 +1,4 @@
-"""How each poll and each source fares: pure rules from captures and reports to states."""
+"""The state of each poll and each source, by pure rules from captures and reports."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, OF_ONE_POLL, SUCCESSFU
 
 SHORTEST_LIFE_SECONDS = 10.0
 LIFE_IN_INTERVALS = 3.0
-# These say something of the source as a whole, whichever of its polls they come from.
+# These reasons hold for the whole source, whichever poll fails with them.
 _ENDS_SOURCE = frozenset({"driver_gone", "library_mismatch"})
 # The most frequent first.
 _TIERS: tuple[Tier, ...] = ("fast", "slow", "inventory")
-# What a source's state is when its polls disagree: the first of these that any of them is in.
+# A source whose polls have different states has the first of them in this order.
 _WORST_FIRST: tuple[State, ...] = (
     "stuck",
     "failed",
@@ -72,10 +72,10 @@ def judge(capture: Capture, report: Report | None, on_pci_bus: int) -> PollResul
 
 
 def ends_source(result: PollResult, poll: Poll) -> bool:
-    """Whether an attempt ends all reports of the source and not only the poll's own.
+    """Whether an attempt ends all reports of the source, and not only the poll's own.
 
-    Without the tool that lists the devices, or the permission to ask it, there is nothing. What only adds to the list
-    may ask a tool of another name, or for what few may read.
+    Without the tool that lists the devices, or the permission to run it, the source has nothing. A poll that lists no
+    devices may use another tool, or need more rights than the others.
     """
     if poll.lists_devices and (result.state == "missing" or result.reason == "no_permission"):
         return True
@@ -83,7 +83,7 @@ def ends_source(result: PollResult, poll: Poll) -> bool:
 
 
 def expiry(started: float, interval: float, seconds: float) -> float:
-    """When what was read at `started` is too old to show."""
+    """When a reading taken at `started` is too old to show."""
     return started + max(SHORTEST_LIFE_SECONDS, LIFE_IN_INTERVALS * max(interval, seconds))
 
 
@@ -123,14 +123,12 @@ def _fails_since(state: State, started: float, previous: Health | None) -> float
 
 
 def lists_ended(healths: Iterable[Health], now: float) -> dict[str, float]:
-    """Sources whose most frequent list came and does not come any more, and since when: rarer ones from before that
-    do not say who is there now.
-    """
+    """The sources whose most frequent list has stopped coming, and since when; their older, rarer lists are out of date."""
     most_frequent: dict[str, Health] = {}
     for health in healths:
-        known = most_frequent.get(health.source)
+        more_frequent = most_frequent.get(health.source)
         lists = health.lists_devices and health.state not in OF_ONE_POLL
-        if lists and (known is None or _TIERS.index(health.tier) < _TIERS.index(known.tier)):
+        if lists and (more_frequent is None or _TIERS.index(health.tier) < _TIERS.index(more_frequent.tier)):
             most_frequent[health.source] = health
     ended = {source: _ended(health, now) for source, health in most_frequent.items()}
     return {source: since for source, since in ended.items() if since is not None}
@@ -158,12 +156,12 @@ def status(
     now: float,
     refused: int = 0,
 ) -> SourceStatus:
-    """A source's state over its polls that were attempted, which must be one at least."""
+    """A source's state over its attempted polls, of which there must be one at least."""
     deciding = _deciding(healths)
     worst = min(deciding, key=lambda health: _WORST_FIRST.index(health.state))
     up = None if worst.state in NEITHER_UP_NOR_DOWN else all(is_up(health, now) for health in deciding)
-    known = [report.report for report in sorted(reports, key=lambda item: item.poll)]
-    problems = (problem for report in known for problem in report.problems)
+    fresh_reports = [report.report for report in sorted(reports, key=lambda item: item.poll)]
+    problems = (problem for report in fresh_reports for problem in report.problems)
     return SourceStatus(
         source=source,
         vendor=vendor,
@@ -171,9 +169,9 @@ def status(
         reason=worst.reason,
         detail=worst.detail,
         up=up,
-        version=_version(known),
-        problems=_told_once((*_failure_problem(worst), *problems, *merge_problems)),
-        unknown_fields=tuple(sorted({field for report in known for field in report.unknown_fields})),
+        version=_version(fresh_reports),
+        problems=_distinct((*_failure_problem(worst), *problems, *merge_problems)),
+        unknown_fields=tuple(sorted({field for report in fresh_reports for field in report.unknown_fields})),
         polls=tuple(healths),
         cpu_seconds=cpu_seconds,
         refused=refused,
@@ -181,7 +179,7 @@ def status(
 
 
 def _deciding(healths: Sequence[Health]) -> Sequence[Health]:
-    """The polls that say how the source fares; a source that knows no way to list its devices has failed."""
+    """The polls that decide the source's state; a source that cannot list its devices has failed."""
     listing = [health for health in healths if health.lists_devices]
     if listing and all(health.state == "not_supported" for health in listing):
         return [replace(health, state="failed", reason="not_understood") for health in listing]
@@ -190,21 +188,21 @@ def _deciding(healths: Sequence[Health]) -> Sequence[Health]:
 
 
 def _version(reports: Iterable[Report]) -> str | None:
-    """The tool's version, as the last of the reports that tell it does."""
+    """The tool's version from the last report that has one."""
     return {key: value for report in reports for key, value in report.facts}.get("tool_version")
 
 
-def _told_once(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """A card that is lost is one problem, however many polls tell of it; there are no more than the bound allows."""
-    told = tuple(dict.fromkeys(problems))
-    if len(told) <= bounds.MOST_PROBLEMS:
-        return tuple(map(short_problem, told))
-    more = Problem(TOO_MUCH, f"and {len(told) - bounds.MOST_PROBLEMS} more problems")
-    return (*map(short_problem, told[: bounds.MOST_PROBLEMS]), more)
+def _distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Each problem once, and no more than the bound allows; a lost card may be reported by every poll."""
+    distinct = tuple(dict.fromkeys(problems))
+    if len(distinct) <= bounds.MOST_PROBLEMS:
+        return tuple(map(short_problem, distinct))
+    more = Problem(TOO_MUCH, f"and {len(distinct) - bounds.MOST_PROBLEMS} more problems")
+    return (*map(short_problem, distinct[: bounds.MOST_PROBLEMS]), more)
 
 
 def _failure_problem(health: Health) -> tuple[Problem, ...]:
-    """What the source said when it failed; a missing tool is no problem."""
+    """The problem of a failed poll: what the source said; a missing tool is no problem."""
     if health.state in ("failed", "stuck") and health.detail:
         return (Problem(health.poll, health.detail),)
     return ()

@@ -44,7 +44,7 @@ Key = tuple[str, str]
 class SourceFacts:
     """What the store must know of a source besides its reports.
 
-    One that does not list devices asks for those that the vendor's other sources list.
+    A source that does not list devices asks for the devices that the vendor's other sources list.
     """
 
     source: str
@@ -62,7 +62,7 @@ class _Known:
     # How many devices of each list were too many.
     refused: dict[Key, int] = field(default_factory=dict)
     healths: dict[Key, Health] = field(default_factory=dict)
-    # What counts go on from when a source is taken away and made anew.
+    # The counts with which a source goes on after it is removed and added again.
     removed: dict[Key, Health] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, SourceFacts] = field(default_factory=dict)
@@ -71,8 +71,8 @@ class _Known:
     own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
     ranks: NodeRanks = field(default_factory=NodeRanks)
-    untold: tuple[DeviceEvent, ...] = ()
-    # Of each poll the devices and codes of what it tells for as long as it lasts.
+    unreported: tuple[DeviceEvent, ...] = ()
+    # The ongoing events of each poll, by device and code.
     ongoing_events: dict[Key, frozenset[tuple[str, str]]] = field(default_factory=dict)
     slept: float = 0.0
     started_wall: float = 0.0
@@ -82,7 +82,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What the store took of an attempt: the report within its bounds, what became of devices, and what to say."""
+    """What the store took of an attempt: the report within its bounds, events of devices, and problems to log."""
 
     report: Report | None = None
     events: tuple[DeviceEvent, ...] = ()
@@ -90,9 +90,9 @@ class Taken:
 
 
 class Store:
-    """Takes what polls gave, hands out snapshots; safe to use from any thread.
+    """Takes the answers of polls and hands out snapshots; safe to use from any thread.
 
-    Without an accumulator there are no counters of our own: what is read once has no past.
+    Without an accumulator there are no counters of our own: a single snapshot has no past to count.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Store:
             self._known.metrics.update({metric.key: metric for metric in metrics})
 
     def remove_source(self, source: str) -> None:
-        """Drop a source with all that it told."""
+        """Drop a source with all its reports."""
         with self._lock:
             known = self._known
             for key in [key for key in known.healths if key[0] == source]:
@@ -130,7 +130,7 @@ class Store:
             self._merged = self._snapshot = None
 
     def await_first(self, polls: Mapping[Key, str]) -> None:
-        """New devices of these vendors are named only when these polls have ended, or after 15 s."""
+        """Name new devices of these vendors only when these polls have ended, or after 15 s."""
         with self._lock:
             self._known.awaited = dict(polls)
             self._known.awaited_until = self._clock.monotonic() + FIRST_INVENTORY_SECONDS
@@ -150,10 +150,7 @@ class Store:
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
     ) -> Taken:
-        """Take in one attempt, with no more of its report than the bounds allow.
-
-        A source that was removed is not heard any more.
-        """
+        """Take in one attempt, with its report within the bounds. A source that was removed is ignored."""
         key = (source, poll.name)
         with self._lock:
             self._notice_sleep()
@@ -173,12 +170,12 @@ class Store:
             known.reports.pop(key, None)
             known.refused[key] = admitted.refused
             if report is not None and result.state in ("ok", "no_devices"):
-                told = self._source_report(source, poll, capture, report, interval)
-                known.reports[key] = offered(told, known.metrics)
+                source_report = self._source_report(source, poll, capture, report, interval)
+                known.reports[key] = offered(source_report, known.metrics)
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
                 self._count_events(self._accumulator, merged, key, report, capture)
-            events, known.untold = known.untold, ()
+            events, known.unreported = known.unreported, ()
             problems = admitted.report.problems if result.state == "ok" else ()
             return Taken(report, events, (*problems, *self._merge_problems(merged, source)))
 
@@ -203,7 +200,7 @@ class Store:
             return self._snapshot
 
     def ready(self) -> tuple[bool, str]:
-        """Whether every source ended its first poll, or had its time; and which ones are awaited."""
+        """Whether every source has ended its first poll or used up its time, and a text that names those awaited."""
         with self._lock:
             waiting = sorted({source for source, _ in self._known.awaited})
             if not waiting or self._clock.monotonic() >= self._known.awaited_until:
@@ -211,10 +208,10 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(waiting)
 
     def targets(self, source: str) -> Targets:
-        """The cards and devices that the source's newest list shows, by its own index; else its vendor's newest list."""
+        """The cards and devices in the source's newest list, by its own index; else in its vendor's newest list."""
         with self._lock:
             facts = self._known.sources.get(source, SourceFacts(source, "", ()))
-            reports = [known.report for known in self._known.reports.values()]
+            reports = [offered_report.report for offered_report in self._known.reports.values()]
         own = [report for report in reports if report.source == source or not facts.lists_devices]
         listings = [report for report in own if report.lists_devices and facts.vendor in ("", report.vendor)]
         if not listings:
@@ -236,16 +233,18 @@ class Store:
             return self._known.state.identities
 
     def lost(self) -> tuple[str, ...]:
-        """The ids of the devices that can be forgotten: those that no list has any more."""
+        """The ids of the lost devices, which can be forgotten."""
         return tuple(identity.id for identity in self.identities() if identity.lost_since is not None)
 
     def forget(self, chosen: Callable[[Identity], bool]) -> tuple[str, ...]:
-        """Forget the chosen ones of the lost devices; their ids."""
+        """Forget those of the lost devices that are chosen; returns their ids."""
         with self._lock:
             state = self._known.state
-            gone = tuple(one.id for one in state.identities if one.lost_since is not None and chosen(one))
+            gone = tuple(
+                identity.id for identity in state.identities if identity.lost_since is not None and chosen(identity)
+            )
             if gone:
-                kept = tuple(one for one in state.identities if one.id not in frozenset(gone))
+                kept = tuple(identity for identity in state.identities if identity.id not in frozenset(gone))
                 self._known.state = replace(state, identities=kept, forgotten={})
                 self._merged = self._snapshot = None
             if self._accumulator is not None:
@@ -263,7 +262,7 @@ class Store:
             vendor=facts.vendor,
             gives=facts.gives,
             lists_devices=poll.lists_devices,
-            # What takes longer than its interval comes no more often than it takes.
+            # A poll that takes longer than its interval comes only as often as it ends.
             interval=max(interval, capture.seconds),
             taken=capture.monotonic_time,
             expires=health.expiry(capture.monotonic_time, interval, capture.seconds),
@@ -271,7 +270,7 @@ class Store:
         )
 
     def _notice_sleep(self) -> None:
-        """After the machine was suspended, nothing that was read before is fresh: the clock of their age stood still."""
+        """Drop all reports after the machine was suspended: the clock of their age stood still meanwhile."""
         known, slept = self._known, self._clock.slept()
         if slept - known.slept < SHORTEST_SLEEP_SECONDS:
             return
@@ -285,7 +284,7 @@ class Store:
         return self._clock.wall() - self._clock.monotonic() - self._clock.slept()
 
     def _notice_step(self) -> None:
-        """After the time of day was set, what was lost by it in this process keeps its age, and not its time."""
+        """After the time of day was set, move the times of devices lost in this process by the same step."""
         known, ahead = self._known, self._wall_ahead()
         step = ahead - known.wall_ahead
         if abs(step) < SHORTEST_STEP_SECONDS:
@@ -293,10 +292,10 @@ class Store:
         known.wall_ahead = ahead
         old_wall = self._clock.wall() - step
         identities = tuple(
-            replace(one, lost_since=one.lost_since + step)
-            if one.lost_since is not None and known.started_wall <= one.lost_since <= old_wall
-            else one
-            for one in known.state.identities
+            replace(identity, lost_since=identity.lost_since + step)
+            if identity.lost_since is not None and known.started_wall <= identity.lost_since <= old_wall
+            else identity
+            for identity in known.state.identities
         )
         known.started_wall += step
         known.state = replace(known.state, identities=identities)
@@ -325,7 +324,7 @@ class Store:
         )
         gone = {identity.id for identity in known.state.identities} - {i.id for i in merged.state.identities}
         known.state = merged.state
-        known.untold += merged.events
+        known.unreported += merged.events
         self._merged, self._snapshot = merged, None
         if self._accumulator is not None:
             for device_id in gone:
@@ -334,17 +333,17 @@ class Store:
         return merged
 
     def _current_reports(self, now: float) -> list[Offered]:
-        """The reports without the lists that a more frequent one of their source, since ended, has outlived."""
+        """The reports without outdated lists: those older than the end of their source's most frequent list."""
         ended = health.lists_ended(self._known.healths.values(), now)
-        told = [(offer, offer.report) for offer in self._known.reports.values()]
-        return [offer for offer, of in told if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]
+        reports = [(offer, offer.report) for offer in self._known.reports.values()]
+        return [offer for offer, of in reports if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]
 
     def _count_events(
         self, accumulator: Accumulator, merged: Merged, key: Key, report: Report, capture: Capture
     ) -> None:
         ids = merged.positions.get(key, ())
         before = self._known.ongoing_events.get(key, frozenset())
-        ongoing = {item for item in before if item[0] not in ids}  # of which this report tells nothing
+        ongoing = {item for item in before if item[0] not in ids}  # not in this report
         for event in report.events:
             device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
             if device_id is None:

@@ -49,7 +49,7 @@ def setup(level: str, format: str, descriptor: int = _STDERR) -> None:
         root.removeHandler(handler)
     root.addHandler(_LineHandler(_LineWriter(descriptor), _RENDERERS[format], journal=journal))
     root.setLevel(LEVELS[level])
-    # It tells of every run and every skipped run; the poller counts both.
+    # It logs every run and every skipped run; the poller counts both.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
@@ -61,7 +61,7 @@ class ChangeLog:
         self._lock = threading.Lock()
 
     def changed(self, key: Hashable, state: object) -> bool:
-        """Whether this state differs from the last one told for the key; the first state of a key does."""
+        """Whether this state differs from the key's last one; the first state of a key does."""
         with self._lock:
             if key in self._states and self._states[key] == state:
                 return False
@@ -78,7 +78,7 @@ class ChangeLog:
 
 
 class _LineHandler(logging.Handler):
-    """Renders a record and hands the line on; tells how many lines were lost once there is room again."""
+    """Renders a record and writes the line. When there is room again, it says how many lines were lost."""
 
     def __init__(self, writer: _LineWriter, render: Callable[[Facts], str], *, journal: bool) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class _LineHandler(logging.Handler):
         self._lost = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; whatever goes wrong with it stays here."""
+        """Write one line; never raises."""
         if self._lost:
             notice = _record(logging.WARNING, "log lines were lost", lines=self._lost)
             if not self._writer.write(self._line(notice), patience_milliseconds=0):
@@ -123,16 +123,16 @@ class _LineWriter:
         self._poll = select.poll()
         if self._descriptor >= 0:
             self._poll.register(self._descriptor, select.POLLOUT)
-        self._torn = False
+        self._has_partial_line = False
 
     def write(self, line: str, patience_milliseconds: int) -> bool:
-        """Whether the whole line was written; it waits for room no longer than that."""
-        data = (("\n" if self._torn else "") + line + "\n").encode(errors="backslashreplace")
+        """Write one line, waiting for room no longer than that; returns whether all of it was written."""
+        data = (("\n" if self._has_partial_line else "") + line + "\n").encode(errors="backslashreplace")
         for start in range(0, len(data), _CHUNK_BYTES):
             if not self._write_chunk(data[start : start + _CHUNK_BYTES], patience_milliseconds):
-                self._torn = self._torn or start > 0
+                self._has_partial_line = self._has_partial_line or start > 0
                 return False
-        self._torn = False
+        self._has_partial_line = False
         return True
 
     def _write_chunk(self, chunk: bytes, patience_milliseconds: int) -> bool:
@@ -149,7 +149,7 @@ def _record(level: int, message: str, **facts: Scalar) -> logging.LogRecord:
 
 
 def _facts(record: logging.LogRecord) -> Facts:
-    """What a record says, in order."""
+    """The facts of a record: time, level, message, logger, then its own."""
     facts: Facts = {
         "time": _time(record.created),
         "level": _level(record.levelno)[0],
@@ -226,7 +226,7 @@ def _shortened(text: str) -> str:
 def _is_journal(descriptor: int) -> bool:
     """Whether the descriptor goes to journald, which puts its device and inode into JOURNAL_STREAM (systemd.exec(5))."""
     try:
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
     except OSError:  # a closed descriptor goes nowhere
         return False
-    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

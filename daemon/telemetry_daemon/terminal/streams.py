@@ -1,4 +1,4 @@
-"""The standard streams made fit for use: none of them closed, and standard output able to take every character."""
+"""The standard streams made usable: each is open, and standard output takes every character."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import sys
 from typing import TextIO
 
-# /dev/null the wrong way round: who needs a stream that was closed gets an error (EBADF), and no file or socket that
-# is opened later gets its number, which would have the log written into it.
+# /dev/null, opened the wrong way round: reading or writing the closed stream is an error (EBADF). Left closed, its number
+# would go to the next file or socket, and the log would be written into that.
 _STREAMS = (("stdin", 0, os.O_WRONLY, "r"), ("stdout", 1, os.O_RDONLY, "w"), ("stderr", 2, os.O_WRONLY, "w"))
 
 
 def prepare() -> None:
-    """Open what is closed, and choose how standard output writes what its encoding lacks."""
+    """Open the streams that are closed, and let standard output take characters that its encoding lacks."""
     for name, descriptor, flags, mode in _STREAMS:
         if getattr(sys, name) is None:
             _fill(descriptor, flags)

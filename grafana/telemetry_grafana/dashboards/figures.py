@@ -49,13 +49,13 @@ def lost() -> Panel:
 
 def failing() -> Panel:
     """Cards that are broken, by their own account."""
-    told = " or ".join(f"({condition})" for condition in _FAILING)
+    conditions = " or ".join(f"({condition})" for condition in _FAILING)
     return number(
         "Failing",
         "Cards with uncorrected memory errors, memory to be taken out of use, a bad health of their own, or a driver that "
         "asks for a reset.",
         "short",
-        now(_count(f"max by (cluster, job, instance, id) ({told})", "accelerator_up{$cards}")),
+        now(_count(f"max by (cluster, job, instance, id) ({conditions})", "accelerator_up{$cards}")),
         BAD,
     )
 

@@ -49,9 +49,9 @@ def by_card(text: str) -> Query:
 
 def untold(*selectors: str) -> Query:
     """An entry "n/a" in the legend for each model whose cards are up and tell none of these: no silence looks alike."""
-    told = " or ".join(selectors)
+    any_selector = " or ".join(selectors)
     return query(
-        f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1 unless on (cluster, job, instance, id) ({told}))",
+        f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1 unless on (cluster, job, instance, id) ({any_selector}))",
         "{{vendor}} {{model}}: n/a",
     )
 

@@ -16,13 +16,13 @@ RUNBOOKS = "docs/alerts.md"
 
 def recording_rules() -> str:
     """deploy/prometheus/rules/telemetry-recording.yml."""
-    known: dict[str, frozenset[str]] = {}
+    labels_of: dict[str, frozenset[str]] = {}
     groups = []
     for group in recording.GROUPS:
         rules = []
         for rule in group.rules:
-            rules.append({"record": rule.name, "expr": checked(rule.expression, known)})
-            known[rule.name] = rule.labels
+            rules.append({"record": rule.name, "expr": checked(rule.expression, labels_of)})
+            labels_of[rule.name] = rule.labels
         groups.append({"name": group.name, **({"interval": group.every} if group.every else {}), "rules": rules})
     return _HEAD + _yaml({"groups": groups})
 

@@ -36,8 +36,8 @@ def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
 
 def rows(parser: Parser | DescribedParser) -> Mapping[str, Metric]:
     """The metrics that the parser gives, by key: the catalogue's and its own."""
-    known = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
-    return {key: known[key] for key in parser.gives if key in known}
+    metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
+    return {key: metrics[key] for key in parser.gives if key in metrics}
 
 
 def is_word(text: str) -> bool:

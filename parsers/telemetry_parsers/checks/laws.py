@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import get_args
 
-from telemetry_parsers.checks.spelling import is_spelled, is_told, tokens_of
+from telemetry_parsers.checks.spelling import comes_from_input, is_spelled, tokens_of
 from telemetry_parsers.codec.captures import CodecError, report_from_plain, report_to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import BY_KEY
@@ -41,14 +41,14 @@ def report_violations(parser: Parser, capture: Capture, report: object) -> list[
     """What is wrong with this report on this capture, in words; nothing when all laws are kept."""
     if not isinstance(report, Report):
         return [f"parse gives {type(report).__name__}, not a Report"]
-    known = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
+    metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
     return [
         *_outcome(report),
         *_devices(parser, report.devices),
-        *_readings(parser, known, report),
+        *_readings(parser, metrics, report),
         *_processes(report.processes, len(report.devices)),
         *_rest(report),
-        *_spelled(known, capture, report),
+        *_spelled(metrics, capture, report),
     ]
 
 
@@ -96,11 +96,11 @@ def _facts(where: str, facts: Iterable[tuple[str, str]]) -> Iterator[str]:
             yield f"{where}: fact {name!r} = {text!r}"
 
 
-def _readings(parser: Parser, known: Mapping[str, Metric], report: Report) -> Iterator[str]:
+def _readings(parser: Parser, metrics: Mapping[str, Metric], report: Report) -> Iterator[str]:
     seen: set[tuple[int | None, str, str]] = set()
     for item in report.readings:
         name = f"reading {item.metric}{{{item.label}}} of device {item.device}"
-        metric = known.get(item.metric)
+        metric = metrics.get(item.metric)
         if metric is None or item.metric not in parser.gives:
             yield f"{name}: not among what the parser says it gives"
             continue
@@ -162,17 +162,17 @@ def _rest(report: Report) -> Iterator[str]:
         yield f"cannot be recorded: {error}"
 
 
-def _spelled(known: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
+def _spelled(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
     """Numbers that nobody printed: no token of the input, times a unit's factor, gives them."""
     tokens = tokens_of(capture)
     for item in report.readings:
-        if isinstance(item.value, Absent) or item.metric not in known:
+        if isinstance(item.value, Absent) or item.metric not in metrics:
             continue
-        metric = known[item.metric]
+        metric = metrics[item.metric]
         if (metric.unit, metric.low, metric.high) == ("", 0, 1):
             if item.value not in (0.0, 1.0):
                 yield f"reading {item.metric}: the state {item.value!r} is neither 0 nor 1"
-        elif not is_told(item.metric, item.value, tokens):
+        elif not comes_from_input(item.metric, item.value, tokens):
             yield f"reading {item.metric}: {item.value!r} is no number of the input"
     for process in report.processes:
         if process.memory_used_bytes is not None and not is_spelled(process.memory_used_bytes, tokens):

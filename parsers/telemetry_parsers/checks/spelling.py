@@ -37,7 +37,7 @@ QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
 DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
 
 
-def is_told(metric: str, value: float, tokens: frozenset[str]) -> bool:
+def comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
     """Whether a reading comes from the input: spelled, counted, looked up or divided as its metric allows."""
     if metric in COUNTED | DIFFERENCES:
         return True
@@ -48,16 +48,16 @@ def is_told(metric: str, value: float, tokens: frozenset[str]) -> bool:
 
 def tokens_of(capture: Capture) -> frozenset[str]:
     """All numbers that a capture spells, in one spelling each."""
-    found: set[str] = set()
+    tokens: set[str] = set()
     for output in capture.outputs:
         for text in {output.text, plain(output.text), output.stderr}:
-            found.update(_tokens_in(text))
+            tokens.update(_tokens_in(text))
         for piece in _pieces(output.data):
             if isinstance(piece, str):
-                found.update(_tokens_of_value(piece))
+                tokens.update(_tokens_of_value(piece))
             elif isinstance(piece, int | float) and abs(piece) < 1e300:
-                found.add(_spelling(abs(piece)))
-    return frozenset(found)
+                tokens.add(_spelling(abs(piece)))
+    return frozenset(tokens)
 
 
 def is_spelled(value: float, tokens: frozenset[str]) -> bool:
@@ -72,8 +72,8 @@ def is_quotient(value: float, tokens: frozenset[str]) -> bool:
 
 def speeds_of(generation: float) -> tuple[float, ...]:
     """The speeds of a PCIe generation, in GT/s and in tenths of them."""
-    told = [float(speed) for speed, number in PCIE_GENERATIONS.items() if number == generation]
-    return (*told, *(10 * speed for speed in told))
+    gigatransfers = [float(speed) for speed, number in PCIE_GENERATIONS.items() if number == generation]
+    return (*gigatransfers, *(10 * speed for speed in gigatransfers))
 
 
 def _spelling(number: float) -> str:

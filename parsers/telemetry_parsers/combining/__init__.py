@@ -1,1 +1,1 @@
-"""What one tool's several outputs say together."""
+"""Several outputs of one tool become one report."""

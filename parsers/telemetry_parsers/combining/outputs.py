@@ -9,7 +9,7 @@ from telemetry_parsers.combining.chip_places import ChipPlaces, chip_place_of
 from telemetry_parsers.merge.devices import canonical_uuid, combine, repeats_an_index
 from telemetry_parsers.model import Absent, Device, Event, Process, Reading, Report
 
-# When outputs disagree, the report is what the best of them is.
+# When the outputs' outcomes differ, the report has the best of them.
 _BEST_FIRST = ("ok", "no_devices", "failed", "wrong_request", "not_mine")
 
 
@@ -45,9 +45,9 @@ def combine_reports(reports: Sequence[Report]) -> Report:
 
 
 def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
-    """Whether two outputs of one tool speak of one device: by index, unless places say it better.
+    """Whether two devices without a common chip place are one: they agree in index and partition, and contradict nothing.
 
-    An output need not say which partition it speaks of where each has an index of its own.
+    A partition may be missing from one of them, if each partition has an index of its own.
     """
     if first.vendor != second.vendor or first.index != second.index:
         return False
@@ -60,7 +60,7 @@ def _same(first: Device, second: Device, *, by_partition: bool) -> bool:
 
 
 def _agree(first: Device, second: Device) -> bool:
-    """Whether no identity that both outputs tell contradicts that they are one device."""
+    """Whether the devices have the same address, uuid and serial, as far as both give them."""
     return all(one == other for one, other in _identities_of_both(first, second))
 
 
@@ -74,7 +74,7 @@ def _identities_of_both(first: Device, second: Device) -> list[tuple[str, str]]:
 
 
 def _positions(devices: list[Device], added: Sequence[Device], *, by_partition: bool) -> list[int]:
-    """The positions of a report's devices among those of earlier reports, to which new ones are added."""
+    """The positions of the added devices in `devices`, to which those that are new are appended."""
     earlier_count = len(devices)
     earlier_places, added_places = ChipPlaces(devices), ChipPlaces(added)
     positions = []

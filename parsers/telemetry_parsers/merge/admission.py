@@ -1,4 +1,4 @@
-"""A report within its bounds: what a source tells too much of is left out before anything is made of it, and told."""
+"""A report within its bounds: what is too much is left out before anything is made of it, and becomes a problem."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Admitted:
 
 
 def admit(report: Report, known: Iterable[Identity]) -> Admitted:
-    """The report itself where it is within the bounds, as nearly every one is; of too many devices the best known ones."""
+    """The report within the bounds; nearly every report is returned as it is. Of too many devices the best known ones stay."""
     if _is_within(report):
         return Admitted(report)
     problems: list[str] = []
@@ -38,7 +38,7 @@ def admit(report: Report, known: Iterable[Identity]) -> Admitted:
 
 
 def _is_within(report: Report) -> bool:
-    """The quick look that every report gets: lengths, and the few different words of its readings."""
+    """Whether nothing is too much: a quick look at lengths and at the few different words of the readings."""
     words = {reading.label for reading in report.readings}
     names = (*words, *report.unknown_fields, *(process.name for process in report.processes), report.index_space)
     texts = (*(event.code for event in report.events), *(text for pair in report.facts for text in pair))
@@ -58,7 +58,7 @@ def _is_within(report: Report) -> bool:
 
 
 def _is_modest(device: Device) -> bool:
-    """Whether a device's texts are short together, which most are; if not, each is looked at."""
+    """Whether no text of a device is too long. Most are short enough together, so that the first look is enough."""
     texts = (*_names(device), *(text for pair in device.facts for text in pair))
     return len(device.facts) <= bounds.MOST_FACTS and (
         len("".join(texts)) <= bounds.LONGEST_NAME or max(map(len, texts)) <= bounds.LONGEST_NAME
@@ -71,7 +71,7 @@ def _names(device: Device) -> tuple[str, ...]:
 
 
 def _fewer_devices(report: Report, known: Iterable[Identity], problems: list[str]) -> Report:
-    """The report of the devices that were seen in the most polls, whole ones before parts, in the order of its list."""
+    """The report with the devices that were seen in the most polls, in the list's order. Parts go before whole devices do."""
     devices = report.devices
     if len(devices) <= bounds.MOST_DEVICES:
         return report
@@ -85,14 +85,14 @@ def _fewer_devices(report: Report, known: Iterable[Identity], problems: list[str
 
 
 def _ids(device: Device | Identity) -> list[tuple[str, str | None, str]]:
-    """What a device can be known by: the uuid, the address, and the number of one that has neither."""
+    """The names by which a device can be known: uuid and address, or its number if it has neither."""
     names = [canonical_uuid(device.uuid), device.bus_id]
     names = [name for name in names if name] or [f"#{device.index}"]
     return [(device.vendor, device.partition, name) for name in names if name]
 
 
 def only(report: Report, places: Mapping[int, int]) -> Report:
-    """The report about some of its devices: `places` gives the new place of each that is kept."""
+    """The report about some of its devices; `places` gives the new position of each device that is kept."""
 
     def is_kept(item: Reading | Event | Process) -> bool:
         return item.device is None or item.device in places
@@ -114,7 +114,7 @@ def only(report: Report, places: Mapping[int, int]) -> Report:
 
 
 def _fewer_of_each(report: Report, problems: list[str]) -> Report:
-    """The report with no more of anything but devices than the bounds allow: the first ones stay."""
+    """The report within all bounds but that of its devices; the first items of each kind stay."""
 
     def first(items: tuple[_T, ...], most: int, name: str) -> tuple[_T, ...]:
         if len(items) > most:
@@ -152,7 +152,7 @@ def _fewer_words(readings: tuple[Reading, ...], problems: list[str]) -> tuple[Re
 
 
 def _with_short_texts(report: Report, problems: list[str]) -> Report:
-    """The report with the beginning of whatever is too long to be a name or a line."""
+    """The report with long names and lines cut to their beginnings."""
     shortened = replace(
         report,
         devices=tuple(map(_short_device, report.devices)),
@@ -192,5 +192,5 @@ def short(text: str, longest: int = bounds.LONGEST_NAME) -> str:
 
 
 def short_problem(problem: Problem) -> Problem:
-    """The problem with as much of its text as is shown of one."""
+    """The problem with its text cut to the length that is shown."""
     return Problem(short(problem.where), short(problem.text, bounds.LONGEST_TEXT - bounds.LONGEST_NAME))

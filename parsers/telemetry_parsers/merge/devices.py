@@ -1,4 +1,4 @@
-"""Two tellings of a device: whether their names are names, and what both know together."""
+"""What two reports say of one device: whether their uuids and addresses can be compared, and what both say together."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ def combine(first: Device, second: Device) -> Device:
 
 
 def has_address_or_uuid(device: Device | Identity) -> bool:
-    """Whether more is known of it than a number: an address, or a uuid that is one."""
+    """Whether more than a number is known of it: an address, or a uuid that is no placeholder."""
     return bool(device.bus_id) or canonical_uuid(device.uuid) is not None
 
 
 def slot_of(bus_id: str, partition: str | None) -> str:
-    """The address, of a partition without the function: sysfs gives its card's there, AMD's tools count partitions in it."""
+    """The address to compare by: a partition's without its function, in which AMD's tools count and sysfs does not."""
     return bus_id if partition is None else bus_id.rpartition(".")[0]
 
 
 def without_domain(slot: str) -> str:
-    """The part of an address that every tool prints: some leave out the PCI domain."""
+    """The address without its PCI domain, which some tools leave out."""
     return ":".join(slot.split(":")[-2:])
 
 
 def same_slot(first: str, second: str) -> bool:
-    """Whether two addresses can be one, of which either may lack the PCI domain."""
+    """Whether two addresses can be the same, if one of them lacks the PCI domain."""
     return first == second or first.endswith(":" + second) or second.endswith(":" + first)
 
 
 def repeats_an_index(devices: Sequence[Device]) -> bool:
-    """Whether one number stands for several devices, as for a card and its partitions; else the number is enough."""
+    """Whether several devices have one number, such as a card and its partitions."""
     indices = [device.index for device in devices if device.index is not None]
     return len(set(indices)) < len(indices)

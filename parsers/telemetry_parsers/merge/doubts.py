@@ -1,4 +1,4 @@
-"""A new device where a known one was a moment ago is not believed before it is told twice: one garbled line makes no card."""
+"""A new device in the place of a known one is believed when it is reported twice: one garbled line makes no card."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Doubts = Mapping[tuple[str, str], frozenset[Witness]]
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A newcomer in the place of a known device: that one's identity, and what is told of it besides the new name."""
+    """A newcomer in the place of a known device: what remains of it without its new name belongs to the `occupant`."""
 
     group: Group
     occupant: Identity
@@ -29,14 +29,14 @@ class Doubt:
 
 @dataclass(slots=True)
 class Weighed:
-    """The doubts, by the identity of the group object, and what to remember of all newcomers to occupied places."""
+    """The doubts by the `id()` of their groups, and the witnesses to remember of every newcomer in an occupied place."""
 
     doubts: dict[int, Doubt] = field(default_factory=dict)
     remembered: dict[tuple[str, str], frozenset[Witness]] = field(default_factory=dict)
 
 
 def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubts) -> Weighed:
-    """Which newcomers to doubt; `present` are the known devices that were there a moment ago and are not told now.
+    """Which newcomers to doubt; `present` are the known devices that were listed a moment ago and are not now.
 
     Parts of a card are believed at once: they come and go at the same places.
     """
@@ -53,8 +53,8 @@ def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubt
             if _is_another(device, occupant)
         }
         if not witnesses_now:
-            continue  # it is not told which device it is, and not another one either
-        # So many are enough, and what is remembered does not grow with a device that gets no name.
+            continue  # nothing says which device it is, so nothing says that it is another one
+        # More witnesses are not kept: what is remembered must not grow with a device that gets no name.
         witnesses = frozenset(sorted(witnesses_now | before.get(key, frozenset()))[:ENOUGH_WITNESSES])
         weighed.remembered[key] = witnesses
         if len(witnesses) < ENOUGH_WITNESSES:
@@ -81,7 +81,7 @@ class _Places:
         return None
 
     def free(self, occupant: Identity) -> None:
-        """Let nothing else be taken for a newcomer in this one's place."""
+        """Take a known device out, so that no second newcomer is taken for one in its place."""
         for place in self._of(occupant):
             self._held[place].remove(occupant)
 
@@ -99,7 +99,7 @@ def _parts(group: Group) -> list[tuple[SourceReport, Device]]:
 
 
 def _is_another(device: Device, occupant: Identity) -> bool:
-    """Whether a telling names another device than the one that is known there."""
+    """Whether what is reported has another uuid or address than the device that is known there."""
     old, new = canonical_uuid(occupant.uuid), canonical_uuid(device.uuid)
     if old is not None and new is not None and old != new:
         return True

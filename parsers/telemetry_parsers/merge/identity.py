@@ -26,7 +26,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The groups with their identities, those that no unique identity could be found for, and the doubts about others."""
+    """The groups that have an identity, those for which there is no unique one, and the doubts about newcomers."""
 
     named: tuple[Named, ...]
     nameless: tuple[Group, ...]
@@ -64,7 +64,7 @@ class _Remembered:
         return uuid if uuid is not None and self.uuid_count[(group.vendor, uuid)] == 1 else None
 
     def shares_index(self, group: Group) -> bool:
-        """Whether the chips of one card are told apart by their numbers on it only, since all have the card's index."""
+        """Whether all chips of the card have its index, so that only their numbers on it tell them apart."""
         place = chip_place_of(group.device)
         return place is not None and place.chip is not None and self.index_count[group.vendor, group.device.index] > 1
 
@@ -89,7 +89,7 @@ class _Remembered:
         return candidates
 
     def _at_address(self, group: Group) -> list[Identity]:
-        """The identities at the group's address; one of which either leaves out the domain, if no two could be meant."""
+        """The identities at the group's address. An address without its domain counts if only one can be meant."""
         bus_id, partition = group.device.bus_id, group.device.partition
         if not bus_id:
             return []
@@ -108,15 +108,15 @@ class _Remembered:
 
 
 def _unlikeness(device: Device, identity: Identity) -> tuple[bool, bool, int]:
-    """What to sort the identities at one address by, for the device that is there.
+    """The sort key of the identities at one address: the device that is there most likely comes first.
 
-    One that was replaced was at the same address: what is there is the other, or else the one that was seen more.
+    A replaced card had the same address. So the one that is not lost comes first, then the one that was seen more often.
     """
     return _is_other_chip(device, identity), identity.lost_since is not None, -identity.polls
 
 
 def _is_other_chip(device: Device, identity: Identity) -> bool:
-    """Whether the identity is of another chip of the same card, which may have the same address and no uuid."""
+    """Whether the identity is another chip of the same card; such chips may share an address and have no uuid."""
     if identity.uuid is not None:
         return False
     place, named = chip_place_of(device), identity.device.partition(":")[2]
@@ -131,7 +131,7 @@ def _bus_key(vendor: str, bus_id: str, partition: str | None) -> tuple[str, str,
 
 
 def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> str | None:
-    """uuid if unique, else bus address, else vendor:index; a partition without its own is <parent>/<partition>."""
+    """The uuid if it is unique, else the bus address, else vendor:index; a partition is <parent>/<partition>."""
     device = group.device
     choices = []
     if remembered.unique_uuid(group) is not None and device.uuid:
@@ -147,19 +147,19 @@ def _new_id(group: Group, parent: Identity | None, remembered: _Remembered) -> s
 
 
 def _by_index(group: Group) -> str:
-    """The id of a device of which at most the index is known; some outputs leave out of which device they are."""
+    """The id of a device of which no more than the index is known, such as `amd:0`; `unnumbered` if not even that."""
     index = group.device.index
     return f"{group.vendor}:{'unnumbered' if index is None else index}"
 
 
 def _by_chip_place(group: Group) -> str:
-    """The id of a chip of which only its card's index and its number on the card are known."""
+    """The id of a chip that is known only by its card's index and its number on the card, such as `ascend:3/1`."""
     place = chip_place_of(group.device)
     return _by_index(group) + (f"/{place.chip}" if place is not None and place.chip is not None else "")
 
 
 def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank: int) -> str:
-    """The `device` label: the tool's index, else the rank by bus address; `0:1` for a partition or one of many chips."""
+    """The `device` label: the tool's index, else the rank by bus address; `0:1` for a partition or a chip of a card."""
     device = group.device
     if device.partition is not None and parent is not None:
         return f"{parent.device}:{device.partition}"
@@ -171,7 +171,7 @@ def _label(group: Group, parent: Identity | None, remembered: _Remembered, rank:
 
 
 def _refresh(identity: Identity, device: Device, parent: Identity | None) -> Identity:
-    """The identity with what was learnt since; id, device and model stay as they were first published."""
+    """The identity with what was learnt since it was published; id, device and model stay."""
     facts = dict(device.facts)
     return replace(
         identity,
@@ -185,7 +185,7 @@ def _refresh(identity: Identity, device: Device, parent: Identity | None) -> Ide
 
 
 def _fuller(printed: str | None, known: str | None) -> str | None:
-    """The address as told now, unless it is the known one without its domain."""
+    """The printed address, unless it is the known one without its domain."""
     return known if not printed or (known or "").endswith(":" + printed) else printed
 
 
@@ -226,10 +226,10 @@ def _ranks(groups: Sequence[Group]) -> dict[int, int]:
 
 
 def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection[str]) -> Naming:
-    """Every group with its identity, the remembered one or a new one.
+    """Every group with its identity: the remembered one or a new one.
 
-    A new device of a pending vendor is left out until its vendor's first inventory is over, and one that is doubted
-    is the known device in its place.
+    A new device of a pending vendor is left out until the vendor's first inventory is over. A doubted newcomer counts as
+    the known device in its place.
     """
     remembered = _Remembered(state.identities, groups)
     parents, ranks = _parents(groups), _ranks(groups)
@@ -261,7 +261,7 @@ def name(groups: Sequence[Group], state: MergeState, pending_vendors: Collection
 
 
 def _weighed(newcomers: Sequence[Group], remembered: _Remembered, state: MergeState) -> Weighed:
-    """The doubts about newcomers while devices that were there a moment ago are not told; none is there twice."""
+    """The doubts about newcomers, if devices are missing that were listed a moment ago; the doubted places are claimed."""
     present = [
         identity
         for identity in remembered.identities.values()

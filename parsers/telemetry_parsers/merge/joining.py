@@ -1,4 +1,4 @@
-"""One device however many sources see it: sightings in, groups of them out."""
+"""Each device once, however many sources list it: sightings in, groups of sightings out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Group:
     device: Device = field(default_factory=lambda: Device(""))
 
     def add(self, sighting: Sighting) -> None:
-        """Take one more source's sighting in; it fills what is still unknown."""
+        """Take in the sighting of one more source, which fills in what is still unknown."""
         self.device = combine(self.device, sighting.device) if self.sightings else sighting.device
         self.sightings.append(sighting)
 
@@ -36,7 +36,7 @@ class Joined:
 
 
 class _Joiner:
-    """Groups found so far, by the keys under which the next sighting may belong to one."""
+    """The groups so far, by the addresses and uuids under which the next sighting may belong to one."""
 
     def __init__(self, sightings: Sequence[Sighting]) -> None:
         self.groups: list[Group] = []
@@ -51,7 +51,7 @@ class _Joiner:
         if len(candidates) == 1:
             group = candidates[0]
         elif sighting.attached:
-            return  # the device is not listed, or not any more: it is not this source that would know
+            return  # the device is not listed; a source without a list of its own adds none
         else:
             if candidates:
                 self.problems.append((sighting.source, Problem(_name(sighting.device), _ambiguous(candidates))))
@@ -63,7 +63,7 @@ class _Joiner:
                 self._by_key[key].append(group)
 
     def _candidates(self, sighting: Sighting) -> list[Group]:
-        """The groups that the sighting may belong to, by the first rule that finds any."""
+        """The groups to which the sighting may belong: those at its address, else those with its uuid."""
         device = sighting.device
         if device.bus_id:
             by_bus = [

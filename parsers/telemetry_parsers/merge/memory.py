@@ -10,11 +10,11 @@ from telemetry_parsers.model import Device, Identity
 
 @dataclass(frozen=True, slots=True)
 class MergeState:
-    """The devices that are known, and what was learnt of them.
+    """The known devices, and what was learnt of them.
 
     `learnt` maps (vendor, index space) and index to address and uuid; `counters` pins (id, metric, label) to a source.
-    `seen` has, for each device that was seen since the start, the number of lists and the time of the last.
-    `doubts` are devices that nobody believes in yet, with who told of them; `forgotten` counts by vendor and source.
+    `seen` has the number of lists and the time of the newest list of each device that was seen since the start.
+    `doubts` has the witnesses of each device that is not believed yet; `forgotten` counts by vendor and source.
     """
 
     identities: tuple[Identity, ...] = ()

@@ -1,4 +1,4 @@
-"""Reports of all sources to one picture of the node: pure, the state goes in and comes out."""
+"""The reports of all sources as one picture of the node. It is pure: the state goes in and comes out."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from telemetry_parsers.model import (
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The node's devices and host readings, what to remember, and what was noticed on the way.
+    """The node's devices and host readings, the state to remember, problems and events.
 
-    `positions` gives the id of each device of each (source, poll), None where it has none.
+    `positions` gives the id of each device of each (source, poll), None for a device without one.
     """
 
     devices: tuple[MergedDevice, ...]
@@ -114,7 +114,7 @@ def _live_devices(
 
 
 def _derive_memory_ratio(values: dict[ReadingKey, MergedReading]) -> tuple[str, str] | None:
-    """Sets the ratio from used and total of one capture; tells of a used amount above the total."""
+    """Sets the ratio from used and total of one capture. Returns source and problem if more is used than there is."""
     used, total = values.get(("memory_used_bytes", "")), values.get(("memory_total_bytes", ""))
     if used is None or total is None or (used.source, used.taken) != (total.source, total.taken):
         return None
@@ -131,7 +131,7 @@ def _derive_memory_ratio(values: dict[ReadingKey, MergedReading]) -> tuple[str, 
 def _drop_card_level(
     values: dict[ReadingKey, MergedReading], parent: Mapping[ReadingKey, MergedReading] | None
 ) -> None:
-    """What belongs to the whole card is told once, by the parent."""
+    """Drops a partition's readings that belong to the whole card, such as power, if the card has them itself."""
     if parent is None:
         return
     metrics = {metric for (metric, _), reading in parent.items() if not isinstance(reading.value, Absent)}
@@ -162,7 +162,7 @@ def _is_whole_list(report: SourceReport) -> bool:
 
 
 def _lost_device(identity: Identity) -> MergedDevice:
-    """What is remembered of a device that nobody lists any more."""
+    """A device that nobody lists any more, from what is remembered of it."""
     return MergedDevice(
         vendor=identity.vendor,
         index=identity.index,

@@ -1,4 +1,4 @@
-"""Which device a bare number stands for: what a tool's fuller outputs told earlier, while it still counts the same way."""
+"""Which device a bare number stands for: it was learnt from a tool's fuller outputs, and holds while the list is the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Listed = dict[tuple[str, _Space], set[int | None]]
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The sightings that can be told, the sources whose numbers say nothing any more, and what is still known."""
+    """The sightings with learnt addresses, the sources whose numbers match nothing learnt, and what is still learnt."""
 
     sightings: tuple[Sighting, ...]
     unmatched: tuple[str, ...]
@@ -29,7 +29,7 @@ class Recalled:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """What to say of the strangers."""
+        """A problem for each source whose numbers match nothing learnt."""
         text = (
             "the devices are not those whose addresses were read; which is which is not known until these are read anew"
         )
@@ -39,9 +39,9 @@ class Recalled:
 def recall(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt: Learnt) -> Recalled:
     """The sightings with the addresses and uuids that were learnt for their numbers.
 
-    Some tools number the cards anew when one is lost. So a number says something only while the list has the same ones
-    as when it was learnt; a list that has others is not used: it would make new devices of old ones, or mix them up.
-    From then on the numbers say nothing, until they are learnt anew: one card lost and another back makes the same ones.
+    Some tools number the cards anew when one is lost. So a number holds only while the list has the same numbers as when
+    it was learnt. A list with other numbers is not used: it would make new devices of old ones, or mix them up. From then
+    on the numbers hold no more until they are learnt anew: one card lost and another back gives the same numbers.
     """
     listed = _listed(sightings)
     learnt = {**learnt, **_forgotten(listed, fresh, learnt)}
@@ -60,7 +60,7 @@ def recall(sightings: Sequence[Sighting], fresh: Iterable[SourceReport], learnt:
 
 
 def numbers_only(sightings: Iterable[Sighting]) -> frozenset[str]:
-    """The sources whose lists tell of no device more than its number."""
+    """The sources whose lists give no more than a number for any device."""
     listed = [sighting for sighting in sightings if not sighting.attached]
     return frozenset(sighting.source for sighting in listed) - {
         sighting.source for sighting in listed if has_address_or_uuid(sighting.device)
@@ -68,7 +68,7 @@ def numbers_only(sightings: Iterable[Sighting]) -> frozenset[str]:
 
 
 def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
-    """What each number stands for, of the lists in which all devices have an address or a uuid."""
+    """Which device each number stands for, from lists in which every device has an address or a uuid."""
     learnt: dict[_Space, dict[int, Device]] = {}
     unclear: set[_Space] = set()
     for group in groups:
@@ -86,7 +86,7 @@ def learn(groups: Iterable[Group]) -> dict[_Space, dict[int, Device]]:
 
 
 def remember(learnt: Learnt, now: Learnt) -> Learnt:
-    """What numbers stand for as was known before and is learnt now; of a vendor with too many spaces only the latter."""
+    """What was learnt before and now; of a vendor with too many index spaces only what was learnt now."""
     both = {**learnt, **now}
     if len(both) <= bounds.MOST_INDEX_SPACES:
         return both
@@ -99,7 +99,7 @@ def remember(learnt: Learnt, now: Learnt) -> Learnt:
 
 
 def _forgotten(listed: _Listed, fresh: Iterable[SourceReport], learnt: Learnt) -> dict[_Space, dict[int, Device]]:
-    """The spaces whose numbers are others now than were learnt, or none at all, with nothing in them."""
+    """The index spaces whose list has other numbers than were learnt, or none; each is returned empty."""
     changed = {space for (_, space), numbers in listed.items() if space in learnt and numbers != learnt[space].keys()}
     return {space: {} for space in (*changed, *_emptied(fresh)) if space in learnt}
 
@@ -123,7 +123,7 @@ def _listed(sightings: Iterable[Sighting]) -> _Listed:
 
 
 def _space(sighting: Sighting) -> _Space:
-    """Within what a number is one device's: the vendor's cards as one tool counts them."""
+    """The index space of a sighting: within it, a number stands for one device."""
     return sighting.device.vendor, sighting.index_space or sighting.source
 
 

@@ -1,4 +1,4 @@
-"""Which of several sources' readings counts: cheap doors before tools, a number before an absence."""
+"""Which of several sources' readings counts: libraries and files before tools, a number before an absence."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ReadingKey = tuple[str, str]
 
 
 _Rank = tuple[int, int, str, float]
-# A reading that a report offers: what it is of, its rank (of several for one key the lowest wins), the reading, and
-# whether it is a counter's number. A plain tuple, since every poll makes hundreds of them.
+# A reading that a report offers: its key, its rank (the lowest wins), the reading, and whether it is a counter's number.
+# It is a plain tuple, since every poll makes hundreds of them.
 Offer = tuple[ReadingKey, _Rank, MergedReading, bool]
 
 
@@ -85,7 +85,7 @@ def choose(
 ) -> dict[ReadingKey, MergedReading]:
     """The one reading of each metric and label of a device; `counters` pins each counter to its source.
 
-    It is chosen once the vendor's sources have all been asked: the first to answer need not be the best.
+    A counter is pinned when all sources of the vendor have been asked: the first to answer need not be the best.
     """
     may_pin = named.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Offer] = {}
@@ -106,7 +106,7 @@ def choose(
 
 
 def _drop_totals(chosen: dict[ReadingKey, MergedReading]) -> None:
-    """What one source tells as a whole is in what another tells by its parts: a sum would count it twice."""
+    """Drops a total (`all`) if another source gives its parts: a sum over both would count it twice."""
     for metric in [metric for metric, label in chosen if label == _ALL]:
         if any(_is_part(key, metric) and not isinstance(item.value, Absent) for key, item in chosen.items()):
             del chosen[(metric, _ALL)]
@@ -119,7 +119,7 @@ def _is_part(key: ReadingKey, metric: str) -> bool:
 def _is_its_source(
     counters: MutableMapping[tuple[str, str, str], str], counter: tuple[str, str, str], source: str, *, may_pin: bool
 ) -> bool:
-    """Whether a counter is this source's, whose it becomes if it may be pinned and has none."""
+    """Whether the counter is pinned to this source. A counter without a source is pinned to it, if it may be."""
     if may_pin:
         return counters.setdefault(counter, source) == source
     return counters.get(counter) == source
@@ -128,7 +128,7 @@ def _is_its_source(
 def remember(
     counters: Mapping[tuple[str, str, str], str], ids: Collection[str], devices: Iterable[MergedDevice]
 ) -> Mapping[tuple[str, str, str], str]:
-    """The sources of the counters of these devices; of too many only of those that are told now."""
+    """The pins of these devices' counters; of too many, only those of counters that have a reading now."""
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
     if len(kept) <= bounds.MOST_PINNED_COUNTERS:
         return kept
@@ -137,13 +137,13 @@ def remember(
 
 
 class Absences:
-    """What sources could give and did not speak of; devices of one merge that are alike share the answer."""
+    """The metrics that sources could give and did not. Devices with the same sources and metrics share one answer."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[frozenset[str], tuple[int, ...]], tuple[MergedReading, ...]] = {}
 
     def of(self, named: Named, chosen: Mapping[ReadingKey, MergedReading]) -> tuple[MergedReading, ...]:
-        """An absence for each metric that some source of the device could give and none spoke of."""
+        """An absence for each metric that a source of the device could give and no source gave."""
         listings = [sighting.listing for sighting in named.group.sightings]
         spoken = frozenset(metric for metric, _ in chosen)
         key = (spoken, tuple(map(id, listings)))

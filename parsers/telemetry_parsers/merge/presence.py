@@ -1,4 +1,4 @@
-"""Whether a remembered device is there: 1, 0 when a list lacks it, nothing when nobody knows."""
+"""Whether a remembered device is there: up is 1, 0 if a whole list lacks it, and None if nobody knows."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class DeviceEvent:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What is remembered now, which of it is lost, what has changed, and what was too much to remember.
+    """The remembered devices, those of them that are lost, what has changed, and how many were too many to remember.
 
-    `forgotten` counts by vendor and source for as long as the vendor has as many lost devices as are remembered.
+    `forgotten` counts by vendor and source, as long as there is no room for more lost devices of the vendor.
     """
 
     identities: tuple[Identity, ...]
@@ -48,7 +48,7 @@ class Presence:
 
     @property
     def problems(self) -> tuple[tuple[str, Problem], ...]:
-        """What to say of devices that were forgotten."""
+        """A problem for each source whose lost devices were forgotten for lack of room."""
         text = (
             f"{{count}} lost devices of {{vendor}} were forgotten, those that were seen least: no more than "
             f"{bounds.MOST_LOST} are remembered; `telemetry forget --all-lost --vendor {{vendor}}` makes room"
@@ -61,7 +61,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One look at the node: who has a list, whose lists tell numbers only, who is seen, and the time."""
+    """One look at the node: the sources with a list, those whose lists are bare numbers, the devices seen, the time."""
 
     listing_sources: Collection[str]
     numbering_sources: Collection[str]
@@ -76,7 +76,7 @@ class _Look:
 
 
 class Returned:
-    """The devices that have come back in this look: what was shown in their places meanwhile was they, misread."""
+    """The devices that have come back in this look. What was shown in their places meanwhile was a misreading of them."""
 
     def __init__(self, identities: Iterable[Identity]) -> None:
         self._kinds: set[tuple[str, str | None]] = set()
@@ -89,9 +89,9 @@ class Returned:
                 self._places.setdefault(_place(one, one.bus_id), []).append(slot_of(one.bus_id, one.partition))
 
     def takes_place_of(self, identity: Identity) -> bool:
-        """Whether a device that is not there goes for good: its place is held again.
+        """Whether a missing device goes for good, because a returned one has its place again.
 
-        One that was told of only once goes also with another's return, or when its number is another's again.
+        A device that was reported only once also goes when any device of its kind returns, or one with its number.
         """
         if not self._kinds:
             return False
@@ -111,11 +111,11 @@ def _place(identity: Identity, bus_id: str) -> _Place:
 
 
 def _missing(identity: Identity, look: _Look, addressed: Collection[tuple[str, int | None]]) -> Identity | None:
-    """The identity as it stands while no list has it; None when it is to be forgotten."""
+    """The identity of a device that no list has; None if it is to be forgotten."""
     somebody_knows = look.would_be_listed(identity)
     if somebody_knows and identity.parent is not None and identity.parent in look.seen:
         return None
-    # One that had to be called by its number for a while, since its address came late: it goes by that now.
+    # It was published under its number since its address came late; now it is listed under its address.
     goes_by_address = identity.index is not None and (identity.vendor, identity.index) in addressed
     if somebody_knows and goes_by_address and not has_address_or_uuid(identity):
         return None
@@ -135,8 +135,8 @@ def update(
 ) -> Presence:
     """The identities after one more look.
 
-    `listing_sources` are those with a fresh list of devices, `numbering_sources` those of them that tell numbers only:
-    which device that was known by its address is not among them cannot be seen by these.
+    `listing_sources` have a fresh list of devices. `numbering_sources` are those of them whose lists are bare numbers:
+    such a list cannot show that a device known by its address is missing.
     """
     counts = {item.identity.id: _counted(item, state.seen) for item in named}
     seen = {item.identity.id: _seen(item, counts[item.identity.id][0]) for item in named}
@@ -164,7 +164,7 @@ def update(
 def _counted(named: Named, before: Mapping[str, tuple[int, float]]) -> tuple[int, float]:
     """In how many lists the device was seen, and when the newest of them was taken."""
     polls, last = before.get(named.identity.id, (named.identity.polls if named.identity.listed_by else 0, -math.inf))
-    # Of a doubted newcomer in its place, nothing that told of it may be left.
+    # A doubted newcomer may leave no part that speaks of the device itself.
     taken = max((sighting.listing.taken for sighting in named.group.sightings if sighting.parts), default=last)
     return (polls + 1, taken) if taken > last else (polls, last)
 
@@ -178,7 +178,7 @@ def _seen(named: Named, polls: int) -> Identity:
 def _within_bounds(
     missing: Sequence[Identity], forgotten: Mapping[tuple[str, str], int]
 ) -> tuple[Sequence[Identity], Mapping[tuple[str, str], int]]:
-    """What is remembered of devices that are not there, and how many were forgotten since there are as many."""
+    """The missing devices that are still remembered, and how many were forgotten for lack of room."""
     kept = remembered(missing) if len(missing) > bounds.MOST_LOST else missing
     if len(kept) == len(missing) and not forgotten:
         return kept, {}
@@ -190,7 +190,7 @@ def _within_bounds(
 
 
 def remembered(missing: Iterable[Identity]) -> list[Identity]:
-    """Of devices that are not there as many as are remembered: those that were seen in the most polls, then longest ago."""
+    """The missing devices for which there is room: first those seen in the most polls, then those lost the longest."""
     room: dict[tuple[str, bool], int] = {}
     kept: list[Identity] = []
     for one in sorted(missing, key=lambda one: (-one.polls, one.lost_since or 0.0)):

@@ -17,14 +17,14 @@ _SOURCE = "rank-table"
 
 @dataclass(frozen=True, slots=True)
 class NodeRanks:
-    """The ranks on this node by the physical ids of their chips, and what their server is called."""
+    """The ranks on this node by the physical ids of their chips, and the name of their server."""
 
     server: str = ""
     by_chip: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[MergedDevice, ...]:
-    """The devices, each with the rank that runs on it; a physical id that several devices have tells of none."""
+    """The devices, each with the rank that runs on it; a physical id that several devices share gives no rank."""
     if not ranks.by_chip:
         return devices
     chips = [physical_id(device) for device in devices]
@@ -36,7 +36,7 @@ def with_ranks(devices: tuple[MergedDevice, ...], ranks: NodeRanks) -> tuple[Mer
 
 
 def physical_id(device: MergedDevice) -> int | None:
-    """The physical id of a chip: as the tool tells it, else the device's index; None for other vendors' devices."""
+    """The physical id of a chip: the one that the tool prints, else the index; None for other vendors' devices."""
     if device.vendor != VENDOR or device.up is False:
         return None
     printed = dict(device.facts).get("phy_id", "")

@@ -1,4 +1,4 @@
-"""Each device as one source tells it, over all the source's polls: reports in, sightings out."""
+"""Each device as one source reports it over all its polls: reports in, sightings out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FORM_RANK = {"data": 0, "json": 1, "text": 2}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A device as one source tells it, over all the source's fresh polls.
+    """A device as one source reports it, over all the source's fresh polls.
 
-    `parts` are the reports that speak of it, each with the device's position in it. An `attached` sighting is of a
-    source that lists no devices: it speaks of those that others list.
+    `parts` are the reports that speak of it, each with the device's position in it. An `attached` sighting comes from a
+    source that lists no devices, such as hccn-tool: it speaks of devices that other sources list.
     """
 
     source: str
@@ -35,7 +35,7 @@ class Sighting:
 
 
 class _Finder:
-    """Finds the devices of one report; of several that would do, the first."""
+    """Finds a device in one report by address or index; the first if several match."""
 
     def __init__(self, devices: Sequence[Device], *, by_partition: bool) -> None:
         self._by_partition = by_partition
@@ -48,7 +48,7 @@ class _Finder:
             self._by_slot.setdefault((device.vendor, *self.slot(device)), []).append(position)
 
     def slot(self, device: Device) -> tuple[int | None, str | None]:
-        """Index and, where that does not tell devices apart, partition."""
+        """The index, with the partition if several devices have one index."""
         return device.index, device.partition if self._by_partition else None
 
     def slots(self) -> set[tuple[int | None, str | None]]:
@@ -56,7 +56,7 @@ class _Finder:
         return {self.slot(device) for device in self._devices}
 
     def find(self, device: Device, *, by_index: bool) -> int | None:
-        """The position of a device that another report of the same source tells."""
+        """The position of a device that another report of the same source has."""
         by_address = self._by_bus.get((device.vendor, device.bus_id, device.partition)) if device.bus_id else None
         if not by_index or device.index is None:
             return by_address
@@ -87,8 +87,8 @@ class _OtherReport:
         self._newest = newest
         self._finder = _Finder(report.report.devices, by_partition=by_partition)
         self._places = ChipPlaces(report.report.devices)
-        # A lost card makes some tools number the rest anew: an index says something across two polls
-        # only while both list the same indices.
+        # Some tools number the cards anew when one is lost. So two polls are matched by index only
+        # while both list the same indices.
         self._by_index = self._finder.slots() == newest.slots
         self._by_place = self._places.agrees_with(newest.places)
 
@@ -122,7 +122,7 @@ def _sightings_of(reports: Sequence[SourceReport]) -> list[Sighting]:
 
 
 def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]) -> Sighting:
-    """A device of the list with what the source's other reports, newest first, tell of it."""
+    """A device of the list with what the source's other reports say of it, the newest report first."""
     report = newest.report
     listed = device = newest.devices[position]
     parts = [(report, position)]
@@ -135,13 +135,13 @@ def _sighting(newest: _NewestList, position: int, others: Sequence[_OtherReport]
             # Copies are made only of what changes: this runs at every poll, for every device.
             device = device if device.parent == parent else replace(device, parent=parent)
     if device.up != listed.up:
-        device = replace(device, up=listed.up)  # what an older poll saw says nothing of a card that was lost since
+        device = replace(device, up=listed.up)  # an older poll may have seen the card before it was lost
     rank = (FORM_RANK[report.report.form], report.source)
     return Sighting(report.source, rank, device, tuple(parts), report, report.report.index_space)
 
 
 def _attached(reports: Sequence[SourceReport]) -> list[Sighting]:
-    """What a source without a list of its own tells of devices, by their index in one space."""
+    """The sightings of a source without a list of its own: one for each index in an index space."""
     parts: dict[tuple[str, int], list[tuple[SourceReport, int]]] = {}
     for report in sorted(reports, key=lambda report: -report.taken):
         for position, device in enumerate(report.report.devices):

@@ -75,11 +75,11 @@ def read_rank_table(text: str) -> RankTable:
     return RankTable(version, status, servers, ranks)
 
 
-def ranks_of(table: RankTable, names: Collection[str], wanted: str = "") -> tuple[Rank, ...]:
+def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
     """The ranks of one server: the wanted one, else the one that has one of these names, else the only one."""
     servers = table.servers
-    if wanted:
-        own = [server for server in servers if wanted in (server.id, *server.names)]
+    if server_name:
+        own = [server for server in servers if server_name in (server.id, *server.names)]
     else:
         lower = {name.lower() for name in names}
         own = [
@@ -88,30 +88,30 @@ def ranks_of(table: RankTable, names: Collection[str], wanted: str = "") -> tupl
         own = own or (list(servers) if len(servers) == 1 else [])
     if len(own) == 1 or not servers:
         return tuple(rank for rank in table.ranks if rank.server in own)
-    found = "several of the servers are" if own else "none of the servers is"
-    who = f"rank_table_server {quote(wanted)}" if wanted else "this node"
+    what_is = "several of the servers are" if own else "none of the servers is"
+    who = f"rank_table_server {quote(server_name)}" if server_name else "this node"
     listed = ", ".join(quote(server.id) or "(unnamed)" for server in servers[:_MOST_NAMED])
     more = f" and {len(servers) - _MOST_NAMED} more" if len(servers) > _MOST_NAMED else ""
-    raise RankTableError(f"{found} {who}: {listed}{more}; set rank_table_server to this node's id in the table")
+    raise RankTableError(f"{what_is} {who}: {listed}{more}; set rank_table_server to this node's id in the table")
 
 
 def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
     """Versions 1: servers with their devices."""
     servers = list(document.objects("server_list"))
     _check_count(document, "server_count", len(servers))
-    for ordinal, found in enumerate(servers):
-        names = tuple(filter(None, (found.text_or_none(key) for key in ("host_ip", "container_ip"))))
-        server = Server(ordinal, found.text("server_id"), names)
-        for device in found.objects("device"):
+    for ordinal, entry in enumerate(servers):
+        names = tuple(filter(None, (entry.text_or_none(key) for key in ("host_ip", "container_ip"))))
+        server = Server(ordinal, entry.text("server_id"), names)
+        for device in entry.objects("device"):
             yield Rank(device.number("rank_id"), device.number("device_id"), server)
 
 
 def _ranks_of_list(document: _Object) -> Iterator[Rank]:
     """Version 2: ranks, whose innermost network instance stands for the server."""
-    found = list(document.objects("rank_list"))
-    _check_count(document, "rank_count", len(found))
+    entries = list(document.objects("rank_list"))
+    _check_count(document, "rank_count", len(entries))
     ordinals: dict[str, int] = {}
-    for entry in found:
+    for entry in entries:
         levels = list(entry.objects("level_list")) if entry.has("level_list") else []
         lowest = min(levels, key=lambda level: level.number("net_layer"), default=None)
         server_id = (lowest.text_or_none("net_instance_id") or "") if lowest else ""
