@@ -1,4 +1,4 @@
-"""PromQL held against the catalogue: a query that names a metric or label that is not ours does not build."""
+"""PromQL checked against the catalogue: a query with an unknown metric or label is an error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class QueryError(ValueError):
 
 
 def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> str:
-    """The query itself, once each metric and each label in it is known; `recorded` are rules with their labels."""
+    """The query itself. Raises QueryError if it has an unknown metric or label; `recorded` are rules with their labels."""
     rest = _GROUPINGS.sub("", query)
     for match in _SELECTOR.finditer(_without_strings_outside_selectors(rest)):
         name = match[1]
@@ -65,7 +65,7 @@ def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyTy
 
 
 def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyType({})) -> frozenset[str]:
-    """The labels that a metric may have; QueryError for one that nobody exports."""
+    """The labels that a metric may have; QueryError if nobody exports it."""
     if name in recorded:
         return frozenset(recorded[name])
     if name in FOREIGN:
@@ -105,7 +105,7 @@ def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:
 
 
 def _check_words(name: str, label: str, text: str) -> None:
-    """A word of a closed list that is spelt out must be one of it."""
+    """Check that a label value in a matcher is one of the label's closed list. Raises QueryError."""
     metric = BY_NAME.get(name)
     if metric is None or label not in _CLOSED or not metric.words or not re.fullmatch(r"[a-z0-9_|]*", text):
         return
@@ -115,7 +115,7 @@ def _check_words(name: str, label: str, text: str) -> None:
 
 
 def _without_strings_outside_selectors(query: str) -> str:
-    """The query with texts such as label_replace's emptied, so that no word in them is taken for a metric."""
+    """The query with empty texts, so that no word in an argument of label_replace counts as a metric."""
     parts, position, depth = [], 0, 0
     while position < len(query):
         sign = query[position]

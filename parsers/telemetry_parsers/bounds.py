@@ -1,4 +1,4 @@
-"""The most that is taken of anything that a source tells: what a bad one can cost the node is bounded by these numbers."""
+"""The most that is taken from a source of each kind of data: these numbers bound what a bad source can cost the node."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MOST_FACTS = 64  # of one device, and of the report itself
 # Of one printed output: a text that lists more devices is no tool's, and of more unknown names the rest is left out.
 MOST_LISTED = 1024
 
-# In characters: whatever becomes a label or a name, and what is told of a problem.
+# In characters: of a label or a name, and of a problem's text.
 LONGEST_NAME = 256
 LONGEST_TEXT = 1024
 
-# What is remembered of devices that are not there: the lost ones of a vendor, and those of which nobody knows.
+# Remembered devices that are missing, of one vendor: lost ones, and those whose sources all fail.
 MOST_LOST = 128
 MOST_UNKNOWN = 256
 MOST_REMEMBERED = 2048  # of all vendors, in the state file

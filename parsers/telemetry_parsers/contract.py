@@ -1,4 +1,4 @@
-"""The Parser protocol: what every source of readings, built in or third-party, must be."""
+"""The Parser protocol, which every source of readings keeps, built in or from a plugin."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Parser(Protocol):
 
     @property
     def vendor(self) -> str:
-        """Whose devices it reads; empty for the host."""
+        """The vendor whose devices it reads; empty for the host."""
         ...
 
     @property
@@ -47,7 +47,7 @@ class Parser(Protocol):
 
     @property
     def polls(self) -> tuple[Poll, ...]:
-        """What to ask, and how often."""
+        """The questions to ask, and how often."""
         ...
 
     @property

@@ -25,14 +25,14 @@ class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an 
 
 @dataclass(frozen=True, slots=True)
 class CallError:
-    """What a reader gives for one call that failed while others worked: the library's error number and its words."""
+    """What a reader returns for a call that failed while others worked: the library's error number and text."""
 
     status: int
     text: str
 
 
 class LibraryReader(Protocol):
-    """Reads one library. All three run in one thread of the worker; whatever they raise costs this poll only.
+    """Reads one library. All three methods run in one thread of the worker; an exception costs this poll only.
 
     After an exception the worker closes the reader and opens it again for the next poll.
     """
@@ -42,7 +42,7 @@ class LibraryReader(Protocol):
         ...
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
-        """What each of these calls gave, as JSON-compatible data without NaN; no calls: all that it knows."""
+        """The result of each call, as JSON-compatible data without NaN; without calls, all that the reader knows."""
         ...
 
     def close(self) -> None:

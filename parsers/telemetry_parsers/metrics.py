@@ -31,8 +31,8 @@ MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 RECOVERY_ACTIONS = ("none", "reset", "reboot", "drain", "drain_and_reset", "bus_reset", "recover_imex_domain")
 PERFORMANCE_LEVELS = ("auto", "low", "high", "manual", "determinism", "profile", "unknown")
-# "The temperature" of a device is the maximum over the sensors whose words begin with none of these: memory, and what
-# is on the board or in its air. Dies within the package (`aid0`, `xcd0`) and sensors that no table knows do count.
+# "The temperature" of a device is the maximum of its sensors, without those whose names begin with one of these: memory,
+# the board and its air. Dies within the package (`aid0`, `xcd0`) and sensors that no table knows do count.
 MEMORY_SENSORS = ("memory", "hbm", "stack")
 BOARD_SENSORS = ("board", "baseboard", "ubb", "vr", "lm75", "inlet", "outlet", "optical")
 OTHER_SENSORS = MEMORY_SENSORS + BOARD_SENSORS
@@ -254,7 +254,7 @@ CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
 def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
     """The value itself, or `implausible` when it is no number, outside the metric's range, or a sentinel.
 
-    `vendor` is whose device it is, where sentinels.py has a row for that vendor's own.
+    `vendor` is needed if sentinels.py has a row for the vendor.
     """
     if isinstance(value, Absent):
         return value
@@ -270,7 +270,7 @@ def _is_sentinel(metric: Metric, value: float) -> bool:
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
-    """A reading of a catalogue metric, or `implausible` as `in_range` tells."""
+    """A reading of a catalogue metric; its value is `implausible` if `in_range` says so."""
     return Reading(device, key, in_range(BY_KEY[key], value, vendor), label)
 
 

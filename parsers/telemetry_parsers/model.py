@@ -1,4 +1,4 @@
-"""The frozen types that cross module borders: from what a reader got to what an exporter shows."""
+"""The frozen types that cross module borders, from a reader's capture to an exporter's snapshot."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Command:
 class Files:
     """Read small files: text by `globs`, link targets by `links`, bytes by `binary`.
 
-    Folders in which a file named by `skip_when` holds the given text are left out whole.
+    `skip_when` has pairs of a file's name and a text: a folder in which that file has that text is left out.
     """
 
     globs: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Ask the library reader of that name for these calls; `package` brings the Python `module` that it may need."""
+    """Ask the library reader of that name for these calls; it may need the Python `module`, which `package` brings."""
 
     reader: str
     calls: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device as one source tells it; `parent` is a position in the same report.
+    """A device as one source reports it; `parent` is a position in the same report.
 
     `facts` go to `accelerator_info` as labels (firmware, numa_node, power_kind …).
     """
@@ -217,7 +217,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in the input that was not as expected: where, and what it said."""
+    """Something unexpected in the input: where it is, and what is wrong."""
 
     where: str
     text: str
@@ -227,7 +227,7 @@ class Problem:
 class Report:
     """What `parse(capture)` returns. `form` ranks it: data before JSON before printed text.
 
-    `is_cut` tells that its list of devices may go on: none that it lacks is lost.
+    `is_cut` says that devices may be missing at the end of its list: none that it lacks is lost.
     """
 
     outcome: Outcome = "ok"
@@ -246,10 +246,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How one (source, poll) fares; told by the poller, never inferred from data.
+    """The health of one (source, poll) after its newest attempt.
 
-    Times of day are Unix seconds; `expires` and `fails_since` are monotonic. `fails_since` is when a poll that had
-    succeeded did so no more; `failures` counts by reason.
+    Times of day are Unix seconds; `expires` and `fails_since` are monotonic. `fails_since` is the first failure after the
+    last success; `failures` counts by reason.
     """
 
     source: str
@@ -271,7 +271,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """A report with what merge must know of its origin; times are monotonic seconds."""
+    """A report with what merge must know of its source and poll; times are monotonic seconds."""
 
     source: str
     poll: str
@@ -286,7 +286,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class MergedReading:
-    """A reading of the node as a whole, with its origin; `taken` is monotonic seconds."""
+    """A reading chosen by merge, with its source; `taken` is monotonic seconds."""
 
     metric: str
     label: str
@@ -348,7 +348,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole node at one moment; immutable; the only thing an exporter sees.
+    """The whole node at one moment: the only thing that an exporter gets.
 
     `wall_time` and `monotonic_time` are when it was made, `valid_until` is monotonic.
     """
@@ -365,10 +365,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a device is called for as long as the process (and the state directory) lives.
+    """What a device is called as long as the process, or its state directory, lives.
 
-    `listed_by` are the sources that listed it last, `lost_since` the Unix time it went missing. `polls` are the lists that
-    had it, rounded down to a power of two: the state file is not to be written at every poll.
+    `listed_by` are the sources that listed it last, `lost_since` is the Unix time of its loss. `polls` counts the lists that
+    had it, rounded down to a power of two, so that the state file is not written at every poll.
     """
 
     id: str

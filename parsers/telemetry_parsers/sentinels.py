@@ -1,8 +1,8 @@
-"""Numbers that are none: what drivers and tools print where they know nothing, by unit, by metric and by vendor.
+"""Sentinels: numbers that drivers and tools print when they know no value, by unit, by metric and by vendor.
 
-Every reading that `metrics.reading` or `metrics.in_range` makes is held against these tables; what stands in them is
-`implausible`. A new sentinel is a new entry here, and no code of a parser's. The vendor's own tables are asked only
-where its parser says whose device it is: `metrics.reading(…, vendor="ascend")`.
+`metrics.reading` and `metrics.in_range` look up every value here; a sentinel is `implausible`. A new sentinel is a new
+entry here and no code in a parser. A vendor's own table is used only if its parser names the vendor:
+`metrics.reading(…, vendor="ascend")`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-# All bits set, or a driver's own "blank", in whatever unit: held against the number as printed.
+# All bits set, or a driver's own "blank", compared with the printed number whatever its unit.
 ALL_BITS = frozenset(
     {
         2**32 - 1,
@@ -22,11 +22,11 @@ ALL_BITS = frozenset(
         *(2**63 - 16 + n for n in range(16)),
     }
 )
-# No counter counts as far; 2^63-1 and 2^64-1 do as the nearest fraction, too.
+# No counter gets this far; 2^63-1 and 2^64-1 are above it, also when rounded to a float.
 MOST = 9e18
 
 _WORDS = (2.0**31 - 1, 2.0**32 - 1)
-# By the unit of a metric, in base units: the same after somebody divided it, with as many digits as tools leave it.
+# By the unit of a metric, in base units: sentinels after a division, with the digits that tools print.
 OF_UNIT: Mapping[str, frozenset[float]] = MappingProxyType(
     {
         "": frozenset(_WORDS),
@@ -50,7 +50,7 @@ OF_METRIC: Mapping[str, frozenset[float]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """What holds for a metric of one vendor: the lowest value that its devices can be trusted with, and its sentinels."""
+    """A metric's lowest plausible value and further sentinels at one vendor."""
 
     low: float
     blanks: frozenset[float] = frozenset()

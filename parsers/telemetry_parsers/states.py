@@ -1,4 +1,4 @@
-"""What the state of a poll or a source says: that it did what it should, that it failed, or neither."""
+"""Which states of a poll or source mean success, and which are neither success nor failure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from telemetry_parsers.model import Health, State
 SUCCESSFUL: frozenset[State] = frozenset({"ok", "no_devices", "suspended", "released"})
 # There was nothing to attempt.
 NEITHER_UP_NOR_DOWN: frozenset[State] = frozenset({"missing", "not_mine", "disabled", "not_supported"})
-# Of a single poll: it says nothing of its source, as long as any other poll does.
+# States of a single poll, which say nothing of its source while another poll has any other state.
 OF_ONE_POLL: frozenset[State] = frozenset({"disabled", "not_supported"})
-# The words by which a failure tells that the tool runs elsewhere; behind them it says who runs it, and what will happen.
+# These words in a failure say that the tool runs elsewhere; after them stands who runs it and what will happen.
 BUSY = "another process runs it"
 
 

@@ -98,7 +98,7 @@ def number(text: str) -> Value:
 def quantity(text: str, units: Units, unit: str | None = None) -> Value:
     """A number with one of these units, in base units.
 
-    `unit` is what a bare number is in, where a heading or the tool's documentation says so.
+    `unit` is the unit of a bare number, if a heading or the tool's documentation gives one.
     """
     text = text.strip()
     absent = placeholder(text) or _with_unit(text, units)
@@ -124,9 +124,9 @@ def spelled(unit: str, units: Units) -> str | None:
 
 
 def _with_unit(text: str, units: Units) -> Absent | None:
-    """What a word stands for that has a unit behind it, as a number would, or none: `N/A mV`, `None%`, `N/A N/A`."""
+    """The reason that a placeholder with a unit stands for, such as `N/A mV`, `None%` or `N/A N/A`; None for anything else."""
     words = (text.removesuffix(unit).rstrip() for unit in (*units, "N/A") if unit and text.endswith(unit))
-    # A unit alone, or behind a dash, has lost its number.
+    # A unit alone or after a dash has lost its number: that is no placeholder.
     return next((absent for word in words if word[-1:].isalpha() and (absent := placeholder(word))), None)
 
 
@@ -143,5 +143,5 @@ def whole(text: str) -> int | None:
 
 
 def zero_is_none(value: Value) -> Value:
-    """The value, where 0 is how a tool prints that there is none: no limit, no counter, no range."""
+    """The value, or `not_supported` for 0, with which a tool says that there is none: no limit, no counter."""
     return Absent.NOT_SUPPORTED if value == 0.0 else value

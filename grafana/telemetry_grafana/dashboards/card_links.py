@@ -9,7 +9,7 @@ from telemetry_grafana.dashboards.panels import GREEN, RED, Panel, lines, states
 from telemetry_grafana.dashboards.query import query, untold
 
 _RATE = "[$__rate_interval]"
-# Most sources tell traffic once a minute, and errors once in five: rates are taken over four times that, at least.
+# Most sources read traffic every minute and errors every five: a rate is taken over four times that, at least.
 _TRAFFIC_STEP, _ERRORS_STEP = "2m", "5m"
 
 

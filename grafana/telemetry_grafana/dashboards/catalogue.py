@@ -1,4 +1,4 @@
-"""All dashboards, in the order in which one looks at them."""
+"""All dashboards, from the fleet down to one card."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def lost() -> Panel:
 
 
 def failing() -> Panel:
-    """Cards that are broken, by their own account."""
+    """Cards that report themselves that they are broken."""
     conditions = " or ".join(f"({condition})" for condition in _FAILING)
     return number(
         "Failing",
@@ -61,7 +61,7 @@ def failing() -> Panel:
 
 
 def throttled() -> Panel:
-    """Cards that are held back by what should not be."""
+    """Cards that are held back by heat or a power brake, and not by their power limit."""
     return number(
         "Throttled",
         "Cards whose clocks are held down by heat or by the power brake. The power limit alone, which is normal at full "

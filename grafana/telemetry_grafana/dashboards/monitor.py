@@ -15,7 +15,7 @@ _NOT_THERE = "missing|no_devices|not_mine|disabled|not_supported"
 _STATE = " or ".join(
     f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))' for position, state in enumerate(STATES)
 )
-# From 0 for what was never well, to 1, and then to 2 for what was not there: every node lacks most of the tools.
+# From 0 (never well) to 1 (always well), and 2 for a source that is missing: every node lacks most of the tools.
 _WELL_OR_NOT_THERE = " + ".join(
     f'sum without (state) (avg_over_time(telemetry_source_state{{$nodes,state=~"{states}"}}[$__range] @ end()))'
     for states in (f"ok|{_NOT_THERE}", _NOT_THERE)

@@ -72,7 +72,7 @@ class Page:
 
 
 def _laid_out(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:
-    """The panels from left to right, a new line where one has no room."""
+    """The panels from left to right; a panel without room begins a new line."""
     left = tallest = 0
     for panel in panels:
         if left + panel.width > _WIDTH:

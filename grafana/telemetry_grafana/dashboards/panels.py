@@ -1,4 +1,4 @@
-"""Panels in one line each: title, what it shows, unit, queries."""
+"""The kinds of panels, so that a dashboard has one line a panel: title, description, unit, queries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from telemetry_grafana.dashboards.query import Query
 from telemetry_grafana.dashboards.variables import DATA_SOURCE
 
-# What a panel shows while nothing answers its query: said in words, so that no silence looks like health.
+# The text of a panel without data, so that silence does not look like health.
 NOTHING = "not collected"
 NOT_ON_THIS_CARD = "n/a"
 GREEN, YELLOW, RED, BLUE = "green", "yellow", "red", "blue"
@@ -55,7 +55,7 @@ Builder = Any  # the SDK's builders have no common type but a protocol of `build
 Steps = Sequence[tuple[float | None, str]]
 Words = Mapping[str, tuple[str, str]]
 
-# Grafana draws no status history with more points than half its pixels, and says so instead.
+# Grafana shows an error for a status history with more points than half its pixels.
 _MOST_CELLS = 240
 _ROWS_ON_A_PAGE = 32
 
@@ -69,7 +69,7 @@ class Axis:
     soft_high: float | None = None
 
 
-# Where the numbers are small against the unit the axis follows them.
+# If the numbers are small for the unit, the axis follows them.
 FREE = Axis()
 AROUND_ZERO = Axis(lowest=None)
 _AXES: Mapping[str, Axis] = {"percentunit": Axis(soft_high=1.0), "celsius": Axis(None, 20.0, 90.0)}
@@ -197,7 +197,7 @@ def heatmap(title: str, description: str, unit: str, query: Query, highest: floa
 
 
 def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
-    """What each series is in, over time; `words` gives a value's text and colour."""
+    """The state of each series over time; `words` gives a value's text and colour."""
     panel = (
         statetimeline.Panel()
         .mappings([worded(words), nothing(GREY)])

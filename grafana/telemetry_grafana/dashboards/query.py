@@ -20,8 +20,8 @@ SELECTORS = {
     "models": 'cluster=~"$cluster",job=~"$job",vendor=~"$vendor",model=~"$model"',
 }
 
-# A card in a ranking. What is too long is cut at its end, which is better the node's domain than the card's number. Grafana
-# makes room for the longest name by its signs, not by their width: the last blank is for wide ones.
+# A card in a ranking. A long name is cut at its end, so the node's domain stands there and not the card's number. Grafana
+# reckons with characters and not their width: the last blank makes room for wide ones.
 RANKED = "{{vendor}} {{device}} {{instance}} "
 
 
@@ -35,20 +35,20 @@ class Query:
 
 
 def query(text: str, legend: str = "", form: Form = "range") -> Query:
-    """A query from its text; raises QueryError when it asks for what is not there."""
+    """A query from its text. Raises QueryError for an unknown metric or label."""
     expression = Template(text.replace("$__", "$$__")).substitute(SELECTORS)
     return Query(checked(" ".join(expression.split()), recording.recorded()), legend, form)
 
 
 def by_card(text: str) -> Query:
-    """A series for each card, in the order of nodes and of numbers, which Prometheus' own order of labels is not."""
+    """A series for each card, ordered by node and by number: Prometheus' own order has 10 before 2."""
     joined = f'label_join({text}, "card", " ", "instance", "vendor", "device")'
     # A second blank puts 2 before 10.
     return query(f'label_replace({joined}, "card", "$$1  $$2", "card", "(.*) ([0-9])")', "{{card}}")
 
 
 def untold(*selectors: str) -> Query:
-    """An entry "n/a" in the legend for each model whose cards are up and tell none of these: no silence looks alike."""
+    """An entry "n/a" in the legend for each model whose cards are up and have none of these series."""
     any_selector = " or ".join(selectors)
     return query(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1 unless on (cluster, job, instance, id) ({any_selector}))",
@@ -57,7 +57,7 @@ def untold(*selectors: str) -> Query:
 
 
 def highest(text: str, legend: str, by: str, most: int = 15) -> Query:
-    """The series that came highest in the time shown, as many as a legend has room for."""
+    """The series with the highest values in the time shown, as many as fit into a legend."""
     return query(f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()))", legend)
 
 

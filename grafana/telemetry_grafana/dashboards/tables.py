@@ -36,12 +36,12 @@ HOT: Steps = ((None, GREEN), (80, YELLOW), (95, RED))
 NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # What should not hold a card down; the power limit alone is normal at full load.
 THROTTLING = f'reason=~"{HEAT_REASONS}|{POWER_BRAKE_REASONS}"'
-# A partition that is gone while its card is there was taken away: nobody should watch it.
+# A partition that is gone while its card is there was removed on purpose, so it is no loss.
 _TAKEN_AWAY = (
     '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'
     ' label_replace(accelerator_up, "parent", "$$1", "id", "(.*)"))'
 )
-# -1 is a card that was there within the hour and of which nobody says anything now.
+# -1 is a card that was there within the hour and has no series now.
 STATES: Words = {"1": ("up", GREEN), "0": ("lost", RED), "-1": ("not watched", YELLOW)}
 STATE = (
     f"max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
@@ -134,7 +134,7 @@ def _sorted_by(name: str) -> TableSortByFieldState:
 
 
 def _value_names(columns: Sequence[Column]) -> dict[str, str]:
-    """What Grafana calls the values, with their headings; where it has one answer only, it leaves the query's name out."""
+    """Grafana's names of the values, with their headings; it leaves out the query's name if there is only one query."""
     names = {f"Value #{reference(position)}": each.heading for position, each in enumerate(columns)}
     if len(columns) == 1:
         names = {"Value": columns[0].heading, **names}
@@ -142,7 +142,7 @@ def _value_names(columns: Sequence[Column]) -> dict[str, str]:
 
 
 def _only(names: Sequence[str]) -> DataTransformerConfig:
-    """Leaves out what nobody asked for: a target's own labels, facts that another column has."""
+    """Leaves out superfluous columns: a target's own labels, and facts that another column has."""
     return DataTransformerConfig(id_val="filterFieldsByName", options={"include": {"names": list(names)}})
 
 

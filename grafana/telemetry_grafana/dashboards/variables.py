@@ -1,4 +1,4 @@
-"""The variables of every dashboard: data source, cluster, job, node, vendor, model, device; none asks for what some vendor lacks."""
+"""The variables of every dashboard: data source, cluster, job, node, vendor, model, device; every vendor has them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def data_source() -> DatasourceVariable:
 
 
 def choices(few: Collection[str]) -> list[QueryVariable]:
-    """Cluster, job, node, vendor, model and device; several of each, or all, which those named in `few` do not offer."""
+    """Cluster, job, node, vendor, model and device, each with several or all values; those in `few` do not offer all."""
     return [_choice(*item) if item[0] in few else _or_all(_choice(*item)) for item in _QUERIES]
 
 

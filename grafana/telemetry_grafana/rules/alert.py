@@ -42,5 +42,5 @@ class AlertGroup:
     alerts: tuple[Alert, ...]
 
 
-# How often alerts are looked at. What they look back at is hours of thousands of series, and all of them wait for longer.
+# How often alerts are evaluated: they look back over hours of thousands of series, and none must fire faster.
 EVERY = "1m"

@@ -1,6 +1,6 @@
-"""Alerts about cards that are broken or about to be: events, memory errors, links.
+"""Alerts about broken hardware: events, memory errors, links.
 
-A lost card takes its series with it, and must not take its alert: what tells of broken hardware is remembered for hours.
+The series of a card end when it is lost; its alerts must go on, so they look back for hours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
 
 def _remembered(selector: str) -> str:
-    """What the card tells; where it tells it no more, what it told last. Its number may have changed since."""
+    """The card's series, or its last value if it has ended. The card's number may have changed since."""
     metric = selector.split("{", maxsplit=1)[0]
     last = f"last_over_time({selector}[6h])"
     return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"

@@ -1,4 +1,4 @@
-"""The same alerts managed by Grafana, as files that it provisions: rules, contact point, policy, templates."""
+"""The same alerts for Grafana's own alerting, as the file of rules that it provisions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _query(alert: Alert) -> dict[str, object]:
 
 
 def _fires_on_every_answer() -> dict[str, object]:
-    """Whatever the query answers fires, also a 0 such as accelerator_up's."""
+    """Fires on every answer of the query, also on a 0 such as accelerator_up's."""
     model = {"refId": "B", "type": "math", "expression": "is_number($A)"}
     return {
         "refId": "B",

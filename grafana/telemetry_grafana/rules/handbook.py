@@ -1,4 +1,4 @@
-"""docs/alerts.md: what each alert means, how to check it and what to do, and where the thresholds come from."""
+"""docs/alerts.md: the meaning of each alert, how to check it, what to do, and the origin of the thresholds."""
 
 from __future__ import annotations
 

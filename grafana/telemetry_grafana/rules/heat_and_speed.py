@@ -1,4 +1,4 @@
-"""Alerts about cards that run badly: hot, held back, idle with memory held, slower than their peers."""
+"""Alerts about heat and speed: cards that are hot, held back, slower than their peers, or idle with memory held."""
 
 from __future__ import annotations
 

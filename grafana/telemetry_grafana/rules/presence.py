@@ -15,7 +15,7 @@ _KNOWN = f"count by (cluster, job, instance, vendor) (accelerator_up {_WHOLE})"
 
 
 def _more_than(metric: str, node: str, known: str) -> str:
-    """The metric where it is more than what is known of that node, which is nothing where nobody tells."""
+    """The metric if it is more than `known` of that node, where no series counts as 0."""
     known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
     return f"{metric} > on ({node}) group_left () {known_or_none} {_NOBODY_COUNTS}"
 

@@ -26,7 +26,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class RecordingGroup:
-    """Rules that are evaluated together, in order; `every` is empty where that is as often as Prometheus is told to."""
+    """Rules that are evaluated together, in order; if `every` is empty, Prometheus' own interval holds."""
 
     name: str
     rules: tuple[Recording, ...]
@@ -76,7 +76,7 @@ _DEVICES = (
 
 
 def _both(metric: str, other: str) -> str:
-    """The metric of the devices that have the other one, too."""
+    """The metric of those devices that also have the other one."""
     return f"{metric} and on (cluster, job, instance, id) {other}"
 
 
@@ -122,8 +122,8 @@ def _sums(scope: str, over: str, *names: str) -> tuple[Recording, ...]:
     )
 
 
-# What is compared between peers: the short name, the series, and the least spread that peers count as having: closer
-# together they are alike, and whatever little one is off must not look large.
+# What is compared between peers: the short name, the series, and the least spread that is reckoned with: among peers that
+# are closer together, a small deviation must not look large.
 _COMPARED: Mapping[str, tuple[str, str]] = {
     "utilization_ratio": ("accelerator:utilization_ratio:rate5m", "0.02"),
     "temperature_celsius": ("accelerator:temperature_celsius", "2"),
@@ -154,7 +154,7 @@ def _straggler(name: str, series: str, least_spread: str) -> tuple[Recording, ..
     )
 
 
-# What alerts look back at for a day: once a minute, since looking back at every scrape of every link took seconds.
+# The series that alerts look back at for a day, made once a minute: looking back at every scrape took seconds.
 _MEMORIES = RecordingGroup(
     "telemetry-memories",
     (

@@ -1,4 +1,4 @@
-"""Every number that an alert compares with, in one place, with where it comes from."""
+"""Every number that an alert compares with, and its origin."""
 
 from __future__ import annotations
 

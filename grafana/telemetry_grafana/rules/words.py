@@ -13,7 +13,7 @@ def for_prometheus(text: str) -> str:
 
 
 def for_grafana(text: str) -> str:
-    """The text as an annotation of a Grafana rule; without a dollar, which Grafana would expand in a file."""
+    """The text as an annotation of a Grafana rule, without a dollar sign: Grafana would expand it in a file."""
     return _PLACE.sub(lambda match: _filled(match, ".Values.A.Value"), text)
 
 

@@ -1,1 +1,1 @@
-"""The contract suite: what every parser must be, as checks that a plugin author can call."""
+"""The contract suite: the rules for every parser, as checks that a plugin's author can call."""

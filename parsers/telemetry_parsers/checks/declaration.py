@@ -1,4 +1,4 @@
-"""What a parser must say of itself to be believed: its names, metrics and polls; each violation is told in words."""
+"""Checks of what a parser declares: its names, metrics and polls. Each violation is a text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_NAME = 40
 
 
 def violations(parser: Parser | DescribedParser) -> tuple[str, ...]:
-    """Each way in which what a parser says of itself breaks the protocol; empty when none does."""
+    """The violations of the protocol in what a parser declares; empty if there are none."""
     if parser.contract_version != CONTRACT_VERSION:
         return (f"contract_version is {parser.contract_version}, this is version {CONTRACT_VERSION}",)
     return (*_identity(parser), *_gives(parser), *_metrics(parser), *_polls(parser))
@@ -119,7 +119,7 @@ def _polls(parser: Parser | DescribedParser) -> Iterator[str]:
 
 
 def _asks_each(poll: Poll) -> bool:
-    """Whether a poll is repeated for devices, which may be those that another source of the vendor lists."""
+    """Whether a poll is repeated for each device; another source of the vendor may list the devices."""
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 

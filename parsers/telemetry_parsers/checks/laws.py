@@ -1,4 +1,4 @@
-"""The laws that every report must keep, checked from outside: for the tests of built-in and third-party parsers."""
+"""The laws that every report must keep, for the tests of built-in parsers and of plugins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FORMS = get_args(Form)
 # A tool that prints no PCI domain gives `bb:dd.f`; merge finds the one device that can be meant.
 _BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
-# Whose cards a vendor's tool lists besides its own: Hygon's runtime brings a copy of ROCm's tools.
+# Vendors whose cards another vendor's tool also lists: Hygon's runtime brings a copy of ROCm's tools.
 _LISTED_TOO: Mapping[str, frozenset[str]] = MappingProxyType({"amd": frozenset({"hygon"})})
 _FACT = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 # Labels whose words are a closed set; the others may carry a vendor's own.
@@ -38,7 +38,7 @@ _CLOSED_LABELS = frozenset({"state", "action", "level"})
 
 
 def report_violations(parser: Parser, capture: Capture, report: object) -> list[str]:
-    """What is wrong with this report on this capture, in words; nothing when all laws are kept."""
+    """The violations in this report on this capture, as texts; empty if all laws are kept."""
     if not isinstance(report, Report):
         return [f"parse gives {type(report).__name__}, not a Report"]
     metrics = {**BY_KEY, **{metric.key: metric for metric in parser.metrics}}
@@ -163,7 +163,7 @@ def _rest(report: Report) -> Iterator[str]:
 
 
 def _spelled(metrics: Mapping[str, Metric], capture: Capture, report: Report) -> Iterator[str]:
-    """Numbers that nobody printed: no token of the input, times a unit's factor, gives them."""
+    """Numbers that were not read: no number in the input, times a unit's factor, gives them."""
     tokens = tokens_of(capture)
     for item in report.readings:
         if isinstance(item.value, Absent) or item.metric not in metrics:

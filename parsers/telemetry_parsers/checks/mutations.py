@@ -1,4 +1,4 @@
-"""Damage as it happens and as it never should: the same captures with something wrong, always in the same way."""
+"""Damaged forms of a capture, likely and unlikely ones; the same capture always gives the same forms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mutation:
 
 
 class Dice:
-    """Throws that are the same in every run: parsers may not import `random`, and a failure must come again."""
+    """Random numbers that are the same in every run: parsers may not import `random`, and a failure must repeat."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _MASK
@@ -49,7 +49,7 @@ class Dice:
 
 
 def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
-    """The capture damaged: its first text cut, mixed, flipped, doubled; its data replaced piece by piece."""
+    """The capture in damaged forms: each text cut, mixed, flipped, doubled; each piece of data replaced."""
     yield Mutation("no outputs", replace(capture, outputs=()))
     for position, output in enumerate(capture.outputs):
         for name, damaged in _outputs(output, rounds):
@@ -58,7 +58,7 @@ def mutations(capture: Capture, rounds: int = 24) -> Iterator[Mutation]:
 
 
 def cuts(text: str, most: int) -> Iterator[int]:
-    """Where to cut a text: at so many places spread over it."""
+    """Where to cut a text: about `most` places spread evenly over it."""
     step = max(1, len(text) // most)
     return iter(range(0, len(text), step))
 

@@ -10,7 +10,7 @@ _ATTRIBUTES = ("contract_version", "name", "vendor", "gives", "polls", "metrics"
 
 
 def shape_violations(parser: Any) -> list[str]:
-    """Each way in which the object is no parser; what its words and numbers say is judged elsewhere."""
+    """What the object lacks to be a parser; the values of its attributes are checked elsewhere."""
     missing = [name for name in _ATTRIBUTES if not hasattr(parser, name)]
     if missing:
         return [f"{type(parser).__name__} lacks something of the Parser protocol: {' '.join(missing)}"]

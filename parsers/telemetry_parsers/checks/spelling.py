@@ -1,4 +1,4 @@
-"""Whether a number was read or made up: the numbers that an input spells, and what may be done to them."""
+"""Whether a number was read or made up: the numbers in an input, and how they may be changed into readings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from telemetry_parsers.units import PCIE_GENERATIONS
 _TOKEN = re.compile(r"[0-9]{1,24}(?:\.[0-9]{1,12})?")
 _INTEGERS = ("<B", "<H", "<I", "<Q")
 
-# What a printed number may be multiplied by on its way to base units: the factors of units.py and no others.
+# The factors by which a printed number may become one in base units: those of units.py and no others.
 FACTORS: tuple[tuple[int, int], ...] = (
     (1, 1),
     (1, 100),
@@ -27,9 +27,9 @@ FACTORS: tuple[tuple[int, int], ...] = (
     (125_000, 1),  # megabits to bytes
     (1, 65_536),  # AMD counts energy in 2^-16 J
 )
-# A PCIe generation may be told by its speed.
+# A PCIe generation may be printed as a speed.
 GENERATIONS = frozenset({"pcie_link_generation", "pcie_link_generation_max"})
-# Readings that no token of the input spells: numbers of rows and of pages that were counted, …
+# Readings that are no number of the input: counted rows and pages, …
 COUNTED = frozenset({"processes", "retired_pages"})
 # … quotients of two numbers of the input: SIMDs over SIMDs a unit, a speed over the highest …
 QUOTIENTS = frozenset({"compute_units", "fan_ratio"})
@@ -38,7 +38,7 @@ DIFFERENCES = frozenset({"telemetry_host_memory_used_bytes"})
 
 
 def comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
-    """Whether a reading comes from the input: spelled, counted, looked up or divided as its metric allows."""
+    """Whether a reading comes from the input: printed there, or counted, looked up or divided as its metric allows."""
     if metric in COUNTED | DIFFERENCES:
         return True
     if metric in GENERATIONS and any(_spelling(speed) in tokens for speed in speeds_of(value)):
@@ -47,7 +47,7 @@ def comes_from_input(metric: str, value: float, tokens: frozenset[str]) -> bool:
 
 
 def tokens_of(capture: Capture) -> frozenset[str]:
-    """All numbers that a capture spells, in one spelling each."""
+    """All numbers in a capture, in one spelling each."""
     tokens: set[str] = set()
     for output in capture.outputs:
         for text in {output.text, plain(output.text), output.stderr}:
@@ -90,7 +90,7 @@ def _tokens_of_value(value: str) -> frozenset[str]:
 
 
 def _pieces(data: Plain) -> Iterator[Plain]:
-    """What data holds that is neither dict nor list."""
+    """The values in nested data that are neither dicts nor lists."""
     waiting: list[Any] = [data]
     while waiting:
         item = waiting.pop()
@@ -103,7 +103,7 @@ def _pieces(data: Plain) -> Iterator[Plain]:
 
 
 def _numbers_of_bytes(text: str) -> Iterator[float]:
-    """The little-endian numbers at each place of bytes that a reader handed over as base64; none of another text."""
+    """The little-endian numbers at each place of base64 bytes from a reader; none for another text."""
     try:
         content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):  # text, not bytes

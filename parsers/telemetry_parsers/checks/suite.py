@@ -1,4 +1,4 @@
-"""The contract suite as a callable: give it a parser and samples of its tool's output, and it says what is wrong."""
+"""The contract suite as one function: it takes a parser and samples of its tool's output, and returns what is wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_parsers.checks.shape import shape_violations
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Report
 
-# Each sample is cut at so many places, and as many of its violations are told.
+# The number of places at which each sample is cut, and of violations that are reported.
 _CUTS = 128
 _MOST_VIOLATIONS = 50
 
@@ -21,9 +21,9 @@ Sample = str | Capture
 
 
 def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
-    """What is wrong with a parser, in words: its own shape, and its reports on samples and damaged samples.
+    """What is wrong with a parser: with what it declares, and with its reports on samples and damaged samples.
 
-    A sample is a text that the tool printed, or a capture. An empty list means that the contract is kept.
+    A sample is a text that the tool printed, or a capture. The list is empty if the contract is kept.
     """
     violations = declared_violations(parser)
     for position, sample in enumerate(samples):
@@ -34,7 +34,7 @@ def check(parser: Parser, samples: Iterable[Sample]) -> list[str]:
 
 
 def sample_violations(parser: Parser, sample: Sample) -> list[str]:
-    """What is wrong with the reports on one sample and on what is left of it when it is damaged."""
+    """What is wrong with the reports on one sample and on its damaged forms."""
     capture = capture_of(parser, sample)
     violations = parse_violations(parser, capture)
     if violations:
@@ -88,7 +88,7 @@ def _parse(parser: Parser, capture: Capture) -> Report | _Raised:
 def cut_violations(
     parser: Parser, capture: Capture, places: Callable[[str], Iterable[int]] = lambda text: cuts(text, _CUTS)
 ) -> list[str]:
-    """Numbers that a text gives only when its end is missing: fragments, and counts of what was not printed yet."""
+    """Numbers that a text gives only if its end is missing: parts of numbers, and counts of an unfinished list."""
     if len(capture.outputs) != 1 or not capture.outputs[0].text:
         return []
     output = capture.outputs[0]
@@ -107,5 +107,5 @@ def _numbers(report: Report | _Raised) -> set[tuple[int | None, str, str, float]
 
 
 def declared_violations(parser: object) -> list[str]:
-    """What is wrong with what a parser says of itself: the same law by which the daemon loads it."""
+    """What is wrong with what a parser declares, by the same checks with which the daemon loads it."""
     return shape_violations(parser) or [*declaration.violations(cast("Parser", parser))]

@@ -17,22 +17,22 @@ COMPLETED = "completed"
 _MOST_RANKS = 1_000_000
 _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 _MOST_NAMED = 5
-# What a host name may have (RFC 1035), which is the longest of what is named here.
+# The length of a host name (RFC 1035), which is the longest text in a table.
 _LONGEST_TEXT = 255
 _DEEPEST = 32
-# A text that does not end reaches to the document's end: this always matches, so that nothing is looked at twice.
+# A text without its closing quote reaches to the document's end: so this matches at every quote, in linear time.
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 _DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class RankTableError(ValueError):
-    """A rank table that is not what it should be; the text says where and what to do."""
+    """A bad rank table; the text says where it is wrong and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server of the table: its place in it, its id, and the other names and addresses that it is known by."""
+    """A server of the table: its place in the table, its id, and its other names and addresses."""
 
     ordinal: int
     id: str
@@ -50,7 +50,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """All ranks of a job; none are to be used before the status is `completed`."""
+    """All ranks of a job; they are used only when the status is `completed`."""
 
     version: str
     status: str
@@ -59,7 +59,7 @@ class RankTable:
 
 
 def read_rank_table(text: str) -> RankTable:
-    """The table in a text; a RankTableError names the line or the field that is wrong."""
+    """The table in a text. A RankTableError names the bad line or field."""
     document = _Object(_json(text), "")
     version, status = document.text("version"), document.text("status")
     if status != COMPLETED:
@@ -76,7 +76,7 @@ def read_rank_table(text: str) -> RankTable:
 
 
 def ranks_of(table: RankTable, names: Collection[str], server_name: str = "") -> tuple[Rank, ...]:
-    """The ranks of one server: the wanted one, else the one that has one of these names, else the only one."""
+    """The ranks of one server: the one called `server_name`, else the one with one of these names, else the only one."""
     servers = table.servers
     if server_name:
         own = [server for server in servers if server_name in (server.id, *server.names)]
@@ -107,7 +107,7 @@ def _ranks_of_servers(document: _Object) -> Iterator[Rank]:
 
 
 def _ranks_of_list(document: _Object) -> Iterator[Rank]:
-    """Version 2: ranks, whose innermost network instance stands for the server."""
+    """Version 2: a list of ranks; the innermost network instance of a rank is its server."""
     entries = list(document.objects("rank_list"))
     _check_count(document, "rank_count", len(entries))
     ordinals: dict[str, int] = {}
@@ -140,7 +140,7 @@ def _check_unique(ranks: tuple[Rank, ...]) -> None:
 
 
 class _Object:
-    """A JSON object and its place in the document; keys that nobody knows are left alone."""
+    """A JSON object and its place in the document; unknown keys are ignored."""
 
     def __init__(self, plain: Plain, path: str) -> None:
         if not isinstance(plain, dict):
@@ -201,14 +201,14 @@ def _json(text: str) -> Plain:
 
 
 def _check_depth(text: str) -> None:
-    """No interpreter's own limit is tried: what it is differs, and with it what is left of the stack."""
+    """Refuse deep nesting ourselves: the limits of Python versions differ, and so does the stack that is left."""
     brackets = _NO_BRACKET.sub("", _QUOTED.sub("", text))
     if max(accumulate(map(_DEEPER.__getitem__, brackets)), default=0) > _DEEPEST:
         raise RankTableError(f"is nested more than {_DEEPEST} deep")
 
 
 def _remedy(line: str, error: json.JSONDecodeError) -> str:
-    """What to do about the usual ways in which an example from a document is no JSON."""
+    """What to do about text that examples in documents often have and JSON does not, such as comments."""
     rest = line[error.colno - 1 :].strip()
     if rest.startswith(("//", "/*", "#")):
         return "it has no comments; take the comment out"
