@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity
+from telemetry_parsers.text.complaints import CUT_LINE, without_key
 from telemetry_parsers.text.lines import Line, quote
 
 Key = tuple[str, str]
@@ -96,7 +97,7 @@ def _read_line(scan: _Scan, line: Line) -> None:
         _read_text(scan, text, line)
     elif not text.lower().startswith("end of log"):
         scan.draft.is_cut = True
-        scan.draft.complain(line.where, "the text ends inside this line, which is not read")
+        scan.draft.complain(line.where, CUT_LINE)
 
 
 def _read_text(scan: _Scan, text: str, line: Line) -> None:
@@ -106,7 +107,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
     elif len(parts) == 1:
         scan.section = _named(scan.draft, scan.shape, text, scan.section)
     elif not parts[0].strip():
-        scan.draft.complain(line.where, f"a value without its key: {quote(text)}")
+        scan.draft.complain(line.where, without_key(text))
     elif not _is_of_next_card(scan, key := (scan.section, _plain(parts[0], scan.shape)), line):
         scan.told[key] = None
         if key in scan.shape.address:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
-from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.complaints import misfit
+from telemetry_parsers.text.lines import Line
 
 _LONGEST = 400
 
@@ -80,7 +81,7 @@ def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, draft: Dra
     words = _words(line.text[:_LONGEST])
     index = units.whole(words[0])
     if len(words) != len(names) or len(names) != len(told_units) or index is None:
-        draft.complain(line.where, f"does not fit the headings: {quote(line.text)}")
+        draft.complain(line.where, misfit(line.text))
     else:
         device = draft.device(index)
         whole = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment

@@ -11,7 +11,8 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
-from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.complaints import misfit
+from telemetry_parsers.text.lines import Line
 
 # What tells the cards of the rows apart, the best first.
 _PLACES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
@@ -83,7 +84,7 @@ def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
     names = [name for name, _ in head]
     place = next((cells[names.index(name)] for name in _PLACES if name in names), "") if len(cells) == len(head) else ""
     if not place:
-        draft.complain(line.where, f"does not fit the headings: {quote(line.text)}")
+        draft.complain(line.where, misfit(line.text))
     elif line.ended:
         newest[place] = (line, head, cells)
     elif place not in newest:

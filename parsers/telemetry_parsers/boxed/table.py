@@ -13,6 +13,7 @@ from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity, metric
+from telemetry_parsers.text.complaints import listed_twice, no_row, not_understood
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 
@@ -144,7 +145,7 @@ def _take(scan: _Scan, line: Line) -> None:
         scan.closed = False
         _add_row(scan, line)
     elif scan.headings and not _is_expected(text, scan.box):
-        scan.draft.complain(line.where, f"not understood: {quote(line.text)}")
+        scan.draft.complain(line.where, not_understood(line.text))
     elif not scan.headings and not _is_expected(text, scan.box) and "|" not in text:
         _complain(scan.draft, line)
 
@@ -248,10 +249,10 @@ def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
     index = _index(found for _, row in read for _, found in row if found is not None)
     if index is None:
         if rows[0].ended:
-            scan.draft.complain(rows[0].where, f"no row of the table: {quote(rows[0].text)}")
+            scan.draft.complain(rows[0].where, no_row(rows[0].text))
         return
     if scan.draft.has(index):
-        text = f"card {index} is listed a second time; the first is kept"
+        text = listed_twice(index)
         scan.draft.complain(rows[0].where, text)
         return
     device = scan.draft.device(index)

@@ -14,6 +14,7 @@ from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm import columns, words
 from telemetry_parsers.rocm.columns import Placed, cells_of, columns_of, fits_column
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.text.complaints import listed_twice
 from telemetry_parsers.text.lines import Line, quote
 
 _SUB_HEADING = re.compile(r"\((edge|dieedge|junction|hotspot|memory|avg|socket)\)")
@@ -172,7 +173,7 @@ def _take_row(line: Line, table: _Table, rows: _Rows) -> bool:
         rows.problems.append(Problem(line.where, _NO_SECOND_LINE))
     table.has_rows, table.is_closed, table.below_row = True, False, True
     if rows.cards.get(index):
-        rows.problems.append(Problem(line.where, f"card {index} is listed a second time; the first is kept"))
+        rows.problems.append(Problem(line.where, listed_twice(index)))
         return True
     table.unnamed = index
     rows.cards[index] = [Entry("index", cells[0], line.where)]

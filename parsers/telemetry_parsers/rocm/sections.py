@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm import words
 from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.text.complaints import CUT_LINE
 from telemetry_parsers.text.lines import Line, quote
 
 # `ERROR: 2 GPU[1]: volt: …` has the library's status before the card, `GPU[0] XCP[1] : …` a partition behind it.
@@ -51,7 +52,7 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
         seen = seen or match is not None or driver is not None
         if not line.ended:
             if match is not None or driver is not None or not words.is_frame(line.text):
-                found.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
+                found.problems.append(Problem(line.where, CUT_LINE))
         elif match is not None:
             _take(line, match[1] or "", int(match[2]), match[3].rstrip(), found)
         elif driver is not None:

@@ -11,6 +11,7 @@ from telemetry_parsers.boxed.table import ends_in_a_rule
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
+from telemetry_parsers.text.complaints import CUT_LINE, without_key
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys
@@ -69,7 +70,7 @@ def read_grid(lines: Sequence[Line], draft: Draft) -> None:
             continue
         if not line.ended:
             draft.is_cut = True
-            draft.complain(line.where, "the text ends inside this line, which is not read")
+            draft.complain(line.where, CUT_LINE)
         elif _kind(cells):
             _start(grid, cells)
         elif grid.kind in ("discovery", "config"):
@@ -153,7 +154,7 @@ def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
     if grid.device is None or not colon or key.startswith("/"):
         return  # a path goes on in the next line
     if not name:
-        grid.draft.complain(line.where, f"a value without its key: {quote(cells[-1])}")
+        grid.draft.complain(line.where, without_key(cells[-1]))
         return
     if grid.kind == "config":
         _take_setting(grid, name, text.strip(), line)

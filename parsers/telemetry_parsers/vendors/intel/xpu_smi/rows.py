@@ -10,6 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
+from telemetry_parsers.text.complaints import misfit
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys
 from telemetry_parsers.vendors.intel.xpu_smi.grids import split_label, target_of
@@ -49,7 +50,7 @@ def _keep(draft: Draft, header: Sequence[str], line: Line, newest: _Newest) -> N
     """Keep a row as its device's newest; where the text ends inside it, it is kept only if there is no other."""
     cells = _split(line)
     if len(cells) != len(header):
-        draft.complain(line.where, f"does not fit the headings: {quote(line.text)}")
+        draft.complain(line.where, misfit(line.text))
         return
     place = _place(header, cells)
     if line.ended:

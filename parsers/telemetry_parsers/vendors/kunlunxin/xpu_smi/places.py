@@ -9,6 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.text.complaints import listed_twice
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.kunlunxin.xpu_smi.keys import FEWEST_PLACES, MODEL, PLACES, POWER, POWER_UNITS
 
@@ -45,7 +46,7 @@ def read_places(lines: Sequence[Line], draft: Draft) -> None:
 def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
     index = units.whole(fields[2])
     if index is None or draft.has(index):
-        draft.complain(line.where, f"card {fields[2]} is listed a second time; the first is kept")
+        draft.complain(line.where, listed_twice(fields[2]))
         return
     device = draft.device(index)
     for place, target in PLACES.items():
