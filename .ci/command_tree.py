@@ -63,7 +63,7 @@ class CommandTree:
 @cache
 def commands() -> tuple[CommandTree, ...]:
     """Every command."""
-    return tuple(CommandTree(name, text, _arguments(cli.build_parser(name))) for name, text in cli.commands())
+    return tuple(CommandTree(name, text, _arguments(cli.build_parser(name))) for name, text in cli.COMMANDS)
 
 
 @cache

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from kits import page_oracle, snapshots
 from telemetry_daemon.site.rendered import Gzipped
-from telemetry_exporters.prometheus import EOF, Renderer, text_page
+from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.model import Snapshot
 
 DEVICE_COUNTS = (8, 16, 128)
@@ -41,7 +41,7 @@ def measure(devices: int) -> None:
     snapshot = snapshots.big_snapshot(devices, READINGS_EACH, ROUNDS)
     page = renderer.text(snapshot)
     assert page == page_oracle.text(snapshot)
-    assert renderer.openmetrics(snapshot) + EOF == page_oracle.openmetrics(snapshot)
+    assert renderer.page(snapshot, Syntax.OPENMETRICS) + EOF == page_oracle.openmetrics(snapshot)
     ours = best_milliseconds(renderer.text, devices)
     first = best_milliseconds(text_page, devices)
     theirs = best_milliseconds(page_oracle.text, devices)

@@ -17,8 +17,9 @@ from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError, ToldToEndError
 from telemetry_exporters.text import clean
 
-# A command's module is imported only when it runs: `telemetry version` must not pay for the daemon.
-_COMMANDS = (
+# Each command's name and what it does, in the order in which they are shown. A command's module is imported only when it
+# runs: `telemetry version` must not pay for the daemon.
+COMMANDS = (
     ("serve", "run the daemon that Prometheus scrapes"),
     ("snapshot", "read all accelerators once and show the readings"),
     ("doctor", "check every source: is it there, does it work, what is missing and why"),
@@ -47,13 +48,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _overview() -> str:
-    width = max(len(name) for name, _ in _COMMANDS)
-    return "\n".join(f"  {name:<{width}}  {text}" for name, text in _COMMANDS)
-
-
-def commands() -> tuple[tuple[str, str], ...]:
-    """Each command's name and what it does, in the order in which they are shown."""
-    return _COMMANDS
+    width = max(len(name) for name, _ in COMMANDS)
+    return "\n".join(f"  {name:<{width}}  {text}" for name, text in COMMANDS)
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
@@ -69,7 +65,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
         )
         parser.add_argument("--version", action="store_true", help="print the version")
         return parser
-    text = dict(_COMMANDS)[command]
+    text = dict(COMMANDS)[command]
     description = text[0].upper() + text[1:] + "."
     # No abbreviations: one that works today is ambiguous as soon as there is another flag that begins so.
     parser = _Parser(prog=f"telemetry {command}", description=description, allow_abbrev=False)
@@ -145,7 +141,7 @@ def _discard_output() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    names = [name for name, _ in _COMMANDS]
+    names = [name for name, _ in COMMANDS]
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     if arguments and arguments[0] in names:

@@ -81,12 +81,8 @@ class Renderer:
         """The page in text 0.0.4."""
         return self.page(snapshot, Syntax.TEXT)
 
-    def openmetrics(self, snapshot: Snapshot) -> bytes:
-        """The page in OpenMetrics 1.0 without its end, so that other families can follow; `EOF` ends it."""
-        return self.page(snapshot, Syntax.OPENMETRICS)
-
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
-        """The page in that syntax; OpenMetrics without its end."""
+        """The page in that syntax; OpenMetrics without its end (`EOF`), so that other families can follow."""
         owners: dict[Labels, Owner] = {}
         prefixes: dict[str, _Prefixes] = {}
         parts: list[str] = []

@@ -19,7 +19,7 @@ from kits.page_lint import complaints
 from kits.snapshots import openmetrics_page
 from telemetry_exporters import textfile
 from telemetry_exporters.families import families
-from telemetry_exporters.prometheus import EOF, Renderer, text_page
+from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.metrics import CATALOGUE, in_range
 from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
 
@@ -44,7 +44,7 @@ def test_a_renderer_that_has_rendered_before_gives_the_same_page_as_a_new_one(sn
     renderer = Renderer()
     for snapshot in snapshots:
         assert renderer.text(snapshot) == text_page(snapshot)
-        assert renderer.openmetrics(snapshot) + EOF == openmetrics_page(snapshot)
+        assert renderer.page(snapshot, Syntax.OPENMETRICS) + EOF == openmetrics_page(snapshot)
 
 
 @given(kit.snapshots())
@@ -132,7 +132,7 @@ def test_openmetrics_names_families_without_suffix_and_gives_units():
 
 
 def test_openmetrics_of_a_renderer_is_open_ended_so_that_process_metrics_can_follow():
-    assert not Renderer().openmetrics(kit.snapshot(kit.full_device())).endswith(EOF)
+    assert not Renderer().page(kit.snapshot(kit.full_device()), Syntax.OPENMETRICS).endswith(EOF)
 
 
 @pytest.mark.parametrize(

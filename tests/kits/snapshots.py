@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from telemetry_exporters.prometheus import EOF, Renderer
+from telemetry_exporters.prometheus import EOF, Renderer, Syntax
 from telemetry_exporters.screen import NO_METRICS
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
@@ -37,7 +37,7 @@ FREE_OWN_METRICS = tuple(
 
 def openmetrics_page(snapshot, extra=NO_METRICS):
     """One whole OpenMetrics page, its end included."""
-    return Renderer(extra).openmetrics(snapshot) + EOF
+    return Renderer(extra).page(snapshot, Syntax.OPENMETRICS) + EOF
 
 
 def reading(metric, value, label="", source="nvml"):
