@@ -51,7 +51,7 @@ class Fault(enum.Enum):
     """Why something was left out."""
 
     UNKNOWN = "no metric of that name is in the catalogue"
-    DUPLICATE = "told a second time"
+    DUPLICATE = "given a second time"
     MISLABELLED = "its labels are not those of the metric"
     UNFIT = "not a value that the metric can have"
 

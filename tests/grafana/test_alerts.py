@@ -101,7 +101,7 @@ def test_an_alert_names_the_card_and_its_runbook(tmp_path: Path) -> None:
         "summary": "amd 0 (m) on node1 is lost",
         "description": "A source that listed the card works and does not list it any more: it fell off the bus, its "
         "driver gave it up, or it was taken out. A partition that goes while its card stays is no loss.",
-        "check": "`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` tells the card whatever number the "
+        "check": "`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` names the card, whatever numbers the "
         "others have now.",
         "action": "Drain the node and power-cycle it; a reboot alone often does not bring the card back. A card taken out "
         "for good: `telemetry forget ID`.",

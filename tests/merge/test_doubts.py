@@ -1,4 +1,4 @@
-"""A garbled line makes no card: a new identity where a known device was is believed when it was told twice."""
+"""A garbled line makes no card: a new identity where a known device was is believed when it was reported twice."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_one_garbled_list_makes_no_card_and_loses_none(garbled: Device) -> None:
     merged = lists.tell(garbled, SECOND)
     assert (ups(merged), merged.events) == (before, ())
     assert [numbers(device) for device in merged.devices] == [{}, WATTS]
-    assert ["told twice" in problem.text for _, problem in merged.problems] == [True]
+    assert ["reported twice" in problem.text for _, problem in merged.problems] == [True]
     merged = lists.tell(FIRST, SECOND)
     assert (ups(merged), merged.events, merged.problems) == (before, (), ())
     assert [numbers(device) for device in merged.devices] == [WATTS, WATTS]

@@ -176,7 +176,7 @@ CARD = Page(
                     _one("accelerator_events_total{$cards}", "{{device}} {{code}}"),
                     _one(
                         "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_events_total{$cards}",
-                        "{{device}} no event told",
+                        "{{device}} no event",
                     ),
                 ),
                 _beside(

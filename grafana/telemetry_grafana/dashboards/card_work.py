@@ -45,7 +45,7 @@ WORK = Section(
         ),
         lines(
             "Power",
-            "The main figure, average, instantaneous, module and memory power where the card tells them; dashed: the limit.",
+            "The main figure, average, instantaneous, module and memory power if the card reports them; dashed: the limit.",
             "watt",
             query("accelerator_power_watts{$cards}", "{{device}} power"),
             query("accelerator_power_average_watts{$cards}", "{{device}} average"),

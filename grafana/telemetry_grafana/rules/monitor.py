@@ -66,7 +66,7 @@ MONITOR = AlertGroup(
                 f" {_STUCK}"
             ),
             hold="10m",
-            summary="{source} on {instance} fails: what it alone tells is not watched",
+            summary="{source} on {instance} fails: what only it reads is not watched",
             meaning="A tool or library was there and does not give what it should, always or most of the time: a timeout, a driver error, missing rights, output that is not understood.",
             check="`telemetry doctor` on the node names the reason and the remedy; `telemetry_source_failures_total` counts by reason.",
             remedy="By reason: `driver_gone`: load the driver or reboot; `no_permission`: groups video and render; `library_mismatch`: the driver was upgraded, reboot or reload it; `timeout`: see TelemetrySourceStuck.",
@@ -106,7 +106,7 @@ MONITOR = AlertGroup(
                 " unless on (cluster, job, instance, id) (accelerator_suspended == 1)"
             ),
             hold="10m",
-            summary="{vendor} {device} on {instance} is listed but tells nothing any more",
+            summary="{vendor} {device} on {instance} is listed but has no readings any more",
             meaning="The device gave core readings within a day and gives none now, although it is still listed: often the last thing before a card is lost.",
             check="`telemetry snapshot` shows the reason of each absence; run the vendor's tool by hand.",
             remedy="Drain the card, reset it (`telemetry release` first), or replace it.",

@@ -32,7 +32,7 @@ PRESENCE = AlertGroup(
             hold="3m",
             summary="{vendor} {device} ({model}) on {instance} is lost",
             meaning="A source that listed the card works and does not list it any more: it fell off the bus, its driver gave it up, or it was taken out. A partition that goes while its card stays is no loss.",
-            check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` tells the card whatever number the others have now.",
+            check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` names the card, whatever numbers the others have now.",
             remedy="Drain the node and power-cycle it; a reboot alone often does not bring the card back. A card taken out for good: `telemetry forget ID`.",
         ),
         Alert(
@@ -41,7 +41,7 @@ PRESENCE = AlertGroup(
             condition=_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards and has fewer",
-            meaning="The node has fewer cards than `expect.devices` says, even with those that AcceleratorLost tells of: one was missing from the start, or was forgotten, or no source of that vendor works.",
+            meaning="The node has fewer cards than `expect.devices` says, even counting those of AcceleratorLost: one was missing from the start, or was forgotten, or no source of that vendor works.",
             check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` says whether the bus has them.",
             remedy="As for AcceleratorLost. Where the node was changed, change `expect.devices`.",
         ),

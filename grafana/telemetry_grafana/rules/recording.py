@@ -99,7 +99,7 @@ _SUMMED: Mapping[str, tuple[str, str]] = {
     ),
     "accelerator_power_cap_used_ratio:avg": (
         _share("accelerator_power_watts", "(accelerator_power_cap_watts > 0)"),
-        "Power drawn as a share of the limits, of the devices that tell both.",
+        "Power drawn as a share of the limits, of the devices that have both.",
     ),
     "accelerator_memory_used_ratio:avg": (
         _share("accelerator_memory_used_bytes", "accelerator_memory_total_bytes", _WHOLE),
@@ -107,7 +107,7 @@ _SUMMED: Mapping[str, tuple[str, str]] = {
     ),
     "accelerator_utilization_ratio:avg": (
         f"avg by ({{over}}) ({_WORK_OF_DEVICES}{_ONCE.format(_WORK_OF_DEVICES)})",
-        "Average utilization over five minutes; a partition counts where its card tells none.",
+        "Average utilization over five minutes; a partition counts if its card has none.",
     ),
 }
 _POWER, _POWER_SHARE, _MEMORY, _WORK = _SUMMED
@@ -162,7 +162,7 @@ _MEMORIES = RecordingGroup(
             "accelerator:core_readings:group",
             "group by (cluster, job, instance, vendor, device, id, model) (accelerator_memory_total_bytes"
             " or accelerator_power_watts or accelerator_utilization_ratio or accelerator:temperature_celsius)",
-            "1 for each device that tells its memory, power, utilization or temperature.",
+            "1 for each device that reports its memory, power, utilization or temperature.",
         ),
         _device(
             "accelerator:link_up:sum",

@@ -22,7 +22,7 @@ THRESHOLDS: Mapping[str, Threshold] = MappingProxyType(
         "slow_seconds": Threshold("5", "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
         "up_share": Threshold("0.5", "share of ten minutes in which a node or source must answer", "own figure"),
         "restarts": Threshold("3", "starts of the daemon in an hour", "own figure"),
-        "event_seconds": Threshold("600", "seconds for which an event is told", "nvidia_gpu_exporter"),
+        "event_seconds": Threshold("600", "seconds for which an event fires", "nvidia_gpu_exporter"),
         "xid_critical": Threshold(
             "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
         ),
@@ -34,11 +34,11 @@ THRESHOLDS: Mapping[str, Threshold] = MappingProxyType(
         "retired_pages": Threshold("10", "memory pages taken out of use", "Meta GCM"),
         "remapped_rows": Threshold("512", "memory rows replaced by spare ones", "DCGM hardware limits"),
         "limit_margin_celsius": Threshold("5", "degrees below the device's own limit", "nvidia_gpu_exporter"),
-        "hot_celsius": Threshold("85", "degrees where the device tells no limit", "VESSL, gpud"),
+        "hot_celsius": Threshold("85", "degrees if the device reports no limit", "VESSL, gpud"),
         "hot_junction_celsius": Threshold(
             "95", "the same at the junction or hotspot", "ten more, as AMD's own limits of edge and junction differ"
         ),
-        "critical_celsius": Threshold("95", "degrees where the device tells no critical temperature", "VESSL"),
+        "critical_celsius": Threshold("95", "degrees if the device reports no critical temperature", "VESSL"),
         "critical_junction_celsius": Threshold("105", "the same at the junction or hotspot", "ten more, as above"),
         "outlier_celsius": Threshold("15", "degrees above the mean of the node's cards of that model", "own figure"),
         "busier_ratio": Threshold(

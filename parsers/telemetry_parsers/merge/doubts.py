@@ -127,5 +127,5 @@ def _without_another(sighting: Sighting, occupant: Identity) -> Sighting:
 
 def _problem(group: Group, occupant: Identity) -> tuple[str, Problem]:
     name = group.device.uuid or group.device.bus_id
-    text = f"told as {name} where {occupant.id} was: not believed before it is told twice"
+    text = f"reported as {name} where {occupant.id} was: not believed before it is reported twice"
     return group.sightings[0].source, Problem(f"{occupant.vendor} {occupant.device}", text)
