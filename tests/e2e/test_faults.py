@@ -59,7 +59,7 @@ def test_a_good_tool_is_read(tmp_path, tools):
 Fault = Callable[[ToolFolder], object]
 
 
-def told(source):
+def state_and_reason(source):
     return source["state"], source["reason"]
 
 
@@ -87,7 +87,7 @@ def test_a_fault_of_a_tool_costs_its_own_readings_alone(tmp_path, tools, fault: 
         until_read(running)
         fault(tools)
         # The tool may have been exchanged in the midst of a poll, whose answer is then half of each.
-        running.until(lambda: told(running.source("mthreads-gmi")) == (state, reason))
+        running.until(lambda: state_and_reason(running.source("mthreads-gmi")) == (state, reason))
         assert memory_used(running) == []
         assert "accelerator_up{" not in running.page()
         up = 'telemetry_source_up{source="mthreads-gmi"} 0.0'

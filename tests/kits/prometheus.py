@@ -166,7 +166,7 @@ class Alertmanager(_Server):
         with urllib.request.urlopen(request, timeout=5):
             pass
 
-    def told(self) -> list[dict[str, str]]:
+    def uninhibited(self) -> list[dict[str, str]]:
         """The labels of the alerts that no other one inhibits."""
         alerts = self.get("/api/v2/alerts?inhibited=false") or ()
         return [alert["labels"] for alert in alerts]

@@ -24,5 +24,5 @@ def until(condition: Callable[[], Any], what: str, patience_seconds: float = PAT
     end = time.monotonic() + patience_seconds
     while not (given := condition()):
         assert time.monotonic() < end, f"did not come about: {what}"
-        time.sleep(0.1)
+        time.sleep(0.05)
     return given

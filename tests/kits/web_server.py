@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -156,14 +156,6 @@ def exchange(port: int, *pieces: bytes, pause_seconds: float = 0.0) -> bytes:
             time.sleep(pause_seconds)
         client.shutdown(socket.SHUT_WR)
         return read_to_end(client)
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, a generous while."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up_at, f"never came: {what}"
-        time.sleep(0.02)
 
 
 def replace(path: Path, content: bytes | str) -> None:

@@ -27,7 +27,7 @@ def readings(position: int | None, values: Values) -> tuple[Reading, ...]:
     return tuple(found)
 
 
-def told(
+def reported(
     source: str,
     devices: Sequence[tuple[Device, Values]],
     *,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from merge.reports import Node, card, numbers, told
+from merge.reports import Node, card, numbers, reported
 
 SPACE = "ascend-physical"
 CARDS = [(card(at, vendor="ascend", bus_id=f"0000:0{at}:00.0"), {"power_watts": 90.0}) for at in (4, 5)]
 
 
 def listing(**more):
-    return told("npu-smi", CARDS, space=SPACE, form="text", **more)
+    return reported("npu-smi", CARDS, space=SPACE, form="text", **more)
 
 
 def links(*indices, poll="link", metric="link_up", space=SPACE, taken=0.0):
     devices = [(card(index, vendor="ascend"), {metric: {"roce": 1.0}}) for index in indices]
-    return told("hccn-tool", devices, poll=poll, lists_devices=False, space=space, form="text", taken=taken)
+    return reported("hccn-tool", devices, poll=poll, lists_devices=False, space=space, form="text", taken=taken)
 
 
 def seen(*reports):
@@ -44,7 +44,7 @@ def test_a_device_is_lost_although_an_older_answer_speaks_of_it() -> None:
     node = Node()
     node.see(listing())
     node.see(listing(taken=1.0), links(4, 5), now=1.0)
-    rest = told("npu-smi", CARDS[:1], space=SPACE, form="text", taken=2.0)
+    rest = reported("npu-smi", CARDS[:1], space=SPACE, form="text", taken=2.0)
     assert [device.up for device in node.see(rest, links(4, 5), now=2.0).devices] == [True, False]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merge.reports import Node, card, numbers, told
+from merge.reports import Node, card, numbers, reported
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Device, Report
 
@@ -24,11 +24,11 @@ DIES = [
 
 
 def listed(devices, **more):
-    return told("npu-smi", [(device, {"power_watts": 10.0 + at}) for at, device in enumerate(devices)], **more)
+    return reported("npu-smi", [(device, {"power_watts": 10.0 + at}) for at, device in enumerate(devices)], **more)
 
 
 def test_an_answer_by_card_and_chip_is_joined_by_them_and_not_by_its_index() -> None:
-    usages = told(
+    usages = reported(
         "npu-smi",
         [(chip("1", "0", 1), {"memory_bandwidth_ratio": 0.5}), (chip("1", "1", 1), {"memory_bandwidth_ratio": 0.7})],
         poll="usages",
@@ -41,7 +41,7 @@ def test_an_answer_by_card_and_chip_is_joined_by_them_and_not_by_its_index() -> 
 def test_a_report_that_names_a_card_which_the_list_lacks_says_nothing() -> None:
     """A list that has changed since may number its cards anew."""
     cards = [chip("0", "0", 0), chip("1", "0", 1)]
-    usages = told("npu-smi", [(chip("1", "0", 1), {"fan_ratio": 0.5})], poll="usages", lists_devices=False)
+    usages = reported("npu-smi", [(chip("1", "0", 1), {"fan_ratio": 0.5})], poll="usages", lists_devices=False)
     assert numbers(Node().see(listed(cards), usages).devices[1])["fan_ratio"] == 0.5
     assert "fan_ratio" not in numbers(Node().see(listed(cards[:1]), usages).devices[0])
 
@@ -50,7 +50,7 @@ def test_a_report_that_names_a_card_which_the_list_lacks_says_nothing() -> None:
     ("list_of", "joined"), [([chip("5", "0", 5)], True), ([chip("5", "0", 5), chip("5", "1", 5)], False)]
 )
 def test_an_answer_for_the_whole_card_is_its_only_chips(list_of: list[Device], joined: bool) -> None:
-    board = told("npu-smi", [(chip("5", None, 5), {"fan_ratio": 0.5})], poll="board", lists_devices=False)
+    board = reported("npu-smi", [(chip("5", None, 5), {"fan_ratio": 0.5})], poll="board", lists_devices=False)
     devices = Node().see(listed(list_of), board).devices
     assert any("fan_ratio" in numbers(device) for device in devices) is joined
 
@@ -73,7 +73,7 @@ def test_chips_with_addresses_are_called_by_them() -> None:
 def test_a_device_of_which_nothing_is_known_is_shown_once_and_under_one_name() -> None:
     node = Node()
     for now in (0.0, 1.0):
-        merged = node.see(told("tool", [(card(None), {"power_watts": 1.0})], taken=now), now=now)
+        merged = node.see(reported("tool", [(card(None), {"power_watts": 1.0})], taken=now), now=now)
         assert [(device.id, device.index) for device in merged.devices] == [("nvidia:unnumbered", None)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merge.reports import Node, card, numbers, told, values
+from merge.reports import Node, card, numbers, reported, values
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.model import Device
 
@@ -28,7 +28,9 @@ class Lists:
 
     def tell(self, *devices: Device, **more):
         self.taken += 2.0
-        return self.node.see(told("tool", [(one, WATTS) for one in devices], taken=self.taken, **more), now=self.taken)
+        return self.node.see(
+            reported("tool", [(one, WATTS) for one in devices], taken=self.taken, **more), now=self.taken
+        )
 
     def restarted(self) -> Lists:
         return Lists(MergeState(identities=self.node.state.identities))
@@ -87,9 +89,9 @@ def test_a_card_that_was_replaced_is_shown_at_the_second_list() -> None:
 def test_two_sources_that_agree_are_two_witnesses() -> None:
     node = Node()
     sources = ("nvml", "tool")
-    node.see(*(told(source, [(FIRST, WATTS)]) for source in sources))
+    node.see(*(reported(source, [(FIRST, WATTS)]) for source in sources))
     new = card(0, uuid=UUID2, bus_id=BUS0)
-    merged = node.see(*(told(source, [(new, WATTS)], taken=2.0) for source in sources), now=2.0)
+    merged = node.see(*(reported(source, [(new, WATTS)], taken=2.0) for source in sources), now=2.0)
     assert ups(merged) == {UUID0: False, UUID2: True}
 
 
@@ -97,7 +99,7 @@ def test_the_same_list_seen_again_is_no_second_witness() -> None:
     """Merging happens at every poll of every source: what counts is what was told, not how often it was looked at."""
     lists = Lists()
     lists.tell(FIRST)
-    report = told("tool", [(card(0, uuid=UUID2, bus_id=BUS0), WATTS)], taken=4.0)
+    report = reported("tool", [(card(0, uuid=UUID2, bus_id=BUS0), WATTS)], taken=4.0)
     for now in (4.0, 5.0, 6.0):
         assert ups(lists.node.see(report, now=now)) == {UUID0: True}
 
@@ -105,9 +107,9 @@ def test_the_same_list_seen_again_is_no_second_witness() -> None:
 def test_what_other_sources_tell_of_the_card_is_still_read() -> None:
     """Only what names another card is doubted: the files of the driver go on."""
     node = Node()
-    files = told("sysfs", [(card(None, bus_id=BUS0), {"fan_ratio": 0.5})], life=100.0)
-    node.see(files, told("tool", [(FIRST, WATTS)]))
-    merged = node.see(files, told("tool", [(card(0, uuid=GARBLED, bus_id=BUS0), WATTS)], taken=2.0), now=2.0)
+    files = reported("sysfs", [(card(None, bus_id=BUS0), {"fan_ratio": 0.5})], life=100.0)
+    node.see(files, reported("tool", [(FIRST, WATTS)]))
+    merged = node.see(files, reported("tool", [(card(0, uuid=GARBLED, bus_id=BUS0), WATTS)], taken=2.0), now=2.0)
     assert [(device.id, numbers(device)) for device in merged.devices] == [(UUID0, {"fan_ratio": 0.5})]
 
 
@@ -116,10 +118,12 @@ def test_a_garbled_inventory_does_not_blind_the_fast_polls_beside_it() -> None:
     node = Node()
 
     def inventory(*devices: Device, taken: float):
-        return told("tool", [(one, {}) for one in devices], poll="inventory", taken=taken, life=900.0, interval=300.0)
+        return reported(
+            "tool", [(one, {}) for one in devices], poll="inventory", taken=taken, life=900.0, interval=300.0
+        )
 
     def fast(taken: float):
-        return told("tool", [(card(0), WATTS), (card(1), WATTS)], taken=taken)
+        return reported("tool", [(card(0), WATTS), (card(1), WATTS)], taken=taken)
 
     node.see(inventory(FIRST, SECOND, taken=0.0))
     node.see(inventory(FIRST, SECOND, taken=0.0), fast(2.0), now=2.0)

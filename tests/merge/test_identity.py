@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merge.reports import Node, card, told
+from merge.reports import Node, card, reported
 from telemetry_parsers.merge.memory import MergeState
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
@@ -38,21 +38,21 @@ def ids(merged):
 )
 def test_id(devices, expected):
     """uuid if unique, else bus address, else vendor:index; partitions under their parent."""
-    assert ids(Node().see(told("nvml", [(device, {}) for device in devices]))) == expected
+    assert ids(Node().see(reported("nvml", [(device, {}) for device in devices]))) == expected
 
 
 def test_partition_labels_and_parent():
     """A partition is `0:1` of device 0 and names its parent's id."""
     devices = [card(0, uuid=UUID0, bus_id=BUS0), card(5, bus_id=BUS0, partition="1", parent=0)]
-    merged = Node().see(told("nvml", [(device, {}) for device in devices]))
+    merged = Node().see(reported("nvml", [(device, {}) for device in devices]))
     assert [(d.device, d.parent) for d in merged.devices] == [("0", None), ("0:1", UUID0)]
 
 
 def test_identity_learnt_late():
     """A uuid and model that are told later are shown, but id, device and model labels stay."""
     node = Node()
-    node.see(told("tool", [(card(0, bus_id=BUS0), {})]))
-    merged = node.see(told("tool", [(card(0, bus_id=BUS0, uuid=UUID0, model="X100"), {})], taken=1.0), now=1.0)
+    node.see(reported("tool", [(card(0, bus_id=BUS0), {})]))
+    merged = node.see(reported("tool", [(card(0, bus_id=BUS0, uuid=UUID0, model="X100"), {})], taken=1.0), now=1.0)
     device = merged.devices[0]
     assert (device.id, device.model, device.uuid, device.current_model) == (BUS0, "", UUID0, "X100")
 
@@ -60,14 +60,14 @@ def test_identity_learnt_late():
 def test_bus_address_learnt_late():
     """A device first known by its index keeps that id when a bus address appears."""
     node = Node()
-    node.see(told("tool", [(card(0), {})]))
-    assert ids(node.see(told("tool", [(card(0, bus_id=BUS0), {})]))) == ["nvidia:0"]
+    node.see(reported("tool", [(card(0), {})]))
+    assert ids(node.see(reported("tool", [(card(0, bus_id=BUS0), {})]))) == ["nvidia:0"]
 
 
 def test_nothing_new_is_named_while_its_vendor_is_pending():
     """New devices wait for their vendor's first inventory; known ones do not."""
     node = Node()
-    report = told("tool", [(card(0, bus_id=BUS0), {})])
+    report = reported("tool", [(card(0, bus_id=BUS0), {})])
     assert ids(node.see(report, pending=["nvidia"])) == []
     assert ids(node.see(report)) == [BUS0]
     assert ids(node.see(report, pending=["nvidia"])) == [BUS0]
@@ -76,31 +76,31 @@ def test_nothing_new_is_named_while_its_vendor_is_pending():
 def test_identity_survives_a_restart():
     """What was remembered is used again: same id and labels, though the indices have changed."""
     node = Node()
-    before = node.see(told("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})]))
+    before = node.see(reported("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})]))
     restarted = Node(MergeState(identities=node.state.identities))
-    after = restarted.see(told("tool", [(card(0, uuid=UUID1), {}), (card(1, uuid=UUID0), {})]))
+    after = restarted.see(reported("tool", [(card(0, uuid=UUID1), {}), (card(1, uuid=UUID0), {})]))
     assert [(d.id, d.device) for d in after.devices] == [(d.id, d.device) for d in before.devices]
 
 
 def test_another_card_in_the_same_slot_is_another_device():
     """A card with another uuid at a known bus address gets an id of its own when it is told again; the old one is lost."""
     node = Node()
-    node.see(told("tool", [(card(0, uuid=UUID0, bus_id=BUS0), {})]))
-    node.see(told("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=1.0))
-    merged = node.see(told("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=2.0))
+    node.see(reported("tool", [(card(0, uuid=UUID0, bus_id=BUS0), {})]))
+    node.see(reported("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=1.0))
+    merged = node.see(reported("tool", [(card(0, uuid=UUID1, bus_id=BUS0), {})], taken=2.0))
     assert {device.id: device.up for device in merged.devices} == {UUID0: False, UUID1: True}
 
 
 def test_no_identity_of_its_own():
     """A second device that cannot be told from the first is left out and reported."""
-    merged = Node().see(told("tool", [(card(0), {}), (card(0), {})]))
+    merged = Node().see(reported("tool", [(card(0), {}), (card(0), {})]))
     assert ids(merged) == ["nvidia:0"]
     assert [source for source, _ in merged.problems] == ["tool"]
 
 
 def test_device_is_the_rank_by_bus_address_where_no_source_has_an_index():
     """Without any tool's index the devices are numbered by bus address."""
-    merged = Node().see(told("sysfs", [(card(None, bus_id=BUS1), {}), (card(None, bus_id=BUS0), {})]))
+    merged = Node().see(reported("sysfs", [(card(None, bus_id=BUS1), {}), (card(None, bus_id=BUS0), {})]))
     assert [(d.device, d.bus_id) for d in merged.devices] == [("0", BUS0), ("1", BUS1)]
 
 
@@ -108,8 +108,8 @@ def test_device_is_the_rank_by_bus_address_where_no_source_has_an_index():
 def test_an_address_without_its_domain_is_the_same_devices(first, second):
     """The source that prints domains may come later, or fail while one without them goes on."""
     node = Node()
-    before = node.see(told("tool", [(card(0, bus_id=first), {})]))
-    after = node.see(told("tool", [(card(0, bus_id=second), {})], taken=1.0))
+    before = node.see(reported("tool", [(card(0, bus_id=first), {})]))
+    after = node.see(reported("tool", [(card(0, bus_id=second), {})], taken=1.0))
     assert (ids(after), after.events) == (ids(before), ())
     assert after.devices[0].bus_id == BUS0 or first == BUS0
 
@@ -117,8 +117,8 @@ def test_an_address_without_its_domain_is_the_same_devices(first, second):
 def test_an_address_without_its_domain_that_two_devices_have_is_neithers():
     node = Node()
     both = [card(0, bus_id="0000:33:00.0"), card(1, bus_id="0001:33:00.0")]
-    node.see(told("sysfs", [(device, {}) for device in both]))
-    merged = node.see(told("tool", [(card(0, bus_id="33:00.0"), {})]))
+    node.see(reported("sysfs", [(device, {}) for device in both]))
+    merged = node.see(reported("tool", [(card(0, bus_id="33:00.0"), {})]))
     assert "33:00.0" in ids(merged)
 
 
@@ -126,7 +126,7 @@ def test_a_partition_is_the_same_whether_or_not_its_address_counts_partitions():
     """Of two sources that tell a partition's address, one fails: it is still the same partition."""
     files = [card(0, bus_id=BUS0), card(None, bus_id=BUS0, partition="1", parent=0)]
     tool = [card(0, bus_id=BUS0), card(1, bus_id="0000:33:00.1", partition="1", parent=0)]
-    reports = [told("sysfs", [(d, {}) for d in files], form="data"), told("tool", [(d, {}) for d in tool])]
+    reports = [reported("sysfs", [(d, {}) for d in files], form="data"), reported("tool", [(d, {}) for d in tool])]
     for last in reports:
         node = Node()
         before = node.see(*reports)
@@ -138,7 +138,7 @@ def test_an_address_alone_is_that_of_the_card_that_is_there_and_not_of_the_one_i
     """The source that tells uuids fails; the other one goes on."""
     node = Node()
     for number, uuid in enumerate((UUID0, UUID1, UUID1)):
-        node.see(told("tool", [(card(0, uuid=uuid, bus_id=BUS0), {})], taken=float(number)))
-    merged = node.see(told("sysfs", [(card(None, bus_id=BUS0), {})], taken=3.0), now=3.0)
+        node.see(reported("tool", [(card(0, uuid=uuid, bus_id=BUS0), {})], taken=float(number)))
+    merged = node.see(reported("sysfs", [(card(None, bus_id=BUS0), {})], taken=3.0), now=3.0)
     assert {device.id: device.up for device in merged.devices} == {UUID0: False, UUID1: True}
     assert merged.events == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merge.reports import Node, card, numbers, told
+from merge.reports import Node, card, numbers, reported
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
 UUID0, UUID1 = "GPU-399282a8-ba01-1475-893c-2eeca9e302f5", "GPU-5ebdeb63-ba7a-5904-4f16-495b3e1de6c8"
@@ -27,7 +27,7 @@ UUID0, UUID1 = "GPU-399282a8-ba01-1475-893c-2eeca9e302f5", "GPU-5ebdeb63-ba7a-59
 )
 def test_two_sources_of_one_device(first, second, devices):
     """Two sources' devices are joined by what names a device of the node, and by nothing else."""
-    merged = Node().see(told("a", [(first, {})], space="a"), told("b", [(second, {})], space="b"))
+    merged = Node().see(reported("a", [(first, {})], space="a"), reported("b", [(second, {})], space="b"))
     assert len(merged.devices) == devices
 
 
@@ -42,7 +42,8 @@ def test_two_sources_of_one_device(first, second, devices):
 def test_what_cannot_be_joined_and_not_told_apart(first, second):
     """Two sources whose devices nothing joins, and nothing tells apart: one is shown, the other is a problem."""
     merged = Node().see(
-        told("a", [(first, {"power_watts": 1.0})], space="a"), told("b", [(second, {"fan_ratio": 0.5})], space="b")
+        reported("a", [(first, {"power_watts": 1.0})], space="a"),
+        reported("b", [(second, {"fan_ratio": 0.5})], space="b"),
     )
     assert [numbers(device) for device in merged.devices] == [{"power_watts": 1.0}]
     assert [source for source, _ in merged.problems] == ["b"]
@@ -51,22 +52,22 @@ def test_what_cannot_be_joined_and_not_told_apart(first, second):
 def test_index_joins_once_its_space_was_learnt():
     """A tool that prints only indices joins after another one told which index is which bus address."""
     node = Node()
-    sysfs = told("sysfs", [(card(None, bus_id=BUS0), {}), (card(None, bus_id=BUS1), {})], form="data")
-    listing = told("tool", [(card(0, bus_id=BUS1), {}), (card(1, bus_id=BUS0), {})], space="tool")
+    sysfs = reported("sysfs", [(card(None, bus_id=BUS0), {}), (card(None, bus_id=BUS1), {})], form="data")
+    listing = reported("tool", [(card(0, bus_id=BUS1), {}), (card(1, bus_id=BUS0), {})], space="tool")
     node.see(sysfs, listing)
-    table = told("tool", [(card(0), {"power_watts": 50.0}), (card(1), {"power_watts": 60.0})], space="tool")
+    table = reported("tool", [(card(0), {"power_watts": 50.0}), (card(1), {"power_watts": 60.0})], space="tool")
     merged = node.see(sysfs, table)
     assert {device.bus_id: numbers(device)["power_watts"] for device in merged.devices} == {BUS1: 50.0, BUS0: 60.0}
 
 
 def _numbered(*fans, taken=0.0, space="tool"):
     """A tool's table: numbers and readings, no addresses."""
-    return told("tool", [(card(n), {"fan_ratio": fan}) for n, fan in enumerate(fans)], taken=taken, space=space)
+    return reported("tool", [(card(n), {"fan_ratio": fan}) for n, fan in enumerate(fans)], taken=taken, space=space)
 
 
 def _identities(*devices, taken=0.0, space="tool"):
     """The tool's list of who they are, asked rarely."""
-    return told(
+    return reported(
         "tool", [(device, {}) for device in devices], poll="identity", taken=taken, life=900, interval=300, space=space
     )
 
@@ -88,10 +89,12 @@ def test_a_failed_inventory_makes_no_other_devices_of_those_that_it_told(who, sp
 def test_a_tool_that_numbers_the_rest_anew_is_not_believed_before_it_said_who_they_are():
     """Card 0 of three is lost: the table's number 0 is the former number 1, and nobody may get its readings."""
     buses = [f"0000:{n}a:00.0" for n in range(3)]
-    sysfs = told("sysfs", [(card(None, bus_id=bus), {"power_watts": 100.0}) for bus in buses], form="data")
+    sysfs = reported("sysfs", [(card(None, bus_id=bus), {"power_watts": 100.0}) for bus in buses], form="data")
     node = Node()
     node.see(sysfs, _numbered(0.1, 0.2, 0.3), _identities(*(card(n, bus_id=bus) for n, bus in enumerate(buses))))
-    left = told("sysfs", [(card(None, bus_id=bus), {"power_watts": 90.0}) for bus in buses[1:]], form="data", taken=5.0)
+    left = reported(
+        "sysfs", [(card(None, bus_id=bus), {"power_watts": 90.0}) for bus in buses[1:]], form="data", taken=5.0
+    )
     merged = node.see(left, _numbered(0.2, 0.3, taken=5.0), now=6.0)
     assert [(d.bus_id, d.up, numbers(d)) for d in merged.devices] == [
         (buses[0], False, {}),
@@ -136,20 +139,20 @@ def test_whose_cards_nobody_can_tell_is_lost_is_not_said_of_any():
 
 def test_no_domain_with_two_candidates_is_told_and_not_joined():
     """The same bus:device.function in two domains is ambiguous: no join, a problem."""
-    sysfs = told(
+    sysfs = reported(
         "sysfs", [(card(None, bus_id="0000:33:00.0"), {}), (card(None, bus_id="0001:33:00.0"), {})], form="data"
     )
-    merged = Node().see(sysfs, told("tool", [(card(0, bus_id="33:00.0"), {})], form="text"))
+    merged = Node().see(sysfs, reported("tool", [(card(0, bus_id="33:00.0"), {})], form="text"))
     assert len(merged.devices) == 3
     assert [(source, "could be any of" in problem.text) for source, problem in merged.problems] == [("tool", True)]
 
 
 def test_inventory_fills_what_the_fast_poll_does_not_say():
     """Facts of an older list of the same source stay with the devices of the newer one."""
-    inventory = told(
+    inventory = reported(
         "tool", [(card(0, uuid=UUID0, model="X"), {}), (card(1, uuid=UUID1, model="X"), {})], poll="inventory", life=900
     )
-    fast = told("tool", [(card(0), {"power_watts": 50.0}), (card(1), {"power_watts": 60.0})], taken=5.0)
+    fast = reported("tool", [(card(0), {"power_watts": 50.0}), (card(1), {"power_watts": 60.0})], taken=5.0)
     merged = Node().see(inventory, fast, now=6.0)
     assert [(d.uuid, d.model, numbers(d)["power_watts"]) for d in merged.devices] == [
         (UUID0, "X", 50.0),
@@ -159,21 +162,21 @@ def test_inventory_fills_what_the_fast_poll_does_not_say():
 
 def test_indices_that_shifted_are_not_matched():
     """After a card is lost the tool may number the rest anew: its old inventory then says nothing of index 0."""
-    inventory = told("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})], poll="inventory", life=900)
-    fast = told("tool", [(card(0), {"power_watts": 60.0})], taken=5.0)
+    inventory = reported("tool", [(card(0, uuid=UUID0), {}), (card(1, uuid=UUID1), {})], poll="inventory", life=900)
+    fast = reported("tool", [(card(0), {"power_watts": 60.0})], taken=5.0)
     merged = Node().see(inventory, fast, now=6.0)
     assert [device.uuid for device in merged.devices if device.up] == [None]
 
 
 def test_readings_of_a_device_that_the_newest_list_lacks_are_dropped():
     """What a slower poll once read of a card that is gone now is not shown."""
-    slow = told(
+    slow = reported(
         "tool",
         [(card(0, bus_id=BUS0), {"fan_ratio": 0.5}), (card(1, bus_id=BUS1), {"fan_ratio": 0.6})],
         poll="slow",
         life=180,
     )
-    fast = told("tool", [(card(0, bus_id=BUS0), {"power_watts": 50.0})], taken=5.0)
+    fast = reported("tool", [(card(0, bus_id=BUS0), {"power_watts": 50.0})], taken=5.0)
     node = Node()
     node.see(slow)
     merged = node.see(slow, fast, now=6.0)
@@ -185,7 +188,7 @@ def test_readings_of_a_device_that_the_newest_list_lacks_are_dropped():
 
 def test_what_an_older_poll_saw_of_a_card_that_is_down_since_is_not_shown():
     """The newest list says that it is there, and that it does not answer."""
-    slow = told("tool", [(card(0, bus_id=BUS0), {"fan_ratio": 0.5})], poll="slow", life=180, lists_devices=False)
-    fast = told("tool", [(card(0, bus_id=BUS0, up=False), {})], taken=5.0)
+    slow = reported("tool", [(card(0, bus_id=BUS0), {"fan_ratio": 0.5})], poll="slow", life=180, lists_devices=False)
+    fast = reported("tool", [(card(0, bus_id=BUS0, up=False), {})], taken=5.0)
     (device,) = Node().see(slow, fast, now=6.0).devices
     assert (device.up, numbers(device)) == (False, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merge.reports import Node, card, told
+from merge.reports import Node, card, reported
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Device, SourceReport
 
@@ -11,12 +11,12 @@ PART = card(1, "amd", bus_id="0000:05:00.1", partition="1", parent=0)
 
 
 def listing(taken: float) -> SourceReport:
-    return told("amd-smi", [(PARENT, {}), (PART, {})], poll="list", taken=taken, life=1000.0)
+    return reported("amd-smi", [(PARENT, {}), (PART, {})], poll="list", taken=taken, life=1000.0)
 
 
 def metric(taken: float) -> SourceReport:
     values = [(card(0, "amd"), {"power_watts": 500.0}), (card(1, "amd"), {"utilization_ratio": 0.5})]
-    return told("amd-smi", values, poll="metric", taken=taken, life=1000.0)
+    return reported("amd-smi", values, poll="metric", taken=taken, life=1000.0)
 
 
 def test_a_poll_that_tells_no_partition_speaks_of_the_one_with_its_number_whichever_is_newer() -> None:
@@ -31,8 +31,8 @@ def test_a_poll_that_tells_no_partition_speaks_of_the_one_with_its_number_whiche
 
 def test_a_number_that_stands_for_several_says_nothing_without_the_partition() -> None:
     parts = [(card(0, "nvidia"), {}), (card(0, "nvidia", partition="1", parent=0), {})]
-    lists = told("tool", parts, poll="list", taken=2.0)
-    plain = told("tool", [(card(0, "nvidia", partition="1"), {"power_watts": 9.0})], poll="metric", taken=1.0)
+    lists = reported("tool", parts, poll="list", taken=2.0)
+    plain = reported("tool", [(card(0, "nvidia", partition="1"), {"power_watts": 9.0})], poll="metric", taken=1.0)
     merged = Node().see(lists, plain, now=3.0)
     assert [len(device.readings) for device in merged.devices] == [0, 0]
 
@@ -50,13 +50,13 @@ def test_outputs_of_one_capture_are_joined_alike() -> None:
 def test_a_partition_is_one_device_whether_or_not_its_address_counts_partitions() -> None:
     """sysfs gives each partition its card's address, rocm-smi and amd-smi count partitions in the function."""
     bus = "0000:05:00.0"
-    files = told(
+    files = reported(
         "amdgpu-sysfs",
         [
             (card(None, "amd", bus_id=bus), {}),
             (card(None, "amd", bus_id=bus, partition="1", parent=0), {"compute_units": 38.0}),
         ],
     )
-    tool = told("rocm-smi", [(PARENT, {}), (PART, {"utilization_ratio": 0.5})])
+    tool = reported("rocm-smi", [(PARENT, {}), (PART, {"utilization_ratio": 0.5})])
     merged = Node().see(files, tool, now=3.0)
     assert [(one.id, len(one.readings)) for one in merged.devices] == [(bus, 0), (f"{bus}/1", 2)]

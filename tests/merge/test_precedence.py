@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merge.reports import Node, card, numbers, told, values
+from merge.reports import Node, card, numbers, reported, values
 from telemetry_parsers.model import Absent, Process
 
 BUS0 = "0000:33:00.0"
@@ -13,7 +13,7 @@ GIB = float(1 << 30)
 
 def one(source, readings, **more):
     facts = more.pop("facts", ())
-    return told(source, [(card(0, bus_id=BUS0, facts=facts), readings)], **more)
+    return reported(source, [(card(0, bus_id=BUS0, facts=facts), readings)], **more)
 
 
 def only(merged):
@@ -143,7 +143,7 @@ def test_a_printed_ratio_stands_where_none_can_be_derived():
 def test_card_level_readings_are_counted_once():
     """Power, cap, energy and fan of a partition are dropped when its parent has them; the rest stays."""
     whole, part = card(0, bus_id=BUS0), card(None, bus_id=BUS0, partition="1", parent=0)
-    report = told(
+    report = reported(
         "sysfs",
         [
             (whole, {"power_watts": 500.0, "utilization_ratio": 0.5}),
@@ -171,14 +171,16 @@ def test_out_of_range_is_implausible_whoever_says_it():
 
 def test_processes_come_from_one_source():
     """The process list is that of the most preferred source, not the sum."""
-    first = told("a", [(card(0, bus_id=BUS0), {})], form="data", processes=(Process(0, 1, "x"),))
-    second = told("b", [(card(0, bus_id=BUS0), {})], form="text", processes=(Process(0, 1, "x"), Process(0, 2, "y")))
+    first = reported("a", [(card(0, bus_id=BUS0), {})], form="data", processes=(Process(0, 1, "x"),))
+    second = reported(
+        "b", [(card(0, bus_id=BUS0), {})], form="text", processes=(Process(0, 1, "x"), Process(0, 2, "y"))
+    )
     assert only(Node().see(first, second)).processes == (Process(0, 1, "x"),)
 
 
 def test_positions_tell_where_each_reported_device_went():
     """Each (source, poll) maps its positions to ids, so that events find their device."""
-    merged = Node().see(told("a", [(card(0, bus_id=BUS0), {})]), told("b", [(card(4, bus_id=BUS0), {})]))
+    merged = Node().see(reported("a", [(card(0, bus_id=BUS0), {})]), reported("b", [(card(4, bus_id=BUS0), {})]))
     assert merged.positions == {("a", "readings"): (BUS0,), ("b", "readings"): (BUS0,)}
 
 

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from merge.reports import Node, card, told
+from merge.reports import Node, card, reported
 from telemetry_parsers.merge.memory import MergeState
 
 BUS0, BUS1 = "0000:33:00.0", "0000:53:00.0"
@@ -15,13 +15,13 @@ DAY = 24 * 3600.0
 
 
 def both(**more):
-    return told(
+    return reported(
         "tool", [(card(0, bus_id=BUS0), {"power_watts": 5.0}), (card(1, bus_id=BUS1), {"power_watts": 6.0})], **more
     )
 
 
 def first_only(**more):
-    return told("tool", [(card(0, bus_id=BUS0), {"power_watts": 5.0})], **more)
+    return reported("tool", [(card(0, bus_id=BUS0), {"power_watts": 5.0})], **more)
 
 
 def ups(merged):
@@ -71,23 +71,23 @@ def test_expired_reports_are_gone():
 def test_another_source_that_never_listed_it_says_nothing_of_it():
     """Only a source that once listed the device can make it lost."""
     node = Node()
-    node.see(told("a", [(card(0, bus_id=BUS0), {})]), told("b", [(card(0, bus_id=BUS1), {})]))
-    assert ups(node.see(told("b", [(card(0, bus_id=BUS1), {})], taken=1.0))) == {BUS1: True}
+    node.see(reported("a", [(card(0, bus_id=BUS0), {})]), reported("b", [(card(0, bus_id=BUS1), {})]))
+    assert ups(node.see(reported("b", [(card(0, bus_id=BUS1), {})], taken=1.0))) == {BUS1: True}
 
 
 def test_still_listed_by_one_of_two_sources():
     """A device that one source lists is up, whatever the other lacks."""
     node = Node()
     device = card(0, bus_id=BUS0)
-    node.see(told("a", [(device, {})]), told("b", [(device, {})]))
-    assert ups(node.see(told("a", []), told("b", [(device, {})]))) == {BUS0: True}
+    node.see(reported("a", [(device, {})]), reported("b", [(device, {})]))
+    assert ups(node.see(reported("a", []), reported("b", [(device, {})]))) == {BUS0: True}
 
 
 def test_no_devices_at_all_is_a_list_too():
     """A tool that works and lists nothing makes all that it listed lost."""
     node = Node()
     node.see(both())
-    assert ups(node.see(told("tool", [], taken=2.0), now=2.0)) == {BUS0: False, BUS1: False}
+    assert ups(node.see(reported("tool", [], taken=2.0), now=2.0)) == {BUS0: False, BUS1: False}
 
 
 def test_lost_over_a_restart_and_forgotten_after_a_week():
@@ -114,8 +114,8 @@ def test_a_partition_that_goes_while_its_parent_stays_is_removed():
     node = Node()
     whole = card(0, uuid="GPU-aaaa-1111", bus_id=BUS0)
     part = card(None, uuid="MIG-bbbb-2222", bus_id=BUS0, partition="1", parent=0)
-    node.see(told("nvml", [(whole, {}), (part, {})]))
-    merged = node.see(told("nvml", [(whole, {})], taken=1.0))
+    node.see(reported("nvml", [(whole, {}), (part, {})]))
+    merged = node.see(reported("nvml", [(whole, {})], taken=1.0))
     assert [device.id for device in merged.devices] == ["GPU-aaaa-1111"]
     assert [(event.id, event.what) for event in merged.events] == [("MIG-bbbb-2222", "removed")]
 
@@ -125,22 +125,22 @@ def test_a_card_that_returns_without_its_partitions():
     node = Node()
     whole = card(0, uuid="GPU-aaaa-1111", bus_id=BUS0)
     part = card(None, uuid="MIG-bbbb-2222", bus_id=BUS0, partition="1", parent=0)
-    node.see(told("nvml", [(whole, {}), (part, {})]))
-    lost = node.see(told("nvml", [], taken=1.0))
+    node.see(reported("nvml", [(whole, {}), (part, {})]))
+    lost = node.see(reported("nvml", [], taken=1.0))
     assert {device.id: device.up for device in lost.devices} == {"GPU-aaaa-1111": False, "MIG-bbbb-2222": False}
-    back = node.see(told("nvml", [(whole, {})], taken=2.0))
+    back = node.see(reported("nvml", [(whole, {})], taken=2.0))
     assert {device.id: device.up for device in back.devices} == {"GPU-aaaa-1111": True}
 
 
 def test_a_card_that_shows_nothing_is_down():
     """A listed card whose tool says that it does not answer is up 0, without readings."""
-    merged = Node().see(told("tool", [(card(0, bus_id=BUS0, up=False), {"power_watts": 5.0})]))
+    merged = Node().see(reported("tool", [(card(0, bus_id=BUS0, up=False), {"power_watts": 5.0})]))
     assert [(device.up, device.readings) for device in merged.devices] == [(False, ())]
 
 
 def numbered(**more):
     """The list of a poll that tells numbers only, as `amd-smi metric` does."""
-    return told("tool", [(card(0), {"fan_ratio": 0.1}), (card(1), {"fan_ratio": 0.2})], poll="metric", **more)
+    return reported("tool", [(card(0), {"fan_ratio": 0.1}), (card(1), {"fan_ratio": 0.2})], poll="metric", **more)
 
 
 def restarted_after(*reports):
@@ -209,7 +209,7 @@ def test_chips_that_share_their_cards_address_are_told_apart(pair):
     node, taken = Node(), count()
 
     def up_after(*listed):
-        merged = node.see(told("npu-smi", listed, taken=float(next(taken))))
+        merged = node.see(reported("npu-smi", listed, taken=float(next(taken))))
         return {device.id: device.up for device in merged.devices}
 
     first, second = up_after(*pair)

@@ -14,7 +14,7 @@ from kits.fake_nvml.library import FakeNvml
 pytestmark = pytest.mark.needs("cc")
 
 
-def told(profile: str, folder: Path, *arguments: str) -> str:
+def output_of(profile: str, folder: Path, *arguments: str) -> str:
     """What a command says of that node."""
     environment = {"LD_LIBRARY_PATH": FakeNvml(folder, profile).environment["LD_LIBRARY_PATH"]}
     status, out, error = run(*arguments, "--source", "nvml", environment=environment)
@@ -23,7 +23,7 @@ def told(profile: str, folder: Path, *arguments: str) -> str:
 
 
 def snapshot(profile: str, folder: Path) -> list[dict[str, Any]]:
-    devices: list[dict[str, Any]] = json.loads(told(profile, folder, "snapshot", "--all", "--format", "json"))[
+    devices: list[dict[str, Any]] = json.loads(output_of(profile, folder, "snapshot", "--all", "--format", "json"))[
         "devices"
     ]
     return devices
@@ -45,7 +45,7 @@ def test_a_card_in_parts_and_its_parts(tmp_path: Path) -> None:
 
 
 def test_the_doctor_calls_nothing_absent_that_the_card_tells_for_its_parts(tmp_path: Path) -> None:
-    lines = told("a100-mig", tmp_path, "doctor").splitlines()
+    lines = output_of("a100-mig", tmp_path, "doctor").splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("nvml: ok"))
     said = " ".join(lines[start:])
     assert "utilization_ratio" in said

@@ -42,7 +42,7 @@ def named(version: Version) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def told(content: bytes, partition: int = 0) -> dict[str, object]:
+def values_of(content: bytes, partition: int = 0) -> dict[str, object]:
     found = [item for item in read_blob(content) if item.partition == partition]
     assert len({(item.metric, item.label) for item in found}) == len(found)
     return {f"{item.metric} {item.label}".strip(): item.value for item in found}
@@ -54,7 +54,7 @@ def test_every_version_with_a_table_is_tested() -> None:
 
 @pytest.mark.parametrize(("version", "places"), [((1, 0), UNALIGNED), *(((1, n), CARD) for n in (1, 2, 3))], ids=str)
 def test_cards_before_the_mi300(version: Version, places: Places) -> None:
-    found = told(blob(*version, SIZES[version], places))
+    found = values_of(blob(*version, SIZES[version], places))
     assert found["temperature_celsius edge"] == 41.0
     assert found["temperature_celsius junction"] == 44.0
     assert found["temperature_celsius memory"] == 52.0
@@ -74,7 +74,7 @@ def test_cards_from_the_mi300_on(version: Version) -> None:
         4: ("H", 47), 6: ("H", 39), 10: ("H", 141), 12: ("H", 3), 14: ("H", 1), energy: ("Q", 655360),
         graphics: ("H", 132), graphics + 14: ("H", 2100), soc + 6: ("H", 29), video: ("H", 31), memory: ("H", 900),
     }  # fmt: skip
-    found = told(blob(*version, SIZES[version], places))
+    found = values_of(blob(*version, SIZES[version], places))
     assert (found["temperature_celsius junction"], found["temperature_celsius memory"]) == (47.0, 39.0)
     assert (found["utilization_ratio"], found["memory_activity_ratio"]) == (0.03, 0.01)
     assert (found["power_instant_watts"], found["energy_joules_total"]) == (141.0, 10.0)
@@ -87,7 +87,7 @@ def test_cards_from_the_mi300_on(version: Version) -> None:
 @pytest.mark.parametrize(("version", "engines"), [((1, 4), {"vcn": 20}), ((1, 5), {"vcn": 20, "jpeg": 70})], ids=str)
 def test_the_busiest_engine_of_a_kind(version: Version, engines: Mapping[str, int]) -> None:
     places = dict.fromkeys((16, 24), ("H", 9)) | dict.fromkeys(engines.values(), ("H", 64))
-    found = told(blob(*version, SIZES[version], places))
+    found = values_of(blob(*version, SIZES[version], places))
     assert {name: found[f"engine_utilization_ratio {name}"] for name in engines} == dict.fromkeys(engines, 0.64)
 
 
@@ -99,14 +99,14 @@ def test_what_each_partition_does(version: Version) -> None:
         12: ("H", 50), count: ("H", 2), first: ("I", 10), second: ("I", 90), second + 4: ("I", 80), second + video: ("H", 4),
     }  # fmt: skip
     content = blob(*version, SIZES[version], places)
-    assert told(content)["utilization_ratio"] == 0.5
-    assert "engine_utilization_ratio vcn" not in told(content)
-    assert told(content, 1) == {
+    assert values_of(content)["utilization_ratio"] == 0.5
+    assert "engine_utilization_ratio vcn" not in values_of(content)
+    assert values_of(content, 1) == {
         "utilization_ratio": 0.9,
         "engine_utilization_ratio vcn": 0.04,
         "engine_utilization_ratio jpeg": Absent.NOT_SUPPORTED,
     }
-    assert told(content, 2) == {}
+    assert values_of(content, 2) == {}
 
 
 @pytest.mark.parametrize("count", [0, 9, 0xFFFF])
@@ -116,7 +116,7 @@ def test_a_number_of_partitions_that_cannot_be_gives_none(count: int) -> None:
 
 
 def test_the_engines_of_a_card_that_is_not_parted_are_the_cards() -> None:
-    found = told(
+    found = values_of(
         blob(1, 6, 1664, {12: ("H", 50), 306: ("H", 1), 312: ("I", 10), 312 + 32: ("H", 8), 312 + 96: ("H", 4)})
     )
     assert (found["engine_utilization_ratio vcn"], found["engine_utilization_ratio jpeg"]) == (0.04, 0.08)
@@ -127,7 +127,7 @@ def test_the_engines_of_a_card_that_is_not_parted_are_the_cards() -> None:
 def test_graphics_of_processors(version: Version) -> None:
     start, clocks = (16, 80) if version == (2, 0) else (4, 76)
     places = {start: ("H", 4152), start + 2: ("H", 3940), **{clocks + 2 * n: ("H", 400 + n) for n in range(5)}}
-    found = told(blob(*version, SIZES[version], places))
+    found = values_of(blob(*version, SIZES[version], places))
     assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.52, 39.4)
     domains = ("graphics", "soc", "memory", "fabric", "video")
     assert [found[f"clock_hertz {domain}"] for domain in domains] == [(400 + n) * 1e6 for n in range(5)]
@@ -137,8 +137,8 @@ def test_graphics_of_processors(version: Version) -> None:
 
 
 def test_the_power_of_a_processor_is_in_milliwatts() -> None:
-    assert told(blob(2, 4, 168, {40: ("H", 15250)}))["power_average_watts"] == 15.25
-    assert told(blob(3, 0, 264, {112: ("I", 115250)}))["power_average_watts"] == 115.25
+    assert values_of(blob(2, 4, 168, {40: ("H", 15250)}))["power_average_watts"] == 15.25
+    assert values_of(blob(3, 0, 264, {112: ("I", 115250)}))["power_average_watts"] == 115.25
 
 
 def test_newer_processors() -> None:
@@ -151,7 +151,7 @@ def test_newer_processors() -> None:
         182: ("H", 1800),
         186: ("H", 937),
     }
-    found = told(blob(3, 0, 264, places))
+    found = values_of(blob(3, 0, 264, places))
     assert (found["temperature_celsius edge"], found["temperature_celsius soc"]) == (41.52, 39.4)
     assert (found["utilization_ratio"], found["engine_utilization_ratio vcn"]) == (0.07, 0.02)
     assert [found[f"clock_hertz {domain}"] for domain in ("graphics", "fabric", "memory")] == [612e6, 1800e6, 937e6]
@@ -159,7 +159,7 @@ def test_newer_processors() -> None:
 
 @pytest.mark.parametrize("version", [(1, 3), (1, 7)], ids=named)
 def test_an_energy_counter_that_never_counted_is_none(version: Version) -> None:
-    assert told(blob(*version, SIZES[version], {24: ("Q", 0)}))["energy_joules_total"] is Absent.NOT_SUPPORTED
+    assert values_of(blob(*version, SIZES[version], {24: ("Q", 0)}))["energy_joules_total"] is Absent.NOT_SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_an_energy_counter_that_never_counted_is_none(version: Version) -> None:
 )
 @pytest.mark.parametrize(("version", "offset"), [((1, 3), 112), ((2, 2), 120), ((2, 4), 120)], ids=str)
 def test_why_the_clocks_are_held_down(version: Version, offset: int, status: int, reasons: set[str]) -> None:
-    found = told(blob(*version, SIZES[version], {offset: ("Q", status)}))
+    found = values_of(blob(*version, SIZES[version], {offset: ("Q", status)}))
     throttled = {name.split()[1]: value for name, value in found.items() if name.startswith("throttled")}
     assert set(throttled) == {"power_limit", "current_limit", "thermal", "other"}
     assert {reason for reason, value in throttled.items() if value == 1.0} == reasons
@@ -195,7 +195,7 @@ def test_a_list_of_attributes() -> None:
         attribute(0, 2, "H", 51), attribute(900, 6, "Q", 7), attribute(3, 4, "I", 300), attribute(33, 2, "H", 100, 2000),
         attribute(42, 2, "H", 3, 0xFFFF, 40), attribute(48, 2, "H", 45, 0xFFFF, 47), attribute(1, 3, "h", -1),
     )  # fmt: skip
-    assert told(content) == {
+    assert values_of(content) == {
         "temperature_celsius junction": 51.0,
         "temperature_celsius memory": -1.0,
         "temperature_celsius hbm0": 45.0,

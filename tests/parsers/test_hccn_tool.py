@@ -19,7 +19,7 @@ def report_on(text: str) -> Report:
     return parse(text_capture(PARSER, text))
 
 
-def told(report: Report) -> dict[tuple[int | None, str, str], Value]:
+def printed_values(report: Report) -> dict[tuple[int | None, str, str], Value]:
     """What was printed: a counter that an answer has not is absent."""
     return {
         (report.devices[item.device].index, item.metric, item.label): item.value
@@ -34,7 +34,7 @@ def told(report: Report) -> dict[tuple[int | None, str, str], Value]:
 )
 def test_a_link_is_up_or_down_or_nobody_knows(word: str, state: Value) -> None:
     report = report_on(f"hccn_tool -i 2 -link -g\nlink status: {word}\n")
-    assert told(report) == {(2, "link_up", "roce"): state}
+    assert printed_values(report) == {(2, "link_up", "roce"): state}
     assert bool(report.problems) == (state is Absent.NOT_UNDERSTOOD)
 
 
@@ -49,18 +49,18 @@ def test_a_link_is_up_or_down_or_nobody_knows(word: str, state: Value) -> None:
     ],
 )
 def test_the_command_line_says_which_chip(command: str) -> None:
-    assert told(report_on(f"{command}\nlink status: UP\n")) == {(2, "link_up", "roce"): 1.0}
+    assert printed_values(report_on(f"{command}\nlink status: UP\n")) == {(2, "link_up", "roce"): 1.0}
 
 
 def test_a_prefix_says_it_too_and_wins() -> None:
     text = "hccn_tool -i 0 -link_stat -g\n[devid 3]link up count       : 7\n"
-    assert told(report_on(text)) == {(3, "link_recovery_errors_total", "roce"): 7.0}
+    assert printed_values(report_on(text)) == {(3, "link_recovery_errors_total", "roce"): 7.0}
 
 
 def test_the_reader_says_it_where_the_text_does_not() -> None:
     outputs = tuple(Output(f"hccn_tool -i {n} -link -g", str(n), "link status: UP\n", status=0) for n in (4, 12))
     report = parse(Capture(PARSER.name, "link", POLLS["link"].request, outputs))
-    assert set(told(report)) == {(4, "link_up", "roce"), (12, "link_up", "roce")}
+    assert set(printed_values(report)) == {(4, "link_up", "roce"), (12, "link_up", "roce")}
 
 
 def test_answers_of_one_chip_are_one_device() -> None:
@@ -69,17 +69,17 @@ def test_answers_of_one_chip_are_one_device() -> None:
     )
     report = report_on(text)
     assert [device.index for device in report.devices] == [0]
-    assert told(report) == {(0, "link_up", "roce"): 1.0, (0, "link_replay_errors_total", "roce"): 4.0}
+    assert printed_values(report) == {(0, "link_up", "roce"): 1.0, (0, "link_replay_errors_total", "roce"): 4.0}
 
 
 def test_what_other_commands_printed_between_is_left_out() -> None:
     text = "hccn_tool -i 1 -link -g\nlink status: UP\n> cat /tmp/old\nlink status: DOWN\n"
-    assert told(report_on(text)) == {(1, "link_up", "roce"): 1.0}
+    assert printed_values(report_on(text)) == {(1, "link_up", "roce"): 1.0}
 
 
 def test_packets_with_errors_are_counted_in_each_direction() -> None:
     text = "hccn_tool -i 5 -stat -g\npacket statistics:\nroce_rx_err_pkt_num:11\nroce_tx_err_pkt_num:12\n"
-    assert told(report_on(text)) == {
+    assert printed_values(report_on(text)) == {
         (5, "link_receive_errors_total", "roce"): 11.0,
         (5, "link_transmit_errors_total", "roce"): 12.0,
     }
@@ -87,7 +87,7 @@ def test_packets_with_errors_are_counted_in_each_direction() -> None:
 
 def test_other_counters_have_no_row_and_are_no_unknown_fields() -> None:
     report = report_on("hccn_tool -i 5 -stat -g\npacket statistics:\nroce_qp_status_err_num:11\n")
-    assert (told(report), report.unknown_fields, [device.index for device in report.devices]) == ({}, (), [5])
+    assert (printed_values(report), report.unknown_fields, [device.index for device in report.devices]) == ({}, (), [5])
 
 
 def test_a_text_without_a_chip_and_without_a_reading_lists_none() -> None:
@@ -142,12 +142,12 @@ HISTORY, PORTS = text_of("flaps-950"), text_of("ports-950")
 def test_a_lost_line_is_told_and_no_number_moves(text: str, lost: str, problem: str) -> None:
     assert text.count(lost) == 1
     left = report_on(text.replace(lost, ""))
-    assert told(left).items() <= told(report_on(text)).items()
+    assert printed_values(left).items() <= printed_values(report_on(text)).items()
     assert any(problem in found.text for found in left.problems), left.problems
 
 
 def test_counters_that_an_answer_has_not_are_absent() -> None:
     report = report_on("hccn_tool -i 3 -stat -g\npacket statistics:\nroce_rx_err_pkt_num:3\n")
-    assert told(report) == {(3, "link_receive_errors_total", "roce"): 3.0}
+    assert printed_values(report) == {(3, "link_receive_errors_total", "roce"): 3.0}
     assert {item.value for item in report.readings} == {3.0, Absent.NOT_REPORTED}
     assert len(report.readings) == 6

@@ -166,17 +166,19 @@ def test_a_power_column_in_another_unit_is_read_by_it() -> None:
     assert values(report_on(SPARSE.replace("Power(W) ", "Power(mW)")), "power_watts") == pytest.approx([0.0914, 0.088])
 
 
-def told(report: Report) -> dict[tuple[int | None, str, str], Value]:
+def all_values(report: Report) -> dict[tuple[int | None, str, str], Value]:
     return {(report.devices[item.device or 0].index, item.metric, item.label): item.value for item in report.readings}
 
 
 @pytest.mark.parametrize("at", [3, 4, 6, 7, 15, 16])
 def test_a_line_that_is_cut_gives_no_other_number(at: int) -> None:
-    whole, lines = told(report_on(BUSY)), BUSY.split("\n")
+    whole, lines = all_values(report_on(BUSY)), BUSY.split("\n")
     for end in (3, 20, 45, 60, 66, 75, 80, 88):
         found = report_on("\n".join([*lines[:at], lines[at][:end], *lines[at + 1 :]]))
         wrong = {
-            key: value for key, value in told(found).items() if not isinstance(value, Absent) and whole[key] != value
+            key: value
+            for key, value in all_values(found).items()
+            if not isinstance(value, Absent) and whole[key] != value
         }
         assert (wrong, bool(found.problems)) == ({}, True), end
 

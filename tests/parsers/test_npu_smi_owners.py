@@ -58,10 +58,10 @@ def test_a_lost_name_moves_no_value_to_another_chip(text: str, lost: str, proble
     whole, left = report_on(text), report_on(text.replace(lost, ""))
     assert whole.problems == ()
     assert any(problem in found.text for found in left.problems), left.problems
-    assert told(left) <= told(whole)
+    assert values_by_chip(left) <= values_by_chip(whole)
 
 
-def told(report: Report) -> set[tuple[tuple[str | None, str | None] | None, str, str, Value]]:
+def values_by_chip(report: Report) -> set[tuple[tuple[str | None, str | None] | None, str, str, Value]]:
     """The numbers of a report, each with the place of its chip."""
     return {(chip_places(report)[item.device or 0], item.metric, item.label, item.value) for item in report.readings}
 
@@ -71,7 +71,7 @@ def test_the_controller_of_a_910_tells_no_power_and_its_answer_is_whole(temperat
     chips, _, controller = COMMON.partition("\tChip Name ")
     assert controller.count("NPU Real-time Power") == 1
     text = f"{chips}\tChip Name : mcu\n\tTemperature(C) : {temperature}\n"
-    assert (report_on(text).problems, told(report_on(text))) == ((), told(report_on(COMMON)))
+    assert (report_on(text).problems, values_by_chip(report_on(text))) == ((), values_by_chip(report_on(COMMON)))
 
 
 def test_pages_to_be_isolated_end_what_a_310p_says_of_its_ecc() -> None:

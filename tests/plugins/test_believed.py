@@ -42,7 +42,7 @@ GOOD = Report(
 )
 
 
-def told(report: Report) -> list[str]:
+def problem_texts(report: Report) -> list[str]:
     assert all(problem.where == "plugin acme-smi" for problem in report.problems)
     return [problem.text for problem in report.problems]
 
@@ -80,7 +80,7 @@ LEFT_OUT = (
 def test_a_reading_that_does_not_fit_is_left_out_and_told(reading: Reading, text: str) -> None:
     report = believed(Report(devices=DEVICES, readings=(*READINGS, reading)), PARSER)
     assert report.readings == READINGS
-    assert told(report) == [text]
+    assert problem_texts(report) == [text]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_reading_that_does_not_fit_is_left_out_and_told(reading: Reading, text
 def test_a_value_out_of_range_is_implausible(reading: Reading, text: str) -> None:
     report = believed(Report(devices=DEVICES, readings=(reading,)), PARSER)
     assert report.readings == (replace(reading, value=Absent.IMPLAUSIBLE),)
-    assert told(report) == [text]
+    assert problem_texts(report) == [text]
 
 
 def test_a_value_that_the_plugin_itself_called_implausible_is_no_news() -> None:
@@ -119,7 +119,7 @@ def test_a_wrong_list_of_devices_fails_the_report(devices: tuple[Device, ...], t
     report = believed(Report(devices=devices, readings=(Reading(0, "power_watts", 1.0),)), PARSER)
     assert (report.outcome, report.reason) == ("failed", "internal")
     assert (report.devices, report.readings) == ((), ())
-    assert told(report) == [text]
+    assert problem_texts(report) == [text]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_wrong_list_of_devices_fails_the_report(devices: tuple[Device, ...], t
 def test_a_wrong_word_about_a_device_is_left_out(device: Device, kept: Device, text: str) -> None:
     report = believed(Report(devices=(device,)), PARSER)
     assert report.devices == (kept,)
-    assert told(report) == [text]
+    assert problem_texts(report) == [text]
 
 
 def test_events_and_processes_of_no_device_are_left_out() -> None:
@@ -156,7 +156,7 @@ def test_events_and_processes_of_no_device_are_left_out() -> None:
     )
     assert report.events == (Event(0, "1"),)
     assert report.processes == (Process(0, 1, "a"),)
-    assert told(report) == [
+    assert problem_texts(report) == [
         "2 of its Event entries are about no device of it",
         "1 of its Process entries are about no device of it",
     ]

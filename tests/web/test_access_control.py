@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from kits.waiting import until
 from kits.web_server import (
     LOOPBACK,
     Pki,
@@ -26,7 +27,6 @@ from kits.web_server import (
     fetch,
     replace,
     running_server,
-    until,
 )
 from telemetry_daemon.web.access.access_control import load_rules
 from telemetry_daemon.web.access.watch import SETTLING_SECONDS, Watch

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from kits.attackers import attack
-from kits.web_server import Pki, connect, fetch, read_to_end, until
+from kits.waiting import until
+from kits.web_server import Pki, connect, fetch, read_to_end
 from telemetry_daemon.web.server.acceptor import MOST_CLIENTS_IN_A_ROUND
 
 HERE = Path(__file__).parent

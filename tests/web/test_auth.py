@@ -14,7 +14,8 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from kits.web_server import RunningServer, basic, cheap_hash, connect, fetch, read_to_end, running_server, until
+from kits.waiting import until
+from kits.web_server import RunningServer, basic, cheap_hash, connect, fetch, read_to_end, running_server
 from telemetry_daemon.web.access.auth import LONGEST_QUEUE, MOST_REMEMBERED, parse_basic
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_daemon.web.server.open_connections import Phase

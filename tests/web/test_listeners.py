@@ -11,16 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.web_server import (
-    LOOPBACK,
-    connect,
-    echo,
-    fetch,
-    nobodys_port,
-    read_to_end,
-    running_server,
-    until,
-)
+from kits.waiting import until
+from kits.web_server import LOOPBACK, connect, echo, fetch, nobodys_port, read_to_end, running_server
 from telemetry_daemon.web.addresses import TcpAddress, UnixAddress, parse_address
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.messages import Request, Response

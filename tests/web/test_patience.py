@@ -14,7 +14,8 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from kits.web_server import basic, connect, fetch, read_to_end, running_server, until
+from kits.waiting import until
+from kits.web_server import basic, connect, fetch, read_to_end, running_server
 from telemetry_daemon.web.access.access_control import AccessControl, load_rules
 from telemetry_daemon.web.clients import Caller
 from telemetry_daemon.web.messages import Handler, Request, Response

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kits.web_server import Pki, connect, fetch, read_to_end, running_server, until
+from kits.waiting import until
+from kits.web_server import Pki, connect, fetch, read_to_end, running_server
 from telemetry_daemon.web.messages import Response
 from telemetry_daemon.web.server.connection import Deadlines
 
