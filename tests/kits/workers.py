@@ -97,7 +97,7 @@ def parse_payload(poll: str, *texts: str) -> dict[str, Any]:
     return {"parser": f"{NAUGHTY}:PARSER", "capture": capture_to_plain(capture)}
 
 
-def told(result: Any) -> list[str]:
+def problem_texts(result: Any) -> list[str]:
     """The problems of a plain report."""
     return [problem["text"] for problem in result["problems"]]
 
