@@ -13,8 +13,9 @@ from telemetry_daemon.polling.source import OnCapture, Source
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.readers.worker import Worker, WorkerReader
+from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.times import Clock
+from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 
 SYS_PCI = Path("/sys/bus/pci/devices")

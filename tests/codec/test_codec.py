@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from codec import strategies
 from telemetry_parsers.codec import captures as codec
+from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.model import (
     Absent,
     Capture,
@@ -74,7 +75,7 @@ def test_a_report_survives_as_a_line_of_text(report: Report) -> None:
 
 @given(strategies.polls)
 def test_a_poll_survives_as_a_line_of_text(poll: Poll) -> None:
-    assert codec.poll_from_plain(through_text(codec.poll_to_plain(poll))) == poll
+    assert from_plain(Poll, through_text(to_plain(Poll, poll))) == poll
 
 
 @given(strategies.parsers)

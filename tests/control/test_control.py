@@ -7,6 +7,7 @@ import json
 import socket
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,21 @@ import pytest
 from telemetry_daemon.control.socket import ControlServer, RefusedError, Verb, ask, path_in
 from telemetry_parsers.model import Plain
 
+
+@dataclass(frozen=True)
+class Echo:
+    pass
+
+
+@dataclass(frozen=True)
+class Repeat:
+    text: str
+    times: int
+
+
 VERBS = {
-    "echo": Verb((), lambda _: {"got": "it"}),
-    "repeat": Verb(("text", "times"), lambda request: {"got": request.text("text") * request.whole("times")}),
+    "echo": Verb(Echo, lambda _: {"got": "it"}),
+    "repeat": Verb(Repeat, lambda request: {"got": request.text * request.times}),
 }
 
 

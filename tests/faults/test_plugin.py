@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kits.waiting import PATIENCE_SECONDS
-from kits.workers import HandClock, new_worker, parse_payload
-from telemetry_daemon.readers.worker import WorkerOverflowError, WorkerTimeoutError
+from kits.workers import HandClock, new_worker, parse_question
+from telemetry_daemon.workers.worker import WorkerOverflowError, WorkerTimeoutError
 
 
 def test_while_a_worker_waits_to_be_started_again_its_trouble_is_the_same() -> None:
@@ -14,16 +14,16 @@ def test_while_a_worker_waits_to_be_started_again_its_trouble_is_the_same() -> N
     clock = HandClock()
     worker = new_worker(clock=clock)
     try:
-        assert worker.call("parse", parse_payload("echo"), PATIENCE_SECONDS)
+        assert worker.call(parse_question("echo"), PATIENCE_SECONDS)
         for _ in range(2):
             with pytest.raises(WorkerTimeoutError, match=r"before the deadline$"):
-                worker.call("parse", parse_payload("hang"), 0.5)
+                worker.call(parse_question("hang"), 0.5)
             with pytest.raises(WorkerTimeoutError, match="before the deadline; started again in"):
-                worker.call("parse", parse_payload("echo"), PATIENCE_SECONDS)
+                worker.call(parse_question("echo"), PATIENCE_SECONDS)
             clock.seconds += 60
         with pytest.raises(WorkerOverflowError):
-            worker.call("parse", parse_payload("flood"), PATIENCE_SECONDS)
+            worker.call(parse_question("flood"), PATIENCE_SECONDS)
         with pytest.raises(WorkerOverflowError, match="; started again in"):
-            worker.call("parse", parse_payload("echo"), PATIENCE_SECONDS)
+            worker.call(parse_question("echo"), PATIENCE_SECONDS)
     finally:
         worker.close()

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from kits.waiting import PATIENCE_SECONDS, comes_true
-from telemetry_daemon.readers.process import Launch, Process, ToolProcess, launch
-from telemetry_daemon.readers.worker import Worker
-from telemetry_parsers.codec.captures import capture_to_plain
+from telemetry_daemon.processes.process import Launch, Process, ToolProcess, launch
+from telemetry_daemon.workers.worker import Worker
+from telemetry_parsers.codec.wire import Parse
 from telemetry_parsers.model import Capture, Library, Output
 
 NAUGHTY = Path(__file__).parents[1] / "workers" / "naughty_plugin.py"
@@ -91,10 +91,10 @@ def shell(script: str) -> Callable[[Launch], Launch]:
     return lambda what: Launch("/bin/sh", ("-c", script), what.environment, what.inherited)
 
 
-def parse_payload(poll: str, *texts: str) -> dict[str, Any]:
+def parse_question(poll: str, *texts: str) -> Parse:
     """What asks the naughty plugin to do what the poll's name says."""
     capture = Capture("naughty", poll, Library("naughty"), tuple(Output(text=text) for text in texts))
-    return {"parser": f"{NAUGHTY}:PARSER", "capture": capture_to_plain(capture)}
+    return Parse(f"{NAUGHTY}:PARSER", capture)
 
 
 def problem_texts(result: Any) -> list[str]:
@@ -122,7 +122,7 @@ def hanging_call(worker: Worker, folder: Path, seconds: float = PATIENCE_SECONDS
     """A call of another thread that has begun in the worker and does not come back by itself."""
     begun = folder / "begun"
     with ThreadPoolExecutor(1) as pool:
-        call = pool.submit(worker.call, "parse", parse_payload("hang", str(begun)), seconds)
+        call = pool.submit(worker.call, parse_question("hang", str(begun)), seconds)
         assert comes_true(begun.exists)
         yield call
 

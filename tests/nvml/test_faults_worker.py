@@ -23,7 +23,7 @@ from kits.fake_nvml.reader import Bench, reading, value
 from kits.processes import alive
 from kits.waiting import comes_true
 from kits.workers import UnkillableProcess
-from telemetry_daemon.readers.process import Launch, Process, launch
+from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_parsers.model import Absent
 
 pytestmark = pytest.mark.needs("cc")

@@ -12,9 +12,9 @@ from textwrap import dedent
 from kits.waiting import PATIENCE_SECONDS
 from kits.workers import python_path
 from telemetry_daemon.plugins import loading as plugins
-from telemetry_daemon.plugins.worker import Patience
-from telemetry_daemon.readers.process import Launcher, launch
-from telemetry_daemon.readers.worker import Worker
+from telemetry_daemon.plugins.isolated import Patience
+from telemetry_daemon.processes.process import Launcher, launch
+from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Output
 

@@ -73,7 +73,7 @@ PROGRAM = """
 import json, sys
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.worker import WorkerReader
+from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_parsers.codec.captures import capture_to_plain, report_to_plain
 from telemetry_parsers.model import Capture, Output
 

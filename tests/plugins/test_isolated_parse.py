@@ -8,7 +8,7 @@ import pytest
 
 from kits import workers
 from plugins import distributions
-from telemetry_daemon.readers.process import Launch, Process, launch
+from telemetry_daemon.processes.process import Launch, Process, launch
 
 PARSE_TROUBLE = {
     "raises": ("raise KeyError('temp')", "internal", "KeyError: 'temp' (module_a.py line "),

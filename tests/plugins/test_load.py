@@ -17,7 +17,7 @@ from plugins import distributions
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.plugins.sources import PluginFailure
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.worker import WorkerReader
+from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Poll, Report
 

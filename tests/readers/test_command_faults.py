@@ -13,8 +13,8 @@ from kits.command_reader import NO_TARGETS, poll, read, tool
 from kits.fake_tools import Answer, ToolFolder
 from kits.processes import marked, own_holdings
 from kits.waiting import comes_true
+from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.readers.command import CommandReader
-from telemetry_daemon.readers.process import Launch, Process, launch
 from telemetry_parsers.model import Capture, Command, Failure, Output
 
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"

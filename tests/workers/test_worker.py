@@ -13,9 +13,9 @@ import pytest
 from kits import workers
 from kits.processes import alive
 from kits.waiting import PATIENCE_SECONDS, comes_true
-from kits.workers import CountingLauncher, HandClock, new_worker, parse_payload, problem_texts
-from telemetry_daemon.readers.process import Launch, Process, launch
-from telemetry_daemon.readers.worker import (
+from kits.workers import CountingLauncher, HandClock, new_worker, parse_question, problem_texts
+from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.workers.worker import (
     Worker,
     WorkerDiedError,
     WorkerError,
@@ -24,6 +24,7 @@ from telemetry_daemon.readers.worker import (
     WorkerStuckError,
     WorkerTimeoutError,
 )
+from telemetry_parsers.codec.wire import Describe
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def worker(clock: HandClock, launcher: CountingLauncher) -> Iterator[Worker]:
 
 
 def ask(worker: Worker, poll: str, *texts: str, seconds: float = PATIENCE_SECONDS) -> list[str]:
-    return problem_texts(worker.call("parse", parse_payload(poll, *texts), seconds))
+    return problem_texts(worker.call(parse_question(poll, *texts), seconds))
 
 
 def test_it_parses_what_it_is_given(worker: Worker) -> None:
@@ -51,7 +52,7 @@ def test_it_parses_what_it_is_given(worker: Worker) -> None:
 
 
 def test_it_describes_the_parser(worker: Worker) -> None:
-    described = worker.call("describe", {"parser": f"{workers.NAUGHTY}:PARSER"}, PATIENCE_SECONDS)
+    described = worker.call(Describe(f"{workers.NAUGHTY}:PARSER"), PATIENCE_SECONDS)
     assert described["name"] == "naughty"
     assert described["polls"][0]["request"]["alternatives"] == [["naughty-smi"]]
 
@@ -290,7 +291,7 @@ def test_an_isolated_interpreter_has_isolated_workers() -> None:
     program = (
         f"import sys; sys.path.append({str(workers.NAUGHTY.parent.parent)!r}); from kits import workers as kit\n"
         "with kit.closing(kit.new_worker()) as worker:\n"
-        "    print(kit.problem_texts(worker.call('parse', kit.parse_payload('flags'), 60))[0])\n"
+        "    print(kit.problem_texts(worker.call(kit.parse_question('flags'), 60))[0])\n"
     )
     for flags, isolated in (([], "isolated=0"), (["-I"], "isolated=1")):
         done = subprocess.run([workers.PYTHON, *flags, "-c", program], capture_output=True, text=True, check=True)

@@ -15,9 +15,9 @@ import pytest
 from kits import workers
 from kits.processes import alive
 from kits.waiting import PATIENCE_SECONDS, comes_true
-from kits.workers import HandClock, new_worker, parse_payload
-from telemetry_daemon.readers.process import Launch, Process, launch
-from telemetry_daemon.readers.worker import WorkerError, WorkerTimeoutError
+from kits.workers import HandClock, new_worker, parse_question
+from telemetry_daemon.processes.process import Launch, Process, launch
+from telemetry_daemon.workers.worker import WorkerError, WorkerTimeoutError
 
 # A shell instead of Python makes hundreds of starts cheap; each of these is another way to fail.
 FAILING: tuple[Callable[[Launch], Launch], ...] = (
@@ -47,7 +47,7 @@ def test_hundreds_of_faults_leave_no_descriptor_thread_or_process() -> None:
     for _ in range(CYCLES):
         clock.seconds += 60
         with pytest.raises(WorkerError):
-            worker.call("parse", parse_payload("echo"), PATIENCE_SECONDS)
+            worker.call(parse_question("echo"), PATIENCE_SECONDS)
     assert workers.resources() == before
     assert len(launched) >= CYCLES * 6 // 7
     assert not [pid for pid in launched if alive(pid)]
@@ -60,11 +60,11 @@ def test_real_workers_leave_nothing_either() -> None:
     for poll in ("die", "raise", "segfault", "garbage", "flood", "leave-a-child", "echo"):
         clock.seconds += 60
         try:
-            worker.call("parse", parse_payload(poll), PATIENCE_SECONDS)
+            worker.call(parse_question(poll), PATIENCE_SECONDS)
         except WorkerError:
             assert poll != "echo"
     with pytest.raises(WorkerTimeoutError):
-        worker.call("parse", parse_payload("hang"), 0.2)
+        worker.call(parse_question("hang"), 0.2)
     worker.close()
     assert workers.resources() == before
 
@@ -74,11 +74,11 @@ DAEMON = """
 import sys, threading
 from kits import workers
 worker = workers.new_worker()
-worker.call("parse", workers.parse_payload("echo"), 60)
+worker.call(workers.parse_question("echo"), 60)
 print(worker.pid, flush=True)
 sys.stdin.readline()
 if sys.argv[1]:
-    worker.call("parse", workers.parse_payload(sys.argv[1]), 0.9)
+    worker.call(workers.parse_question(sys.argv[1]), 0.9)
 threading.Event().wait()
 """
 

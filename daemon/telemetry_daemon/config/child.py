@@ -9,7 +9,7 @@ from dataclasses import fields
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.plain import settings_from_plain
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.short_lived import Ended, NoAnswerError, ask, running
+from telemetry_daemon.processes.short_lived import Ended, NoAnswerError, ask, running
 from telemetry_daemon.terminal import exits
 
 DEADLINE_SECONDS = 10.0

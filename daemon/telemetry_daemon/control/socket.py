@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_daemon.guarded.sockets import connected
 from telemetry_daemon.guarded.way import UnsafeError
-from telemetry_parsers.codec.fields import CodecError, Fields, decode_line
+from telemetry_parsers.codec.derived import from_plain
+from telemetry_parsers.codec.plain import CodecError, decode_line
 from telemetry_parsers.model import Plain
 
 log = logging.getLogger(__name__)
@@ -29,10 +31,10 @@ _TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One request that the daemon answers: the names of its arguments, and a function that raises CodecError for a bad one."""
+    """One request that the daemon answers: the dataclass of its arguments, and the function that gets them."""
 
-    arguments: tuple[str, ...]
-    answer: Callable[[Fields], Mapping[str, Plain]]
+    arguments: type
+    answer: Callable[[Any], Mapping[str, Plain]]
 
 
 class ControlError(Exception):
@@ -94,7 +96,8 @@ class ControlServer:
         if verb is None:
             return {"error": f"unknown request; the verbs are {', '.join(sorted(self._verbs))}"}
         try:
-            return verb.answer(Fields(request, "", frozenset({"verb", *verb.arguments})))
+            arguments = {name: value for name, value in request.items() if name != "verb"}
+            return verb.answer(from_plain(verb.arguments, arguments))
         except CodecError as error:
             return {"error": f"{request['verb']}: {error}"}
 

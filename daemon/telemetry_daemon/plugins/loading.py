@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import final
 
 from telemetry_daemon.plugins import sources as plugin_sources
+from telemetry_daemon.plugins.isolated import Patience, describe, isolated
 from telemetry_daemon.plugins.sources import Candidate, PluginFailure
-from telemetry_daemon.plugins.worker import Patience, describe, isolated
-from telemetry_daemon.readers.targets import load as load_target
-from telemetry_daemon.readers.targets import told
-from telemetry_daemon.readers.worker import Worker, WorkerError, WorkerTimeoutError
+from telemetry_daemon.workers.targets import in_one_line
+from telemetry_daemon.workers.targets import load as load_target
+from telemetry_daemon.workers.worker import Worker, WorkerError, WorkerTimeoutError
 from telemetry_parsers.checks.declaration import violations
 from telemetry_parsers.checks.shape import shape_violations
 from telemetry_parsers.codec.captures import CodecError, described_parser_from_plain, parser_to_plain
@@ -112,7 +112,7 @@ def _load_built_in(candidate: Candidate, readers: Mapping[str, str], worker_fact
         parser = load_target(candidate.target)
         broken = shape_violations(parser) or violations(described_parser_from_plain(parser_to_plain(parser)))
     except Exception as error:  # noqa: BLE001  # one source that cannot be imported must not keep the others from starting
-        return _Attempt(candidate, None, f"cannot be loaded: {told(error)}")
+        return _Attempt(candidate, None, f"cannot be loaded: {in_one_line(error)}")
     if broken:
         return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(broken)}")
     asked = {poll.request.reader for poll in parser.polls if isinstance(poll.request, Library)}

@@ -12,10 +12,10 @@ from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.cross_check import unlisted
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
-from telemetry_daemon.readers.targets import told
 from telemetry_daemon.state.health import PollResult, judge
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
+from telemetry_daemon.workers.targets import in_one_line
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Failure, Poll, Report
 
@@ -123,7 +123,7 @@ class Source:
         try:
             return self.parser.parse(capture)
         except Exception as error:  # a parser's bug costs its own readings and nothing else
-            if self._changes.changed(capture.poll, told(error)):
+            if self._changes.changed(capture.poll, in_one_line(error)):
                 log.exception("parser failed", extra={"source": self.name, "poll": capture.poll})
             return None
 

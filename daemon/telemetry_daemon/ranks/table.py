@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
-from telemetry_daemon import short_lived
 from telemetry_daemon.config.settings import RankSettings
 from telemetry_daemon.guarded.reading import TooLargeError, read_file
+from telemetry_daemon.processes import short_lived
 from telemetry_daemon.terminal import exits
 from telemetry_parsers.merge.ranks import NodeRanks
 from telemetry_parsers.vendors.ascend.rank_table import COMPLETED, RankTable, RankTableError, ranks_of, read_rank_table

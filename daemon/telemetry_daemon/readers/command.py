@@ -11,14 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from telemetry_daemon.processes.pipes import Pipes
+from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
+from telemetry_daemon.processes.supervise import Limits, Run, settle, supervise
 from telemetry_daemon.readers.alternatives import Alternatives, Choice
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.pipes import Pipes
-from telemetry_daemon.readers.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
-from telemetry_daemon.readers.supervise import Limits, Run, settle, supervise
-from telemetry_daemon.readers.toollock import HeldLock, ToolBusyError, ToolLocks
-from telemetry_daemon.readers.tools import Whereabouts
-from telemetry_daemon.readers.verdict import (
+from telemetry_daemon.readers.run_results import (
     failed,
     failure_of,
     launch_failure,
@@ -27,6 +25,8 @@ from telemetry_daemon.readers.verdict import (
     remains_of,
     stuck,
 )
+from telemetry_daemon.readers.toollock import HeldLock, ToolBusyError, ToolLocks
+from telemetry_daemon.readers.tools import Whereabouts
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
 
 _LOCALE = {"LC_ALL": "C", "LANG": "C"}

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.control import requests
 from telemetry_daemon.control import socket as control
 from telemetry_daemon.control.socket import ControlServer, Verb
 from telemetry_daemon.node import Node
@@ -38,7 +39,7 @@ from telemetry_daemon.version import __version__
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters import json
-from telemetry_parsers.codec.fields import CodecError, Fields
+from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.model import Plain
 
 logger = logging.getLogger(__name__)
@@ -88,11 +89,11 @@ class Service:
         self._control = ControlServer(
             control.path_in(self._settings.runtime_directory),
             {
-                "forget": Verb(("id",), self._forget),
-                "forget_lost": Verb(("vendor",), self._forget_lost),
-                "release": Verb(("source", "seconds"), self._release),
-                "resume": Verb(("source",), self._resume),
-                "snapshot": Verb((), self._snapshot),
+                "forget": Verb(requests.Forget, self._forget),
+                "forget_lost": Verb(requests.ForgetLost, self._forget_lost),
+                "release": Verb(requests.Release, self._release),
+                "resume": Verb(requests.Resume, self._resume),
+                "snapshot": Verb(requests.Snapshot, self._snapshot),
             },
         )
         self._node_watch = NodeWatch(Path(self._settings.runtime_directory), clock.monotonic)
@@ -261,8 +262,8 @@ class Service:
         if self._memory is not None:
             self._memory.keep(self._store.identities())
 
-    def _forget(self, request: Fields) -> Mapping[str, Plain]:
-        device_id = request.text("id")
+    def _forget(self, request: requests.Forget) -> Mapping[str, Plain]:
+        device_id = request.id
         forgotten = self._store.forget(lambda lost: lost.id == device_id)
         if forgotten:
             self._remember()
@@ -272,24 +273,24 @@ class Service:
             }
         return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
 
-    def _forget_lost(self, request: Fields) -> Mapping[str, Plain]:
-        forgotten = self._store.forget(of_vendor(request.text_or_none("vendor")))
+    def _forget_lost(self, request: requests.ForgetLost) -> Mapping[str, Plain]:
+        forgotten = self._store.forget(of_vendor(request.vendor))
         self._remember()
         return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
 
-    def _release(self, request: Fields) -> Mapping[str, Plain]:
-        name, seconds = request.text("source"), request.number_or("seconds", None)
+    def _release(self, request: requests.Release) -> Mapping[str, Plain]:
+        name, seconds = request.source, request.seconds
         if name not in self._node.names():
             return {"error": self._no_source(name)}
         if seconds is not None and seconds <= 0:
-            raise CodecError(request.path("seconds"), "must be more than 0")
+            raise CodecError("seconds", "must be more than 0")
         until = math.inf if seconds is None else seconds
         held_by = self._poller.release(name, lambda: self._node.source(name, self._settings), until)
         logger.info("released by the operator", extra={"source": name, "seconds": seconds, "left_behind": held_by})
         return {"left_behind": list(held_by)}
 
-    def _resume(self, request: Fields) -> Mapping[str, Plain]:
-        name = request.text("source")
+    def _resume(self, request: requests.Resume) -> Mapping[str, Plain]:
+        name = request.source
         if name not in self._node.names():
             return {"error": self._no_source(name)}
         was_released = self._poller.resume(name)
@@ -299,7 +300,7 @@ class Service:
     def _no_source(self, name: str) -> str:
         return f"there is no source named '{name}'; the sources are {', '.join(sorted(self._node.names()))}"
 
-    def _snapshot(self, _request: Fields) -> Mapping[str, Plain]:
+    def _snapshot(self, _request: requests.Snapshot) -> Mapping[str, Plain]:
         return json.document(self._store.snapshot(), self._metrics)
 
 

@@ -1,11 +1,13 @@
-"""The parser of every simulated source: makes a report of the simulator's plain data."""
+"""What the simulator simulated, to a report: the parser of every simulated source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from telemetry_parsers.codec.fields import CodecError, Fields, finite
+from telemetry_parsers.codec.derived import from_plain
+from telemetry_parsers.codec.plain import CodecError, finite
 from telemetry_parsers.metrics import BY_KEY, reading
 from telemetry_parsers.model import (
     Absent,
@@ -21,69 +23,104 @@ from telemetry_parsers.model import (
 )
 from telemetry_parsers.vendors import VENDOR_WORDS
 
-_FORMS: tuple[Form, ...] = ("data", "json", "text")
-_CAPTURE = frozenset({"vendor", "form", "tool_version", "devices", "events", "processes"})
-_DEVICE = frozenset({"index", "model", "uuid", "bus_id", "serial", "driver", "facts", "readings"})
-_EVENT = frozenset({"device", "code", "wall_time"})
-_PROCESS = frozenset({"device", "pid", "name", "memory_used_bytes"})
 _ABSENT = {reason.value: reason for reason in Absent}
+
+
+@dataclass(frozen=True, slots=True)
+class _Card:
+    """A device as the simulator says it is; `readings` are read one by one."""
+
+    index: int
+    model: str | None
+    uuid: str | None
+    bus_id: str | None
+    serial: str | None
+    driver: str | None
+    facts: tuple[tuple[str, str], ...]
+    readings: object
+
+
+@dataclass(frozen=True, slots=True)
+class _Incident:
+    """An event of a device."""
+
+    device: int
+    code: str
+    wall_time: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Simulated:
+    """What the simulator says of one vendor's devices."""
+
+    vendor: str
+    form: Form
+    tool_version: str
+    devices: tuple[_Card, ...]
+    events: tuple[_Incident, ...]
+    processes: tuple[Process, ...]
 
 
 def parse(capture: Capture) -> Report:
     """The report in a capture of a simulated source; `failed` when there is none in it."""
     try:
-        return _report(Fields(capture.outputs[0].data if capture.outputs else None, "", _CAPTURE), capture.source)
+        return _report(from_plain(_Simulated, capture.outputs[0].data if capture.outputs else None), capture.source)
     except CodecError as error:
         return Report(outcome="failed", reason="not_understood", problems=(Problem(error.path, error.text),))
 
 
-def _report(fields: Fields, source: str) -> Report:
-    vendor = fields.word("vendor", VENDOR_WORDS)
-    devices = fields.items("devices", lambda plain, path: _device(plain, path, vendor))
-    count = len(devices)
+def _report(simulated: _Simulated, source: str) -> Report:
+    if simulated.vendor not in VENDOR_WORDS:
+        raise CodecError("vendor", f"expected one of {' '.join(VENDOR_WORDS)}")
+    _check_positions("events", simulated.events, len(simulated.devices))
+    _check_positions("processes", simulated.processes, len(simulated.devices))
     return Report(
-        outcome="ok" if devices else "no_devices",
-        devices=tuple(device for device, _ in devices),
-        readings=tuple(_all_readings([values for _, values in devices])),
-        events=fields.items("events", lambda plain, path: _event(Fields(plain, path, _EVENT), count)),
-        processes=fields.items("processes", lambda plain, path: _process(Fields(plain, path, _PROCESS), count)),
-        facts=(("tool_version", fields.text("tool_version")),),
+        outcome="ok" if simulated.devices else "no_devices",
+        devices=tuple(_device(card, simulated.vendor) for card in simulated.devices),
+        readings=tuple(_all_readings(simulated.devices)),
+        events=tuple(Event(event.device, event.code, wall_time=event.wall_time) for event in simulated.events),
+        processes=simulated.processes,
+        facts=(("tool_version", simulated.tool_version),),
         index_space=source,
-        form=fields.word("form", _FORMS),
+        form=simulated.form,
     )
 
 
-def _device(plain: Plain, path: str, vendor: str) -> tuple[Device, dict[str, Any]]:
-    fields = Fields(plain, path, _DEVICE)
-    device = Device(
+def _device(card: _Card, vendor: str) -> Device:
+    return Device(
         vendor=vendor,
-        index=fields.whole("index"),
-        model=fields.text_or_none("model"),
-        uuid=fields.text_or_none("uuid"),
-        bus_id=fields.text_or_none("bus_id"),
-        serial=fields.text_or_none("serial"),
-        driver=fields.text_or_none("driver"),
+        index=card.index,
+        model=card.model,
+        uuid=card.uuid,
+        bus_id=card.bus_id,
+        serial=card.serial,
+        driver=card.driver,
         simulated=True,
-        facts=fields.pairs("facts"),
+        facts=card.facts,
     )
-    return device, _object(fields.any("readings"), fields.path("readings"))
 
 
-def _all_readings(devices: list[dict[str, Any]]) -> Iterator[Reading]:
-    for position, values in enumerate(devices):
-        for key, value in values.items():
+def _check_positions(key: str, items: Iterable[_Incident | Process], devices: int) -> None:
+    for place, item in enumerate(items):
+        if not 0 <= item.device < devices:
+            raise CodecError(f"{key}[{place}].device", f"expected the position of one of {devices} devices")
+
+
+def _all_readings(cards: Iterable[_Card]) -> Iterator[Reading]:
+    for position, card in enumerate(cards):
+        for key, value in _object(card.readings, f"devices[{position}].readings").items():
             yield from _readings(position, key, value)
 
 
 def _readings(position: int, key: str, value: Plain) -> tuple[Reading, ...]:
     try:
-        return tuple(_of_metric(position, key, value))
+        return tuple(_readings_of(position, key, value))
     except CodecError as error:  # the path is made only now: there are a hundred readings in a poll
         raise CodecError(f"devices[{position}].readings.{key}", error.text) from None
 
 
-def _of_metric(position: int, key: str, value: Plain) -> Iterator[Reading]:
-    """The readings of one metric: a number, numbers by label word, or the reason of an absence."""
+def _readings_of(position: int, key: str, value: Plain) -> Iterator[Reading]:
+    """A metric without a label has a number, one with a label numbers by word; a reason stands for an absent one."""
     if key not in BY_KEY:
         raise CodecError("", "no such metric")
     if isinstance(value, str):
@@ -92,26 +129,9 @@ def _of_metric(position: int, key: str, value: Plain) -> Iterator[Reading]:
         yield Reading(position, key, _ABSENT[value])
     elif BY_KEY[key].label:
         for word, number in _object(value, "").items():
-            yield reading(position, key, finite(number, ""), word)
+            yield reading(position, key, finite(number), word)
     else:
-        yield reading(position, key, finite(value, ""))
-
-
-def _event(fields: Fields, devices: int) -> Event:
-    return Event(_position(fields, devices), fields.text("code"), wall_time=fields.number("wall_time"))
-
-
-def _process(fields: Fields, devices: int) -> Process:
-    return Process(
-        _position(fields, devices), fields.whole("pid"), fields.text("name"), fields.number("memory_used_bytes")
-    )
-
-
-def _position(fields: Fields, devices: int) -> int:
-    position = fields.whole("device")
-    if not 0 <= position < devices:
-        raise CodecError(fields.path("device"), f"expected the position of one of {devices} devices")
-    return position
+        yield reading(position, key, finite(value))
 
 
 def _object(plain: Plain, path: str) -> dict[str, Any]:

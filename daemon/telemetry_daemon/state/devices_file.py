@@ -6,23 +6,33 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from telemetry_daemon.guarded.own import OwnFolder
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_parsers.codec.fields import CodecError, Fields, decode_line
+from telemetry_parsers.codec.derived import from_plain, to_plain
+from telemetry_parsers.codec.plain import CodecError, decode_line
 from telemetry_parsers.merge import doubts
 from telemetry_parsers.merge.presence import remembered
-from telemetry_parsers.model import Identity, Plain
+from telemetry_parsers.model import Identity
 
 log = logging.getLogger(__name__)
 
-SCHEMA = "telemetry.devices/1"
+_Schema = Literal["telemetry.devices/1"]
+SCHEMA: _Schema = "telemetry.devices/1"
 # Room for a hundred thousand devices.
 LARGEST_FILE_BYTES = 64 << 20
 _PATIENCE_SECONDS = 1.0
-_KEYS = frozenset(field.name for field in fields(Identity))
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """The file."""
+
+    schema: _Schema
+    devices: tuple[Identity, ...]
 
 
 def path_in(directory: str) -> Path:
@@ -51,8 +61,8 @@ def load(path: Path) -> tuple[Identity, ...]:
 
 def save(path: Path, identities: Iterable[Identity]) -> None:
     """Replace the file; simulated devices are not remembered. Raises OSError."""
-    devices = [asdict(identity) for identity in identities if not identity.simulated]
-    text = json.dumps({"schema": SCHEMA, "devices": devices}, indent=1) + "\n"
+    document = _Document(SCHEMA, tuple(identity for identity in identities if not identity.simulated))
+    text = json.dumps(to_plain(_Document, document), indent=1) + "\n"
     with OwnFolder.made(path.parent) as folder:
         folder.replace(path.name, text.encode())
 
@@ -98,29 +108,9 @@ class DeviceMemory:
 
 
 def _devices_in(content: bytes) -> tuple[Identity, ...]:
-    document = Fields(decode_line(content), "", frozenset({"schema", "devices"}))
-    document.word("schema", (SCHEMA,))
-    return document.items("devices", _identity)
-
-
-def _identity(plain: Plain, path: str) -> Identity:
-    if isinstance(plain, dict):
-        plain.setdefault("polls", doubts.ENOUGH_WITNESSES)  # as written before polls were counted
-    device = Fields(plain, path, _KEYS)
-    return Identity(
-        id=device.text("id"),
-        vendor=device.text("vendor"),
-        device=device.text("device"),
-        model=device.text("model"),
-        index=device.whole_or_none("index"),
-        uuid=device.text_or_none("uuid"),
-        bus_id=device.text_or_none("bus_id"),
-        partition=device.text_or_none("partition"),
-        parent=device.text_or_none("parent"),
-        serial=device.text_or_none("serial"),
-        power_kind=device.text_or_none("power_kind"),
-        listed_by=device.texts("listed_by"),
-        lost_since=device.number_or("lost_since", None),
-        simulated=device.flag("simulated"),
-        polls=max(1, device.whole("polls")),
-    )
+    plain = decode_line(content)
+    devices = plain.get("devices") if isinstance(plain, dict) else None
+    for device in devices if isinstance(devices, list) else ():
+        if isinstance(device, dict):
+            device.setdefault("polls", doubts.ENOUGH_WITNESSES)  # as written before polls were counted
+    return tuple(replace(device, polls=max(1, device.polls)) for device in from_plain(_Document, plain).devices)

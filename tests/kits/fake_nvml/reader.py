@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kits.fake_nvml.library import FakeNvml
+from telemetry_daemon.processes.process import Launcher, launch
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.process import Launcher, launch
-from telemetry_daemon.readers.worker import Worker, WorkerReader
+from telemetry_daemon.readers.in_worker import WorkerReader
+from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.model import Absent, Capture, Failure, Poll, Report, Value
 from telemetry_parsers.vendors.nvidia.nvml.parser import PARSER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 
-from telemetry_daemon.readers.supervise import Limits, Run
+from telemetry_daemon.processes.supervise import Limits, Run
 from telemetry_parsers.model import Failure, Output, Reason
 
 # Of an output that nobody parses, enough to see what went wrong.

@@ -10,10 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from telemetry_daemon.readers.process import Ended, Launch, Launcher
-from telemetry_daemon.readers.supervise import Limits, end, settle, wait_for
-
-ANSWER_LIMIT_BYTES = 8 << 20
+from telemetry_daemon.processes.process import Ended, Launch, Launcher
+from telemetry_daemon.processes.supervise import Limits, end, settle, wait_for
+from telemetry_parsers.codec.wire import ANSWER_LIMIT_BYTES
 
 _LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.4)
 _FAREWELL_SECONDS = 0.2
@@ -43,7 +42,7 @@ class Link:
         self, label: str, launcher: Launcher, environment: Mapping[str, str], interrupted: Callable[[], bool]
     ) -> None:
         reading, writing = os.pipe2(os.O_CLOEXEC)
-        arguments = (*_flags(), "-m", "telemetry_daemon.readers.worker_main", label, str(reading))
+        arguments = (*_flags(), "-m", "telemetry_daemon.workers.inside", label, str(reading))
         with contextlib.ExitStack() as unless_started:
             unless_started.callback(os.close, writing)
             try:
@@ -74,7 +73,7 @@ class Link:
         """How it ended, once it was made to: in its own way, and with the last line it printed on standard error."""
         lines = self._last_words.decode("utf-8", "replace").split("\n")
         last_line = next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
-        return f"the worker {_told(self.ended) if self._ended_by_itself else 'closed its pipe'}{last_line}"
+        return f"the worker {_how(self.ended) if self._ended_by_itself else 'closed its pipe'}{last_line}"
 
     def exchange(self, line: bytes, until: float) -> bytes:
         """The answer to a line, if it comes before the monotonic time `until`."""
@@ -177,7 +176,7 @@ def _flags() -> tuple[str, ...]:
     return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 
-def _told(ended: Ended | None) -> str:
+def _how(ended: Ended | None) -> str:
     if ended is None or ended.status is None:
         return "ended"
     if ended.status >= 0:

@@ -1,7 +1,6 @@
-"""The worker process: runs a plugin's code and asks libraries, one JSON line in, one JSON line out.
+"""What runs in a worker process: it answers one question after another, with a plugin's code or a library's.
 
-A request is `{"id", "operation", "payload", "seconds"}`, an answer `{"id", "cpu_seconds", "error", "result"}`.
-It ends when the request pipe does. Only the standard library and the types are imported: every worker pays for them.
+It ends when the pipe of questions does. Only the standard library and the types are imported: every worker pays for them.
 """
 
 from __future__ import annotations
@@ -14,23 +13,25 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from telemetry_daemon.readers.targets import BrokenProtocolError, load, told
+from telemetry_daemon.workers.targets import BrokenProtocolError, in_one_line, load
 from telemetry_parsers.checks.shape import shape_violations
-from telemetry_parsers.codec.captures import (
-    capture_from_plain,
-    decode_line,
-    encode_line,
-    failure_to_plain,
-    output_to_plain,
-    parser_to_plain,
-    report_to_plain,
-    request_from_plain,
+from telemetry_parsers.codec.captures import parser_to_plain, report_to_plain
+from telemetry_parsers.codec.derived import to_plain
+from telemetry_parsers.codec.wire import (
+    Answer,
+    Ask,
+    Describe,
+    Fault,
+    Parse,
+    Question,
+    Read,
+    Readout,
+    answer_line,
+    question_in,
 )
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
 from telemetry_parsers.model import Failure, Files, Library, Output, Plain, Report
-
-ANSWER_LIMIT_BYTES = 8 << 20
 
 # A worker whose daemon was killed while a call hangs is ended by the kernel this long after the call's deadline.
 _ALARM_MARGIN_SECONDS = 5
@@ -43,15 +44,13 @@ class Workbench:
         self._parsers: dict[str, Parser] = {}
         self._readers: dict[str, LibraryReader] = {}
 
-    def perform(self, operation: str, payload: Plain) -> Plain:
-        """The result of one request."""
-        if operation == "describe":
-            return parser_to_plain(self._parser(payload["parser"]))
-        if operation == "parse":
-            return self._parse(payload)
-        if operation == "read":
-            return self._read(payload)
-        raise BrokenProtocolError(f"unknown operation {operation!r}")
+    def perform(self, what: Ask) -> Plain:
+        """The result of one question in plain form."""
+        if isinstance(what, Describe):
+            return parser_to_plain(self._parser(what.parser))
+        if isinstance(what, Parse):
+            return self._parse(what)
+        return to_plain(Readout, self._read(what))
 
     def close(self) -> None:
         """Close every open reader."""
@@ -67,26 +66,21 @@ class Workbench:
             self._parsers[target] = parser
         return self._parsers[target]
 
-    def _parse(self, payload: Plain) -> Plain:
-        capture = capture_from_plain(payload["capture"])
-        report: Any = self._parser(payload["parser"]).parse(capture)
+    def _parse(self, what: Parse) -> Plain:
+        report: Any = self._parser(what.parser).parse(what.capture)
         if not isinstance(report, Report):
             raise BrokenProtocolError(f"parse returned {type(report).__name__}, not a Report")
         return report_to_plain(report)
 
-    def _read(self, payload: Plain) -> Plain:
-        request = request_from_plain(payload["request"])
+    def _read(self, what: Read) -> Readout:
         try:
-            if isinstance(request, Library):
-                outputs = self._ask_library(payload["reader"], request)
-            elif isinstance(request, Files):
-                outputs = _read_files(request, payload["root"])
-            else:
-                raise BrokenProtocolError("a worker runs no commands")
+            if isinstance(what.request, Library):
+                return Readout(self._ask_library(what.reader, what.request))
+            if isinstance(what.request, Files):
+                return Readout(_read_files(what.request, what.root))
         except ReaderRefusal as refusal:
-            failure = Failure(refusal.state, refusal.reason, refusal.text)
-            return {"outputs": [], "failure": failure_to_plain(failure)}
-        return {"outputs": [output_to_plain(output) for output in outputs], "failure": None}
+            return Readout(failure=Failure(refusal.state, refusal.reason, refusal.text))
+        raise BrokenProtocolError("a worker runs no commands")
 
     def _ask_library(self, target: str, request: Library) -> tuple[Output, ...]:
         if target not in self._readers:
@@ -111,17 +105,17 @@ class Workbench:
         try:
             reader.close()
         except Exception as error:  # noqa: BLE001  # somebody else's code; what it held goes with this process
-            sys.stderr.write(f"closing {target}: {told(error)}\n")
+            sys.stderr.write(f"closing {target}: {in_one_line(error)}\n")
 
 
-def serve(requests: int, answers: int) -> None:
-    """Answer request after request until the pipe of requests ends."""
+def serve(questions: int, answers: int) -> None:
+    """Answer question after question until their pipe ends."""
     workbench = Workbench()
-    with open(requests, "rb") as lines:
+    with open(questions, "rb") as lines:
         for line in lines:
-            request = decode_line(line)
-            signal.alarm(math.ceil(request["seconds"]) + _ALARM_MARGIN_SECONDS)
-            _send(answers, _answer(workbench, request))
+            question = question_in(line)
+            signal.alarm(math.ceil(question.seconds) + _ALARM_MARGIN_SECONDS)
+            _send(answers, _answer(workbench, question))
             signal.alarm(0)
     signal.alarm(_ALARM_MARGIN_SECONDS)
     workbench.close()
@@ -129,14 +123,14 @@ def serve(requests: int, answers: int) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Serve the pipe whose descriptor is the last argument; what comes before only names the worker in `ps`."""
-    requests = int(arguments[-1])
-    os.set_inheritable(requests, False)  # noqa: FBT003  # the standard library's signature
+    questions = int(arguments[-1])
+    os.set_inheritable(questions, False)  # noqa: FBT003  # the standard library's signature
     _default_signals()
     # Prints of a library must not become answers: the real standard output is put away, 1 becomes standard error.
     answers = os.dup(1)
     os.dup2(2, 1)
     try:
-        serve(requests, answers)
+        serve(questions, answers)
     except BrokenPipeError:
         os._exit(1)  # the daemon is gone and hears nothing any more
     sys.stderr.flush()
@@ -150,22 +144,16 @@ def _default_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _answer(workbench: Workbench, request: Plain) -> bytes:
+def _answer(workbench: Workbench, question: Question) -> bytes:
     try:
-        result = workbench.perform(request["operation"], request["payload"])
-        line = _line(request, None, result)
+        return _line(question, None, workbench.perform(question.ask))
     except (Exception, SystemExit) as error:  # noqa: BLE001  # the isolation border: whatever a plugin raises is an answer
-        line = _line(request, {"reason": "internal", "text": told(error)}, None)
-    if len(line) > ANSWER_LIMIT_BYTES:
-        text = f"an answer of {len(line)} bytes, the limit is {ANSWER_LIMIT_BYTES}"
-        line = _line(request, {"reason": "too_much_output", "text": text}, None)
-    return line
+        return _line(question, Fault("internal", in_one_line(error)), None)
 
 
-def _line(request: Plain, error: dict[str, str] | None, result: Plain) -> bytes:
+def _line(question: Question, error: Fault | None, result: Plain) -> bytes:
     cpu_seconds = time.process_time() + sum(os.times()[2:4])
-    answer = {"id": request["id"], "cpu_seconds": cpu_seconds, "error": error, "result": result}
-    return encode_line(answer).encode("ascii") + b"\n"
+    return answer_line(Answer(question.id, cpu_seconds, error, result))
 
 
 def _send(descriptor: int, line: bytes) -> None:

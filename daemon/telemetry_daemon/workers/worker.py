@@ -6,33 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from types import MappingProxyType
 
-from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.files import is_there
-from telemetry_daemon.readers.process import NOT_FOR_CHILDREN, Launcher, launch
-from telemetry_daemon.readers.worker_link import GoneError, LateError, Link, OverflowingError
-from telemetry_parsers.codec.captures import (
-    CodecError,
-    decode_line,
-    encode_line,
-    failure_from_plain,
-    output_from_plain,
-    request_to_plain,
-)
-from telemetry_parsers.codec.fields import Fields
-from telemetry_parsers.model import REASONS, Capture, Failure, Files, Library, Output, Plain, Poll, Reason, State
+from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launcher, launch
+from telemetry_daemon.workers.link import GoneError, LateError, Link, OverflowingError
+from telemetry_parsers.codec.plain import CodecError
+from telemetry_parsers.codec.wire import Answer, Ask, Question, answer_in, question_line
+from telemetry_parsers.model import Failure, Plain, Reason, State
 
 _LONGEST_BACK_OFF_SECONDS = 60.0
 _CLOSE_SECONDS = 1.0
-# A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
-_RENEWAL_SECONDS = 30.0
-# A library that is not there is looked for once a minute, not once a minute by every poll of its source.
-_LOOK_AGAIN_SECONDS = 55.0
-_ANSWER = frozenset({"id", "cpu_seconds", "error", "result"})
-_ERROR = frozenset({"reason", "text"})
-_READ = frozenset({"outputs", "failure"})
 
 
 class WorkerError(Exception):
@@ -130,10 +113,8 @@ class Worker:
         """How long the running process has lived, 0 when there is none."""
         return 0.0 if self._link is None else self._clock() - self._started
 
-    def call(
-        self, operation: str, payload: Plain, deadline_seconds: float, given_up: Callable[[], bool] = lambda: False
-    ) -> Plain:
-        """The result of an operation, or one of the WorkerErrors; nothing is begun that was given up by its turn."""
+    def call(self, what: Ask, deadline_seconds: float, given_up: Callable[[], bool] = lambda: False) -> Plain:
+        """The result in plain form, or one of the WorkerErrors; nothing is begun that was given up by its turn."""
         until = time.monotonic() + deadline_seconds
         if not self._turn.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeoutError(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
@@ -142,7 +123,7 @@ class Worker:
             # Asked only now: whoever gives up from here on stops what is about to begin.
             if given_up():
                 raise WorkerDiedError(f"{self.label}: the call was given up before its turn")
-            return self._ask(self._running(), operation, payload, until)
+            return self._ask(self._running(), what, until)
         finally:
             self._turn.release()
 
@@ -199,12 +180,10 @@ class Worker:
             self._back_off(WorkerDiedError, f"the worker could not be started: {error}")
             raise WorkerDiedError(f"{self.label}: {self._trouble}") from None
 
-    def _ask(self, link: Link, operation: str, payload: Plain, until: float) -> Plain:
+    def _ask(self, link: Link, what: Ask, until: float) -> Plain:
         self._serial += 1
-        seconds = max(0.0, until - time.monotonic())
-        request = {"id": self._serial, "operation": operation, "payload": payload, "seconds": seconds}
         try:
-            line = encode_line(request).encode("ascii") + b"\n"
+            line = question_line(Question(self._serial, max(0.0, until - time.monotonic()), what))
         except CodecError as error:
             raise WorkerFaultError(f"{self.label}: the question cannot be asked: {error}") from None
         try:
@@ -221,19 +200,17 @@ class Worker:
                 raise WorkerDiedError(f"{self.label}: the worker was stopped during the call") from None
             raise self._ended(link, WorkerDiedError, "") from None
         self._crashes = 0
-        self._count_cpu(link, answer.number("cpu_seconds"))
-        return _result(self.label, answer)
+        self._count_cpu(link, answer.cpu_seconds)
+        if answer.error is None:
+            return answer.result
+        kind = WorkerOverflowError if answer.error.reason == "too_much_output" else WorkerFaultError
+        raise kind(f"{self.label}: {answer.error.text}")
 
-    def _understood(self, line: bytes) -> Fields:
-        """The answer, once it is sure that it is one, and the one to the question just asked."""
-        answer = Fields(decode_line(line), "", _ANSWER)
-        if answer.whole("id") != self._serial:
-            raise CodecError("id", f"expected {self._serial}, found {answer.whole('id')}")
-        answer.number("cpu_seconds")
-        if answer.any("error") is not None:
-            error = Fields(answer.any("error"), "error", _ERROR)
-            error.word("reason", REASONS)
-            error.text("text")
+    def _understood(self, line: bytes) -> Answer:
+        """The answer, once it is sure that it is the one to the question just asked."""
+        answer = answer_in(line)
+        if answer.id != self._serial:
+            raise CodecError("id", f"expected {self._serial}, found {answer.id}")
         return answer
 
     def _ended(self, link: Link, error: type[WorkerError], trouble: str) -> WorkerError:
@@ -272,113 +249,3 @@ class Worker:
         more = max(0.0, cpu_seconds - link.counted_cpu_seconds)
         self._cpu_seconds += more
         link.counted_cpu_seconds += more
-
-
-class WorkerReader:
-    """Reads a source's files or library in a worker process, so that a wedged driver costs that process only.
-
-    The worker stays its owner's: closing the reader stops it, and another reader may use it again. `root` is the folder
-    that files are read below: in a container the host's own may lie elsewhere.
-    """
-
-    def __init__(
-        self, source: str, worker: Worker, root: str = "/", clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._source = source
-        self._worker = worker
-        self._root = root
-        self._clock = clock
-        self._closed = threading.Event()
-        self._missing: Failure | None = None
-        self._look_again = 0.0
-
-    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
-        """What the library or the files said, or the failure that kept them from saying it."""
-        wall_time, monotonic_time = time.time(), time.monotonic()
-        cpu_seconds = self._worker.cpu_seconds
-        outputs, failure = self._answer(poll)
-        return Capture(
-            source=self._source,
-            poll=poll.name,
-            request=poll.request,
-            outputs=outputs,
-            failure=failure,
-            seconds=time.monotonic() - monotonic_time,
-            cpu_seconds=self._worker.cpu_seconds - cpu_seconds,
-            wall_time=wall_time,
-            monotonic_time=monotonic_time,
-        )
-
-    def close(self) -> None:
-        """Stop the worker, within a second."""
-        if not self._closed.is_set():
-            self._closed.set()
-            self._worker.stop()
-
-    def left_behind(self) -> tuple[int, ...]:
-        """The worker, when it did not end."""
-        pid = self._worker.stuck_pid
-        return () if pid is None else (pid,)
-
-    def _answer(self, poll: Poll) -> tuple[tuple[Output, ...], Failure | None]:
-        refusal = self._refusal(poll)
-        if refusal is not None:
-            return (), refusal
-        target = self._worker.readers[poll.request.reader] if isinstance(poll.request, Library) else ""
-        payload = {"request": request_to_plain(poll.request), "reader": target, "root": self._root}
-        try:
-            outputs, failure = _read_result(self._worker.call("read", payload, poll.deadline, self._closed.is_set))
-        except WorkerError as error:
-            return (), self._closed_failure() if self._closed.is_set() else error.failure
-        except CodecError as error:
-            return (), Failure("failed", "internal", f"{self._source}: what was read is no output: {error}")
-        if failure is not None:
-            self._renew(failure)
-        return outputs, failure
-
-    def _closed_failure(self) -> Failure:
-        """To end or to be released is no fault of the source."""
-        return Failure("disabled", None, f"{self._source}: the reader is closed")
-
-    def _refusal(self, poll: Poll) -> Failure | None:
-        """Why no worker is asked, None when one is."""
-        request = poll.request
-        if self._closed.is_set():
-            return self._closed_failure()
-        if isinstance(request, Library) and request.reader not in self._worker.readers:
-            return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
-        if isinstance(request, Library) and request.module and find_spec(request.module) is None:
-            # Without it a process could only say the same.
-            text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
-            return Failure("missing", None, text)
-        if isinstance(request, Library) and self._missing is not None and self._clock() < self._look_again:
-            return self._missing
-        if isinstance(request, Files) and not is_there(request, self._root):
-            # On a node without such cards no process is kept for them.
-            return Failure("missing", None, f"{self._source}: none of the folders to read is there")
-        return None
-
-    def _renew(self, failure: Failure) -> None:
-        """A fresh process sees a library that has come, or come back."""
-        missing = failure.state == "missing"
-        if missing:
-            self._missing, self._look_again = failure, self._clock() + _LOOK_AGAIN_SECONDS
-        lost = failure.reason in ("library_mismatch", "driver_gone")
-        if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
-            self._worker.stop()
-
-
-def _result(label: str, answer: Fields) -> Plain:
-    if answer.any("error") is None:
-        return answer.any("result")
-    error = Fields(answer.any("error"), "error", _ERROR)
-    kind = WorkerOverflowError if error.text("reason") == "too_much_output" else WorkerFaultError
-    raise kind(f"{label}: {error.text('text')}")
-
-
-def _read_result(result: Plain) -> tuple[tuple[Output, ...], Failure | None]:
-    fields = Fields(result, "", _READ)
-    failure = fields.any("failure")
-    return fields.items("outputs", output_from_plain), None if failure is None else failure_from_plain(
-        failure, "failure"
-    )

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from telemetry_daemon.readers.pipes import Pipes
-from telemetry_daemon.readers.process import Ended, Process
+from telemetry_daemon.processes.pipes import Pipes
+from telemetry_daemon.processes.process import Ended, Process
 
 Cause = Literal["exited", "timeout", "too_much_output", "closed"]
 

@@ -28,7 +28,7 @@ def load(target: str) -> Any:
     return found
 
 
-def told(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     """An exception in one line: its type, its words, and where it was raised."""
     try:
         words = str(error)

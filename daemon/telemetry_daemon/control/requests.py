@@ -1,0 +1,39 @@
+"""What the daemon can be asked for over the control socket: the arguments of each verb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Forget the lost device with this id."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetLost:
+    """Forget all lost devices, or those of one vendor."""
+
+    vendor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let go of a source for so many seconds, or until it is resumed."""
+
+    source: str
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Poll a released source again."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole node as JSON."""

@@ -1,0 +1,115 @@
+"""Reads a library or files in a worker process, so that a wedged driver costs that process only."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.files import is_there
+from telemetry_daemon.workers.worker import Worker, WorkerError
+from telemetry_parsers.codec.derived import from_plain
+from telemetry_parsers.codec.plain import CodecError
+from telemetry_parsers.codec.wire import Read, Readout
+from telemetry_parsers.model import Capture, Failure, Files, Library, Poll
+
+# A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
+_RENEWAL_SECONDS = 30.0
+# A library that is not there is looked for once a minute, not once a minute by every poll of its source.
+_LOOK_AGAIN_SECONDS = 55.0
+
+
+class WorkerReader:
+    """The reader of one source. The worker stays its owner's: closing the reader stops it, another reader may use it again.
+
+    `root` is the folder that files are read below: in a container the host's own may lie elsewhere.
+    """
+
+    def __init__(
+        self, source: str, worker: Worker, root: str = "/", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._source = source
+        self._worker = worker
+        self._root = root
+        self._clock = clock
+        self._closed = threading.Event()
+        self._missing: Failure | None = None
+        self._look_again = 0.0
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
+        """What the library or the files said, or the failure that kept them from saying it."""
+        wall_time, monotonic_time = time.time(), time.monotonic()
+        cpu_seconds = self._worker.cpu_seconds
+        readout = self._answer(poll)
+        return Capture(
+            source=self._source,
+            poll=poll.name,
+            request=poll.request,
+            outputs=readout.outputs,
+            failure=readout.failure,
+            seconds=time.monotonic() - monotonic_time,
+            cpu_seconds=self._worker.cpu_seconds - cpu_seconds,
+            wall_time=wall_time,
+            monotonic_time=monotonic_time,
+        )
+
+    def close(self) -> None:
+        """Stop the worker, within a second."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._worker.stop()
+
+    def left_behind(self) -> tuple[int, ...]:
+        """The worker, when it did not end."""
+        pid = self._worker.stuck_pid
+        return () if pid is None else (pid,)
+
+    def _answer(self, poll: Poll) -> Readout:
+        refusal = self._refusal(poll)
+        if refusal is not None:
+            return Readout(failure=refusal)
+        target = self._worker.readers[poll.request.reader] if isinstance(poll.request, Library) else ""
+        what = Read(poll.request, target, self._root)
+        try:
+            readout = from_plain(Readout, self._worker.call(what, poll.deadline, self._closed.is_set))
+        except WorkerError as error:
+            return Readout(failure=self._closed_failure() if self._closed.is_set() else error.failure)
+        except CodecError as error:
+            text = f"{self._source}: what was read is no output: {error}"
+            return Readout(failure=Failure("failed", "internal", text))
+        if readout.failure is not None:
+            self._renew(readout.failure)
+        return readout
+
+    def _closed_failure(self) -> Failure:
+        """To end or to be released is no fault of the source."""
+        return Failure("disabled", None, f"{self._source}: the reader is closed")
+
+    def _refusal(self, poll: Poll) -> Failure | None:
+        """Why no worker is asked, None when one is."""
+        request = poll.request
+        if self._closed.is_set():
+            return self._closed_failure()
+        if isinstance(request, Library) and request.reader not in self._worker.readers:
+            return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
+        if isinstance(request, Library) and request.module and find_spec(request.module) is None:
+            # Without it a process could only say the same.
+            text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
+            return Failure("missing", None, text)
+        if isinstance(request, Library) and self._missing is not None and self._clock() < self._look_again:
+            return self._missing
+        if isinstance(request, Files) and not is_there(request, self._root):
+            # On a node without such cards no process is kept for them.
+            return Failure("missing", None, f"{self._source}: none of the folders to read is there")
+        return None
+
+    def _renew(self, failure: Failure) -> None:
+        """A fresh process sees a library that has come, or come back."""
+        missing = failure.state == "missing"
+        if missing:
+            self._missing, self._look_again = failure, self._clock() + _LOOK_AGAIN_SECONDS
+        lost = failure.reason in ("library_mismatch", "driver_gone")
+        if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
+            self._worker.stop()

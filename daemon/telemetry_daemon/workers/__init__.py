@@ -1,0 +1,1 @@
+"""Worker processes, which run a plugin's code and ask libraries: the daemon's side and the inside."""
