@@ -15,7 +15,7 @@ from random import Random
 
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import Call, HostReader
-from telemetry_daemon.service.own_metrics import OwnMetrics
+from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.course import WARM_UP_SECONDS, Course
 from telemetry_daemon.simulate.faults import NO_FAULTS

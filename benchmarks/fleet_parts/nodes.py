@@ -10,7 +10,7 @@ from random import Random
 
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.service.own_metrics import OwnMetrics
+from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.simulate.demo import DemoNode, parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.site.process_metrics import ProcessMetrics

@@ -93,11 +93,11 @@ PLACES = {
         "open": "read only: what the user names, pipes and devices too; guarded.reading sets its limit"
     },
     "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},
-    "control/socket.py": {"start_unix_server": "on the socket that guarded.own bound"},
+    "control/socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
     "web/server/listeners.py": {"bind": "an address of the network"},
     "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
     "workers/inside.py": {"open": "the pipe of requests"},
-    "readers/holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own opened"},
+    "readers/holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
     "processes/process.py": {"read_bytes": KERNEL},
     "readers/pci.py": {"read_text": KERNEL},
     "readers/nvml/processes.py": {"read_text": KERNEL},

@@ -16,7 +16,7 @@ import pytest
 
 from kits.daemon import clean_environment
 from telemetry_daemon.guarded import named
-from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.reading import NotAFileError, TooLargeError, read_file, read_lines
 from telemetry_daemon.guarded.sockets import bound, connected
 from telemetry_daemon.guarded.way import UnsafeError
@@ -95,7 +95,7 @@ def _is_refused(base: Path, place: Callable[[Path], Path]) -> None:
 _IN_A_NAMESPACE = """
 import ctypes, os, sys
 from pathlib import Path
-from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.own_folder import OwnFolder
 if os.geteuid() == 0:
     os.setresgid(65534, 65534, 65534)
     os.setresuid(65534, 65534, 65534)

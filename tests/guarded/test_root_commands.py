@@ -19,7 +19,7 @@ import pytest
 from kits.daemon import Daemon, clean_environment, run
 from kits.fake_tools import ToolFolder
 from kits.tool_node import TOOL, TOOL_CONFIG, tool_text
-from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.state import devices_file
 from telemetry_parsers.model import Identity
 

@@ -14,8 +14,8 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.recording.local_names import names_here
 from telemetry_daemon.recording.mask import Mask
-from telemetry_daemon.recording.own_names import names_here
 from telemetry_daemon.recording.record import Recorder, RecordError
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log

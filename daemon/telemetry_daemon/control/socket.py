@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.guarded.sockets import connected
 from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_parsers.codec.derived import from_plain

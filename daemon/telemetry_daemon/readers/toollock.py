@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.readers import holder
 from telemetry_parsers.model import Failure
 from telemetry_parsers.states import BUSY

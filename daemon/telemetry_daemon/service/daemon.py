@@ -24,8 +24,8 @@ from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.ranks.watch import LOOK_SECONDS, RankWatch
 from telemetry_daemon.service import device_nodes, systemd
+from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.device_nodes import NodeWatch
-from telemetry_daemon.service.own_metrics import OwnMetrics
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_parsers.vendors import VENDORS
 
 log = logging.getLogger(__name__)

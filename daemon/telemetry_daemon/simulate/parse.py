@@ -1,4 +1,4 @@
-"""What the simulator simulated, to a report: the parser of every simulated source."""
+"""The report in what the simulator says: the parser of every simulated source."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from telemetry_daemon.guarded.own import OwnFolder
+from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line
