@@ -213,10 +213,10 @@ def _files() -> dict[str, str]:
     return {
         DEFAULT_FILE: "The configuration.",
         str(
-            devices_file.path_in(settings.state_directory)
+            devices_file.path_in(settings.state.directory)
         ): "The node's devices, so that a lost one is noticed after a restart too.",
         str(
-            control.path_in(settings.runtime_directory)
+            control.path_in(settings.state.runtime_directory)
         ): "The socket through which `forget`, `release`, `resume` and `snapshot` reach the daemon.",
-        f"{settings.runtime_directory}/*.lock": "One lock for each tool, held while it runs.",
+        f"{settings.state.runtime_directory}/*.lock": "One lock for each tool, held while it runs.",
     }

@@ -121,7 +121,7 @@ class RealNode:
     def _make(self, kind: type, item: LoadedParser, path: str, settings: Settings) -> Reader:
         name = item.parser.name
         if kind is CommandReader:
-            return CommandReader(name, Path(settings.runtime_directory) / "locks", path)
+            return CommandReader(name, Path(settings.state.runtime_directory) / "locks", path)
         if kind is HostReader:
             return HostReader()
         if name not in self._workers:

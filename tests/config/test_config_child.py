@@ -13,33 +13,40 @@ from config.workbench import SOURCES, Workbench
 from telemetry_daemon.config.child import load_in_child
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config.models import ConfigFile
-from telemetry_daemon.config.plain import settings_from_plain, settings_to_plain
-from telemetry_daemon.config.settings import LogSettings, Settings, SourceSettings, WebSettings
+from telemetry_daemon.config.models import validated
+from telemetry_daemon.config.settings import (
+    ExpectSettings,
+    ExportSettings,
+    LogSettings,
+    ParsersSettings,
+    Settings,
+    SourceSettings,
+    StateSettings,
+    TextfileSettings,
+    WebSettings,
+)
+from telemetry_parsers.codec.derived import from_plain, to_plain
 
 FULL = Settings(
     log=LogSettings("debug", "json"),
-    web=WebSettings((":1", "[::1]:2"), "/w.yml", "/m"),
-    sources=(("hy-smi", SourceSettings("never", "/bin/hy-smi", 1.5, None, wake_suspended=True)),),
-    plugin_paths=("/p", "/q"),
-    expected_devices=(("amd", 4), ("nvidia", 8)),
-    state_directory="/s",
-    runtime_directory="/r",
-    textfile_path="/t.prom",
-    textfile_interval=7.5,
+    web=WebSettings((":1", "[::1]:2"), (), "/w.yml", "/m"),
+    sources={"hy-smi": SourceSettings("never", "/bin/hy-smi", 1.5, None, wake_suspended=True)},
+    parsers=ParsersSettings(("/p", "/q")),
+    expect=ExpectSettings({"amd": 4, "nvidia": 8}),
+    state=StateSettings("/s", "/r"),
+    export=ExportSettings(TextfileSettings("/t.prom", 7.5)),
 )
 
 
 @pytest.mark.parametrize("settings", [Settings(), FULL])
 def test_plain_settings_survive_json(settings: Settings) -> None:
-    plain = settings_to_plain(settings)
-    assert settings_from_plain(plain) == settings
-    assert settings_from_plain(json.loads(json.dumps(plain))) == settings
+    plain = to_plain(Settings, settings)
+    assert from_plain(Settings, json.loads(json.dumps(plain))) == settings
 
 
 @pytest.mark.parametrize("settings", [Settings(), FULL])
 def test_the_models_give_settings_back(settings: Settings) -> None:
-    assert ConfigFile.from_settings(settings).to_settings() == settings
+    assert validated(json.loads(json.dumps(to_plain(Settings, settings)))) == settings
 
 
 def test_the_child_gives_what_loading_here_gives(bench: Workbench) -> None:
@@ -85,9 +92,9 @@ def test_no_module_of_the_working_directory_is_imported(
         ("import sys; sys.exit('broken on purpose')", "ended with status 1: broken on purpose"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "ended with status -9: it said nothing"),
         ("print('hello')", "gave no settings: JSONDecodeError"),
-        ("print('[1]')", "gave no settings: "),
-        ("print('{}')", "gave no settings: KeyError"),
-        ('print(\'{"log": {"bogus": 1}, "web": {}, "sources": []}\')', "gave no settings: TypeError"),
+        ("print('[1]')", "gave no settings: CodecError('expected an object, found list')"),
+        ("print('{}')", "gave no settings: CodecError('expect: missing')"),
+        ("print('{\"bogus\": 1}')", "gave no settings: CodecError('bogus: unknown key')"),
         ("pass", "gave no settings: JSONDecodeError"),
     ],
 )
@@ -121,7 +128,7 @@ def test_a_child_that_does_not_answer_is_given_up(program: str) -> None:
 
 def test_the_daemons_side_does_not_load_pydantic() -> None:
     program = (
-        "import sys; import telemetry_daemon.config.child, telemetry_daemon.config.names, telemetry_daemon.config.plain;"
+        "import sys; import telemetry_daemon.config.child, telemetry_daemon.config.names, telemetry_daemon.config.settings;"
         "sys.exit(any(name.startswith('pydantic') for name in sys.modules))"
     )
     path = ":".join(filter(None, sys.path))
@@ -131,7 +138,7 @@ def test_the_daemons_side_does_not_load_pydantic() -> None:
 @pytest.mark.parametrize(
     ("text", "status", "output", "errors"),
     [
-        ("", 0, settings_to_plain(Settings()), ""),
+        ("", 0, to_plain(Settings, Settings()), ""),
         ("x = 1\n", 78, None, "telemetry.toml: line 1: x: no such setting"),
     ],
 )

@@ -263,7 +263,7 @@ def test_a_file_that_was_asked_for_must_be_there(bench: Workbench) -> None:
 
 def test_a_poll_is_checked_once_its_parser_is_loaded(bench: Workbench) -> None:
     text = '[sources.nvml.polls.link]\nmode = "never"\n'
-    assert dict(bench.settings(text).sources)["nvml"].polls_off == ("link",)
+    assert bench.settings(text).sources["nvml"].is_off("link")
     assert bench.complaints(text, known_polls={"nvml": ("fast", "links")}) == [
         "telemetry.toml: line 1: sources.nvml.polls.link: no such poll; did you mean links?"
     ]

@@ -9,7 +9,17 @@ import pytest
 from config.workbench import SOURCES, Workbench
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config.settings import Settings, SourceSettings
+from telemetry_daemon.config.settings import (
+    ExpectSettings,
+    ExportSettings,
+    ParsersSettings,
+    PollSettings,
+    Settings,
+    SourceSettings,
+    StateSettings,
+    TextfileSettings,
+    WebSettings,
+)
 from telemetry_daemon.config.table import settings_rows
 
 FILE = '[log]\nlevel = "warning"\n[sources.nvml]\nmode = "always"\ninterval = 9\n'
@@ -48,7 +58,7 @@ def test_the_file_is_the_flags_or_the_variables_or_the_default_one(
         environment={} if variable is None else {"TELEMETRY_CONFIG": variable},
         default_path=str(tmp_path / "default"),
     )
-    assert load(inputs).state_directory == f"/{expected}"
+    assert load(inputs).state.directory == f"/{expected}"
 
 
 def test_a_file_named_by_the_variable_must_be_there(tmp_path: Path) -> None:
@@ -59,31 +69,25 @@ def test_a_file_named_by_the_variable_must_be_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "text", "expected"),
     [
-        ("TELEMETRY_WEB_LISTEN_ADDRESS", ":1, [::1]:2", {"web": {"listen_address": (":1", "[::1]:2")}}),
-        ("TELEMETRY_WEB_CONFIG_FILE", "/w.yml", {"web": {"config_file": "/w.yml"}}),
-        ("TELEMETRY_PARSERS_PATHS", "/a,/b", {"plugin_paths": ("/a", "/b")}),
-        ("TELEMETRY_EXPECT_DEVICES", "nvidia=8, hygon = 4", {"expected_devices": (("hygon", 4), ("nvidia", 8))}),
-        ("TELEMETRY_STATE_DIRECTORY", "/s", {"state_directory": "/s"}),
-        ("TELEMETRY_STATE_RUNTIME_DIRECTORY", "/r", {"runtime_directory": "/r"}),
-        ("TELEMETRY_EXPORT_TEXTFILE_PATH", "/t.prom", {"textfile_path": "/t.prom"}),
-        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "2.5", {"textfile_interval": 2.5}),
-        ("TELEMETRY_SOURCES_NVML_MODE", "never", {"sources": (("nvml", SourceSettings(mode="never")),)}),
+        ("TELEMETRY_WEB_LISTEN_ADDRESS", ":1, [::1]:2", Settings(web=WebSettings((":1", "[::1]:2")))),
+        ("TELEMETRY_WEB_CONFIG_FILE", "/w.yml", Settings(web=WebSettings(config_file="/w.yml"))),
+        ("TELEMETRY_PARSERS_PATHS", "/a,/b", Settings(parsers=ParsersSettings(("/a", "/b")))),
+        ("TELEMETRY_EXPECT_DEVICES", "nvidia=8, hygon = 4", Settings(expect=ExpectSettings({"hygon": 4, "nvidia": 8}))),
+        ("TELEMETRY_STATE_DIRECTORY", "/s", Settings(state=StateSettings("/s"))),
+        ("TELEMETRY_STATE_RUNTIME_DIRECTORY", "/r", Settings(state=StateSettings(runtime_directory="/r"))),
+        ("TELEMETRY_EXPORT_TEXTFILE_PATH", "/t.prom", Settings(export=ExportSettings(TextfileSettings("/t.prom")))),
+        ("TELEMETRY_EXPORT_TEXTFILE_INTERVAL", "2.5", Settings(export=ExportSettings(TextfileSettings(interval=2.5)))),
+        ("TELEMETRY_SOURCES_NVML_MODE", "never", Settings(sources={"nvml": SourceSettings(mode="never")})),
         ("TELEMETRY_SOURCES_HY_SMI_POLLS_NET_HEALTH_MODE", "never",
-         {"sources": (("hy-smi", SourceSettings(polls_off=("net-health",))),)}),
-        ("TELEMETRY_SOURCES_HY_SMI_INTERVAL", "30", {"sources": (("hy-smi", SourceSettings(interval=30.0)),)}),
+         Settings(sources={"hy-smi": SourceSettings(polls={"net-health": PollSettings("never")})})),
+        ("TELEMETRY_SOURCES_HY_SMI_INTERVAL", "30", Settings(sources={"hy-smi": SourceSettings(interval=30.0)})),
         ("TELEMETRY_SOURCES_MTHREADS_GMI_WAKE_SUSPENDED", "true",
-         {"sources": (("mthreads-gmi", SourceSettings(wake_suspended=True)),)}),
-        ("TELEMETRY_SOURCES_HOST_PATH", "/proc", {"sources": (("host", SourceSettings(path="/proc")),)}),
+         Settings(sources={"mthreads-gmi": SourceSettings(wake_suspended=True)})),
+        ("TELEMETRY_SOURCES_HOST_PATH", "/proc", Settings(sources={"host": SourceSettings(path="/proc")})),
     ],
 )  # fmt: skip
-def test_a_variable_sets_what_its_name_says(
-    bench: Workbench, variable: str, text: str, expected: dict[str, object]
-) -> None:
-    settings = bench.settings(environment={variable: text})
-    for name, value in expected.items():
-        inner = value if isinstance(value, dict) else {}
-        target = getattr(settings, name)
-        assert (target == value) if not inner else all(getattr(target, key) == inner[key] for key in inner)
+def test_a_variable_sets_what_its_name_says(bench: Workbench, variable: str, text: str, expected: Settings) -> None:
+    assert bench.settings(environment={variable: text}) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_flags_take_texts_lists_and_relative_paths(
     settings = bench.settings(overrides=overrides)
     assert settings.web.listen_address == (":1", ":2")
     assert settings.web.config_file == f"{tmp_path}/web.yml"
-    assert settings.textfile_interval == 5.0
+    assert settings.export.textfile.interval == 5.0
 
 
 def test_an_empty_flag_takes_a_setting_of_the_file_back(bench: Workbench) -> None:

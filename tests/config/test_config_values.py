@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from config.workbench import Workbench
-from telemetry_daemon.config.settings import LogSettings, Settings, SourceSettings, WebSettings
+from telemetry_daemon.config.settings import (
+    ExpectSettings,
+    ExportSettings,
+    LogSettings,
+    ParsersSettings,
+    Settings,
+    SourceSettings,
+    StateSettings,
+    TextfileSettings,
+    WebSettings,
+)
 
 WHOLE_FILE = """
 [log]
@@ -52,20 +62,18 @@ def test_every_setting_of_a_file_arrives(bench: Workbench) -> None:
         log=LogSettings("debug", "json"),
         web=WebSettings(
             ("0.0.0.0:9000", "[::1]:9001"),
+            ("gpu7", "*.gpu.example.com", "10.0.0.7", "fd00::7"),
             "/etc/telemetry/web.yml",
             "/node/metrics",
-            ("gpu7", "*.gpu.example.com", "10.0.0.7", "fd00::7"),
         ),
-        sources=(
-            ("hy-smi", SourceSettings(mode="never")),
-            ("nvml", SourceSettings("always", "/usr/lib/libnvidia-ml.so.1", 1.0, 0.5, wake_suspended=True)),
-        ),
-        plugin_paths=("/etc/telemetry/parsers",),
-        expected_devices=(("hygon", 0), ("nvidia", 8)),
-        state_directory="/srv/state",
-        runtime_directory="/srv/run",
-        textfile_path="/srv/text/telemetry.prom",
-        textfile_interval=60.0,
+        sources={
+            "hy-smi": SourceSettings(mode="never"),
+            "nvml": SourceSettings("always", "/usr/lib/libnvidia-ml.so.1", 1.0, 0.5, wake_suspended=True),
+        },
+        parsers=ParsersSettings(("/etc/telemetry/parsers",)),
+        expect=ExpectSettings({"hygon": 0, "nvidia": 8}),
+        state=StateSettings("/srv/state", "/srv/run"),
+        export=ExportSettings(TextfileSettings("/srv/text/telemetry.prom", 60.0)),
     )
 
 

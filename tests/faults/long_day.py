@@ -18,7 +18,7 @@ from kits.fake_sysfs import Sysfs, mi210
 from kits.fake_tools import Answer, ToolFolder
 from kits.processes import descendants
 from kits.tool_node import TOOL, tool_text
-from telemetry_daemon.config.settings import Settings, SourceSettings
+from telemetry_daemon.config.settings import Settings, SourceSettings, StateSettings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.polling import schedule
@@ -53,7 +53,8 @@ class Day:
         sysfs = Sysfs(folder / "host")
         self.card = sysfs.card("0000:03:00.0", mi210())
         settings = Settings(
-            sources=(("amdgpu-sysfs", SourceSettings(path=str(sysfs.root))),), runtime_directory=str(folder / "run")
+            sources={"amdgpu-sysfs": SourceSettings(path=str(sysfs.root))},
+            state=StateSettings(runtime_directory=str(folder / "run")),
         )
         node = RealNode(stack.enter_context(load()), clock)
         demo = DemoNode(DEMO, clock)

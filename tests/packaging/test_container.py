@@ -115,14 +115,14 @@ def test_it_runs_as_nobody_by_number_and_may_write_where_it_must() -> None:
     assert re.fullmatch(r"[1-9][0-9]*:[1-9][0-9]*", user)
     settings = Settings()
     made = next(each.array() for each in of(build, "RUN") if each.array()[0] == "install")
-    for folder in (settings.state_directory, settings.runtime_directory):
+    for folder in (settings.state.directory, settings.state.runtime_directory):
         assert f"/rootfs{folder}" in made
     uid, gid = user.split(":")
     assert made[1:6] == ["-d", "-o", uid, "-g", gid]
     assert [each.options for each in of(final, "COPY") if "/rootfs/" in each.text] == [
         ("--from=build", f"--chown={user}")
     ]
-    assert only(final, "VOLUME").array() == [settings.state_directory]
+    assert only(final, "VOLUME").array() == [settings.state.directory]
 
 
 def test_no_shell_is_needed_and_nothing_runs_in_the_last_stage() -> None:

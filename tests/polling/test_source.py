@@ -7,7 +7,7 @@ import math
 import pytest
 
 from kits.fake_tools import Answer, ToolFolder
-from telemetry_daemon.config.settings import SourceSettings
+from telemetry_daemon.config.settings import PollSettings, SourceSettings
 from telemetry_daemon.polling.source import PciView, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.command import CommandReader
@@ -132,7 +132,7 @@ def test_a_source_that_is_switched_off_is_not_asked(tmp_path):
 
 @pytest.mark.parametrize(("poll", "state"), [("readings", "disabled"), ("another", "ok")])
 def test_a_single_poll_is_switched_off(tmp_path, poll, state):
-    bench = Bench(tmp_path, SourceSettings(polls_off=(poll,)))
+    bench = Bench(tmp_path, SourceSettings(polls={poll: PollSettings("never")}))
     bench.tools.prints("acme-smi", "81.5\n")
     assert bench.ask().result.state == state
 

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(text.default_toml())
         return exits.OK
     loaded = file.load_with_origins(options.inputs(arguments))
-    with load(loaded.settings.plugin_paths) as parsers:
+    with load(loaded.settings.parsers.paths) as parsers:
         options.check_names(arguments, loaded.settings, parsers.polls)
         options.tell_failures(parsers)
     if loaded.settings.web.config_file:

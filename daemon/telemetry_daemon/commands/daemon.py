@@ -14,7 +14,7 @@ from telemetry_parsers.model import Plain
 
 def ask_daemon(settings: Settings, verb: str, **arguments: Plain) -> Mapping[str, Plain]:
     """The daemon's answer. Raises CommandError when none answers, or when it refuses."""
-    path = control.path_in(settings.runtime_directory)
+    path = control.path_in(settings.state.runtime_directory)
     try:
         return control.ask(path, verb, **arguments)
     except control.RefusedError as error:

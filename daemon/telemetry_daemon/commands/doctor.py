@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     log.setup("error", "text")
     settings = options.settings(arguments)
     kept = _Kept()
-    with load(settings.plugin_paths) as loaded:
+    with load(settings.parsers.paths) as loaded:
         node = RealNode(loaded, Clock(), kept.keep)
         for name in sorted(set(arguments.source) - set(node.names())):
             raise unknown("source", name, node.names())

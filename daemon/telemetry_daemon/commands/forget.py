@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.vendor is not None and not arguments.all_lost:
         raise CommandError("--vendor goes with --all-lost; an ID is one device's", status=exits.USAGE)
     settings = options.settings(arguments)
-    socket_path = control.path_in(settings.runtime_directory)
+    socket_path = control.path_in(settings.state.runtime_directory)
     if socket_path.exists():
         if arguments.all_lost:
             answer = ask_daemon(settings, "forget_lost", vendor=arguments.vendor)
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         forgotten, lost = answer["forgotten"], answer["lost"]
     else:
         chosen = devices_file.of_vendor(arguments.vendor) if arguments.all_lost else _with_id(arguments.id)
-        forgotten, lost = _forget_in_file(chosen, settings.state_directory)
+        forgotten, lost = _forget_in_file(chosen, settings.state.directory)
     if not forgotten:
         _check_names(arguments, settings, lost)
     counted = f"{forgotten} lost {'device' if forgotten == 1 else 'devices'}"
@@ -77,7 +77,7 @@ def _check_names(arguments: argparse.Namespace, settings: Settings, lost: list[s
     if not arguments.all_lost:
         raise CommandError(_unknown(arguments.id, lost))
     if arguments.vendor is not None:
-        with load(settings.plugin_paths) as loaded:
+        with load(settings.parsers.paths) as loaded:
             check_vendor(arguments.vendor, loaded)
 
 

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     endings.end_tools_first()
     log.setup("error", "text")
     settings = options.settings(arguments)
-    with load(settings.plugin_paths) as loaded:
+    with load(settings.parsers.paths) as loaded:
         options.check_names(arguments, settings, loaded.polls)
         try:
             to_output = arguments.output in (None, _STANDARD_OUTPUT)

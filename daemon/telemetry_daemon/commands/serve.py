@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = options.inputs(arguments)
     settings = load_in_child(inputs)
     log.setup(settings.log.level, settings.log.format)
-    loaded = load(settings.plugin_paths)
+    loaded = load(settings.parsers.paths)
     for failure in loaded.failures:
         facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
         logger.warning("a plugin was not loaded", extra=facts)

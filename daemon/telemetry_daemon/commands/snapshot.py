@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     endings.end_tools_first()
     log.setup("error", "text")
     settings = options.settings(arguments)
-    with load(settings.plugin_paths) as loaded:
+    with load(settings.parsers.paths) as loaded:
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
         for name in arguments.source:
             find_parser(name, parsers)
@@ -110,7 +110,7 @@ def _from_daemon(settings: Settings) -> Substitute:
         from telemetry_daemon.control import socket as control
 
         try:
-            document = control.ask(control.path_in(settings.runtime_directory), "snapshot")
+            document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
             report = report_of(document, source.name)
         except (control.ControlError, NoSuchPartError) as error:
             logging.getLogger(__name__).info("a busy tool", extra={"source": source.name, "error": error})

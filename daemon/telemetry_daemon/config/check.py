@@ -11,23 +11,19 @@ import sys
 
 from telemetry_daemon.config.file import load
 from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
-from telemetry_daemon.config.plain import settings_to_plain
+from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.terminal import exits
+from telemetry_parsers.codec.derived import from_plain, to_plain
 
 
 def main() -> int:
     """Answer the request on standard input and return the exit status."""
-    request = json.load(sys.stdin)
-    known = request["known_sources"]
-    request["known_sources"] = None if known is None else tuple(known)
-    request["known_vendors"] = tuple(request["known_vendors"])
-    request["known_polls"] = {name: tuple(polls) for name, polls in request["known_polls"].items()}
     try:
-        settings = load(ConfigInputs(**request))
+        settings = load(from_plain(ConfigInputs, json.load(sys.stdin)))
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return error.status
-    json.dump(settings_to_plain(settings), sys.stdout)
+    json.dump(to_plain(Settings, settings), sys.stdout)
     return exits.OK
 
 

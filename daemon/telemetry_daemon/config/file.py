@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from telemetry_daemon.config.errors import dotted, explained, unknown_names
 from telemetry_daemon.config.inputs import FILE_VARIABLE, ConfigError, ConfigInputs
 from telemetry_daemon.config.layers import Document, merged, unknown_variables
-from telemetry_daemon.config.models import ConfigFile
+from telemetry_daemon.config.models import validated
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.reading import read_file
 
@@ -56,7 +56,7 @@ def load_with_origins(inputs: ConfigInputs) -> Loaded:
     document = merged(_document(inputs), inputs)
     problems = unknown_variables(inputs)
     try:
-        settings = ConfigFile.model_validate(document.data).to_settings()
+        settings = validated(document.data)
     except ValidationError as error:
         raise ConfigError(*problems, *explained(error, document)) from None
     problems += unknown_names(document, inputs)

@@ -1,11 +1,16 @@
-"""The settings in force, as plain frozen data; the package config makes and validates them."""
+"""Every setting, said once: its name and type, its default, its limits and what it does. The file has the same shape.
+
+From here come the models that validate a file, the environment variables, the default file and the reference.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
+
+from telemetry_daemon.config import rules
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
@@ -13,37 +18,209 @@ DEFAULT_ADDRESS = "127.0.0.1:19400"
 
 
 @dataclass(frozen=True, slots=True)
-class LogSettings:
-    """What goes to standard error, and how."""
+class About:
+    """What there is to know of a setting beside its name, type and default.
 
-    level: str = "info"
-    format: str = "text"
+    `rule`, `low` and `high` hold for the value, or for each item of a list and each count of a mapping; `name_rule` for the
+    names in a mapping. The only item of a list that may stand `alone` needs no brackets.
+    """
+
+    text: str
+    example: object = None
+    rule: Callable[[str], str] | None = None
+    name_rule: Callable[[str], str] | None = None
+    low: float | None = None
+    high: float | None = None
+    alone: bool = False
+
+
+def _about(text: str, **more: Any) -> Mapping[str, About]:
+    return {"about": About(text, **more)}
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is logged to standard error, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = field(
+        default="info", metadata=_about("Messages less severe than this are not written.")
+    )
+    format: Literal["text", "json"] = field(
+        default="text",
+        metadata=_about("`text` for people and the journal, `json` (one object per line) for log collectors."),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """Where the metrics are served; `config_file` is the exporter-toolkit's web configuration."""
+    """Where the metrics are served, and to whom."""
 
-    listen_address: tuple[str, ...] = (DEFAULT_ADDRESS,)
-    config_file: str = ""
-    telemetry_path: str = "/metrics"
-    allowed_hosts: tuple[str, ...] = ()
+    listen_address: tuple[str, ...] = field(
+        default=(DEFAULT_ADDRESS,),
+        metadata=_about(
+            "Where to listen: an address or a list of addresses. `host:port`, `[IPv6 address]:port`, `:port` for every "
+            "interface, or `unix:/path`. The default can be reached from this machine only; for a Prometheus elsewhere, "
+            "use `:19400`, and protect it with `config_file` or a firewall.",
+            example=[":19400"],
+            rule=rules.listen_address,
+            alone=True,
+        ),
+    )
+    allowed_hosts: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            "Host names that requests may be for, without port. Loopback addresses always answer only for "
+            "`localhost`, addresses such as `127.0.0.1`, and these names, so that no page in a browser on this machine "
+            "can read the metrics through a name of its own; other requests get 421. Needed behind a proxy that keeps the "
+            "client's `Host`. `*.example.com` allows all names below one, `*` all. Once it is set, every other address "
+            "holds to it, too, and answers for its own IP address besides. Empty: other addresses answer for every name.",
+            example=["telemetry.example.com", "*.gpu.example.com"],
+            rule=rules.allowed_host,
+            alone=True,
+        ),
+    )
+    config_file: str = field(
+        default="",
+        metadata=_about(
+            "A web configuration file in the format of the Prometheus exporter-toolkit: TLS, client certificates, "
+            "passwords. Empty: plain HTTP, open to everybody who can reach the address.",
+            example="/etc/telemetry/web.yml",
+            rule=rules.absolute_path_or_none,
+        ),
+    )
+    telemetry_path: str = field(default="/metrics", metadata=_about("The path of the metrics page.", rule=rules.route))
+
+
+@dataclass(frozen=True, slots=True)
+class PollSettings:
+    """One of a source's polls. POLL is its name as listed by `telemetry doctor`, for example `processes`."""
+
+    mode: Literal["auto", "never"] = field(
+        default="auto",
+        metadata=_about("`auto`: asked as its source is. `never`: not asked; what it alone tells is then absent."),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """How one source is polled; None leaves the parser's own figure. `polls_off` are the polls that are never asked."""
+    """How one source is polled. NAME is the source's name as listed by `telemetry doctor`, for example `mthreads-gmi`."""
 
-    mode: Mode = "auto"
-    path: str = ""
-    interval: float | None = None
-    deadline: float | None = None
-    wake_suspended: bool = False
-    polls_off: tuple[str, ...] = ()
+    mode: Mode = field(
+        default="auto",
+        metadata=_about(
+            "`auto`: polled if it is found, and less often while a cheaper source gives the same readings; a missing one "
+            "is looked for again at least once a minute. `always`: polled at its full rate, whatever other sources "
+            "give. `inventory`: polled at the start and then only as often as inventories are. `never`: not used.",
+        ),
+    )
+    path: str = field(
+        default="",
+        metadata=_about(
+            "The tool to run. For a source that reads files: the folder that stands for `/`, such as `/host` in a container "
+            "that has the host's /sys at /host/sys. Empty: the tool is looked for where its vendor installs it.",
+            example="/opt/vendor/bin/tool",
+            rule=rules.absolute_path_or_none,
+        ),
+    )
+    interval: float | None = field(
+        default=None, metadata=_about("Seconds between fast polls.", example=30.0, low=0.2, high=86_400)
+    )
+    deadline: float | None = field(
+        default=None, metadata=_about("Seconds after which a poll is given up.", example=5.0, low=0.1, high=300)
+    )
+    wake_suspended: bool = field(
+        default=False, metadata=_about("Poll even while all cards of the vendor are suspended; this keeps them awake.")
+    )
+    polls: Mapping[str, PollSettings] = field(default_factory=dict, metadata=_about(""))
 
     def is_off(self, poll: str) -> bool:
         """Whether a poll is switched off, alone or with all of its source."""
-        return self.mode == "never" or poll in self.polls_off
+        return self.mode == "never" or (poll in self.polls and self.polls[poll].mode == "never")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsersSettings:
+    """Parsers that are not part of device telemetry."""
+
+    paths: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            "Folders with parser modules. They must belong to root or to the service's user and be writable by nobody else.",
+            example=["/etc/telemetry/parsers"],
+            rule=rules.absolute_path,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectSettings:
+    """What this node should have."""
+
+    devices: Mapping[str, int] = field(
+        default_factory=dict,
+        metadata=_about(
+            "How many devices of each vendor the node should have. Exported as `telemetry_devices_expected`, so that an "
+            "alert fires for a device that has been missing from the start.",
+            example={"nvidia": 8},
+            low=0,
+            high=4096,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StateSettings:
+    """Where files are kept."""
+
+    directory: str = field(
+        default="/var/lib/telemetry",
+        metadata=_about(
+            "Where the identities of devices are kept across restarts; nobody else may write there.",
+            rule=rules.absolute_path,
+        ),
+    )
+    runtime_directory: str = field(
+        default="/run/telemetry",
+        metadata=_about(
+            "Where lock files and the control socket are; nobody else may write there. A reboot may clear it.",
+            rule=rules.absolute_path,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TextfileSettings:
+    """The metrics as a file, for the textfile collector of node_exporter."""
+
+    path: str = field(
+        default="",
+        metadata=_about(
+            "The file to write; it is replaced at every interval. Empty: none is written.",
+            example="/var/lib/prometheus/node-exporter/telemetry.prom",
+            rule=rules.textfile_path,
+        ),
+    )
+    interval: float = field(default=15.0, metadata=_about("Seconds between writes.", low=1, high=86_400))
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """Ways to share the readings other than being scraped."""
+
+    textfile: TextfileSettings = field(default_factory=TextfileSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacySettings:
+    """What the metrics reveal about the cluster."""
+
+    map_addresses: bool = field(
+        default=True,
+        metadata=_about(
+            "Show the server of a rank by its position in the rank table (0, 1 …), which is the same on every node, instead "
+            "of by its id there, which is often the address of a machine. `false` shows the id.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +236,50 @@ class RankSettings:
 class Settings:
     """All settings of a running daemon or command."""
 
+    rank_table: str = field(
+        default="",
+        metadata=_about(
+            "A job's rank table for Ascend devices (hccl.json, versions 1.0, 1.2 and 2.0). Each of this node's devices that "
+            "it lists gets `accelerator_rank_info` with its rank. The file may appear after the daemon has started, and is "
+            "read again when it changes. `telemetry config check` shows what is found in it. Empty: none.",
+            example="/user/serverid/devindex/config/hccl.json",
+            rule=rules.absolute_path_or_none,
+        ),
+    )
+    rank_table_server: str = field(
+        default="",
+        metadata=_about(
+            "Which server of the rank table this node is: its `server_id` there (version 2.0: `net_instance_id`) or one of "
+            "its addresses. Empty: the server with this node's host name or one of its addresses, or the only server.",
+            example="10.20.11.7",
+            rule=rules.one_line,
+        ),
+    )
     log: LogSettings = field(default_factory=LogSettings)
     web: WebSettings = field(default_factory=WebSettings)
-    sources: tuple[tuple[str, SourceSettings], ...] = ()
-    plugin_paths: tuple[str, ...] = ()
-    expected_devices: tuple[tuple[str, int], ...] = ()
-    state_directory: str = "/var/lib/telemetry"
-    runtime_directory: str = "/run/telemetry"
-    textfile_path: str = ""
-    textfile_interval: float = 15.0
-    ranks: RankSettings = field(default_factory=RankSettings)
+    sources: Mapping[str, SourceSettings] = field(
+        default_factory=dict, metadata=_about("", name_rule=rules.source_name)
+    )
+    parsers: ParsersSettings = field(default_factory=ParsersSettings)
+    expect: ExpectSettings = field(default_factory=ExpectSettings)
+    state: StateSettings = field(default_factory=StateSettings)
+    export: ExportSettings = field(default_factory=ExportSettings)
+    privacy: PrivacySettings = field(default_factory=PrivacySettings)
+
+    @property
+    def ranks(self) -> RankSettings:
+        """The settings about ranks."""
+        return RankSettings(self.rank_table, self.rank_table_server, self.privacy.map_addresses)
 
     def source(self, name: str) -> SourceSettings:
         """The settings of a source, the defaults for one that is not named."""
-        return dict(self.sources).get(name, SourceSettings())
+        return self.sources.get(name, SourceSettings())
 
     def all_known(self, sources: Collection[str], polls: Mapping[str, Collection[str]]) -> bool:
         """Whether there are all sources and polls that are named."""
-        return all(name in sources and {*source.polls_off} <= {*polls.get(name, ())} for name, source in self.sources)
+        return all(
+            name in sources and {*source.polls} <= {*polls.get(name, ())} for name, source in self.sources.items()
+        )
 
 
 # The flags of the command line that change one setting, by the setting's path.

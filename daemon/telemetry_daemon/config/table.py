@@ -1,19 +1,14 @@
-"""The table of all settings, made from the models: path, kind, default, limits, variable and flag."""
+"""The table of all settings, made from their dataclasses: path, kind, default, limits, variable and flag."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
-
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from telemetry_daemon.config.inputs import VARIABLE_PREFIX
-from telemetry_daemon.config.models import ConfigFile
 from telemetry_daemon.config.rules import PATH_RULES
-from telemetry_daemon.config.settings import FLAGS
+from telemetry_daemon.config.settings import FLAGS, About, Settings
 
 Kind = Literal["text", "path", "choice", "number", "switch", "list", "counts"]
 KeyPath = tuple[str, ...]
@@ -62,12 +57,12 @@ class SectionRow:
 
 
 def sections() -> tuple[SectionRow, ...]:
-    """Every section that has settings of its own, in the order of the models."""
-    return tuple(_sections(ConfigFile, ()))
+    """Every section that has settings of its own, in the order of the dataclasses."""
+    return tuple(_sections(Settings, ()))
 
 
 def settings_rows() -> tuple[SettingRow, ...]:
-    """Every setting, in the order of the models."""
+    """Every setting, in the order of the dataclasses."""
     return tuple(row for section in sections() for row in section.settings)
 
 
@@ -79,56 +74,45 @@ def general_path(path: KeyPath) -> KeyPath:
     return (path[0], NAME, *path[2:3], *poll)
 
 
-def _sections(model: type[BaseModel], path: KeyPath) -> Iterator[SectionRow]:
+def _sections(kind: Any, path: KeyPath) -> Iterator[SectionRow]:
+    hints, defaults = get_type_hints(kind), kind()
+    inner = {item.name: _inner(hints[item.name], item.name) for item in fields(kind)}
     own = tuple(
-        _row((*path, name), info) for name, info in model.model_fields.items() if _inner_model(info, name) is None
+        _row((*path, item.name), hints[item.name], item.metadata["about"], getattr(defaults, item.name))
+        for item in fields(kind)
+        if inner[item.name] is None
     )
     if own:
-        yield SectionRow(path, " ".join((model.__doc__ or "").split()), own)
-    for name, info in model.model_fields.items():
-        inner = _inner_model(info, name)
-        if inner is not None:
-            yield from _sections(inner[0], (*path, *inner[1]))
+        yield SectionRow(path, kind.__doc__, own)
+    for section in filter(None, inner.values()):
+        yield from _sections(section[0], (*path, *section[1]))
 
 
-def _inner_model(info: FieldInfo, name: str) -> tuple[type[BaseModel], KeyPath] | None:
-    """The model of a section's field and its path, None for a setting."""
-    kind = info.annotation
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return kind, (name,)
-    values = get_args(kind)[-1] if get_origin(kind) is dict else None
-    if isinstance(values, type) and issubclass(values, BaseModel):
-        return values, (name, POLL if name == "polls" else NAME)
+def _inner(hint: Any, name: str) -> tuple[Any, KeyPath] | None:
+    """The dataclass of a section and its path, None for a setting."""
+    if is_dataclass(hint):
+        return hint, (name,)
+    if get_origin(hint) is Mapping and is_dataclass(get_args(hint)[1]):
+        return get_args(hint)[1], (name, POLL if name == "polls" else NAME)
     return None
 
 
-def _row(path: KeyPath, info: FieldInfo) -> SettingRow:
-    kind = _kind(info)
-    words = get_args(_bare(info.annotation)) if kind == "choice" else ()
-    limits = {name: getattr(limit, name) for limit in info.metadata for name in ("ge", "le") if hasattr(limit, name)}
+def _row(path: KeyPath, hint: Any, about: About, default: object) -> SettingRow:
+    kind = _kind(hint, about)
     return SettingRow(
         path=path,
         kind=kind,
-        default=info.get_default(call_default_factory=True),
-        description=info.description or "",
-        words=words,
-        example=info.examples[0] if info.examples else None,
-        low=limits.get("ge"),
-        high=limits.get("le"),
+        default=default,
+        description=about.text,
+        words=get_args(hint) if kind == "choice" else (),
+        example=about.example,
+        low=about.low if kind == "number" else None,
+        high=about.high if kind == "number" else None,
     )
 
 
-def _bare(annotation: Any) -> Any:
-    """The annotation without `| None`."""
-    inner = [kind for kind in get_args(annotation) if kind is not NoneType]
-    return inner[0] if NoneType in get_args(annotation) else annotation
-
-
-def _kind(info: FieldInfo) -> Kind:
-    bare = _bare(info.annotation)
-    plain: dict[Any, Kind] = {bool: "switch", float: "number", dict: "counts", list: "list", Literal: "choice"}
-    kind = plain.get(get_origin(bare) or bare)
-    if kind is not None:
-        return kind
-    is_path = any(getattr(rule, "func", None) in PATH_RULES for rule in info.metadata)
-    return "path" if is_path else "text"
+def _kind(hint: Any, about: About) -> Kind:
+    plain: dict[Any, Kind] = {
+        bool: "switch", float: "number", float | None: "number", Mapping: "counts", tuple: "list", Literal: "choice",
+    }  # fmt: skip
+    return plain.get(get_origin(hint)) or plain.get(hint) or ("path" if about.rule in PATH_RULES else "text")

@@ -1,4 +1,4 @@
-"""The configuration as text, made from the models: the default file and the settings in force."""
+"""The configuration as text, made from the table of the settings: the default file and the settings in force."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from telemetry_daemon.config.errors import dotted
-from telemetry_daemon.config.models import ConfigFile
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.config.table import NAME, PLACEHOLDERS, POLL, KeyPath, SettingRow, sections
+from telemetry_parsers.codec.derived import to_plain
 
 _WIDTH = 110
 _EXAMPLES = MappingProxyType({NAME: "mthreads-gmi", POLL: "processes"})
@@ -72,11 +72,11 @@ def show_toml(settings: Settings, origins: Mapping[str, str] | None = None) -> s
 
 def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     """The tables of the file with their values; what TOML cannot say (None) is left out."""
-    document = ConfigFile.from_settings(settings).model_dump(exclude_none=True)
+    document = to_plain(Settings, settings)
     for section in sections():
         names = {row.path[-1] for row in section.settings}
         for path, table in _tables_at(document, section.path):
-            yield path, {name: value for name, value in table.items() if name in names}
+            yield path, {name: value for name, value in table.items() if name in names and value is not None}
 
 
 def _tables_at(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, dict[str, Any]]]:

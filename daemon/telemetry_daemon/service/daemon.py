@@ -67,7 +67,7 @@ class Service:
         self._start = start
         self._settings = start.settings
         self._node = node
-        path = devices_file.path_in(self._settings.state_directory)
+        path = devices_file.path_in(self._settings.state.directory)
         self._memory = devices_file.DeviceMemory(path) if start.remembers_devices else None
         identities = self._memory.identities if self._memory is not None else ()
         self._store = Store(platform.node(), clock, identities, Accumulator())
@@ -83,11 +83,11 @@ class Service:
             self._settings.web.telemetry_path,
             self._metrics,
         )
-        self._textfile = TextfileJob(self._settings.textfile_path, self._store.snapshot, self._metrics)
+        self._textfile = TextfileJob(self._settings.export.textfile.path, self._store.snapshot, self._metrics)
         web = self._settings.web
         self._web = WebServer(self._site.respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
         self._control = ControlServer(
-            control.path_in(self._settings.runtime_directory),
+            control.path_in(self._settings.state.runtime_directory),
             {
                 "forget": Verb(requests.Forget, self._forget),
                 "forget_lost": Verb(requests.ForgetLost, self._forget_lost),
@@ -96,7 +96,7 @@ class Service:
                 "snapshot": Verb(requests.Snapshot, self._snapshot),
             },
         )
-        self._node_watch = NodeWatch(Path(self._settings.runtime_directory), clock.monotonic)
+        self._node_watch = NodeWatch(Path(self._settings.state.runtime_directory), clock.monotonic)
         self._status = exits.OK
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
@@ -113,7 +113,7 @@ class Service:
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()
         if self._textfile.is_configured:
-            self._poller.every("textfile", self._settings.textfile_interval, self._textfile.run)
+            self._poller.every("textfile", self._settings.export.textfile.interval, self._textfile.run)
         self._guard.start()
         addresses = ", ".join(self._web.addresses)
         logger.info("serving", extra={"version": __version__, "address": addresses})
@@ -196,7 +196,7 @@ class Service:
     def _set_own_metrics(self) -> None:
         self._own.set_version()
         self._own.set_reload(succeeded=1.0)
-        self._own.set_expected(dict(self._settings.expected_devices))
+        self._own.set_expected(dict(self._settings.expect.devices))
         self._own.set_plugin_failures(self._node.failures())
         self._own.set_pci(self._node.pci_counts())
 
@@ -230,7 +230,7 @@ class Service:
         """Change what differs: a source whose settings stay goes on undisturbed."""
         log.setup(settings.log.level, settings.log.format)
         before = self._settings
-        fixed = ("state_directory", "runtime_directory", "plugin_paths", "textfile_path", "textfile_interval")
+        fixed = ("state", "parsers", "export")
         for name in fixed:
             if getattr(settings, name) != getattr(before, name):
                 logger.warning("a changed setting needs a restart", extra={"setting": name})
@@ -240,7 +240,7 @@ class Service:
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):
                 self._poller.renew(name, partial(self._node.source, name, self._settings))
-        self._own.set_expected(dict(settings.expected_devices))
+        self._own.set_expected(dict(settings.expect.devices))
         self._ranks.configure(settings.ranks)
 
     async def _feed_watchdog(self) -> None:

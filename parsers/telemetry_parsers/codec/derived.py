@@ -45,16 +45,6 @@ _SPECIAL: Mapping[Any, _Special] = MappingProxyType(
         Report: _Special(left_out=("is_cut",)),
     }
 )
-_SIMPLE: Mapping[Any, _Way] = MappingProxyType(
-    {
-        str: _Way(text),
-        bool: _Way(flag),
-        int: _Way(whole),
-        float: _Way(finite),
-        Any: _Way(jsonable),
-        object: _Way(lambda plain: plain),
-    }
-)
 
 
 def to_plain(kind: Any, value: Any) -> dict[str, Plain]:
@@ -130,14 +120,12 @@ def _way(kind: Any) -> _Way:
         return _SIMPLE[kind]
     if isinstance(kind, type) and is_dataclass(kind):
         return _Way(_Object.of(kind).read, _Object.of(kind).write)
-    if kind is Absent:
-        return _Way(_word({absent.value: absent for absent in Absent}), lambda absent: absent.value)
     if origin is Literal:
         return _Way(_word({word: word for word in arguments}))
-    if kind == tuple[str, str]:
-        return _Way(_pair, list)
     if origin is tuple and arguments[1:] == (...,):
         return _items(_way(arguments[0]))
+    if origin is Mapping:
+        return _mapping(_way(arguments[1]))
     if origin in (Union, UnionType):
         return _either(arguments)
     raise TypeError(f"{kind} has no plain form")
@@ -193,6 +181,26 @@ def _items(item: _Way) -> _Way:
     return _Way(read, list if write_item is None else lambda values: [write_item(value) for value in values])
 
 
+def _mapping(item: _Way) -> _Way:
+    """Names that the data chooses, each with its value."""
+    write_item = item.write
+
+    def read(plain: Plain) -> dict[str, Any]:
+        if not isinstance(plain, dict):
+            raise unexpected("an object", plain)
+        values, name = {}, ""
+        try:
+            for name, inner in plain.items():
+                values[text(name)] = item.read(inner)
+        except CodecError as error:
+            raise error.inside(str(name)) from None
+        return values
+
+    return _Way(
+        read, lambda values: {name: write_item(inner) if write_item else inner for name, inner in values.items()}
+    )
+
+
 def _pair(plain: Plain) -> tuple[str, str]:
     texts: tuple[str, ...] = _way(tuple[str, ...]).read(plain)
     if len(texts) != 2:
@@ -232,3 +240,17 @@ def _one_of(kinds: Mapping[str, Any]) -> _Way:
         raise CodecError("", f"expected a {', '.join(names)} or {last}, found {type(value).__name__}")
 
     return _Way(read, write)
+
+
+_SIMPLE: Mapping[Any, _Way] = MappingProxyType(
+    {
+        str: _Way(text),
+        bool: _Way(flag),
+        int: _Way(whole),
+        float: _Way(finite),
+        Any: _Way(jsonable),
+        object: _Way(lambda plain: plain),
+        Absent: _Way(_word({absent.value: absent for absent in Absent}), lambda absent: absent.value),
+        tuple[str, str]: _Way(_pair, list),
+    }
+)
