@@ -1,1 +1,1 @@
-"""The configuration: read, laid over by environment and flags, validated in a child, and written out."""
+"""The configuration: the file with environment and flags laid over it, validated in a child process."""

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.config.layers import Document
 from telemetry_daemon.config.lines import line_of
-from telemetry_daemon.config.names import meant, nearest, nearest_or_all
+from telemetry_daemon.config.names import did_you_mean, nearest, nearest_or_all
 from telemetry_daemon.config.rules import shown
 from telemetry_daemon.config.table import KeyPath, general_path, settings_rows
 
-_TOLD_AT_MOST = 50
+_MOST_LINES = 50
 COUNTS: KeyPath = ("expect", "devices")
 _COUNTS_FORM = "must be a count for each vendor: { nvidia = 8, hygon = 4 } in the file, nvidia=8,hygon=4 in a variable"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
@@ -39,7 +39,7 @@ _EXPECTED: Mapping[str, str] = {
 def explained(error: ValidationError, document: Document) -> list[str]:
     """One line for each thing that pydantic refused, in the order of the file's lines."""
     refused = error.errors(include_url=False)
-    lines = sorted((_line_of_refused(item, document) for item in refused[:_TOLD_AT_MOST]), key=lambda line: line[0])
+    lines = sorted((_line_of_refused(item, document) for item in refused[:_MOST_LINES]), key=lambda line: line[0])
     more = len(refused) - len(lines)
     return [text for _, text in lines] + ([f"and {more} more errors"] if more else [])
 
@@ -85,7 +85,7 @@ def _path(item: Mapping[str, Any]) -> KeyPath:
 
 
 def _origin(path: KeyPath, document: Document) -> str | None:
-    """The variable or flag that said it or brought it in, None when the file did."""
+    """The variable or flag that set it or a part of it, None when the file did."""
     for known, origin in document.origins.items():
         is_part = known == path[: len(known)]
         is_whole = path == known[: len(path)] and not document.file_has(path)
@@ -95,12 +95,12 @@ def _origin(path: KeyPath, document: Document) -> str | None:
 
 
 def _line(path: KeyPath, document: Document) -> int:
-    """The line of the file; 0 for a variable, a flag or a line that was not found."""
+    """The line of the file; 0 when a variable or flag set it, or no line was found."""
     return 0 if _origin(path, document) else line_of(document.text, path) or 0
 
 
 def _where(path: KeyPath, document: Document) -> str:
-    """The variable or flag that said it, else the file with the line."""
+    """The variable or flag that set it, else the file with the line."""
     line = _line(path, document)
     return _origin(path, document) or (f"{document.file}: line {line}" if line else f"{document.file}")
 
@@ -128,7 +128,7 @@ def _unknown_setting(path: KeyPath, item: Mapping[str, Any]) -> str:
     siblings = _siblings(path)
     elsewhere = [row.dotted for row in settings_rows() if row.path[-1] == name]
     near = [dotted((*section, sibling)) for sibling in nearest(name, siblings)]
-    hint = meant(near or elsewhere) or nearest_or_all(name, siblings)
+    hint = did_you_mean(near or elsewhere) or nearest_or_all(name, siblings)
     return ("no such section" if isinstance(item["input"], dict) else "no such setting") + hint
 
 
@@ -145,7 +145,7 @@ def _beginnings(path: KeyPath) -> Iterable[KeyPath]:
 
 def _not_a_word(path: KeyPath, item: Mapping[str, Any]) -> str:
     words = next(row.words for row in settings_rows() if row.path == general_path(path))
-    hint = meant(nearest(str(item["input"]), words))
+    hint = did_you_mean(nearest(str(item["input"]), words))
     return f"must be one of {', '.join(words)}, not {shown(item['input'])}{hint}"
 
 

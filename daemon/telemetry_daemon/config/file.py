@@ -67,12 +67,12 @@ def load_with_origins(inputs: ConfigInputs) -> Loaded:
 
 def _document(inputs: ConfigInputs) -> Document:
     """The file that was asked for, or the default one if it is there, or an empty document."""
-    asked = inputs.path or inputs.variables().get(FILE_VARIABLE)
-    path = asked or inputs.default_path
+    given_path = inputs.path or inputs.variables().get(FILE_VARIABLE)
+    path = given_path or inputs.default_path
     try:
         content = read_file(path, _LARGEST_FILE_BYTES)
     except FileNotFoundError:
-        if asked is None:
+        if given_path is None:
             return Document({})
         remedy = "`telemetry config default` prints one to start from"
         raise ConfigError(f"{_printable(path)}: there is no such file; {remedy}") from None
@@ -115,8 +115,8 @@ def _syntax_error(path: str, message: str) -> str:
     position = _POSITION.search(message)
     if position is None:
         return f"{path}: is not valid TOML: {message}"
-    said = message[: position.start()]
-    why = next((remedy for words, remedy in _REMEDIES.items() if said.startswith(words)), said)
+    complaint = message[: position.start()]
+    why = next((remedy for words, remedy in _REMEDIES.items() if complaint.startswith(words)), complaint)
     return f"{path}: line {position[1]}: is not valid TOML at column {position[2]}: {why}"
 
 

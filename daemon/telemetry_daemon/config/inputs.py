@@ -1,4 +1,4 @@
-"""What a configuration is made from, and the error that says what is wrong with it; no pydantic here."""
+"""What a configuration is made from, and the error that says what is wrong with it. The daemon imports this: no pydantic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ConfigError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class ConfigInputs:
-    """All that settings come from; a later field beats an earlier one: the file, the environment, the flags.
+    """All that settings come from. Flags beat the environment, and the environment beats the file.
 
     `path` is what `--config` named. `overrides` maps dotted paths such as `log.level` to what their flags said.
     `known_sources` None means that any well-formed name may be a source, as long as the parsers are not loaded yet.

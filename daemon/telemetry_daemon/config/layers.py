@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from telemetry_daemon.config.inputs import FILE_VARIABLE, VARIABLE_PREFIX, ConfigInputs
-from telemetry_daemon.config.names import meant, nearest
+from telemetry_daemon.config.names import did_you_mean, nearest
 from telemetry_daemon.config.settings import FLAGS
 from telemetry_daemon.config.table import PLACEHOLDERS, KeyPath, SettingRow, general_path, settings_rows
 
@@ -59,7 +59,7 @@ def unknown_variables(inputs: ConfigInputs) -> list[str]:
         if _is_reserved(variable) or _setting_of(variable) is not None:
             continue
         near = nearest(variable.removeprefix(VARIABLE_PREFIX), known)
-        remedy = meant(known[name] for name in near) or "; unset it for this program"
+        remedy = did_you_mean(known[name] for name in near) or "; unset it for this program"
         lines.append(f"environment variable {variable}: no such setting{remedy}")
     return lines
 
@@ -77,7 +77,7 @@ def _is_reserved(variable: str) -> bool:
 
 
 def _setting_of(variable: str) -> tuple[SettingRow, KeyPath] | None:
-    """The setting that a variable is for, None when there is none; of several, the one with the most placeholders."""
+    """The setting that a variable sets, None when there is none. If several fit, the one with the most placeholders wins."""
     for row in sorted(settings_rows(), key=lambda row: -len(row.path)):
         pattern = "_".join("(.+)" if part in PLACEHOLDERS else part.upper() for part in row.path)
         match = re.fullmatch(VARIABLE_PREFIX + pattern, variable)
@@ -97,14 +97,14 @@ def _from_flags(inputs: ConfigInputs) -> Iterator[tuple[KeyPath, str, object]]:
 
 
 def _read_flag(row: SettingRow, value: object) -> object:
-    """A flag's value; a relative path is meant from where the user stands."""
+    """A flag's value; a relative path begins at the working directory."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     return str(Path.cwd() / value) if row.kind == "path" and value else _read(row, value)
 
 
 def _read(row: SettingRow, text: str) -> object:
-    """What a variable's or a flag's text means; a text that cannot be read stays one, for the model to refuse."""
+    """The value of a variable's or a flag's text. A text that cannot be read stays as it is; the model refuses it."""
     if row.kind == "number":
         return _number(text)
     if row.kind == "switch":
@@ -121,7 +121,7 @@ def _items(text: str) -> list[str]:
 
 
 def _counts(text: str) -> dict[str, int | str] | str:
-    """The counts by name; a name without a count, or one that is there twice, leaves nothing that could be taken."""
+    """The counts by name. The text stays as it is when a name has no count, as in `amd`, or two, as in `amd=1,amd=2`."""
     pairs = [item.partition("=") for item in _items(text)]
     if not all(equals for _, equals, _ in pairs):
         return text
@@ -138,7 +138,7 @@ def _whole(text: str) -> int | str:
 
 
 def _with(data: Mapping[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
-    """The document with one value replaced; a section that is no table stays, for the model to refuse."""
+    """The document with one value replaced. A section that is no table stays as it is; the model refuses it."""
     head, *rest = path
     if not rest:
         return {**data, head: value}

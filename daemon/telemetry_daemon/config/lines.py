@@ -1,4 +1,4 @@
-"""Finds the line of a TOML text on which a setting is; a search, because the TOML reader does not report lines."""
+"""Finds the line of a TOML text that has a setting. The TOML reader itself does not report lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PARTS = re.compile(_PART)
 
 
 def line_of(text: str, path: Sequence[str]) -> int | None:
-    """The number of the line that sets the path, or else of the nearest thing that it is part of; None if neither."""
+    """The number of the line that sets the path, or that of the section around it. None if there is neither."""
     best: tuple[int, int] | None = None
-    for number, found in _keys(text):
-        is_part = list(found) == list(path[: len(found)])
-        if is_part and (best is None or len(found) > best[0]):
-            best = (len(found), number)
+    for number, key in _keys(text):
+        is_part = list(key) == list(path[: len(key)])
+        if is_part and (best is None or len(key) > best[0]):
+            best = (len(key), number)
     return None if best is None else best[1]
 
 

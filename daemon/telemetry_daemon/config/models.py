@@ -21,7 +21,7 @@ class _Section(BaseModel):
 
 
 def validated(document: Mapping[str, Any]) -> Settings:
-    """The settings of a document, or pydantic's ValidationError; what changes nothing about a source is left out."""
+    """The settings of a document, or pydantic's ValidationError. Sources and polls that have only defaults are left out."""
     plain = _model(Settings).model_validate(document).model_dump()
     settings = from_plain(Settings, _sorted(plain))
     sources = {name: _without_defaults(source) for name, source in settings.sources.items()}

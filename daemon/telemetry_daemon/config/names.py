@@ -14,15 +14,15 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return difflib.get_close_matches(name, sorted(set(known)), n=2, cutoff=_ENOUGH_ALIKE)
 
 
-def meant(names: Iterable[str]) -> str:
+def did_you_mean(names: Iterable[str]) -> str:
     """`; did you mean X or Y?` to be put behind a message, nothing without names."""
     question = " or ".join(names)
     return f"; did you mean {question}?" if question else ""
 
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:
-    """The question of `meant` for the nearest names, or else the list of all names if it is a short one."""
+    """`; did you mean X?` for the nearest names. Without a near one, the list of all names if it is short."""
     names = sorted(set(known))
     if len(names) > _LISTED_AT_MOST or not names:
-        return meant(nearest(name, names))
-    return meant(nearest(name, names)) or f"; known: {', '.join(names)}"
+        return did_you_mean(nearest(name, names))
+    return did_you_mean(nearest(name, names)) or f"; known: {', '.join(names)}"

@@ -80,12 +80,12 @@ def _tables(settings: Settings) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
 
 
 def _tables_at(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
-    """The table at the path; of a path with placeholders, that of each name that stands there."""
+    """The table at the path. A path with placeholders gives one table for each name."""
     if not path:
         yield (), table
         return
     for name in table if path[0] in PLACEHOLDERS else path[:1]:
-        yield from (((name, *inner), found) for inner, found in _tables_at(table[name], path[1:]))
+        yield from (((name, *inner), values) for inner, values in _tables_at(table[name], path[1:]))
 
 
 def toml_value(value: object) -> str:

@@ -1,4 +1,4 @@
-"""A parser that runs in a worker: what it is, asked once, and its parse, which never raises here."""
+"""A parser that runs in a worker. It is described once; its `parse` never raises here."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def isolated(parser: DescribedParser, worker: Worker, target: str, patience: Pat
 
 
 class _IsolatedParse:
-    """Captures in, believed reports out; a worker's trouble is a failed report."""
+    """Gives the checked report of a capture; a failed report when the worker fails."""
 
     __slots__ = ("_deadline_seconds", "_parser", "_target", "_worker")
 

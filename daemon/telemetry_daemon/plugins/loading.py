@@ -97,14 +97,18 @@ def load(
     A name belongs to the built-in parser, else to the first distribution by name, else to the first module file.
     """
     started = time.monotonic()
-    found = plugin_sources.find(paths, distributions)
-    attempts = [_load_built_in(item, found.readers, worker_factory) for item in found.parsers if item.built_in]
-    others = [item for item in found.parsers if not item.built_in]
+    candidates = plugin_sources.find(paths, distributions)
+    attempts = [
+        _load_built_in(item, candidates.readers, worker_factory) for item in candidates.parsers if item.built_in
+    ]
+    others = [item for item in candidates.parsers if not item.built_in]
     if others:
         with ThreadPoolExecutor(min(_AT_ONCE, len(others)), thread_name_prefix="plugins") as pool:
-            attempts += pool.map(lambda item: _load_isolated(item, found.readers, worker_factory, patience), others)
+            attempts += pool.map(
+                lambda item: _load_isolated(item, candidates.readers, worker_factory, patience), others
+            )
     parsers, failures = _sorted_out(attempts)
-    return Loaded(parsers, (*found.failures, *failures), found.readers, time.monotonic() - started)
+    return Loaded(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - started)
 
 
 def _load_built_in(candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory) -> _Attempt:
@@ -144,7 +148,7 @@ def _load_isolated(
 
 
 def _sorted_out(attempts: Sequence[_Attempt]) -> tuple[tuple[LoadedParser, ...], tuple[PluginFailure, ...]]:
-    """Names and metrics given to the first that asks; our own names are kept for us even if we failed to load."""
+    """The parsers that get their names and metrics: the first to ask. Our own names stay ours even if our parser fails."""
     names = {attempt.candidate.plugin: attempt for attempt in attempts if attempt.candidate.built_in}
     metrics: dict[str, tuple[Metric, str]] = {}
     parsers: list[LoadedParser] = []
@@ -168,7 +172,7 @@ def _taken(
     names: Mapping[str, _Attempt],
     metrics: Mapping[str, tuple[Metric, str]],
 ) -> str:
-    """What it wants that another has already; empty when nothing."""
+    """Which of its names another has already; empty when none."""
     holder = names.get(loaded.parser.name, attempt)
     if holder is not attempt:
         return f"the name {loaded.parser.name} is taken by {holder.candidate.origin}"

@@ -28,7 +28,7 @@ def believed(report: Report, parser: DescribedParser) -> Report:
     """
     wrong = _wrong_devices(report.devices, parser.vendor)
     if wrong:
-        return Report(outcome="failed", reason="internal", problems=_told(parser.name, wrong))
+        return Report(outcome="failed", reason="internal", problems=_problems(parser.name, wrong))
     count = len(report.devices)
     complaints: list[str] = []
     devices = tuple(_device(place, device, complaints) for place, device in enumerate(report.devices))
@@ -42,7 +42,7 @@ def believed(report: Report, parser: DescribedParser) -> Report:
         readings=readings,
         events=events,
         processes=processes,
-        problems=(*report.problems, *_told(parser.name, complaints)),
+        problems=(*report.problems, *_problems(parser.name, complaints)),
     )
 
 
@@ -131,8 +131,8 @@ def _named(reading: Reading) -> str:
     return f"{reading.metric}{{{reading.label}}}" if reading.label else reading.metric
 
 
-def _told(name: str, complaints: list[str]) -> tuple[Problem, ...]:
-    told = tuple(Problem(f"plugin {name}", text) for text in complaints[:_MOST_PROBLEMS])
+def _problems(name: str, complaints: list[str]) -> tuple[Problem, ...]:
+    problems = tuple(Problem(f"plugin {name}", text) for text in complaints[:_MOST_PROBLEMS])
     if len(complaints) > _MOST_PROBLEMS:
-        told += (Problem(f"plugin {name}", f"and {len(complaints) - _MOST_PROBLEMS} more"),)
-    return told
+        problems += (Problem(f"plugin {name}", f"and {len(complaints) - _MOST_PROBLEMS} more"),)
+    return problems

@@ -41,7 +41,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidates:
     """All parsers in the order in which they may take a name, and the library readers: name -> target."""
 
     parsers: tuple[Candidate, ...] = ()
@@ -76,7 +76,7 @@ class _Installed:
         return f"update or uninstall {self.distribution}"
 
 
-def find(paths: Sequence[str], distributions: Callable[[], Iterable[Distribution]]) -> Found:
+def find(paths: Sequence[str], distributions: Callable[[], Iterable[Distribution]]) -> Candidates:
     """Everything that may be a plugin; nothing is imported."""
     failures: list[PluginFailure] = []
     installed = _installed(distributions(), failures)
@@ -89,7 +89,7 @@ def find(paths: Sequence[str], distributions: Callable[[], Iterable[Distribution
     for file in _module_files(paths, failures):
         target = f"{file}:{MODULE_PARSER}"
         parsers.append(Candidate(str(file), str(file), target, f"fix or remove {file}"))
-    return Found(tuple(parsers), readers, tuple(failures))
+    return Candidates(tuple(parsers), readers, tuple(failures))
 
 
 def module_reader(candidate: Candidate) -> str:
@@ -113,7 +113,7 @@ def _readers(installed: Iterable[_Installed], failures: list[PluginFailure]) -> 
 
 def _installed(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_Installed]:
     """The entry points of both groups, our own first, then by distribution; a shadowed distribution is left out."""
-    found: dict[str, list[_Installed]] = {}
+    by_distribution: dict[str, list[_Installed]] = {}
     for distribution in distributions:
         try:
             entries = [entry for entry in distribution.entry_points if entry.group in (PARSERS_GROUP, READERS_GROUP)]
@@ -124,9 +124,11 @@ def _installed(distributions: Iterable[Distribution], failures: list[PluginFailu
             text = f"its metadata cannot be read ({type(error).__name__}: {error}): reinstall or remove it"
             failures.append(PluginFailure(Path(place).name, place, text))
             continue
-        if entries and name not in found:
-            found[name] = [item for entry in entries if (item := _item(name, version, entry, failures)) is not None]
-    everything = (item for items in found.values() for item in items)
+        if entries and name not in by_distribution:
+            by_distribution[name] = [
+                item for entry in entries if (item := _item(name, version, entry, failures)) is not None
+            ]
+    everything = (item for items in by_distribution.values() for item in items)
     return sorted(everything, key=lambda item: (not item.built_in, item.distribution, item.name))
 
 
@@ -168,7 +170,7 @@ def _is_module(file: Path) -> bool:
 
 
 def _unsafe(file: Path) -> str | None:
-    """Who else could change what the daemon would run, with the remedy; None when nobody could."""
+    """Who else could change the module that the daemon would run, and the remedy. None when nobody could."""
     try:
         return other_writer(file, (ROOT, os.geteuid()))
     except OSError as error:

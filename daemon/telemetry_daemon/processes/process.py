@@ -186,9 +186,9 @@ def _group_exists(group: int) -> bool:
 
 def _members(group: int) -> frozenset[_Member]:
     pids = (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
-    found = ((pid, _stat(pid)) for pid in pids)
+    stats = ((pid, _stat(pid)) for pid in pids)
     return frozenset(
-        _Member(pid, stat.start_ticks) for pid, stat in found if stat is not None and stat.group == group and stat.lives
+        _Member(pid, stat.start_ticks) for pid, stat in stats if stat is not None and stat.group == group and stat.lives
     )
 
 

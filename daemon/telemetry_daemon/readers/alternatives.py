@@ -1,4 +1,4 @@
-"""Which of a request's command lines a version of the tool understands, remembered while it holds good."""
+"""Remembers which of a request's command lines the installed version of a tool understands."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Alternatives:
     def choose(self, request: Command, find: Callable[[str], Tool | None]) -> Choice | None:
         """The first line that was not rejected and whose tool is there, None if there is none."""
         names = dict.fromkeys(line[0] for line in request.alternatives)
-        found = {name: find(name) for name in names}
-        tools = tuple(found[line[0]] for line in request.alternatives)
+        tools_by_name = {name: find(name) for name in names}
+        tools = tuple(tools_by_name[line[0]] for line in request.alternatives)
         memory = self._memories.get(request)
         if memory is None or memory.tools != tools or (memory.first and self._clock() >= memory.until):
             memory = self._memories[request] = _Memory(tools)
@@ -54,7 +54,7 @@ class Alternatives:
         return None
 
     def reject(self, request: Command) -> bool:
-        """Pass over the line used last; False if none is left, and the next choice is the first one again."""
+        """Pass over the line used last. False if none is left; then the next choice is the first line again."""
         memory = self._memories.get(request)
         if memory is None:
             return False

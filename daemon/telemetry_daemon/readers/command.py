@@ -197,7 +197,7 @@ class CommandReader:
             raise _NoAnswerError(Failure("disabled", None, f"{self._source}: the reader is closed"))
 
     def _settle_leftover(self, attempt: _Attempt) -> None:
-        """Go on only once nothing of the run before lives; its CPU time belongs to the poll that sees its end."""
+        """Go on only if nothing of the earlier run lives. Its CPU time is counted for this poll."""
         left = self._leftover
         if left is None:
             return
@@ -233,7 +233,7 @@ class CommandReader:
             raise _NoAnswerError(failed("internal", f"{choice.tool.name}: no lock could be taken: {error}")) from error
 
     def _lock_name(self, choice: Choice) -> str:
-        """The tool's name; two vendors may call theirs alike, so one at a configured place has a lock of its own."""
+        """The tool's name. A configured path has a lock of its own, since two vendors may use the same name."""
         return f"{self._source}-{choice.tool.name}" if self._path else choice.tool.name
 
     def _task(self, request: Command, choice: Choice, target: str, line: tuple[str, ...], lock: HeldLock) -> _Task:
@@ -242,7 +242,7 @@ class CommandReader:
         return _Task(shlex.join(line), target, what, lock)
 
     def _run(self, task: _Task, request: Command, attempt: _Attempt) -> None:
-        """Do one run and keep what it gave; raise if the runs after it would fare no better."""
+        """Do one run and keep its output. Raise if all later runs would fail as well."""
         self._may_start(task, attempt)
         process = self._start(task)
         task.lock.runs(process.pid)
@@ -284,7 +284,7 @@ def _was_spared(run: Run, request: Command) -> bool:
 
 
 def _lines(request: Command, choice: Choice, targets: Targets) -> list[tuple[str, tuple[str, ...]]]:
-    """Each target with its command line; a request that is not repeated has one target without a name."""
+    """Each target with its command line. A request that is not repeated has one target, `""`."""
     if request.per is None:
         return [("", choice.line)]
     names = targets.cards if request.per == "card" else targets.devices

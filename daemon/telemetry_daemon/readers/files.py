@@ -41,7 +41,7 @@ def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
 
 
 def is_there(request: Files, root: str) -> bool:
-    """Whether any folder in which a pattern begins exists; a look that no driver can hold up."""
+    """Whether the first folder of any pattern exists. No driver can delay this look."""
     patterns = (*request.globs, *request.links, *request.binary)
     return any(os.path.exists(_beginning(root.rstrip("/"), pattern)) for pattern in patterns)  # noqa: PTH110  # paths are texts here
 
@@ -56,13 +56,13 @@ def _beginning(root: str, pattern: str) -> str:
 def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Output]:
     names: set[str] = set()
     for pattern in patterns:
-        found = list(islice(folders.matches(pattern), MATCH_LIMIT + 1))
-        if not found:
+        paths = list(islice(folders.matches(pattern), MATCH_LIMIT + 1))
+        if not paths:
             yield from _why_nothing(folders.root, pattern)
-        elif len(found) > MATCH_LIMIT:
+        elif len(paths) > MATCH_LIMIT:
             yield Output(pattern, status=errno.E2BIG)
         else:
-            names.update(found)
+            names.update(paths)
     for name in names:
         path = f"{folders.root}/{name}"
         if not skipped.covers(path):
@@ -89,7 +89,7 @@ def _bytes(name: str, path: str) -> Output:
 
 
 def _why_nothing(root: str, pattern: str) -> Iterable[Output]:
-    """Nothing if there is nothing; an error if the folder where the pattern begins may not be looked into."""
+    """No output when nothing is there. An output with the errno when the pattern's first folder may not be read."""
     try:
         with os.scandir(_beginning(root, pattern)):
             return
@@ -100,7 +100,7 @@ def _why_nothing(root: str, pattern: str) -> Iterable[Output]:
 
 
 class _Skipped:
-    """The folders that say that they are to be left alone, each asked once."""
+    """The folders to leave out, as a file in them says; each such file is read once."""
 
     def __init__(self, root: str, skip_when: tuple[tuple[str, str], ...]) -> None:
         self._skip_when = skip_when

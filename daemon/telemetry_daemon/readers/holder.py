@@ -1,4 +1,4 @@
-"""Who keeps a tool's lock: noted in the lock file by whoever takes it, told in words to whoever waits for it."""
+"""Who holds a tool's lock: the holder writes it into the lock file, and whoever waits reads it there."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def note(descriptor: int, source: str, tool_pid: int = 0) -> None:
 
 
 def words(descriptor: int) -> str:
-    """Who has the locked file, for how long, and what will happen or is to be done."""
-    found = _NOTE.match(os.pread(descriptor, _LONGEST_NOTE, 0).rstrip(b" ").decode(errors="replace"))
-    if found is None:
+    """Who has the locked file and for how long, and what the reader of this can do."""
+    note = _NOTE.match(os.pread(descriptor, _LONGEST_NOTE, 0).rstrip(b" ").decode(errors="replace"))
+    if note is None:
         return _ASKED_AGAIN
-    taker, tool, source = int(found[1]), int(found[2]), found[3]
+    taker, tool, source = int(note[1]), int(note[2]), note[3]
     age = f"for {max(0.0, time.time() - os.fstat(descriptor).st_mtime):.0f} s"
     process = f"process {tool}, {age}" if tool else age
     if taker == os.getpid():
@@ -43,7 +43,7 @@ def words(descriptor: int) -> str:
 
 
 def _command(pid: int) -> str | None:
-    """The command line of a process that lives; None for one that has ended, or whose number now is another program's."""
+    """The command line of a living process. None if it has ended, or its number now belongs to another program."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:  # it has ended

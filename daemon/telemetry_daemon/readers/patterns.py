@@ -18,14 +18,14 @@ class Folders:
     def matches(self, pattern: str) -> Iterator[str]:
         """The paths below the root that match, without a leading slash. Links are followed, `**` is not recursive."""
         *folders, last = [part for part in pattern.split("/") if part] or [""]
-        found: Iterable[str] = [""]
+        paths: Iterable[str] = [""]
         for part in folders:
-            found = [path for folder in found for path in self._below(folder, part)]
-        for folder in found:
+            paths = [path for folder in paths for path in self._below(folder, part)]
+        for folder in paths:
             yield from (folder + name for name in self._named(folder, last))
 
     def _below(self, folder: str, part: str) -> Iterable[str]:
-        """The next folders; whether a plain name is one shows when it is listed."""
+        """The next folders. Whether a plain name is a folder shows only when it is listed."""
         names = self._named(folder, part) if glob.has_magic(part) else [part]
         return [f"{folder}{name}/" for name in names]
 
@@ -34,11 +34,11 @@ class Folders:
         names = self._listed(folder)
         if not glob.has_magic(part):
             return [part] if part in names else []
-        found = fnmatch.filter(names, part)
-        return found if part.startswith(".") else [name for name in found if not name.startswith(".")]
+        matching = fnmatch.filter(names, part)
+        return matching if part.startswith(".") else [name for name in matching if not name.startswith(".")]
 
     def _listed(self, folder: str) -> frozenset[str]:
-        """The names in a folder; none of one that is not there or may not be listed."""
+        """The names in a folder; none if it is missing or may not be listed."""
         if folder not in self._names:
             try:
                 self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are texts here

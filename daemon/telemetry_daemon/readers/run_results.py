@@ -1,4 +1,4 @@
-"""What a run of a tool means: an output to parse, or a failure in words that say what to do. Pure."""
+"""What came of a tool's run: an output to parse, or a failure that says what to do."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stuck(line: str, pid: int, seconds: float) -> Failure:
 
 
 def launch_failure(error: Exception, path: str, *, there: bool) -> Failure:
-    """Why a tool could not be started; `there` tells whether its file still is."""
+    """Why a tool could not be started; `there` says whether its file still exists."""
     text = f"{path} could not be started: {getattr(error, 'strerror', None) or error}"
     if isinstance(error, PermissionError):
         return failed("no_permission", f"{text}; allow the service's user to execute it")

@@ -1,4 +1,4 @@
-"""One process per tool on this node: a lock file per tool that a running child keeps held, whoever started it."""
+"""One process per tool on this node: the running child holds the lock file of its tool."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class ToolBusyError(Exception):
-    """The tool is being run by somebody else, and was until our time was over."""
+    """Somebody else ran the tool until our time was over."""
 
 
 class HeldLock:
@@ -56,7 +56,7 @@ class HeldLock:
             holder.note(self.descriptor, self._source, tool_pid)
 
     def release(self) -> None:
-        """Give the lock back, also for a child that left a copy of the descriptor behind."""
+        """Give the lock back, even if a child still has a copy of the descriptor."""
         if self.descriptor is not None:
             with contextlib.suppress(OSError):  # a lock that cannot be undone ends with its descriptor
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)

@@ -43,13 +43,13 @@ class Whereabouts:
     folders: tuple[str, ...]
 
     def find(self, name: str) -> Tool | None:
-        """The tool's file; one that we may or must not execute is found all the same: trying to run it tells why."""
-        found = [tool for tool in (_tool(name, place) for place in self._places(name)) if tool is not None]
-        usable = (tool for tool in found if os.access(tool.path, os.X_OK) and not tool.distrusted)
-        return next(usable, found[0] if found else None)
+        """The tool's file, even if we may not execute it: trying to run it tells why."""
+        tools = [tool for tool in (_tool(name, place) for place in self._places(name)) if tool is not None]
+        usable = (tool for tool in tools if os.access(tool.path, os.X_OK) and not tool.distrusted)
+        return next(usable, tools[0] if tools else None)
 
     def missing(self, name: str) -> str:
-        """Where the tool was looked for in vain, and what to do."""
+        """Says where the tool was not found, and what to do."""
         if self.configured:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
         return f"{name} was not found on PATH{_or_in(self.folders)}; install it, or set sources.{self.source}.path"
@@ -62,7 +62,7 @@ class Whereabouts:
         # Absolute folders only: a relative one would mean whatever folder we happen to be in.
         folders = [
             *self.search_path.split(os.pathsep),
-            *(found for folder in self.folders for found in _matching(folder)),
+            *(place for folder in self.folders for place in _matching(folder)),
         ]
         return [Path(folder) / name for folder in folders if folder.startswith("/")]
 
@@ -80,16 +80,16 @@ def _matching(folder: str) -> list[str]:
 
 def _tool(name: str, path: Path) -> Tool | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):  # no tool at this place; the caller looks at the next
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    return Tool(name, str(path), found.st_dev, found.st_ino, found.st_mtime_ns, _distrusted(path))
+    return Tool(name, str(path), status.st_dev, status.st_ino, status.st_mtime_ns, _distrusted(path))
 
 
 def _distrusted(path: Path) -> str:
-    """Who could have root run something else; others run what they could run by hand anyway."""
+    """Who could make root run something else. For other users nothing is checked: they could run it by hand."""
     if os.geteuid() != ROOT:
         return ""
     try:

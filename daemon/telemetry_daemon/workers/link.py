@@ -1,4 +1,4 @@
-"""One worker process and the conversation with it: a line goes out, a line comes back, or it is told why not."""
+"""One worker process and the conversation with it: a line goes out, a line or an error comes back."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Link:
         return self._process.reap() if self._process.exited() else None
 
     def fate(self) -> str:
-        """How it ended, once it was made to: in its own way, and with the last line it printed on standard error."""
+        """How it ended, with the last line that it printed on standard error."""
         lines = self._last_words.decode("utf-8", "replace").split("\n")
         last_line = next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")
         return f"the worker {_how(self.ended) if self._ended_by_itself else 'closed its pipe'}{last_line}"
@@ -78,18 +78,18 @@ class Link:
     def exchange(self, line: bytes, until: float) -> bytes:
         """The answer to a line, if it comes before the monotonic time `until`."""
         unsent = memoryview(line)
-        wanted = select.poll()
-        wanted.register(self._requests, select.POLLOUT)
-        wanted.register(self._process.stdout, select.POLLIN)
-        wanted.register(self._process.stderr, select.POLLIN)
+        poll = select.poll()
+        poll.register(self._requests, select.POLLOUT)
+        poll.register(self._process.stdout, select.POLLIN)
+        poll.register(self._process.stderr, select.POLLIN)
         while True:
-            ready = self._wait(wanted, until)
+            ready = self._wait(poll, until)
             if self._requests in ready:
                 unsent = self._send(unsent)
                 if not unsent:
-                    wanted.unregister(self._requests)
+                    poll.unregister(self._requests)
             if self._process.stderr in ready and not self._listen():
-                wanted.unregister(self._process.stderr)
+                poll.unregister(self._process.stderr)
             if self._process.stdout in ready:
                 answer = self._receive()
                 if answer is not None:
@@ -115,13 +115,13 @@ class Link:
         """Whether, by now, nothing of it lives on; asked of one that could not be ended at once."""
         return settle(self._process, 0)
 
-    def _wait(self, wanted: select.poll, until: float) -> frozenset[int]:
+    def _wait(self, poll: select.poll, until: float) -> frozenset[int]:
         left = until - time.monotonic()
         if self._interrupted():
             raise GoneError
         if left <= 0:
             raise LateError
-        ready = frozenset(descriptor for descriptor, _ in wanted.poll(1000 * min(left, _LOOK_SECONDS)))
+        ready = frozenset(descriptor for descriptor, _ in poll.poll(1000 * min(left, _LOOK_SECONDS)))
         # A process that it started may hold the pipe open after its own end.
         if not ready and self._process.exited():
             raise GoneError
@@ -172,7 +172,7 @@ class Link:
 
 
 def _flags() -> tuple[str, ...]:
-    """What this interpreter was told about where to look for modules, for the worker's."""
+    """This interpreter's flags about where modules are looked for; the worker gets the same."""
     return tuple(flag for name, flag in _PATH_FLAGS if getattr(sys.flags, name, False))
 
 

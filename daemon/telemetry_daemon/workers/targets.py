@@ -20,12 +20,12 @@ class BrokenProtocolError(Exception):
 def load(target: str) -> Any:
     """The object that a target names, its module imported; raises whatever the import raises."""
     place, _, attribute = target.rpartition(":")
-    found: Any = _module_from_file(place) if place.startswith("/") else importlib.import_module(place)
+    named: Any = _module_from_file(place) if place.startswith("/") else importlib.import_module(place)
     for name in attribute.split("."):
-        if not hasattr(found, name):
+        if not hasattr(named, name):
             raise BrokenProtocolError(f"{place} has no {attribute}")
-        found = getattr(found, name)
-    return found
+        named = getattr(named, name)
+    return named
 
 
 def in_one_line(error: BaseException) -> str:

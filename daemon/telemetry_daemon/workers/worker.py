@@ -99,7 +99,7 @@ class Worker:
 
     @property
     def stuck_pid(self) -> int | None:
-        """The process id of a worker that had not ended, though killed, when it was last looked after."""
+        """The process id of a killed worker that had not ended at the last look."""
         stuck = self._stuck
         return None if stuck is None else stuck.pid
 
@@ -114,7 +114,7 @@ class Worker:
         return 0.0 if self._link is None else self._clock() - self._started
 
     def call(self, what: Ask, deadline_seconds: float, given_up: Callable[[], bool] = lambda: False) -> Plain:
-        """The result in plain form, or one of the WorkerErrors; nothing is begun that was given up by its turn."""
+        """The result in plain form; raises a WorkerError. A call that was given up before its turn is not begun."""
         until = time.monotonic() + deadline_seconds
         if not self._turn.acquire(timeout=max(0.0, deadline_seconds)):
             raise WorkerTimeoutError(f"{self.label}: another call has kept its worker for {deadline_seconds:g} s")
@@ -207,14 +207,14 @@ class Worker:
         raise kind(f"{self.label}: {answer.error.text}")
 
     def _understood(self, line: bytes) -> Answer:
-        """The answer, once it is sure that it is the one to the question just asked."""
+        """The answer, if it is the one to the question just asked."""
         answer = answer_in(line)
         if answer.id != self._serial:
             raise CodecError("id", f"expected {self._serial}, found {answer.id}")
         return answer
 
     def _ended(self, link: Link, error: type[WorkerError], trouble: str) -> WorkerError:
-        """End a worker that failed; the error to raise, which is another one when it does not end."""
+        """End a worker that failed. The error to raise: this one, or that it is stuck."""
         over = self._retire(link, link.end)
         self._back_off(error, trouble or link.fate())
         if over:
@@ -226,7 +226,7 @@ class Worker:
             self._retire(self._link, self._link.dismiss)
 
     def _retire(self, link: Link, make_end: Callable[[], bool]) -> bool:
-        """Whether the process is gone; one that is not is remembered as stuck."""
+        """End the process and tell whether it is gone. One that is not is remembered as stuck."""
         over = make_end()
         self._link = None
         if over:
