@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from telemetry_daemon.config.inputs import ConfigError
@@ -49,6 +50,15 @@ HOUSEKEEPING_SECONDS = 10.0
 HEARTBEAT_SECONDS = 5.0
 # Whoever stops us has not to wait longer, whatever hangs.
 LONGEST_END_SECONDS = 2.5
+# These stay as they were at the start.
+_FIXED = (
+    "state.directory",
+    "state.runtime_directory",
+    "parsers.paths",
+    "export.textfile.path",
+    "export.textfile.interval",
+    "web.telemetry_path",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +240,10 @@ class Service:
         """Change what differs: a source whose settings stay goes on undisturbed."""
         log.setup(settings.log.level, settings.log.format)
         before = self._settings
-        fixed = ("state", "parsers", "export")
-        for name in fixed:
-            if getattr(settings, name) != getattr(before, name):
+        for name in _FIXED:
+            if attrgetter(name)(settings) != attrgetter(name)(before):
                 logger.warning("a changed setting needs a restart", extra={"setting": name})
-        if settings.web.telemetry_path != before.web.telemetry_path:
-            logger.warning("a changed setting needs a restart", extra={"setting": "web.telemetry_path"})
-        self._settings = replace(settings, **{name: getattr(before, name) for name in fixed})
+        self._settings = replace(settings, state=before.state, parsers=before.parsers, export=before.export)
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):
                 self._poller.renew(name, partial(self._node.source, name, self._settings))
