@@ -5,20 +5,22 @@ Where nothing counts as bad, a nought of what is watched stands in: no collectio
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, Panel, number
-from telemetry_grafana.dashboards.query import now
+from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, number
 from telemetry_grafana.dashboards.tables import HOT, THROTTLING
 
 BAD = ((None, GREEN), (1, RED))
 DOUBTFUL = ((None, GREEN), (1, YELLOW))
 _WHOLE = 'unless on (cluster, job, instance, id) accelerator_info{parent!=""}'
-_FAILING = (
-    'accelerator_health{$cards,state=~"alarm|critical"} == 1',
-    'accelerator_recovery_action{$cards,action!="none"} == 1',
-    "accelerator_row_remap_failed{$cards} == 1",
-    "accelerator_row_remap_pending{$cards} == 1",
-    "accelerator_retired_pages_pending{$cards} == 1",
-    "accelerator_ecc_uncorrected_total{$cards} > 0",
+_FAILING = " or ".join(
+    f"({condition})"
+    for condition in (
+        'accelerator_health{$cards,state=~"alarm|critical"} == 1',
+        'accelerator_recovery_action{$cards,action!="none"} == 1',
+        "accelerator_row_remap_failed{$cards} == 1",
+        "accelerator_row_remap_pending{$cards} == 1",
+        "accelerator_retired_pages_pending{$cards} == 1",
+        "accelerator_ecc_uncorrected_total{$cards} > 0",
+    )
 )
 
 
@@ -26,93 +28,60 @@ def _count(selected: str, watched: str) -> str:
     return f"count({selected}) or 0 * count({watched})"
 
 
-def cards() -> Panel:
-    """Whole cards that are up."""
-    return number(
-        "Cards",
-        "Whole cards that are up; partitions of a card do not count.",
-        "short",
-        now(f"sum(accelerator_up{{$cards}} {_WHOLE})"),
-    )
+CARDS = number(
+    "Cards",
+    "Whole cards that are up; partitions of a card do not count.",
+    "short",
+    f"sum(accelerator_up{{$cards}} {_WHOLE})",
+)
+LOST = number(
+    "Lost",
+    "Cards that were there and are not listed any more by a source that works; their partitions do not count.",
+    "short",
+    f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})",
+    BAD,
+)
+FAILING = number(
+    "Failing",
+    "Cards with uncorrected memory errors, memory to be taken out of use, a bad health of their own, or a driver that "
+    "asks for a reset.",
+    "short",
+    _count(f"max by (cluster, job, instance, id) ({_FAILING})", "accelerator_up{$cards}"),
+    BAD,
+)
+THROTTLED = number(
+    "Throttled",
+    "Cards whose clocks are held down by heat or by the power brake. The power limit alone, which is normal at full "
+    "load, does not count.",
+    "short",
+    _count(
+        f"max by (cluster, job, instance, id) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
+        f"accelerator_throttled{{$cards,{THROTTLING}}}",
+    ),
+    DOUBTFUL,
+)
+NODES_DOWN = number(
+    "Nodes down",
+    "Targets of Prometheus that had a daemon of ours within a day and do not answer.",
+    "short",
+    "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
+    " or 0 * count(up{$nodes})",
+    BAD,
+)
+FAILING_SOURCES = number(
+    "Sources failing",
+    "Tools and libraries that are there and do not give what they should: what they alone tell is not watched.",
+    "short",
+    "sum(telemetry_source_up{$nodes} == bool 0)",
+    BAD,
+)
+POWER = number("Power", "Power drawn by all cards.", "watt", "sum(accelerator_power_watts{$cards})")
 
 
-def lost() -> Panel:
-    """Cards that were there."""
-    return number(
-        "Lost",
-        "Cards that were there and are not listed any more by a source that works; their partitions do not count.",
-        "short",
-        now(f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})"),
-        BAD,
-    )
-
-
-def failing() -> Panel:
-    """Cards that report themselves that they are broken."""
-    conditions = " or ".join(f"({condition})" for condition in _FAILING)
-    return number(
-        "Failing",
-        "Cards with uncorrected memory errors, memory to be taken out of use, a bad health of their own, or a driver that "
-        "asks for a reset.",
-        "short",
-        now(_count(f"max by (cluster, job, instance, id) ({conditions})", "accelerator_up{$cards}")),
-        BAD,
-    )
-
-
-def throttled() -> Panel:
-    """Cards that are held back by heat or a power brake, and not by their power limit."""
-    return number(
-        "Throttled",
-        "Cards whose clocks are held down by heat or by the power brake. The power limit alone, which is normal at full "
-        "load, does not count.",
-        "short",
-        now(
-            _count(
-                f"max by (cluster, job, instance, id) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
-                f"accelerator_throttled{{$cards,{THROTTLING}}}",
-            )
-        ),
-        DOUBTFUL,
-    )
-
-
-def nodes_down() -> Panel:
-    """Nodes of which nothing is known."""
-    return number(
-        "Nodes down",
-        "Targets of Prometheus that had a daemon of ours within a day and do not answer.",
-        "short",
-        now(
-            "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
-            " or 0 * count(up{$nodes})"
-        ),
-        BAD,
-    )
-
-
-def failing_sources() -> Panel:
-    """Sources whose cards nobody watches."""
-    return number(
-        "Sources failing",
-        "Tools and libraries that are there and do not give what they should: what they alone tell is not watched.",
-        "short",
-        now("sum(telemetry_source_up{$nodes} == bool 0)"),
-        BAD,
-    )
-
-
-def power() -> Panel:
-    """Power of all."""
-    return number("Power", "Power drawn by all cards.", "watt", now("sum(accelerator_power_watts{$cards})"))
-
-
-def hottest() -> Panel:
-    """The highest temperature."""
-    return number(
-        "Hottest card",
-        "The highest temperature of a card: its hottest sensor other than memory and board.",
-        "celsius",
-        now("max(accelerator:temperature_celsius{$cards})"),
-        HOT,
-    )
+HOTTEST = number(
+    "Hottest card",
+    "The highest temperature of a card: its hottest sensor other than memory and board.",
+    "celsius",
+    "max(accelerator:temperature_celsius{$cards})",
+    HOT,
+)

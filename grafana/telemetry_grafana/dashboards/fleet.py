@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from telemetry_grafana.dashboards import figures
-from telemetry_grafana.dashboards.page import Page, Section
+from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, heatmap, lines, number, ranking, stacked
-from telemetry_grafana.dashboards.query import RANKED, by_card, highest, now, query
+from telemetry_grafana.dashboards.query import by_card, highest, query
 from telemetry_grafana.dashboards.tables import HOT, THROTTLING, cards_now
 
 _NODE = "cluster, job, instance, vendor"
@@ -19,136 +19,116 @@ FLEET = Page(
     uid="telemetry-fleet",
     title="Accelerators: fleet",
     description="All cards of all vendors: what there is, what is wrong, what is used.",
-    sections=(
-        Section(
-            "Now",
-            (
-                number("Nodes", "Nodes whose daemon answers.", "short", now("count(telemetry_build_info{$nodes})")),
-                figures.nodes_down(),
-                figures.cards(),
-                figures.lost(),
-                figures.failing(),
-                figures.throttled(),
-                figures.failing_sources(),
-                figures.power(),
+    sections={
+        "Now": (
+            number("Nodes", "Nodes whose daemon answers.", "short", "count(telemetry_build_info{$nodes})"),
+            figures.NODES_DOWN,
+            figures.CARDS,
+            figures.LOST,
+            figures.FAILING,
+            figures.THROTTLED,
+            figures.FAILING_SOURCES,
+            figures.POWER,
+        ),
+        "Who stands out": (
+            ranking(
+                "Hottest",
+                "The temperature of a card is its hottest sensor other than memory and board.",
+                "celsius",
+                "topk(10, accelerator:temperature_celsius{$cards})",
+                HOT,
+            ),
+            ranking(
+                "Most throttled",
+                "Share of the last hour in which the clocks were held down by heat or by the power brake.",
+                "percentunit",
+                "topk(10, max by (cluster, job, instance, vendor, device)"
+                f" (avg_over_time(accelerator_throttled{{$cards,{THROTTLING}}}[1h])))",
+                ((None, GREEN), (0.05, YELLOW), (0.5, RED)),
+            ),
+            ranking(
+                "Idle with memory held",
+                "Memory in use on cards that do nothing: hung jobs, forgotten notebooks.",
+                "bytes",
+                f"topk(10, {_HELD}) or label_replace("
+                f"0 * count(accelerator:utilization_ratio:rate5m{{$cards}}) unless count({_HELD}),"
+                ' "instance", "none", "", "")',
+                ((None, GREEN), (1, YELLOW)),
             ),
         ),
-        Section(
-            "Who stands out",
-            (
-                ranking(
-                    "Hottest",
-                    "The temperature of a card is its hottest sensor other than memory and board.",
-                    "celsius",
-                    now("topk(10, accelerator:temperature_celsius{$cards})", RANKED),
-                    HOT,
+        "All cards": (cards_now(height=12),),
+        "Over time": (
+            stacked(
+                "Cards by model",
+                "Whole cards that are up, by vendor and model.",
+                "short",
+                query("sum by (vendor, model) (telemetry_devices{$vendors})", "{{vendor}} {{model}}"),
+            ),
+            lines(
+                "Utilization by model",
+                "True averages over five minutes, from the seconds that each daemon integrates; of all nodes, whichever are chosen.",
+                "percentunit",
+                query("model:accelerator_utilization_ratio:avg{$models}", "{{vendor}} {{model}}"),
+            ),
+            lines(
+                "Memory by model",
+                "Device memory in use as a share of all; of all nodes, whichever are chosen.",
+                "percentunit",
+                query("model:accelerator_memory_used_ratio:avg{$models}", "{{vendor}} {{model}}"),
+            ),
+            lines(
+                "Utilization, memory, power",
+                "Work, memory, and power against the limits, of whole jobs of Prometheus: whatever nodes or cards are chosen.",
+                "percentunit",
+                query("fleet:accelerator_utilization_ratio:avg{$jobs}", "{{cluster}} {{job}} utilization"),
+                query("fleet:accelerator_memory_used_ratio:avg{$jobs}", "{{cluster}} {{job}} memory"),
+                query("fleet:accelerator_power_cap_used_ratio:avg{$jobs}", "{{cluster}} {{job}} power"),
+            ),
+            stacked(
+                "Power by model",
+                "Power drawn by the cards of each model; of all nodes, whichever are chosen.",
+                "watt",
+                query("model:accelerator_power_watts:sum{$models}", "{{vendor}} {{model}}"),
+            ),
+            lines(
+                "Power against the limits",
+                "All power drawn by the cards that tell their limit, and dashed the sum of these limits.",
+                "watt",
+                query(
+                    "sum(accelerator_power_watts{$cards} and on (cluster, job, instance, id) accelerator_power_cap_watts{$cards})",
+                    "drawn",
                 ),
-                ranking(
-                    "Most throttled",
-                    "Share of the last hour in which the clocks were held down by heat or by the power brake.",
-                    "percentunit",
-                    now(
-                        "topk(10, max by (cluster, job, instance, vendor, device)"
-                        f" (avg_over_time(accelerator_throttled{{$cards,{THROTTLING}}}[1h])))",
-                        RANKED,
-                    ),
-                    ((None, GREEN), (0.05, YELLOW), (0.5, RED)),
-                ),
-                ranking(
-                    "Idle with memory held",
-                    "Memory in use on cards that do nothing: hung jobs, forgotten notebooks.",
-                    "bytes",
-                    now(
-                        f"topk(10, {_HELD}) or label_replace("
-                        f"0 * count(accelerator:utilization_ratio:rate5m{{$cards}}) unless count({_HELD}),"
-                        ' "instance", "none", "", "")',
-                        RANKED,
-                    ),
-                    ((None, GREEN), (1, YELLOW)),
+                limits=query(
+                    "sum(accelerator_power_cap_watts{$cards} and on (cluster, job, instance, id) accelerator_power_watts{$cards})",
+                    "limits",
                 ),
             ),
-        ),
-        Section("All cards", (cards_now(height=12),)),
-        Section(
-            "Over time",
-            (
-                stacked(
-                    "Cards by model",
-                    "Whole cards that are up, by vendor and model.",
-                    "short",
-                    query("sum by (vendor, model) (telemetry_devices{$vendors})", "{{vendor}} {{model}}"),
-                ),
-                lines(
-                    "Utilization by model",
-                    "True averages over five minutes, from the seconds that each daemon integrates; of all nodes, whichever are chosen.",
-                    "percentunit",
-                    query("model:accelerator_utilization_ratio:avg{$models}", "{{vendor}} {{model}}"),
-                ),
-                lines(
-                    "Memory by model",
-                    "Device memory in use as a share of all; of all nodes, whichever are chosen.",
-                    "percentunit",
-                    query("model:accelerator_memory_used_ratio:avg{$models}", "{{vendor}} {{model}}"),
-                ),
-                lines(
-                    "Utilization, memory, power",
-                    "Work, memory, and power against the limits, of whole jobs of Prometheus: whatever nodes or cards are chosen.",
-                    "percentunit",
-                    query("fleet:accelerator_utilization_ratio:avg{$jobs}", "{{cluster}} {{job}} utilization"),
-                    query("fleet:accelerator_memory_used_ratio:avg{$jobs}", "{{cluster}} {{job}} memory"),
-                    query("fleet:accelerator_power_cap_used_ratio:avg{$jobs}", "{{cluster}} {{job}} power"),
-                ),
-                stacked(
-                    "Power by model",
-                    "Power drawn by the cards of each model; of all nodes, whichever are chosen.",
-                    "watt",
-                    query("model:accelerator_power_watts:sum{$models}", "{{vendor}} {{model}}"),
-                ),
-                lines(
-                    "Power against the limits",
-                    "All power drawn by the cards that tell their limit, and dashed the sum of these limits.",
-                    "watt",
-                    query(
-                        "sum(accelerator_power_watts{$cards} and on (cluster, job, instance, id) accelerator_power_cap_watts{$cards})",
-                        "drawn",
-                    ),
-                    limits=query(
-                        "sum(accelerator_power_cap_watts{$cards} and on (cluster, job, instance, id) accelerator_power_watts{$cards})",
-                        "limits",
-                    ),
-                ),
-                lines(
-                    "Power by node",
-                    "Power drawn by the cards of a node: the nodes that draw most.",
-                    "watt",
-                    highest("instance:accelerator_power_watts:sum{$vendors}", "{{instance}} {{vendor}}", _NODE),
-                ),
-                lines(
-                    "Power of nodes against their limits",
-                    "Power drawn as a share of the limits: the nodes that came closest to them.",
-                    "percentunit",
-                    highest(
-                        "instance:accelerator_power_cap_used_ratio:avg{$vendors}", "{{instance}} {{vendor}}", _NODE
-                    ),
-                ),
+            lines(
+                "Power by node",
+                "Power drawn by the cards of a node: the nodes that draw most.",
+                "watt",
+                highest("instance:accelerator_power_watts:sum{$vendors}", "{{instance}} {{vendor}}", _NODE),
+            ),
+            lines(
+                "Power of nodes against their limits",
+                "Power drawn as a share of the limits: the nodes that came closest to them.",
+                "percentunit",
+                highest("instance:accelerator_power_cap_used_ratio:avg{$vendors}", "{{instance}} {{vendor}}", _NODE),
             ),
         ),
-        Section(
-            "Each card",
-            (
-                heatmap(
-                    "Utilization",
-                    "A row for each card: yellow is idle, blue is busy. Empty: nothing was collected, or the card does not tell.",
-                    "percentunit",
-                    by_card("accelerator:utilization_ratio:rate5m{$cards}"),
-                ),
-                heatmap(
-                    "Memory in use",
-                    "Device memory in use as a share of all. A row for each card: yellow is free, blue is full.",
-                    "percentunit",
-                    by_card("accelerator_memory_used_ratio{$cards}"),
-                ),
+        "Each card": (
+            heatmap(
+                "Utilization",
+                "A row for each card: yellow is idle, blue is busy. Empty: nothing was collected, or the card does not tell.",
+                "percentunit",
+                by_card("accelerator:utilization_ratio:rate5m{$cards}"),
+            ),
+            heatmap(
+                "Memory in use",
+                "Device memory in use as a share of all. A row for each card: yellow is free, blue is full.",
+                "percentunit",
+                by_card("accelerator_memory_used_ratio{$cards}"),
             ),
         ),
-    ),
+    },
 )

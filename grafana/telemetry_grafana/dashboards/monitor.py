@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL, failing_sources, nodes_down
-from telemetry_grafana.dashboards.page import Page, Section
+from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL, FAILING_SOURCES, NODES_DOWN
+from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import BLUE, FREE, GREEN, GREY, RED, lines, number, states
-from telemetry_grafana.dashboards.query import column, highest, now, query
+from telemetry_grafana.dashboards.query import fastest, highest, query
 from telemetry_grafana.dashboards.tables import Column, card_table
 from telemetry_parsers.model import STATES
 
@@ -27,7 +27,9 @@ _MISSING = (
     f"clamp_min({_KNOWN} - on (cluster, job, instance, vendor)"
     f" (sum by (cluster, job, instance, vendor) (telemetry_devices{{$vendors}}) or 0 * {_KNOWN}), 0)"
 )
-_OURS = "and on (cluster, job, instance) telemetry_build_info"
+_NODE = "cluster, job, instance"
+_SOURCE = f"{_NODE}, source"
+_OURS = " and on (cluster, job, instance) telemetry_build_info"
 _MOST_ROWS = 24
 _POLL = "{{instance}} {{source}} {{poll}}"
 
@@ -35,211 +37,168 @@ MONITOR = Page(
     uid="telemetry-monitor",
     title="Accelerators: monitor health",
     description="Whether the numbers on the other dashboards can be believed, and what it costs to get them.",
-    sections=(
-        Section(
-            "Now",
-            (
-                number("Daemons", "Daemons that answer.", "short", now("count(telemetry_build_info{$nodes})")),
-                nodes_down(),
-                failing_sources(),
-                number(
-                    "Sources stuck",
-                    "Tools or libraries that hang in the driver and cannot be killed, or that another process keeps for itself.",
-                    "short",
-                    now('sum(telemetry_source_state{$nodes,state="stuck"})'),
-                    BAD,
+    sections={
+        "Now": (
+            number("Daemons", "Daemons that answer.", "short", "count(telemetry_build_info{$nodes})"),
+            NODES_DOWN,
+            FAILING_SOURCES,
+            number(
+                "Sources stuck",
+                "Tools or libraries that hang in the driver and cannot be killed, or that another process keeps for itself.",
+                "short",
+                'sum(telemetry_source_state{$nodes,state="stuck"})',
+                BAD,
+            ),
+            number(
+                "Not understood",
+                "Things in the tools' outputs that were not understood.",
+                "short",
+                "sum(telemetry_source_problems{$nodes})",
+                DOUBTFUL,
+            ),
+            number(
+                "Unknown fields",
+                "Fields in the tools' outputs that no table knows.",
+                "short",
+                "sum(telemetry_source_unknown_fields{$nodes})",
+                DOUBTFUL,
+            ),
+            number(
+                "Devices refused",
+                "Devices beyond what is taken of one source: a tool or plugin that makes some up.",
+                "short",
+                "sum(telemetry_devices_refused{$nodes})",
+                BAD,
+            ),
+            number(
+                "Plugins not loaded",
+                "Parsers that were installed and could not be loaded.",
+                "short",
+                "sum(telemetry_plugin_load_failures{$nodes}) or 0 * count(telemetry_build_info{$nodes})",
+                BAD,
+            ),
+            number(
+                "Bad configurations",
+                "Daemons whose last reload found an error; they go on with the configuration before.",
+                "short",
+                "sum(telemetry_config_last_reload_successful{$nodes} == bool 0)",
+                BAD,
+            ),
+        ),
+        "Sources": (
+            states(
+                "State of each source",
+                f"What each tool or library is in: the {_MOST_ROWS} that were longest not ok in the time shown, before those that are well and those that are not there.",
+                {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
+                query(
+                    f"max without (state) ({_STATE}) and on (cluster, job, instance, source)"
+                    f" bottomk({_MOST_ROWS}, {_WELL_OR_NOT_THERE})",
+                    "{{instance}} {{source}}",
                 ),
-                number(
-                    "Not understood",
-                    "Things in the tools' outputs that were not understood.",
-                    "short",
-                    now("sum(telemetry_source_problems{$nodes})"),
-                    DOUBTFUL,
+            ),
+            lines(
+                "Duration of polls",
+                "The slowest polls. One that takes longer and longer often comes before a wedged driver.",
+                "s",
+                highest("telemetry_source_duration_seconds{$nodes}", _POLL, f"{_SOURCE}, poll"),
+                axis=FREE,
+            ),
+            lines(
+                "Age of the last success",
+                "Time since each poll last succeeded, of those that are longest without now.",
+                "s",
+                query(
+                    "time() - telemetry_source_last_success_timestamp_seconds{$nodes} and on (cluster, job, instance, source, poll)"
+                    " bottomk(15, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
+                    _POLL,
                 ),
-                number(
-                    "Unknown fields",
-                    "Fields in the tools' outputs that no table knows.",
-                    "short",
-                    now("sum(telemetry_source_unknown_fields{$nodes})"),
-                    DOUBTFUL,
+                axis=FREE,
+            ),
+            lines(
+                "Failures",
+                "Failed attempts a minute, by reason; noughts where there were none.",
+                "cpm",
+                query(
+                    "60 * sum by (cluster, job, instance, source, reason)"
+                    " (rate(telemetry_source_failures_total{$nodes}[$__rate_interval])) > 0"
+                    " or 0 * sum by (source) (telemetry_source_up{$nodes})",
+                    "{{instance}} {{source}} {{reason}}",
                 ),
-                number(
-                    "Devices refused",
-                    "Devices beyond what is taken of one source: a tool or plugin that makes some up.",
-                    "short",
-                    now("sum(telemetry_devices_refused{$nodes})"),
-                    BAD,
-                ),
-                number(
-                    "Plugins not loaded",
-                    "Parsers that were installed and could not be loaded.",
-                    "short",
-                    now("sum(telemetry_plugin_load_failures{$nodes}) or 0 * count(telemetry_build_info{$nodes})"),
-                    BAD,
-                ),
-                number(
-                    "Bad configurations",
-                    "Daemons whose last reload found an error; they go on with the configuration before.",
-                    "short",
-                    now("sum(telemetry_config_last_reload_successful{$nodes} == bool 0)"),
-                    BAD,
+            ),
+            lines(
+                "Overruns",
+                "Polls a minute that were still running when they were due again.",
+                "cpm",
+                query(
+                    "60 * sum by (cluster, job, instance, source) (rate(telemetry_source_overruns_total{$nodes}[$__rate_interval])) > 0"
+                    " or 0 * sum by (source) (telemetry_source_up{$nodes})",
+                    "{{instance}} {{source}}",
                 ),
             ),
         ),
-        Section(
-            "Sources",
-            (
-                states(
-                    "State of each source",
-                    f"What each tool or library is in: the {_MOST_ROWS} that were longest not ok in the time shown, before those that are well and those that are not there.",
-                    {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
-                    query(
-                        f"max without (state) ({_STATE}) and on (cluster, job, instance, source)"
-                        f" bottomk({_MOST_ROWS}, {_WELL_OR_NOT_THERE})",
-                        "{{instance}} {{source}}",
-                    ),
-                ),
-                lines(
-                    "Duration of polls",
-                    "The slowest polls. One that takes longer and longer often comes before a wedged driver.",
-                    "s",
-                    highest("telemetry_source_duration_seconds{$nodes}", _POLL, "cluster, job, instance, source, poll"),
-                    axis=FREE,
-                ),
-                lines(
-                    "Age of the last success",
-                    "Time since each poll last succeeded, of those that are longest without now.",
-                    "s",
-                    query(
-                        "time() - telemetry_source_last_success_timestamp_seconds{$nodes} and on (cluster, job, instance, source, poll)"
-                        " bottomk(15, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
-                        _POLL,
-                    ),
-                    axis=FREE,
-                ),
-                lines(
-                    "Failures",
-                    "Failed attempts a minute, by reason; noughts where there were none.",
-                    "cpm",
-                    query(
-                        "60 * sum by (cluster, job, instance, source, reason)"
-                        " (rate(telemetry_source_failures_total{$nodes}[$__rate_interval])) > 0"
-                        " or 0 * sum by (source) (telemetry_source_up{$nodes})",
-                        "{{instance}} {{source}} {{reason}}",
-                    ),
-                ),
-                lines(
-                    "Overruns",
-                    "Polls a minute that were still running when they were due again.",
-                    "cpm",
-                    query(
-                        "60 * sum by (cluster, job, instance, source) (rate(telemetry_source_overruns_total{$nodes}[$__rate_interval])) > 0"
-                        " or 0 * sum by (source) (telemetry_source_up{$nodes})",
-                        "{{instance}} {{source}}",
-                    ),
-                ),
+        "Cost": (
+            lines(
+                "CPU of each source",
+                "Share of a core, child processes included: the sources that take most.",
+                "percentunit",
+                fastest("telemetry_source_cpu_seconds_total{$nodes}", "{{instance}} {{source}}", _SOURCE),
+                axis=FREE,
+            ),
+            lines(
+                "CPU of the daemon",
+                "Share of a core, without its children: the daemons that take most.",
+                "percentunit",
+                fastest("process_cpu_seconds_total{$nodes}", "{{instance}}", _NODE, _OURS),
+                axis=FREE,
+            ),
+            lines(
+                "Memory of the daemon",
+                "Resident memory, without its children: the daemons that take most.",
+                "bytes",
+                highest("process_resident_memory_bytes{$nodes}", "{{instance}}", _NODE, among=_OURS),
+            ),
+            lines(
+                "Duration of scrapes",
+                "As Prometheus measures it: the slowest.",
+                "s",
+                highest("scrape_duration_seconds{$nodes}", "{{instance}}", _NODE, among=_OURS),
+                axis=FREE,
             ),
         ),
-        Section(
-            "Cost",
-            (
-                lines(
-                    "CPU of each source",
-                    "Share of a core, child processes included: the sources that take most.",
-                    "percentunit",
-                    query(
-                        "rate(telemetry_source_cpu_seconds_total{$nodes}[$__rate_interval]) and on (cluster, job, instance, source)"
-                        " topk(15, increase(telemetry_source_cpu_seconds_total{$nodes}[$__range] @ end()))",
-                        "{{instance}} {{source}}",
+        "Versions and expectations": (
+            card_table(
+                "Versions",
+                "Which versions of the daemon run, and on how many nodes.",
+                ("version", "python"),
+                (Column("nodes", "count by (version, python) (telemetry_build_info{$nodes})"),),
+                height=8,
+                width=6,
+            ),
+            card_table(
+                "Versions of tools",
+                "Which versions of each tool or library there are, and on how many nodes.",
+                ("source", "version"),
+                (Column("nodes", "count by (source, version) (telemetry_source_info{$nodes})"),),
+                height=8,
+                width=6,
+                sort=("source",),
+            ),
+            card_table(
+                "Listed, expected, on the bus",
+                "Cards that telemetry lists, that the configuration expects (n/a: it says nothing), and that the PCI bus has.",
+                ("instance", "vendor"),
+                (
+                    Column("listed", "sum by (cluster, job, instance, vendor) (telemetry_devices{$vendors})"),
+                    Column(
+                        "expected", "sum by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors})"
                     ),
-                    axis=FREE,
+                    Column("on the bus", "sum by (cluster, job, instance, vendor) (telemetry_pci_devices{$vendors})"),
+                    Column("missing", _MISSING, steps=BAD),
                 ),
-                lines(
-                    "CPU of the daemon",
-                    "Share of a core, without its children: the daemons that take most.",
-                    "percentunit",
-                    query(
-                        "rate(process_cpu_seconds_total{$nodes}[$__rate_interval]) and on (cluster, job, instance)"
-                        f" topk(15, increase(process_cpu_seconds_total{{$nodes}}[$__range] @ end()) {_OURS})",
-                        "{{instance}}",
-                    ),
-                    axis=FREE,
-                ),
-                lines(
-                    "Memory of the daemon",
-                    "Resident memory, without its children: the daemons that take most.",
-                    "bytes",
-                    query(
-                        "process_resident_memory_bytes{$nodes} and on (cluster, job, instance)"
-                        f" topk(15, max_over_time(process_resident_memory_bytes{{$nodes}}[$__range] @ end()) {_OURS})",
-                        "{{instance}}",
-                    ),
-                ),
-                lines(
-                    "Duration of scrapes",
-                    "As Prometheus measures it: the slowest.",
-                    "s",
-                    query(
-                        "scrape_duration_seconds{$nodes} and on (cluster, job, instance)"
-                        f" topk(15, max_over_time(scrape_duration_seconds{{$nodes}}[$__range] @ end()) {_OURS})",
-                        "{{instance}}",
-                    ),
-                    axis=FREE,
-                ),
+                height=8,
+                width=12,
+                sort=("-missing", "instance"),
             ),
         ),
-        Section(
-            "Versions and expectations",
-            (
-                card_table(
-                    "Versions",
-                    "Which versions of the daemon run, and on how many nodes.",
-                    ("version", "python"),
-                    (Column("nodes", "short", column("count by (version, python) (telemetry_build_info{$nodes})")),),
-                    height=8,
-                    width=6,
-                ),
-                card_table(
-                    "Versions of tools",
-                    "Which versions of each tool or library there are, and on how many nodes.",
-                    ("source", "version"),
-                    (Column("nodes", "short", column("count by (source, version) (telemetry_source_info{$nodes})")),),
-                    height=8,
-                    width=6,
-                    sort=("source",),
-                ),
-                card_table(
-                    "Listed, expected, on the bus",
-                    "Cards that telemetry lists, that the configuration expects (n/a: it says nothing), and that the PCI bus has.",
-                    ("instance", "vendor"),
-                    (
-                        Column(
-                            "listed",
-                            "short",
-                            column("sum by (cluster, job, instance, vendor) (telemetry_devices{$vendors})"),
-                        ),
-                        Column(
-                            "expected",
-                            "short",
-                            column("sum by (cluster, job, instance, vendor) (telemetry_devices_expected{$vendors})"),
-                        ),
-                        Column(
-                            "on the bus",
-                            "short",
-                            column("sum by (cluster, job, instance, vendor) (telemetry_pci_devices{$vendors})"),
-                        ),
-                        Column(
-                            "missing",
-                            "short",
-                            column(_MISSING),
-                            BAD,
-                        ),
-                    ),
-                    height=8,
-                    width=12,
-                    sort=("-missing", "instance"),
-                ),
-            ),
-        ),
-    ),
+    },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -19,16 +19,8 @@ _WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A row with its panels."""
-
-    title: str
-    panels: Sequence[Panel]
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
-    """A dashboard by its name in the address, its title and what it is for.
+    """A dashboard by its name in the address, its title and what it is for, with the panels of each row by its title.
 
     The variables in `few` begin with their first value: what would draw thousands of lines for all does not offer all.
     """
@@ -36,7 +28,7 @@ class Page:
     uid: str
     title: str
     description: str
-    sections: Sequence[Section]
+    sections: Mapping[str, Sequence[Panel]]
     few: frozenset[str] = field(default=frozenset())
 
     def to_json(self) -> str:
@@ -61,11 +53,11 @@ class Page:
             builder = builder.with_variable(choice)
         ids = count(1)
         top = 0
-        for section in self.sections:
-            row = Row(section.title).id(next(ids)).grid_pos(GridPos(h=1, w=_WIDTH, x=0, y=top))
+        for title, panels in self.sections.items():
+            row = Row(title).id(next(ids)).grid_pos(GridPos(h=1, w=_WIDTH, x=0, y=top))
             builder = builder.with_row(row)
             top += 1
-            for panel, place in _laid_out(section.panels, top):
+            for panel, place in _laid_out(panels, top):
                 builder = builder.with_panel(panel.builder.id(next(ids)).grid_pos(place))
                 top = max(top, place.y + place.h)
         return builder.build()

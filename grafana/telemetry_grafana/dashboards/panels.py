@@ -15,34 +15,10 @@ from grafana_foundation_sdk.builders.common import (
 )
 from grafana_foundation_sdk.builders.dashboard import FieldColor, ThresholdsConfig
 from grafana_foundation_sdk.builders.prometheus import Dataquery
-from grafana_foundation_sdk.models.common import (
-    BarGaugeDisplayMode,
-    BarGaugeNamePlacement,
-    BarGaugeSizing,
-    BigValueGraphMode,
-    LegendDisplayMode,
-    LegendPlacement,
-    SortOrder,
-    StackingMode,
-    TooltipDisplayMode,
-    VisibilityMode,
-    VizOrientation,
-)
-from grafana_foundation_sdk.models.dashboard import (
-    DashboardSpecialValueMapOptions,
-    DynamicConfigValue,
-    FieldColorModeId,
-    SpecialValueMap,
-    SpecialValueMatch,
-    Threshold,
-    ThresholdsMode,
-    ValueMap,
-    ValueMapping,
-    ValueMappingResult,
-)
+from grafana_foundation_sdk.models import common, dashboard
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from telemetry_grafana.dashboards.query import Query
+from telemetry_grafana.dashboards.query import RANKED, Query, query
 from telemetry_grafana.dashboards.variables import DATA_SOURCE
 
 # The text of a panel without data, so that silence does not look like health.
@@ -86,6 +62,10 @@ class Panel:
     width: int
     height: int
 
+    def sized(self, width: int = 24, height: int = 8) -> Panel:
+        """The same with that room."""
+        return replace(self, width=width, height=height)
+
 
 def lines(
     title: str,
@@ -105,10 +85,10 @@ def lines(
         timeseries.Panel()
         .span_nulls(False)
         .line_width(1)
-        .show_points(VisibilityMode.NEVER)
+        .show_points(common.VisibilityMode.NEVER)
         .mappings([nothing()])
-        .legend(_legend(LegendDisplayMode.TABLE, LegendPlacement.RIGHT).calcs(["lastNotNull", "max"]))
-        .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
+        .legend(_legend(common.LegendDisplayMode.TABLE, common.LegendPlacement.RIGHT).calcs(["lastNotNull", "max"]))
+        .tooltip(VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING))
     )
     panel = _along(panel, axis or _AXES.get(unit, _FROM_ZERO))
     if limits is not None:
@@ -125,75 +105,78 @@ def _along(panel: Builder, axis: Axis) -> Builder:
     return panel if axis.soft_high is None else panel.axis_soft_max(axis.soft_high)
 
 
-def _as_limit() -> list[DynamicConfigValue]:
+def _as_limit() -> list[dashboard.DynamicConfigValue]:
     return [
-        DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 8]}),
-        DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
-        DynamicConfigValue("color", {"mode": "fixed", "fixedColor": RED}),
+        dashboard.DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 8]}),
+        dashboard.DynamicConfigValue("custom.hideFrom", {"legend": True, "tooltip": False, "viz": False}),
+        dashboard.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": RED}),
     ]
 
 
-def _legend(mode: LegendDisplayMode, placement: LegendPlacement) -> VizLegendOptions:
+def _legend(mode: common.LegendDisplayMode, placement: common.LegendPlacement) -> VizLegendOptions:
     return VizLegendOptions().show_legend(True).display_mode(mode).placement(placement)
 
 
 def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
     """Series over time whose sum counts."""
     panel = lines(title, description, unit, *queries)
-    stacking = StackingConfig().mode(StackingMode.NORMAL).group("A")
+    stacking = StackingConfig().mode(common.StackingMode.NORMAL).group("A")
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
 
 
-def number(title: str, description: str, unit: str, query: Query, steps: Steps = ((None, PLAIN),)) -> Panel:
-    """One figure."""
+def number(title: str, description: str, unit: str, text: str, steps: Steps = ((None, PLAIN),)) -> Panel:
+    """One figure: what the query of this text gives now."""
     panel = _figure().thresholds(thresholds(steps))
-    return Panel(filled(panel, title, description, unit, (query,)), 3, 4)
+    return Panel(filled(panel, title, description, unit, (_now(text),)), 3, 4)
 
 
-def word(title: str, description: str, words: Words, query: Query) -> Panel:
+def word(title: str, description: str, words: Words, text: str) -> Panel:
     """One figure as a word; `words` gives a value's text and colour."""
     panel = _figure().mappings([worded(words), nothing()])
-    return Panel(filled(panel, title, description, "short", (query,)), 3, 4)
+    return Panel(filled(panel, title, description, "short", (_now(text),)), 3, 4)
+
+
+def _now(text: str, legend: str = "") -> Query:
+    return query(text, legend, "instant")
 
 
 def _figure() -> Builder:
     reduced = ReduceDataOptions().calcs(["lastNotNull"])
-    return stat.Panel().reduce_options(reduced).graph_mode(BigValueGraphMode.NONE)
+    return stat.Panel().reduce_options(reduced).graph_mode(common.BigValueGraphMode.NONE)
 
 
-def ranking(title: str, description: str, unit: str, query: Query, steps: Steps = ((None, BLUE),)) -> Panel:
+def ranking(title: str, description: str, unit: str, text: str, steps: Steps) -> Panel:
     """The highest few as bars."""
     panel = (
         bargauge.Panel()
-        .orientation(VizOrientation.HORIZONTAL)
-        .name_placement(BarGaugeNamePlacement.LEFT)
-        .sizing(BarGaugeSizing.MANUAL)
+        .orientation(common.VizOrientation.HORIZONTAL)
+        .name_placement(common.BarGaugeNamePlacement.LEFT)
+        .sizing(common.BarGaugeSizing.MANUAL)
         .min_viz_height(12)
         .max_viz_height(24)
         .min(0)
-        .display_mode(BarGaugeDisplayMode.BASIC)
+        .display_mode(common.BarGaugeDisplayMode.BASIC)
         .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]))
         .thresholds(thresholds(steps))
     )
     panel = panel.decimals(_RANKED_DECIMALS[unit]) if unit in _RANKED_DECIMALS else panel
-    return Panel(filled(panel, title, description, unit, (query,)), 8, 8)
+    return Panel(filled(panel, title, description, unit, (_now(text, RANKED),)), 8, 8)
 
 
-def heatmap(title: str, description: str, unit: str, query: Query, highest: float | None = 1.0) -> Panel:
+def heatmap(title: str, description: str, unit: str, asked: Query) -> Panel:
     """A row of coloured cells for each series: node and card against time."""
     panel = (
         statushistory.Panel()
         # Both ends differ from the ground: an idle card is no missing one.
-        .color_scheme(FieldColor().mode(FieldColorModeId.CONTINUOUS_YL_BL))
-        .show_value(VisibilityMode.NEVER)
+        .color_scheme(FieldColor().mode(dashboard.FieldColorModeId.CONTINUOUS_YL_BL))
+        .show_value(common.VisibilityMode.NEVER)
         .col_width(1.0)
         .per_page(_ROWS_ON_A_PAGE)
         .max_data_points(_MOST_CELLS)
         .min(0)
+        .max(1.0)
     )
-    if highest is not None:
-        panel = panel.max(highest)
-    return Panel(filled(panel, title, description, unit, (query,)), 24, 15)
+    return Panel(filled(panel, title, description, unit, (asked,)), 24, 15)
 
 
 def states(title: str, description: str, words: Words, *queries: Query) -> Panel:
@@ -202,9 +185,9 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
         statetimeline.Panel()
         .mappings([worded(words), nothing(GREY)])
         .thresholds(thresholds(((None, GREY),)))
-        .show_value(VisibilityMode.NEVER)
+        .show_value(common.VisibilityMode.NEVER)
         .merge_values(True)
-        .legend(_legend(LegendDisplayMode.LIST, LegendPlacement.BOTTOM))
+        .legend(_legend(common.LegendDisplayMode.LIST, common.LegendPlacement.BOTTOM))
     )
     return Panel(filled(panel, title, description, "short", queries), 24, 8)
 
@@ -214,18 +197,18 @@ def filled(
 ) -> Builder:
     """The panel with all that every panel has."""
     panel = panel.title(title).description(description).unit(unit).datasource(DATA_SOURCE).no_value(NOTHING)
-    for position, query in enumerate(queries):
-        target = _target(query, reference(position))
+    for position, asked in enumerate(queries):
+        target = _target(asked, reference(position))
         panel = panel.with_target(target.interval(least_step) if least_step else target)
     return panel
 
 
-def _target(query: Query, reference: str) -> Dataquery:
-    target = Dataquery().expr(query.expression).ref_id(reference).datasource(DATA_SOURCE).legend_format(query.legend)
-    if query.form == "range":
+def _target(asked: Query, reference: str) -> Dataquery:
+    target = Dataquery().expr(asked.expression).ref_id(reference).datasource(DATA_SOURCE).legend_format(asked.legend)
+    if asked.form == "range":
         return target.range()
     target = target.instant()
-    return target.format(PromQueryFormat.TABLE) if query.form == "table" else target
+    return target.format(PromQueryFormat.TABLE) if asked.form == "table" else target
 
 
 def reference(position: int) -> str:
@@ -235,16 +218,22 @@ def reference(position: int) -> str:
 
 def thresholds(steps: Steps) -> ThresholdsConfig:
     """Colours from these values on."""
-    return ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps([Threshold(value, color) for value, color in steps])
+    return (
+        ThresholdsConfig()
+        .mode(dashboard.ThresholdsMode.ABSOLUTE)
+        .steps([dashboard.Threshold(value, color) for value, color in steps])
+    )
 
 
-def worded(words: Words) -> ValueMapping:
+def worded(words: Words) -> dashboard.ValueMapping:
     """Texts and colours for these values."""
-    results = {value: ValueMappingResult(text, color) for value, (text, color) in words.items()}
-    return ValueMap(options=results)
+    results = {value: dashboard.ValueMappingResult(text, color) for value, (text, color) in words.items()}
+    return dashboard.ValueMap(options=results)
 
 
-def nothing(color: str = PLAIN) -> ValueMapping:
+def nothing(color: str = PLAIN) -> dashboard.ValueMapping:
     """How no number is shown."""
-    result = ValueMappingResult(NOT_ON_THIS_CARD, color)
-    return SpecialValueMap(DashboardSpecialValueMapOptions(SpecialValueMatch.NULL_AND_NAN, result))
+    result = dashboard.ValueMappingResult(NOT_ON_THIS_CARD, color)
+    return dashboard.SpecialValueMap(
+        dashboard.DashboardSpecialValueMapOptions(dashboard.SpecialValueMatch.NULL_AND_NAN, result)
+    )

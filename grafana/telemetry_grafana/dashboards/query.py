@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from string import Template
 from typing import Literal
@@ -10,6 +11,8 @@ from telemetry_grafana.promql import checked
 from telemetry_grafana.rules import recording
 
 Form = Literal["range", "instant", "table"]
+
+_OF_CARDS = re.compile(r"accelerator_\w+\{\$cards[^}]*\}")
 
 # `{$cards}` in a query: the cards that the variables choose; `{$nodes}`: the daemons of their nodes.
 SELECTORS = {
@@ -20,6 +23,8 @@ SELECTORS = {
     "models": 'cluster=~"$cluster",job=~"$job",vendor=~"$vendor",model=~"$model"',
 }
 
+# A card of the few that are chosen, in a legend.
+CARD_OF_NODE = "{{instance}} {{vendor}} {{device}}"
 # A card in a ranking. A long name is cut at its end, so the node's domain stands there and not the card's number. Grafana
 # reckons with characters and not their width: the last blank makes room for wide ones.
 RANKED = "{{vendor}} {{device}} {{instance}} "
@@ -47,6 +52,13 @@ def by_card(text: str) -> Query:
     return query(f'label_replace({joined}, "card", "$$1  $$2", "card", "(.*) ([0-9])")', "{{card}}")
 
 
+def of_cards(*series: tuple[str, str], card: str = "{{device}}") -> tuple[Query, ...]:
+    """A query for each text, its legend after the card's, and an entry "n/a" for the models that have none of the series."""
+    queries = [query(text, f"{card} {legend}".rstrip()) for text, legend in series]
+    selectors = dict.fromkeys(selector for text, _ in series for selector in _OF_CARDS.findall(text))
+    return (*queries, untold(*selectors))
+
+
 def untold(*selectors: str) -> Query:
     """An entry "n/a" in the legend for each model whose cards are up and have none of these series."""
     any_selector = " or ".join(selectors)
@@ -56,21 +68,17 @@ def untold(*selectors: str) -> Query:
     )
 
 
-def highest(text: str, legend: str, by: str, most: int = 15) -> Query:
-    """The series with the highest values in the time shown, as many as fit into a legend."""
-    return query(f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()))", legend)
+def highest(text: str, legend: str, by: str, most: int = 15, among: str = "") -> Query:
+    """The series with the highest values in the time shown, as many as fit into a legend; `among` narrows the choice."""
+    return query(f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()){among})", legend)
+
+
+def fastest(counter: str, legend: str, by: str, among: str = "") -> Query:
+    """The rates of the counters that grew most in the time shown; `among` narrows the choice."""
+    chosen = f"topk(15, increase({counter}[$__range] @ end()){among})"
+    return query(f"rate({counter}[$__rate_interval]) and on ({by}) {chosen}", legend)
 
 
 def of_node(text: str, more: str = "") -> Query:
     """A series for each card of a node, or of the few that are chosen."""
-    return query(text, "{{instance}} {{vendor}} {{device}}" + (f" {more}" if more else ""))
-
-
-def column(text: str) -> Query:
-    """A column of a table: the value now."""
-    return query(text, "", "table")
-
-
-def now(text: str, legend: str = "") -> Query:
-    """The value now."""
-    return query(text, legend, "instant")
+    return query(text, f"{CARD_OF_NODE} {more}".rstrip())

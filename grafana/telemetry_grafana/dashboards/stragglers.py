@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards.page import Page, Section
+from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import AROUND_ZERO, GREEN, RED, YELLOW, Panel, lines, ranking
-from telemetry_grafana.dashboards.query import RANKED, column, highest, now, query
-from telemetry_grafana.dashboards.tables import CARD, ROW, Column, card_table
+from telemetry_grafana.dashboards.query import highest, query
+from telemetry_grafana.dashboards.tables import CARD_LABELS, ROW, Column, card_table
 
 _SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
 _COMPARED = (
@@ -28,11 +28,11 @@ def _scores() -> Panel:
         "Scores",
         "Distance from the median of the peers in their usual spread (robust standard deviations); beyond 5 either way is "
         "red; the furthest of them first. n/a: fewer than three peers, or the card does not tell.",
-        CARD,
+        CARD_LABELS,
         (
-            Column("furthest", "short", column(f"max {ROW} ({_FURTHEST})"), _SCORE, decimals=1),
+            Column("furthest", f"max {ROW} ({_FURTHEST})", steps=_SCORE, decimals=1),
             *(
-                Column(title, "short", column(f"max {ROW} (accelerator:{name}:zscore{{$cards}})"), _SCORE, decimals=1)
+                Column(title, f"max {ROW} (accelerator:{name}:zscore{{$cards}})", steps=_SCORE, decimals=1)
                 for title, name, _ in _COMPARED
             ),
         ),
@@ -63,55 +63,49 @@ STRAGGLERS = Page(
         "Each card against the median of the cards of its model in the same job of Prometheus. In one training job over all "
         "of them the slow card shows at once: low clocks or high temperature name the cause, low utilization the victims."
     ),
-    sections=(
-        Section(
-            "Who stands out",
-            (
-                ranking(
-                    "Least work",
-                    "How much less than the median of their model the cards do that do least.",
-                    "percentunit",
-                    now("topk(10, -1 * accelerator:utilization_ratio:deviation{$cards})", RANKED),
-                    ((None, GREEN), (0.05, YELLOW), (0.2, RED)),
-                ),
-                ranking(
-                    "Lowest clocks",
-                    "How far below the median of their model the slowest clocks are.",
-                    "hertz",
-                    now("topk(10, -1 * accelerator:clock_hertz:deviation{$cards})", RANKED),
-                    ((None, GREEN), (5e7, YELLOW), (2e8, RED)),
-                ),
-                ranking(
-                    "Hottest against their peers",
-                    "How far above the median of their model the hottest cards are.",
-                    "celsius",
-                    now("topk(10, accelerator:temperature_celsius:deviation{$cards})", RANKED),
-                    ((None, GREEN), (8, YELLOW), (15, RED)),
-                ),
-                _scores(),
+    sections={
+        "Who stands out": (
+            ranking(
+                "Least work",
+                "How much less than the median of their model the cards do that do least.",
+                "percentunit",
+                "topk(10, -1 * accelerator:utilization_ratio:deviation{$cards})",
+                ((None, GREEN), (0.05, YELLOW), (0.2, RED)),
             ),
+            ranking(
+                "Lowest clocks",
+                "How far below the median of their model the slowest clocks are.",
+                "hertz",
+                "topk(10, -1 * accelerator:clock_hertz:deviation{$cards})",
+                ((None, GREEN), (5e7, YELLOW), (2e8, RED)),
+            ),
+            ranking(
+                "Hottest against their peers",
+                "How far above the median of their model the hottest cards are.",
+                "celsius",
+                "topk(10, accelerator:temperature_celsius:deviation{$cards})",
+                ((None, GREEN), (8, YELLOW), (15, RED)),
+            ),
+            _scores(),
         ),
-        Section("Over time", tuple(_outermost(*compared) for compared in _COMPARED)),
-        Section(
-            "Slow hosts",
-            (
-                lines(
-                    "Utilization by node",
-                    f"A node whose cards all do less than those of the others: the {_MOST} nodes that came lowest.",
-                    "percentunit",
-                    query(
-                        "instance:accelerator_utilization_ratio:avg{$vendors} and on (cluster, job, instance, vendor)"
-                        f" bottomk({_MOST}, min_over_time(instance:accelerator_utilization_ratio:avg{{$vendors}}[$__range] @ end()))",
-                        "{{instance}} {{vendor}}",
-                    ),
-                ),
-                lines(
-                    "Host CPU",
-                    f"A busy host starves its cards: the {_MOST} that came highest.",
-                    "percentunit",
-                    highest("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", _NODE, _MOST),
+        "Over time": tuple(_outermost(*compared) for compared in _COMPARED),
+        "Slow hosts": (
+            lines(
+                "Utilization by node",
+                f"A node whose cards all do less than those of the others: the {_MOST} nodes that came lowest.",
+                "percentunit",
+                query(
+                    "instance:accelerator_utilization_ratio:avg{$vendors} and on (cluster, job, instance, vendor)"
+                    f" bottomk({_MOST}, min_over_time(instance:accelerator_utilization_ratio:avg{{$vendors}}[$__range] @ end()))",
+                    "{{instance}} {{vendor}}",
                 ),
             ),
+            lines(
+                "Host CPU",
+                f"A busy host starves its cards: the {_MOST} that came highest.",
+                "percentunit",
+                highest("telemetry_host_cpu_utilization_ratio{$nodes}", "{{instance}}", _NODE, _MOST),
+            ),
         ),
-    ),
+    },
 )

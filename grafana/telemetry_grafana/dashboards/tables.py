@@ -22,7 +22,7 @@ from telemetry_grafana.dashboards.panels import (
     reference,
     worded,
 )
-from telemetry_grafana.dashboards.query import Query, column
+from telemetry_grafana.dashboards.query import query
 from telemetry_grafana.rules.heat_and_speed import HEAT_REASONS, POWER_BRAKE_REASONS
 
 CARD_LINK = (
@@ -30,7 +30,7 @@ CARD_LINK = (
     "&var-vendor=${__data.fields.vendor}&var-device=${__data.fields.device}&${__url_time_range}"
 )
 ROW = "by (cluster, job, instance, vendor, device, id, model)"
-CARD = ("instance", "vendor", "device", "model")
+CARD_LABELS = ("instance", "vendor", "device", "model")
 HOT: Steps = ((None, GREEN), (80, YELLOW), (95, RED))
 # Degrees that are left.
 NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
@@ -55,14 +55,14 @@ _NARROWEST_PIXELS = 60
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its heading, unit and query; `words` stand for its values, `steps` colour them.
+    """A column of a table: its heading, the text of its query and the unit; `words` stand for its values, `steps` colour them.
 
     Without a heading it is not shown: only its labels are.
     """
 
     heading: str
-    unit: str
-    query: Query
+    text: str
+    unit: str = "short"
     steps: Steps = ()
     words: Words = field(default_factory=dict)
     decimals: int = 0
@@ -95,7 +95,9 @@ def card_table(
         panel = panel.override_by_name(each.heading, _column(each))
     for label in labels:
         panel = panel.override_by_name(label, _label(label))
-    return Panel(filled(panel, title, description, "short", [each.query for each in columns]), width, height)
+    return Panel(
+        filled(panel, title, description, "short", [query(each.text, form="table") for each in columns]), width, height
+    )
 
 
 def cards_now(height: int) -> Panel:
@@ -104,19 +106,18 @@ def cards_now(height: int) -> Panel:
         "All cards",
         "Each card now; headroom: degrees left before it slows down by its own limits; n/a: this card does not tell, or is lost; not watched: it was there within the hour, and its source fails or was "
         "released. A click on the device opens the card.",
-        CARD,
+        CARD_LABELS,
         (
-            Column("state", "short", column(STATE), words=STATES),
-            Column("temperature", "celsius", _of_card("accelerator:temperature_celsius"), HOT),
-            Column("headroom", "celsius", _of_card("accelerator:temperature_margin_celsius"), NEAR),
-            Column("power", "watt", _of_card("accelerator_power_watts")),
-            Column("limit", "watt", _of_card("accelerator_power_cap_watts")),
-            Column("utilization", "percentunit", _of_card("accelerator_utilization_ratio")),
-            Column("memory", "percentunit", _of_card("accelerator_memory_used_ratio")),
+            Column("state", STATE, words=STATES),
+            Column("temperature", _of_card("accelerator:temperature_celsius"), "celsius", HOT),
+            Column("headroom", _of_card("accelerator:temperature_margin_celsius"), "celsius", NEAR),
+            Column("power", _of_card("accelerator_power_watts"), "watt"),
+            Column("limit", _of_card("accelerator_power_cap_watts"), "watt"),
+            Column("utilization", _of_card("accelerator_utilization_ratio"), "percentunit"),
+            Column("memory", _of_card("accelerator_memory_used_ratio"), "percentunit"),
             Column(
                 "throttled",
-                "short",
-                column(f"max {ROW} (accelerator_throttled{{$cards,{THROTTLING}}})"),
+                f"max {ROW} (accelerator_throttled{{$cards,{THROTTLING}}})",
                 words={"0": ("no", GREEN), "1": ("yes", YELLOW)},
             ),
         ),
@@ -125,8 +126,8 @@ def cards_now(height: int) -> Panel:
     )
 
 
-def _of_card(metric: str) -> Query:
-    return column(f"max {ROW} ({metric}{{$cards}})")
+def _of_card(metric: str) -> str:
+    return f"max {ROW} ({metric}{{$cards}})"
 
 
 def _sorted_by(name: str) -> TableSortByFieldState:
