@@ -61,9 +61,8 @@ VENDOR = Vendor(
 )
 '''
 ALERT = """\
-        Alert(
+        warning(
             name="AcceleratorCoolantLow",
-            severity="warning",
             condition="accelerator_coolant_flow_ratio < $coolant_share",
             hold="5m",
             summary="{vendor} {device} on {instance} gets little coolant",
@@ -246,7 +245,7 @@ def add_metric(house: House) -> None:
 
 def add_alert(house: House) -> None:
     house.insert(
-        "grafana/telemetry_grafana/rules/presence.py", '        Alert(\n            name="AcceleratorLost"', ALERT
+        "grafana/telemetry_grafana/rules/presence.py", '        critical(\n            name="AcceleratorLost"', ALERT
     )
     house.insert(
         "grafana/telemetry_grafana/rules/thresholds.py",

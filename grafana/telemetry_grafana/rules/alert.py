@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from string import Template
 from typing import Literal
 
 from telemetry_grafana.rules.thresholds import values
 
 Severity = Literal["critical", "warning", "info"]
+AT_ONCE = "0m"
+# Relative to the repository; replace it by where your people read their runbooks.
+RUNBOOKS = "docs/alerts.md"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """One alert; `$name` in the condition stands for a threshold, `{label}` in the summary for a label's value.
 
@@ -21,16 +25,31 @@ class Alert:
     name: str
     severity: Severity
     condition: str
-    hold: str
     summary: str
     meaning: str
     check: str
     remedy: str
+    hold: str = AT_ONCE
 
     @property
     def expression(self) -> str:
         """The condition with the thresholds filled in."""
         return " ".join(Template(self.condition).substitute(values()).split())
+
+    def annotations(self, summary: str) -> dict[str, str]:
+        """What a rule says to a person, with the summary in the words of its template language."""
+        return {
+            "summary": summary,
+            "description": self.meaning,
+            "check": self.check,
+            "action": self.remedy,
+            "runbook_url": f"{RUNBOOKS}#{self.name.lower()}",
+        }
+
+
+critical = partial(Alert, severity="critical")
+warning = partial(Alert, severity="warning")
+info = partial(Alert, severity="info")
 
 
 @dataclass(frozen=True, slots=True)

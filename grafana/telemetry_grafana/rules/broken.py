@@ -5,7 +5,7 @@ The series of a card end when it is lost; its alerts must go on, so they look ba
 
 from __future__ import annotations
 
-from telemetry_grafana.rules.alert import Alert, AlertGroup
+from telemetry_grafana.rules.alert import AlertGroup, critical, warning
 
 _DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
@@ -25,29 +25,24 @@ BROKEN = AlertGroup(
     "telemetry-broken",
     "Broken cards",
     (
-        Alert(
+        critical(
             name="AcceleratorEventCritical",
-            severity="critical",
             condition="time() - " + _last_event('code=~"$xid_critical"') + " < $event_seconds",
-            hold="0m",
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware.",
             check="`dmesg | grep -i xid`; the vendor's table of the code.",
             remedy="Drain the card; reset it or reboot the node; repeated: have it replaced.",
         ),
-        Alert(
+        warning(
             name="AcceleratorEvent",
-            severity="warning",
             condition="time() - " + _last_event('code!~"$xid_critical|$xid_application"') + " < $event_seconds",
-            hold="0m",
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an event that may come before worse. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
             check="The vendor's table of the code, and whether it comes on the same card again.",
             remedy="Nothing, if the application explains it; otherwise watch the card.",
         ),
-        Alert(
+        warning(
             name="AcceleratorRecoveryNeeded",
-            severity="warning",
             condition='accelerator_recovery_action{action!="none"} == 1',
             hold="5m",
             summary="the driver asks to {action} {vendor} {device} on {instance}",
@@ -55,9 +50,8 @@ BROKEN = AlertGroup(
             check="The events and memory errors of the card (dashboard Card).",
             remedy="Do what it asks once the jobs have ended; `telemetry release` lets go of the card for a reset.",
         ),
-        Alert(
+        critical(
             name="AcceleratorUnhealthy",
-            severity="critical",
             condition=_remembered('accelerator_health{state=~"alarm|critical"}') + " == 1",
             hold="2m",
             summary="{vendor} {device} on {instance} says of itself: {state}",
@@ -65,19 +59,16 @@ BROKEN = AlertGroup(
             check="The vendor's tool names the error codes (Ascend: `npu-smi info -t health -i ID`).",
             remedy="By code; mostly a reset, else a replacement.",
         ),
-        Alert(
+        critical(
             name="AcceleratorUncorrectedErrors",
-            severity="critical",
             condition="sum without (location) (" + _remembered("accelerator_ecc_uncorrected_total") + ") > 0",
-            hold="0m",
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
             meaning="Memory held wrong data and could not be mended. Jobs that used it have failed, or have computed with it.",
             check="Where they were, and whether rows were remapped or pages retired since (dashboard Card).",
             remedy="Reset the card, so that rows are remapped. Repeated after a reset: replace it.",
         ),
-        Alert(
+        warning(
             name="AcceleratorCorrectedErrorStorm",
-            severity="warning",
             condition=(
                 f"sum {_DEVICE} (accelerator_ecc_corrected_total) > $ecc_corrected"
                 f' or sum {_DEVICE} (accelerator_ecc_corrected_total{{location=~"sram.*"}}) > $ecc_corrected_sram'
@@ -88,19 +79,16 @@ BROKEN = AlertGroup(
             check="How fast the number grows.",
             remedy="Plan a replacement.",
         ),
-        Alert(
+        critical(
             name="AcceleratorRowRemapFailed",
-            severity="critical",
             condition=_remembered("accelerator_row_remap_failed") + " == 1",
-            hold="0m",
             summary="{vendor} {device} on {instance} has no spare memory rows left",
             meaning="A bad row could not be replaced.",
             check="`accelerator_remapped_rows`.",
             remedy="Replace the card; vendors take it back for this.",
         ),
-        Alert(
+        warning(
             name="AcceleratorResetNeededForMemory",
-            severity="warning",
             condition="accelerator_row_remap_pending == 1 or accelerator_retired_pages_pending == 1",
             hold="5m",
             summary="{vendor} {device} on {instance} needs a reset to take bad memory out of use",
@@ -108,9 +96,8 @@ BROKEN = AlertGroup(
             check="The uncorrected errors of the card.",
             remedy="Drain the card, `telemetry release`, reset it.",
         ),
-        Alert(
+        warning(
             name="AcceleratorMemoryWearingOut",
-            severity="warning",
             condition=(
                 f"sum {_DEVICE} (accelerator_retired_pages) > $retired_pages"
                 f" or sum {_DEVICE} (accelerator_remapped_rows) >= $remapped_rows"
@@ -121,9 +108,8 @@ BROKEN = AlertGroup(
             check="How fast the number grows.",
             remedy="Plan a replacement.",
         ),
-        Alert(
+        warning(
             name="AcceleratorLinkDown",
-            severity="warning",
             condition=(
                 "max_over_time(accelerator:link_up:sum[1d]) - sum without (link) (accelerator_link_up) > 0"
                 " and count without (link) (accelerator_link_up == 0)"
@@ -134,33 +120,28 @@ BROKEN = AlertGroup(
             check="Which links (dashboard Card), their error counters, and their other ends.",
             remedy="Reseat or replace bridge, cable or module; a reset of the card brings some links back.",
         ),
-        Alert(
+        warning(
             name="AcceleratorLinkFlapping",
-            severity="warning",
             condition="count without (link) (changes(accelerator_link_up[1h]) >= $link_changes)",
-            hold="0m",
             summary="{value} links of {vendor} {device} on {instance} went down and up again and again",
             meaning="Links that come and go: each time the jobs that use them stall, or fail.",
             check="Which links (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module do it, too.",
             remedy="As for AcceleratorLinkDown.",
         ),
-        Alert(
+        warning(
             name="AcceleratorLinkErrors",
-            severity="warning",
             condition=(
                 "count without (link) (rate(accelerator_link_crc_errors_total[5m]) > $link_crc_per_second"
                 " or increase(accelerator_link_replay_errors_total[15m]) >= 1"
                 " or increase(accelerator_link_recovery_errors_total[15m]) >= 1)"
             ),
-            hold="0m",
             summary="{value} links of {vendor} {device} on {instance} have errors",
             meaning="Data is sent again or a link trains anew: it is slow, and may fail.",
             check="Which links (dashboard Card); both ends of them; the temperature of optical modules.",
             remedy="As for AcceleratorLinkDown.",
         ),
-        Alert(
+        warning(
             name="AcceleratorPcieReplays",
-            severity="warning",
             condition="increase(accelerator_pcie_replays_total[15m]) / 15 > $pcie_replays_per_minute",
             hold="15m",
             summary="{vendor} {device} on {instance} sends {value:humanize} PCIe packets a minute again",
@@ -168,9 +149,8 @@ BROKEN = AlertGroup(
             check="`lspci -vvv` (AER), riser and retimer.",
             remedy="Reseat the card; replace riser or retimer.",
         ),
-        Alert(
+        warning(
             name="AcceleratorPcieDegraded",
-            severity="warning",
             condition=(
                 "accelerator_pcie_link_width < accelerator_pcie_link_width_max"
                 " or (accelerator_pcie_link_generation < accelerator_pcie_link_generation_max"

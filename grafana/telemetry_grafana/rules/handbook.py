@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.rules.alert import Alert, AlertGroup
+from telemetry_grafana.rules.alert import AT_ONCE, Alert, AlertGroup
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.recording import GROUPS
 from telemetry_grafana.rules.thresholds import THRESHOLDS
@@ -39,7 +39,7 @@ def _group(group: AlertGroup) -> str:
 
 
 def _alert(alert: Alert) -> str:
-    held = "at once" if alert.hold == "0m" else f"after {alert.hold}"
+    held = "at once" if alert.hold == AT_ONCE else f"after {alert.hold}"
     return (
         f"### {alert.name}\n\n{alert.meaning}\n\n"
         f"- Severity: {alert.severity}, {held}.\n- Check: {alert.check}\n- Do: {alert.remedy}\n\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_grafana.promql import beginning_with
-from telemetry_grafana.rules.alert import Alert, AlertGroup
+from telemetry_grafana.rules.alert import AlertGroup, critical, info, warning
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 
 _T = "accelerator:temperature_celsius"
@@ -34,9 +34,8 @@ HEAT_AND_SPEED = AlertGroup(
     "telemetry-heat-and-speed",
     "Cards that run badly",
     (
-        Alert(
+        warning(
             name="AcceleratorHot",
-            severity="warning",
             condition=(
                 f"{_T} and {_MARGIN} < $limit_margin_celsius or"
                 f' max without (sensor) ({_DEGREES}{{sensor!~"{_OTHERS}|junction|hotspot"}} > $hot_celsius'
@@ -48,9 +47,8 @@ HEAT_AND_SPEED = AlertGroup(
             check="Whether its neighbours are hot as well (dashboard Node): one card: its cooler; all: the air or water of the node.",
             remedy="Clean filters and coolers, check fans and flow; lower the power limit meanwhile.",
         ),
-        Alert(
+        critical(
             name="AcceleratorTemperatureCritical",
-            severity="critical",
             condition=(
                 f"max without (sensor) ({_DEGREES} >= {_OWN_CRITICAL} or"
                 f' ({_DEGREES}{{sensor!~"{_BOARD}|junction|hotspot"}} >= $critical_celsius'
@@ -63,9 +61,8 @@ HEAT_AND_SPEED = AlertGroup(
             check="Which sensor (dashboard Card), and the others; the cooling of the node.",
             remedy="Stop the jobs on the card; it may switch itself off.",
         ),
-        Alert(
+        warning(
             name="AcceleratorHotterThanPeers",
-            severity="warning",
             condition=(
                 f"{_against(_ABOVE_MEAN, _T)} > $outlier_celsius unless {_against(_ABOVE_MEAN, _WORK)} > $busier_ratio"
                 # Not every card tells its work: a partitioned one does not.
@@ -77,9 +74,8 @@ HEAT_AND_SPEED = AlertGroup(
             check="Its cooler, its paste, its place.",
             remedy="Clean or reseat the cooler.",
         ),
-        Alert(
+        warning(
             name="AcceleratorFanStopped",
-            severity="warning",
             # Some tools print 0 for a card without a fan. A model has fans where one of them has turned.
             condition=(
                 f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_T} > $fan_stopped_celsius)"
@@ -91,9 +87,8 @@ HEAT_AND_SPEED = AlertGroup(
             check="The fan by eye; the fan setting.",
             remedy="Replace the fan; give its control back to the card.",
         ),
-        Alert(
+        warning(
             name="AcceleratorThermalThrottling",
-            severity="warning",
             condition=(
                 f"max without (reason) ({_HELD_BY_HEAT} == 1 or avg_over_time({_HELD_BY_HEAT}[10m]) >= $throttled_share)"
             ),
@@ -103,9 +98,8 @@ HEAT_AND_SPEED = AlertGroup(
             check="The reason that it gives, its temperature against its limit and its neighbours (dashboard Node).",
             remedy="As for AcceleratorHot.",
         ),
-        Alert(
+        warning(
             name="AcceleratorPowerBrake",
-            severity="warning",
             condition=f'accelerator_throttled{{reason=~"{POWER_BRAKE_REASONS}"}} == 1',
             hold="5m",
             summary="{vendor} {device} on {instance} is held down by the power brake",
@@ -113,9 +107,8 @@ HEAT_AND_SPEED = AlertGroup(
             check="The power supplies of the node.",
             remedy="Replace the supply; spread the load.",
         ),
-        Alert(
+        info(
             name="AcceleratorIdleWithMemoryHeld",
-            severity="info",
             condition=(
                 "accelerator:utilization_ratio:rate5m < $idle_ratio"
                 " and on (cluster, job, instance, id) accelerator_memory_used_ratio > $held_ratio"
@@ -126,9 +119,8 @@ HEAT_AND_SPEED = AlertGroup(
             check="`telemetry snapshot --all` lists the processes.",
             remedy="Ask the owner, or end the job.",
         ),
-        Alert(
+        info(
             name="AcceleratorStraggler",
-            severity="info",
             condition=(
                 f"{_LESS_WORK} > $straggler_ratio and {_WORK} > $idle_ratio"
                 f" and on ({_PEERS}) quantile by ({_PEERS}) (0.5, abs({_LESS_WORK})) < $alike_ratio"

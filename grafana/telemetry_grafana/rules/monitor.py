@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.rules.alert import Alert, AlertGroup
+from telemetry_grafana.rules.alert import AlertGroup, critical, info, warning
 
 # A source in one of these states is silent on purpose.
 _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no_devices|not_mine|not_supported"} == 1'
@@ -31,9 +31,8 @@ MONITOR = AlertGroup(
     "telemetry-monitor",
     "The monitor",
     (
-        Alert(
+        critical(
             name="TelemetryDown",
-            severity="critical",
             condition=(
                 "(up == 0 or avg_over_time(up[10m]) < $up_share and min_over_time(up[3m]) == 0)"
                 f" and (up and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]) or up and {_OF_OUR_JOBS})"
@@ -44,9 +43,8 @@ MONITOR = AlertGroup(
             check="`systemctl status telemetry` and `curl -s localhost:19400/healthz` on the node; the target's error on Prometheus' page /targets.",
             remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first.",
         ),
-        Alert(
+        critical(
             name="TelemetryAbsent",
-            severity="critical",
             # Where a cluster's agent ends, what it scraped ends with it, `up` included.
             condition=(
                 "absent(telemetry_build_info)"
@@ -58,9 +56,8 @@ MONITOR = AlertGroup(
             check="Prometheus' page /targets, and the scrape configuration; of a cluster with an agent, the agent's.",
             remedy="Mend the scrape configuration, the service discovery or the agent.",
         ),
-        Alert(
+        warning(
             name="TelemetrySourceFailing",
-            severity="warning",
             condition=(
                 "avg_over_time(telemetry_source_up[10m]) < $up_share and min_over_time(telemetry_source_up[2m]) == 0"
                 f" {_STUCK}"
@@ -71,9 +68,8 @@ MONITOR = AlertGroup(
             check="`telemetry doctor` on the node names the reason and the remedy; `telemetry_source_failures_total` counts by reason.",
             remedy="By reason: `driver_gone`: load the driver or reboot; `no_permission`: groups video and render; `library_mismatch`: the driver was upgraded, reboot or reload it; `timeout`: see TelemetrySourceStuck.",
         ),
-        Alert(
+        critical(
             name="TelemetrySourceStuck",
-            severity="critical",
             condition='telemetry_source_state{state="stuck"} == 1',
             hold="5m",
             summary="{source} on {instance} is stuck: a process hangs in the driver, or keeps the tool for itself",
@@ -81,9 +77,8 @@ MONITOR = AlertGroup(
             check="`telemetry doctor` names the process; `ps -eo pid,stat,wchan:30,cmd | grep ' D'`; `dmesg | tail`.",
             remedy="End the process. One in state D cannot be ended: drain the node and reboot it. No second process is started while one hangs; the daemon itself goes on.",
         ),
-        Alert(
+        warning(
             name="TelemetryReadingsStale",
-            severity="warning",
             condition=(
                 f"time() - {_LAST_SUCCESS} > $stale_seconds"
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
@@ -96,9 +91,8 @@ MONITOR = AlertGroup(
             check="`telemetry doctor`, the log (`journalctl -u telemetry`).",
             remedy="As for TelemetrySourceFailing. A poll that a card cannot answer can be left out: `sources.NAME.mode`.",
         ),
-        Alert(
+        warning(
             name="TelemetryReadingsGone",
-            severity="warning",
             condition=(
                 "last_over_time(accelerator:core_readings:group[1d])"
                 " unless on (cluster, job, instance, id) accelerator:core_readings:group"
@@ -111,9 +105,8 @@ MONITOR = AlertGroup(
             check="`telemetry snapshot` shows the reason of each absence; run the vendor's tool by hand.",
             remedy="Drain the card, reset it (`telemetry release` first), or replace it.",
         ),
-        Alert(
+        warning(
             name="TelemetryPollSlow",
-            severity="warning",
             condition=(
                 f"{_DURATION} > $slow_seconds unless {_A_SECOND_EACH}"
                 " unless on (cluster, job, instance, source, poll) (telemetry_source_poll_up == 0)"
@@ -124,9 +117,8 @@ MONITOR = AlertGroup(
             check="Whether it came suddenly (the dashboard Monitor health); the load of the host.",
             remedy="Poll a slow tool less often (`sources.NAME.interval`); where it came suddenly, treat the node as suspect.",
         ),
-        Alert(
+        info(
             name="TelemetryNotUnderstood",
-            severity="info",
             condition="telemetry_source_problems > 0",
             hold="30m",
             summary="{source} on {instance} prints what telemetry does not understand",
@@ -134,9 +126,8 @@ MONITOR = AlertGroup(
             check="`telemetry snapshot --format json` lists the problems with their lines.",
             remedy="Send the output (`telemetry record` masks it) with a bug report.",
         ),
-        Alert(
+        warning(
             name="TelemetryPluginNotLoaded",
-            severity="warning",
             condition="telemetry_plugin_load_failures == 1",
             hold="5m",
             summary="plugin {plugin} on {instance} could not be loaded",
@@ -144,9 +135,8 @@ MONITOR = AlertGroup(
             check="`telemetry doctor` says what is wrong with it.",
             remedy="Mend or remove the plugin.",
         ),
-        Alert(
+        warning(
             name="TelemetryConfigurationRejected",
-            severity="warning",
             condition="telemetry_config_last_reload_successful == 0",
             hold="5m",
             summary="the configuration on {instance} is bad; the one before is in force",
@@ -154,14 +144,12 @@ MONITOR = AlertGroup(
             check="`telemetry config check` names the key and the line.",
             remedy="Mend the file and `systemctl reload telemetry`.",
         ),
-        Alert(
+        warning(
             name="TelemetryRestarting",
-            severity="warning",
             condition=(
                 "changes(process_start_time_seconds[1h]) > $restarts"
                 " and on (cluster, job, instance) last_over_time(telemetry_build_info[1h])"
             ),
-            hold="0m",
             summary="telemetry on {instance} was started {value} times within an hour",
             meaning="The daemon ends and is started again: killed for memory, ended by its watchdog, or restarted by hand.",
             check="`journalctl -u telemetry` and `dmesg | grep -i oom`.",

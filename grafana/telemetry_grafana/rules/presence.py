@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.rules.alert import Alert, AlertGroup
+from telemetry_grafana.rules.alert import AlertGroup, critical, warning
 
 # On a node where the operator released a source, or all its cards sleep, nobody counts.
 # Nor while a driver hangs, which has an alert of its own.
@@ -24,9 +24,8 @@ PRESENCE = AlertGroup(
     "telemetry-presence",
     "Cards that are not there",
     (
-        Alert(
+        critical(
             name="AcceleratorLost",
-            severity="critical",
             # A restart of the daemon is no news of the card, and a card's partitions are lost with it.
             condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE_LATELY}",
             hold="3m",
@@ -35,9 +34,8 @@ PRESENCE = AlertGroup(
             check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` names the card, whatever numbers the others have now.",
             remedy="Drain the node and power-cycle it; a reboot alone often does not bring the card back. A card taken out for good: `telemetry forget ID`.",
         ),
-        Alert(
+        critical(
             name="AcceleratorsFewerThanExpected",
-            severity="critical",
             condition=_more_than("telemetry_devices_expected", "cluster, job, instance, vendor", _KNOWN),
             hold="10m",
             summary="{instance} should have {value} {vendor} cards and has fewer",
@@ -45,9 +43,8 @@ PRESENCE = AlertGroup(
             check="`telemetry snapshot` and `lspci`; `telemetry_pci_devices` says whether the bus has them.",
             remedy="As for AcceleratorLost. Where the node was changed, change `expect.devices`.",
         ),
-        Alert(
+        warning(
             name="AcceleratorNotListed",
-            severity="warning",
             # Another job may read them: in Kubernetes a node has a pod for each vendor.
             condition=_more_than(
                 "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN})"
