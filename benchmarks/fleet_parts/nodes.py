@@ -11,7 +11,7 @@ from random import Random
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
-from telemetry_daemon.simulate.demo import DemoNode, parse_demo
+from telemetry_daemon.simulate.demo import Groups, parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.state.accumulate import Accumulator
@@ -55,7 +55,7 @@ class Page:
 class Course:
     """One simulated node and what becomes of it, step by step; starts with a page."""
 
-    def __init__(self, node: DemoNode, seed: int) -> None:
+    def __init__(self, node: Groups, seed: int) -> None:
         self._seconds = 0.0
         self._clock = Clock(lambda: self._seconds, lambda: BEGIN_UNIX_SECONDS + self._seconds)
         self._store = Store(f"simulated{seed}", self._clock, (), Accumulator())
@@ -77,12 +77,12 @@ class Course:
         self.pages.append(Page(self._store.snapshot(), tails, self._renderer))
         self._seconds += STEP_SECONDS
 
-    def _introduce(self, node: DemoNode) -> None:
+    def _introduce(self, node: Groups) -> None:
         """Tell the store of all sources that an installation has; those of other vendors are not on this node."""
         own = OwnMetrics(self._store)
         own.set_version()
         own.set_reload(succeeded=1.0)
-        own.set_pci(dict(node.groups))
+        own.set_pci(dict(node))
         found = {parser.name for parser, _ in self._sources}
         for parser, _ in self._sources:
             self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.plugins.loading import Loaded, LoadedParser
 from telemetry_daemon.polling.pci_bus import PciBus
-from telemetry_daemon.polling.source import OnCapture, Source
+from telemetry_daemon.polling.source import OnCapture, PciView, Source
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.command import CommandReader
 from telemetry_daemon.readers.host import HostReader
@@ -23,43 +23,52 @@ SYS_PCI = Path("/sys/bus/pci/devices")
 _IN_PROCESS = "host"
 
 
-class Node(Protocol):
-    """Where the service gets its sources from: this machine, the simulator or a recording."""
-
-    def names(self) -> tuple[str, ...]:
-        """The names of all sources."""
-        ...
-
-    def sources(self, settings: Settings) -> list[Source]:
-        """All sources with these settings."""
-        ...
-
-    def source(self, name: str, settings: Settings) -> Source:
-        """The source made anew, with readers of its own."""
-        ...
-
-    def failures(self) -> tuple[str, ...]:
-        """The plugins that could not be loaded."""
-        ...
-
-    def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that plugins declare."""
-        ...
-
-    def pci_counts(self) -> dict[str, int]:
-        """Accelerators on the PCI bus by vendor."""
-        ...
-
-    def close(self) -> None:
-        """Let go of what the sources share."""
-        ...
-
-
 def no_capture(_capture: Capture, _report: Report | None) -> None:
     """Keeps nothing."""
 
 
-class RealNode:
+def no_bus(_vendor: str) -> PciView:
+    """No device: what is simulated or recorded has no PCI bus."""
+    return PciView()
+
+
+class Node(ABC):
+    """Where the service gets its sources from: this machine, the simulator or a recording."""
+
+    def __init__(self, loaded: Loaded, clock: Clock) -> None:
+        self._loaded = loaded
+        self._clock = clock
+
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of all sources."""
+
+    @abstractmethod
+    def source(self, name: str, settings: Settings) -> Source:
+        """The source made anew, with readers of its own."""
+
+    def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
+        """All sources with these settings, or those that are named."""
+        return [self.source(name, settings) for name in only or self.names()]
+
+    def failures(self) -> tuple[str, ...]:
+        """The plugins that could not be loaded."""
+        return tuple(failure.plugin for failure in self._loaded.failures)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that plugins declare."""
+        return self._loaded.metrics
+
+    def pci_counts(self) -> dict[str, int]:
+        """Accelerators on the PCI bus by vendor."""
+        return {}
+
+    def close(self) -> None:
+        """End the workers of plugins."""
+        self._loaded.close()
+
+
+class RealNode(Node):
     """This machine, read by all parsers that are installed."""
 
     def __init__(
@@ -69,8 +78,7 @@ class RealNode:
         on_capture: OnCapture = no_capture,
         pci_root: Path = SYS_PCI,
     ) -> None:
-        self._loaded = loaded
-        self._clock = clock
+        super().__init__(loaded, clock)
         self._on_capture = on_capture
         self._bus = PciBus(pci_root, clock.monotonic)
         self._by_name = {item.parser.name: item for item in loaded.parsers}
@@ -80,10 +88,6 @@ class RealNode:
     def names(self) -> tuple[str, ...]:
         """The names of all sources."""
         return tuple(self._by_name)
-
-    def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
-        """All sources with these settings, or those that are named."""
-        return [self.source(name, settings) for name in only or self._by_name]
 
     def source(self, name: str, settings: Settings) -> Source:
         """One source anew, with readers of its own."""
@@ -102,21 +106,9 @@ class RealNode:
         cpu = (lambda: worker.cpu_seconds) if worker is not None else (lambda: 0.0)
         return Source(item.parser, readers, of_source, self._bus.view, self._clock, self._on_capture, cpu)
 
-    def failures(self) -> tuple[str, ...]:
-        """The plugins that could not be loaded."""
-        return tuple(failure.plugin for failure in self._loaded.failures)
-
-    def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that plugins declare."""
-        return self._loaded.metrics
-
     def pci_counts(self) -> dict[str, int]:
         """Accelerators on the PCI bus by vendor."""
         return self._bus.counts()
-
-    def close(self) -> None:
-        """End the workers of plugins."""
-        self._loaded.close()
 
     def _make(self, kind: type, item: LoadedParser, path: str, settings: Settings) -> Reader:
         name = item.parser.name

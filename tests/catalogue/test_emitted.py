@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.demo import DemoNode
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE
 from telemetry_parsers.vendors import VENDOR_WORDS
@@ -46,7 +45,7 @@ def from_captures() -> set[str]:
 
 
 def from_simulator() -> set[str]:
-    node = DemoNode(tuple((vendor, 1) for vendor in VENDOR_WORDS))
+    node = tuple((vendor, 1) for vendor in VENDOR_WORDS)
     found = set()
     for source in simulated_sources(node):
         for poll in source.parser.polls:

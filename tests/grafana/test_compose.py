@@ -31,7 +31,7 @@ def test_the_simulated_nodes_can_be_simulated_and_are_scraped() -> None:
     nodes = {name: item["command"] for name, item in SERVICES.items() if "command" in item}
     assert len(nodes) == 3
     for command in nodes.values():
-        assert parse_demo(command[command.index("--demo") + 1]).groups
+        assert parse_demo(command[command.index("--demo") + 1])
     config = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     targets = config["scrape_configs"][0]["static_configs"][0]["targets"]
     assert targets == [f"{name}:19400" for name in nodes]

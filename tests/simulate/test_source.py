@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.demo import MIXED, DemoNode
+from telemetry_daemon.simulate.demo import MIXED
 from telemetry_daemon.simulate.faults import NO_FAULTS
 from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
@@ -27,7 +26,7 @@ from telemetry_parsers.metrics import BY_KEY, CORE_KEYS
 from telemetry_parsers.model import Absent, Capture, Command, Device, Library, Output, Report
 from telemetry_parsers.vendors import BY_WORD, VENDOR_WORDS
 
-EVERY_VENDOR = DemoNode(tuple((vendor, 2) for vendor in VENDOR_WORDS))
+EVERY_VENDOR = tuple((vendor, 2) for vendor in VENDOR_WORDS)
 
 
 def all_reports(motion):
@@ -128,7 +127,7 @@ def test_a_running_job_is_a_process_of_its_cards():
 
 
 def test_identities_are_unique_on_the_node():
-    sources = simulated_sources(replace(EVERY_VENDOR, groups=(("nvidia", 210), *EVERY_VENDOR.groups[1:])))
+    sources = simulated_sources((("nvidia", 210), *EVERY_VENDOR[1:]))
     devices: list[Device] = []
     for source in sources:
         devices += source.parser.parse(source.reader.read(source.parser.polls[0], Targets())).devices
@@ -269,12 +268,10 @@ def test_a_node_merges_without_a_problem_and_counts_what_we_integrate(node):
         fill(store, sources)
         clockwork.now += 2.0
     snapshot = store.snapshot()
-    assert len(snapshot.devices) == sum(count for _, count in node.groups)
+    assert len(snapshot.devices) == sum(count for _, count in node)
     assert all(device.up and device.simulated for device in snapshot.devices)
     assert [problem for source in snapshot.sources for problem in source.problems] == []
-    assert {source.version for source in snapshot.sources} == {
-        BY_WORD[vendor].demo.tool_version for vendor, _ in node.groups
-    }
+    assert {source.version for source in snapshot.sources} == {BY_WORD[vendor].demo.tool_version for vendor, _ in node}
     for device in snapshot.devices:
         values = {reading.metric: reading.value for reading in device.readings if isinstance(reading.value, float)}
         assert values["energy_estimated_joules_total"] > 0.0

@@ -6,23 +6,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.node import no_capture
+from telemetry_daemon.node import Node, no_bus, no_capture
 from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.polling.source import Source
 from telemetry_daemon.recording.replay import RecordingError, Replay, read_recording
 from telemetry_daemon.simulate.source import simulated_parser
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
 from telemetry_parsers.contract import Parser, SourceParser
-from telemetry_parsers.model import Metric
 
 
-class ReplayNode:
+class ReplayNode(Node):
     """The sources of a recording that some installed parser reads."""
 
     def __init__(self, path: Path, loaded: Loaded, clock: Clock) -> None:
-        self._loaded = loaded
-        self._clock = clock
+        super().__init__(loaded, clock)
         installed: dict[str, Parser] = {item.parser.name: item.parser for item in loaded.parsers}
         try:
             self._replay = Replay.of_file(path, clock)
@@ -46,33 +44,9 @@ class ReplayNode:
         """The names of the recorded sources."""
         return tuple(self._parsers)
 
-    def sources(self, settings: Settings) -> list[Source]:
-        """The recorded sources."""
-        return [self.source(name, settings) for name in self._parsers]
-
     def source(self, name: str, settings: Settings) -> Source:
         """The source made anew; it goes on at the recording's current place."""
         parser = self._parsers[name]
         reader = self._replay.reader(name)
         readers = {poll.name: reader for poll in parser.polls}
-        return Source(parser, readers, settings.source(name), _no_bus, self._clock, no_capture)
-
-    def failures(self) -> tuple[str, ...]:
-        """The plugins that could not be loaded."""
-        return tuple(failure.plugin for failure in self._loaded.failures)
-
-    def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that plugins declare."""
-        return self._loaded.metrics
-
-    def pci_counts(self) -> dict[str, int]:
-        """A recording holds no PCI bus."""
-        return {}
-
-    def close(self) -> None:
-        """End the workers of plugins."""
-        self._loaded.close()
-
-
-def _no_bus(_vendor: str) -> PciView:
-    return PciView()
+        return Source(parser, readers, settings.source(name), no_bus, self._clock, no_capture)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from telemetry_parsers.vendors import VENDOR_WORDS
 
@@ -17,17 +16,12 @@ class DemoError(ValueError):
     """A demo node that cannot be made; the text names the part and shows an example."""
 
 
-@dataclass(frozen=True, slots=True)
-class DemoNode:
-    """A simulated node: how many cards of which vendor, in order."""
-
-    groups: tuple[tuple[str, int], ...]
+# How many cards of which vendor a simulated node has, in order.
+Groups = tuple[tuple[str, int], ...]
+MIXED: Groups = (("nvidia", 4), ("amd", 2), ("hygon", 2), ("moorethreads", 2), ("ascend", 4))
 
 
-MIXED = DemoNode((("nvidia", 4), ("amd", 2), ("hygon", 2), ("moorethreads", 2), ("ascend", 4)))
-
-
-def parse_demo(text: str) -> DemoNode:
+def parse_demo(text: str) -> Groups:
     """The node that the text describes, a mixed one for a blank text; raises DemoError."""
     if not text.strip():
         return MIXED
@@ -41,7 +35,7 @@ def parse_demo(text: str) -> DemoNode:
         raise DemoError(
             f"demo node: {sum(counts.values())} cards are more than {MOST_CARDS}; write for example {EXAMPLE}"
         )
-    return DemoNode(tuple(counts.items()))
+    return tuple(counts.items())
 
 
 def _group(part: str) -> tuple[str, int]:

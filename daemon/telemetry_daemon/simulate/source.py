@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.course import Course
-from telemetry_daemon.simulate.demo import DemoNode
+from telemetry_daemon.simulate.demo import Groups
 from telemetry_daemon.simulate.faults import SOME_FAULTS, Faults
 from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.tell import Teller
@@ -89,11 +89,11 @@ class SimulatedSource:
 
 
 def simulated_sources(
-    node: DemoNode, *, seed: int = DEFAULT_SEED, faults: Faults = SOME_FAULTS, clock: Clock | None = None
+    groups: Groups, *, seed: int = DEFAULT_SEED, faults: Faults = SOME_FAULTS, clock: Clock | None = None
 ) -> tuple[SimulatedSource, ...]:
-    """A source for each group of a node, with bus addresses that differ over the whole node."""
+    """A source for each group, with bus addresses that differ over the whole node."""
     made, slot = [], 0
-    for vendor, count in node.groups:
+    for vendor, count in groups:
         made.append(SimulatedSource(vendor, count, seed=seed, faults=faults, clock=clock, first_slot=slot))
         slot += count
     return tuple(made)
