@@ -10,19 +10,7 @@ from telemetry_exporters.json import plain_number, utc_time
 from telemetry_exporters.screen import NO_METRICS, screen
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Snapshot
 
-COLUMNS = (
-    "time",
-    "hostname",
-    "vendor",
-    "device",
-    "id",
-    "model",
-    "metric",
-    "label",
-    "value",
-    "reason",
-    "source",
-)
+COLUMNS = ("time", "hostname", "vendor", "device", "id", "model", "metric", "label", "value", "reason", "source")
 
 _Row = tuple[str, ...]
 _HOST = ("", "", "", "")

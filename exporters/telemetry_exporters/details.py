@@ -9,16 +9,7 @@ from telemetry_exporters.families import info_labels
 from telemetry_exporters.overview import condition, model_of, source_condition
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import display_width, pad_left, pad_right
-from telemetry_parsers.model import (
-    Absent,
-    Health,
-    MergedDevice,
-    MergedReading,
-    Metric,
-    Process,
-    Snapshot,
-    SourceStatus,
-)
+from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
 _Line = tuple[str, str, str]
 

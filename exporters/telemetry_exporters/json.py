@@ -9,16 +9,7 @@ from json import JSONEncoder
 from typing import Any
 
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
-from telemetry_parsers.model import (
-    Absent,
-    Health,
-    MergedDevice,
-    MergedReading,
-    Metric,
-    Process,
-    Snapshot,
-    SourceStatus,
-)
+from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
 SCHEMA = "telemetry.snapshot/1"
 

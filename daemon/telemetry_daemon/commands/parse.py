@@ -135,7 +135,4 @@ def _with_failed_problems(snapshot: Snapshot, report: Report) -> Snapshot:
     if status.state in ("ok", "no_devices"):
         return snapshot
     problems = report.problems or (Problem("output", status.detail or "nothing in it was understood"),)
-    return replace(
-        snapshot,
-        sources=(replace(status, problems=problems, unknown_fields=report.unknown_fields),),
-    )
+    return replace(snapshot, sources=(replace(status, problems=problems, unknown_fields=report.unknown_fields),))

@@ -27,10 +27,7 @@ class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no 
     __slots__ = ("_interval", "_monotonic", "_phase")
 
     def __init__(
-        self,
-        interval_seconds: float,
-        phase_seconds: float = 0.0,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, interval_seconds: float, phase_seconds: float = 0.0, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         if not (math.isfinite(interval_seconds) and interval_seconds > 0.0 and math.isfinite(phase_seconds)):
             raise ValueError(f"an interval must be more than 0 s, not {interval_seconds!r} (phase {phase_seconds!r})")

@@ -9,18 +9,7 @@ from typing import Any
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.plain import CodecError, finite
 from telemetry_parsers.metrics import BY_KEY, reading
-from telemetry_parsers.model import (
-    Absent,
-    Capture,
-    Device,
-    Event,
-    Form,
-    Plain,
-    Problem,
-    Process,
-    Reading,
-    Report,
-)
+from telemetry_parsers.model import Absent, Capture, Device, Event, Form, Plain, Problem, Process, Reading, Report
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 _ABSENT = {reason.value: reason for reason in Absent}

@@ -96,11 +96,7 @@ class Store:
     """
 
     def __init__(
-        self,
-        hostname: str,
-        clock: Clock,
-        identities: tuple[Identity, ...] = (),
-        accumulator: Accumulator | None = None,
+        self, hostname: str, clock: Clock, identities: tuple[Identity, ...] = (), accumulator: Accumulator | None = None
     ) -> None:
         self._hostname = hostname
         self._clock = clock

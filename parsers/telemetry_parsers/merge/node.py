@@ -42,12 +42,7 @@ class Merged:
 
 
 def merge(
-    reports: Iterable[Offered],
-    state: MergeState,
-    *,
-    now: float,
-    wall: float,
-    pending_vendors: Collection[str] = (),
+    reports: Iterable[Offered], state: MergeState, *, now: float, wall: float, pending_vendors: Collection[str] = ()
 ) -> Merged:
     """One picture of the node from every report that has not expired at `now` (monotonic)."""
     by_report = {
