@@ -19,6 +19,17 @@ def canonical_uuid(text: str | None) -> str | None:
     return bare
 
 
+def differ(first: str | None, second: str | None) -> bool:
+    """Whether two uuids name two devices; a placeholder names none."""
+    old, new = canonical_uuid(first), canonical_uuid(second)
+    return old is not None and new is not None and old != new
+
+
+def name_of(device: Device) -> str:
+    """How a problem names a device: `amd 0000:c1:00.0`."""
+    return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
+
+
 def combine(first: Device, second: Device) -> Device:
     """The first device with what only the second knows filled in."""
     facts = first.facts

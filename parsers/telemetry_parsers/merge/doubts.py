@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from telemetry_parsers.merge.devices import canonical_uuid, combine, same_slot, without_domain
+from telemetry_parsers.merge.devices import canonical_uuid, combine, differ, same_slot, without_domain
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.sightings import Sighting
-from telemetry_parsers.model import Device, Identity, Problem, SourceReport
+from telemetry_parsers.model import Device, Identity, Problem
 
 ENOUGH_WITNESSES = 2
 # The source, the poll, and when it was taken.
@@ -49,8 +49,8 @@ def weigh(newcomers: Sequence[Group], present: Iterable[Identity], before: Doubt
         key = (group.vendor, name)
         witnesses_now = {
             (report.source, report.poll, report.taken)
-            for report, device in _parts(group)
-            if _is_another(device, occupant)
+            for report, position in group.parts
+            if _is_another(report.report.devices[position], occupant)
         }
         if not witnesses_now:
             continue  # nothing says which device it is, so nothing says that it is another one
@@ -93,15 +93,9 @@ class _Places:
             yield device.vendor, device.index
 
 
-def _parts(group: Group) -> list[tuple[SourceReport, Device]]:
-    parts = [part for sighting in group.sightings for part in sighting.parts]
-    return [(report, report.report.devices[position]) for report, position in parts]
-
-
 def _is_another(device: Device, occupant: Identity) -> bool:
     """Whether what is reported has another uuid or address than the device that is known there."""
-    old, new = canonical_uuid(occupant.uuid), canonical_uuid(device.uuid)
-    if old is not None and new is not None and old != new:
+    if differ(occupant.uuid, device.uuid):
         return True
     return bool(device.bus_id and occupant.bus_id) and not same_slot(device.bus_id or "", occupant.bus_id or "")
 

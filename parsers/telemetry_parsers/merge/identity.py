@@ -9,7 +9,7 @@ from functools import partial
 
 from telemetry_parsers.combining.chip_places import chip_place_of
 from telemetry_parsers.merge import doubts
-from telemetry_parsers.merge.devices import canonical_uuid, same_slot, slot_of, without_domain
+from telemetry_parsers.merge.devices import canonical_uuid, differ, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.doubts import Weighed
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.memory import MergeState
@@ -71,7 +71,7 @@ class _Remembered:
     def find(self, group: Group) -> Identity | None:
         """The identity that this device was published under before."""
         for identity in self._candidates(group):
-            if identity.id not in self.claimed and not self._is_another(identity, group):
+            if identity.id not in self.claimed and not differ(identity.uuid, group.device.uuid):
                 self.claimed.add(identity.id)
                 return identity
         return None
@@ -100,11 +100,6 @@ class _Remembered:
             ids = [id_ for id_, its_slot in slots.items() if same_slot(its_slot, slot)]
             ids = ids if len(ids) == 1 else []
         return sorted((self.identities[id_] for id_ in ids), key=partial(_unlikeness, group.device))
-
-    def _is_another(self, identity: Identity, group: Group) -> bool:
-        """Whether the slot now holds another card: both have a uuid, and it differs."""
-        old, new = canonical_uuid(identity.uuid), canonical_uuid(group.device.uuid)
-        return old is not None and new is not None and old != new
 
 
 def _unlikeness(device: Device, identity: Identity) -> tuple[bool, bool, int]:
@@ -200,12 +195,7 @@ def _parent_of(group: Group, groups: Mapping[tuple[str, str, int], Group]) -> Gr
 
 def _parents(groups: Sequence[Group]) -> dict[int, Group]:
     """The parent group of each partition, by the identity of the group object."""
-    by_position = {
-        (part.source, part.poll, position): group
-        for group in groups
-        for sighting in group.sightings
-        for part, position in sighting.parts
-    }
+    by_position = {(part.source, part.poll, position): group for group in groups for part, position in group.parts}
     parents = {}
     for group in groups:
         parent = _parent_of(group, by_position)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from telemetry_parsers.merge.devices import canonical_uuid, combine, same_slot, slot_of, without_domain
+from telemetry_parsers.merge.devices import canonical_uuid, combine, name_of, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.sightings import Sighting
-from telemetry_parsers.model import Device, Problem
+from telemetry_parsers.model import Device, Problem, SourceReport
 
 _MOST_NAMED = 4
 
@@ -20,6 +20,11 @@ class Group:
     vendor: str
     sightings: list[Sighting] = field(default_factory=list)
     device: Device = field(default_factory=lambda: Device(""))
+
+    @property
+    def parts(self) -> Iterator[tuple[SourceReport, int]]:
+        """The reports that speak of the device, each with the device's position in it."""
+        return (part for sighting in self.sightings for part in sighting.parts)
 
     def add(self, sighting: Sighting) -> None:
         """Take in the sighting of one more source, which fills in what is still unknown."""
@@ -54,7 +59,7 @@ class _Joiner:
             return  # the device is not listed; a source without a list of its own adds none
         else:
             if candidates:
-                self.problems.append((sighting.source, Problem(_name(sighting.device), _ambiguous(candidates))))
+                self.problems.append((sighting.source, Problem(name_of(sighting.device), _ambiguous(candidates))))
             group = Group(sighting.device.vendor)
             self.groups.append(group)
         group.add(sighting)
@@ -106,12 +111,8 @@ class _Joiner:
         return ("uuid", device.vendor, uuid, device.partition)
 
 
-def _name(device: Device) -> str:
-    return f"{device.vendor} {device.bus_id or device.uuid or device.index}"
-
-
 def _ambiguous(candidates: Sequence[Group]) -> str:
-    names = ", ".join(_name(group.device) for group in candidates[:_MOST_NAMED])
+    names = ", ".join(name_of(group.device) for group in candidates[:_MOST_NAMED])
     more = f" and {len(candidates) - _MOST_NAMED} more" if len(candidates) > _MOST_NAMED else ""
     return f"could be any of {names}{more}, so it is shown as a device of its own"
 

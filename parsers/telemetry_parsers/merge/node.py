@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.merge import identity, joining, numbering, precedence, presence
+from telemetry_parsers.merge.devices import name_of
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.precedence import Offered, ReadingKey
@@ -15,7 +16,6 @@ from telemetry_parsers.merge.sightings import sightings
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import (
     Absent,
-    Device,
     Identity,
     MergedDevice,
     MergedReading,
@@ -177,11 +177,10 @@ def _lost_device(identity: Identity) -> MergedDevice:
 
 def _processes(item: Named) -> tuple[Process, ...]:
     """The process list of the most preferred source that has one."""
-    for sighting in item.group.sightings:
-        for report, position in sighting.parts:
-            processes = tuple(process for process in report.report.processes if process.device == position)
-            if processes:
-                return processes
+    for report, position in item.group.parts:
+        processes = tuple(process for process in report.report.processes if process.device == position)
+        if processes:
+            return processes
     return ()
 
 
@@ -201,15 +200,13 @@ def _positions(
         (report.source, report.poll): [None] * len(report.report.devices) for report in fresh
     }
     for item in named:
-        for sighting in item.group.sightings:
-            for report, position in sighting.parts:
-                ids_of[(report.source, report.poll)][position] = item.identity.id
+        for report, position in item.group.parts:
+            ids_of[(report.source, report.poll)][position] = item.identity.id
     return {key: tuple(ids) for key, ids in ids_of.items()}
 
 
 def _nameless_problem(group: joining.Group) -> tuple[str, Problem]:
-    device: Device = group.device
-    where = f"{device.vendor} {device.bus_id or device.uuid or device.index}"
+    where = name_of(group.device)
     return group.sightings[0].source, Problem(where, "no identity of its own: another device has the same; left out")
 
 

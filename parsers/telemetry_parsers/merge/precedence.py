@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -65,11 +65,6 @@ def offered(report: SourceReport, extra: Mapping[str, Metric] = _NO_METRICS) -> 
     return Offered(report, {position: tuple(offers) for position, offers in lists.items()})
 
 
-def _parts(named: Named) -> Iterator[tuple[SourceReport, int]]:
-    for sighting in named.group.sightings:
-        yield from sighting.parts
-
-
 def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
     """Average and instantaneous power never replace one another."""
     fixed = named.identity.power_kind
@@ -89,7 +84,7 @@ def choose(
     """
     may_pin = named.identity.vendor not in pending_vendors
     best: dict[ReadingKey, Offer] = {}
-    for report, position in _parts(named):
+    for report, position in named.group.parts:
         for offer in by_report[(report.source, report.poll)].offers.get(position, ()):
             key, rank, _, pinned = offer
             best_so_far = best.get(key)
