@@ -10,16 +10,8 @@ from telemetry_parsers.metrics import BY_NAME, OWN_LABELS
 from telemetry_parsers.model import Metric
 
 # What Prometheus itself and every exporter has.
-FOREIGN: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "up": frozenset(),
-        "scrape_duration_seconds": frozenset(),
-        "scrape_samples_scraped": frozenset(),
-        "process_start_time_seconds": frozenset(),
-        "process_cpu_seconds_total": frozenset(),
-        "process_resident_memory_bytes": frozenset(),
-        "process_open_fds": frozenset(),
-    }
+FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"}) | frozenset(
+    {"process_start_time_seconds", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"}
 )
 # A cluster is told where several of them share a store; elsewhere nobody has the label, and joins do without it.
 TARGET_LABELS = frozenset({"cluster", "job", "instance"})
@@ -69,7 +61,7 @@ def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyT
     if name in recorded:
         return frozenset(recorded[name])
     if name in FOREIGN:
-        return TARGET_LABELS | FOREIGN[name]
+        return TARGET_LABELS
     metric = BY_NAME.get(name)
     if metric is None:
         raise QueryError(f"no such metric: {name!r}")

@@ -29,59 +29,51 @@ def _count(selected: str, watched: str) -> str:
 
 
 CARDS = number(
-    "Cards",
-    "Whole cards that are up; partitions of a card do not count.",
-    "short",
-    f"sum(accelerator_up{{$cards}} {_WHOLE})",
+    "Cards", "Whole cards that are up; partitions of a card do not count.", f"sum(accelerator_up{{$cards}} {_WHOLE})"
 )
 LOST = number(
     "Lost",
     "Cards that were there and are not listed any more by a source that works; their partitions do not count.",
-    "short",
     f"sum((accelerator_up{{$cards}} == bool 0) {_WHOLE})",
-    BAD,
+    steps=BAD,
 )
 FAILING = number(
     "Failing",
     "Cards with uncorrected memory errors, memory to be taken out of use, a bad health of their own, or a driver that "
     "asks for a reset.",
-    "short",
     _count(f"max by (cluster, job, instance, id) ({_FAILING})", "accelerator_up{$cards}"),
-    BAD,
+    steps=BAD,
 )
 THROTTLED = number(
     "Throttled",
     "Cards whose clocks are held down by heat or by the power brake. The power limit alone, which is normal at full "
     "load, does not count.",
-    "short",
     _count(
         f"max by (cluster, job, instance, id) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
         f"accelerator_throttled{{$cards,{THROTTLING}}}",
     ),
-    DOUBTFUL,
+    steps=DOUBTFUL,
 )
 NODES_DOWN = number(
     "Nodes down",
     "Targets of Prometheus that had a daemon of ours within a day and do not answer.",
-    "short",
     "count(up{$nodes} == 0 and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]))"
     " or 0 * count(up{$nodes})",
-    BAD,
+    steps=BAD,
 )
 FAILING_SOURCES = number(
     "Sources failing",
     "Tools and libraries that are there and do not give what they should: what they alone tell is not watched.",
-    "short",
     "sum(telemetry_source_up{$nodes} == bool 0)",
-    BAD,
+    steps=BAD,
 )
-POWER = number("Power", "Power drawn by all cards.", "watt", "sum(accelerator_power_watts{$cards})")
+POWER = number("Power", "Power drawn by all cards.", "sum(accelerator_power_watts{$cards})", "watt")
 
 
 HOTTEST = number(
     "Hottest card",
     "The highest temperature of a card: its hottest sensor other than memory and board.",
-    "celsius",
     "max(accelerator:temperature_celsius{$cards})",
+    "celsius",
     HOT,
 )

@@ -21,7 +21,7 @@ FLEET = Page(
     description="All cards of all vendors: what there is, what is wrong, what is used.",
     sections={
         "Now": (
-            number("Nodes", "Nodes whose daemon answers.", "short", "count(telemetry_build_info{$nodes})"),
+            number("Nodes", "Nodes whose daemon answers.", "count(telemetry_build_info{$nodes})"),
             figures.NODES_DOWN,
             figures.CARDS,
             figures.LOST,

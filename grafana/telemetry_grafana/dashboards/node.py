@@ -34,8 +34,8 @@ NODE = Page(
             number(
                 "Host CPU",
                 "Share of the host's CPU time in use.",
-                "percentunit",
                 "max(telemetry_host_cpu_utilization_ratio{$nodes})",
+                "percentunit",
             ),
             cards_now(height=11),
         ),

@@ -124,7 +124,7 @@ def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
     return replace(panel, builder=panel.builder.stacking(stacking).fill_opacity(30))
 
 
-def number(title: str, description: str, unit: str, text: str, steps: Steps = ((None, PLAIN),)) -> Panel:
+def number(title: str, description: str, text: str, unit: str = "short", steps: Steps = ((None, PLAIN),)) -> Panel:
     """One figure: what the query of this text gives now."""
     panel = _figure().thresholds(thresholds(steps))
     return Panel(filled(panel, title, description, unit, (_now(text),)), 3, 4)
