@@ -20,6 +20,8 @@ TABLES = (
     ("xpu-smi-kunlun", "table"),
     ("xpu-smi", "table-2.0"),
     ("xpu-smi", "table-2.0-wrapped"),
+    ("mthreads-gmi", "table-old-busy"),
+    ("mthreads-gmi", "table-new-busy"),
 )
 
 
@@ -58,9 +60,26 @@ def test_of_several_runs_in_one_text_the_last_is_read(source: str, case: str) ->
 @pytest.mark.parametrize(("source", "case"), TABLES)
 def test_a_table_without_the_lines_above_it_is_read_where_its_headings_are_its_own(source: str, case: str) -> None:
     lines = text_of(source, case).splitlines()
-    first = next(at for at, line in enumerate(lines) if "Bus-" in line or "BUS-ID" in line)
+    first = next(at for at, line in enumerate(lines) if "Bus-" in line or "BUS-ID" in line or "|PCIe" in line)
     found = report_on(source, "\n".join(lines[first:]) + "\n")
     assert (found.outcome == "ok") == (source != "xpu-smi")
+
+
+@pytest.mark.parametrize(("source", "case"), TABLES)
+def test_a_lost_rule_below_the_headings_costs_no_card(source: str, case: str) -> None:
+    text = text_of(source, case)
+    lines = text.splitlines(keepends=True)
+    first = next(at for at, line in enumerate(lines) if "Bus-" in line or "BUS-ID" in line or "|PCIe" in line)
+    rule = next(at for at in range(first, len(lines)) if lines[at].strip("-=+| \n") == "")
+    found = report_on(source, "".join(lines[:rule] + lines[rule + 1 :]))
+    assert numbers(found) == numbers(report_on(source, text))
+
+
+@pytest.mark.parametrize(("source", "case"), [("ixsmi", "table-two-dies-busy"), ("mthreads-gmi", "table-new-busy")])
+def test_a_table_without_its_headings_does_not_say_that_there_is_no_card(source: str, case: str) -> None:
+    lines = text_of(source, case).splitlines(keepends=True)
+    found = report_on(source, "".join(line for line in lines if "Name" not in line))
+    assert (found.outcome, found.reason) == ("failed", "not_understood")
 
 
 def test_a_tool_that_died_in_the_middle_of_its_table_has_failed():

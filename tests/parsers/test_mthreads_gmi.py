@@ -106,7 +106,7 @@ def test_of_two_runs_in_one_text_the_last_is_read() -> None:
     later = OLD.replace("44C", "45C")
     report = report_on(OLD + later)
     assert value(report, "temperature_celsius", "core") == 45.0
-    assert [problem.text for problem in report.problems] == ["2 runs of mthreads-gmi in one text; the last one is read"]
+    assert [problem.text for problem in report.problems] == ["2 runs of the tool in one text; the last one is read"]
 
 
 @pytest.mark.parametrize(

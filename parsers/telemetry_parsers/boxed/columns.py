@@ -89,14 +89,27 @@ class CellReader:
         group = 1
         for each, count in zip(self.columns, self.counts, strict=True):
             texts = [match[group + at] or "" for at in range(count)]
-            found.extend(zip(each.gives, _with_units(texts), strict=False))
+            found.extend(zip(each.gives, _with_units(texts) if each.pattern == BYTES_PAIR else texts, strict=False))
             group += count
         return found
+
+    def read_start(self, text: str) -> Found:
+        """The texts with their targets in a cell inside which the text ends: none of the word that may be a fragment."""
+        words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
+        for count in range(len(self.columns), 0, -1):
+            found = _reader_of(self.columns[:count]).read(words)
+            last = self.columns[count - 1]
+            if found is not None:
+                return found[: len(found) - len(last.gives)] if last.pattern == NAME else found
+        return []
 
 
 def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellReader:
     """The reader of the cells below these headings."""
-    wanted = tuple(columns.get(name, UNKNOWN) for name in names)
+    return _reader_of(tuple(columns.get(name, UNKNOWN) for name in names))
+
+
+def _reader_of(wanted: tuple[Column, ...]) -> CellReader:
     pattern = _BLANK.join(each.pattern for each in wanted)
     counts = tuple(re.compile(each.pattern).groups for each in wanted)
     return CellReader(wanted, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), counts)

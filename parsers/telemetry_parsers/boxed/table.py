@@ -32,7 +32,8 @@ class Box:
     version (`tool_version`), the driver's (`driver`) and others above the table; `expected` are the beginnings of lines round it that say nothing.
     `asides` are titles, in lower case, of tables between this one and the processes, which then follow.
     `wraps_models`: a model too long for its cell goes on in lines of its own. `ends_with_processes`: their table follows in
-    any case, also where there are none, and proves that the one of the cards is whole.
+    any case, also where there are none, and proves that the one of the cards is whole. `parting` is a sign in the rules
+    between cards that the rule below the last one lacks.
     """
 
     columns: Mapping[str, Column]
@@ -44,6 +45,7 @@ class Box:
     asides: tuple[str, ...] = ()
     wraps_models: bool = False
     ends_with_processes: bool = False
+    parting: str = ""
 
 
 @dataclass(slots=True)
@@ -63,12 +65,19 @@ class _Scan:
 
 def is_table(lines: Sequence[Line], box: Box) -> bool:
     """Whether these lines hold the table's headings or its version line."""
-    return any(_opens(line, box) or (line.ended and box.banner.search(line.text)) for line in lines)
+    return any(_opens(line, box) or box.banner.search(line.text) for line in lines)
 
 
 def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
-    """Put the cards and their processes into the draft; of several runs in one text the last is read."""
-    starts = [at for at, line in enumerate(lines) if line.ended and box.banner.search(line.text) and "|" in line.text]
+    """Put the cards and their processes into the draft."""
+    below = read_cards(lines, box, draft)
+    if box.lists_processes:
+        read_processes(below, draft)
+
+
+def read_cards(lines: Sequence[Line], box: Box, draft: Draft) -> Sequence[Line]:
+    """Put the cards of the last run in a text into the draft; the lines from the title of its process table on."""
+    starts = [at for at, line in enumerate(lines) if line.ended and box.banner.search(line.text)]
     if len(starts) > 1:
         draft.complain("text", f"{len(starts)} runs of the tool in one text; the last one is read")
         lines = lines[starts[-1] :]
@@ -83,8 +92,10 @@ def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     if title == len(lines) and ends_too_early:
         draft.is_cut = True
         draft.problems.insert(0, Problem(lines[-1].where, "the table is cut off here; further cards may be missing"))
-    if box.lists_processes:
-        read_processes(lines[title:], draft)
+    elif not scan.headings:
+        draft.is_cut = True
+        draft.complain(lines[0].where, "the table has no headings; its cards are not read")
+    return lines[title:]
 
 
 def ends_in_a_rule(lines: Sequence[Line]) -> bool:
@@ -97,10 +108,9 @@ def ends_in_a_rule(lines: Sequence[Line]) -> bool:
 def read_versions(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     """The versions above the table; one at the very end of the text may be a fragment."""
     for line in lines:
-        if not line.ended:
-            continue
+        text = line.text[:_LONGEST] + "\n" * line.ended
         for name, pattern in box.versions:
-            match = pattern.search(line.text[:_LONGEST])
+            match = pattern.search(text)
             # A word without a digit is the next label, where the version is blank.
             version = match[1].removeprefix("v") if match and any(map(str.isdigit, match[1])) else None
             if version and name == "tool_version":
@@ -131,7 +141,7 @@ def _take(scan: _Scan, line: Line) -> None:
     if not text:
         return
     if is_rule(line.text):
-        scan.closed = bool(scan.headings) and not scan.in_headings
+        scan.closed = bool(scan.headings) and not scan.in_headings and not _parts(line.text, scan.box)
         _end_record(scan)
         scan.in_headings = False
     elif _opens(line, scan.box):
@@ -139,10 +149,10 @@ def _take(scan: _Scan, line: Line) -> None:
         scan.headings, scan.in_headings, scan.closed = [], True, False
         scan.bordered = text.startswith("|") and text.endswith("|")
         _add_headings(scan, line)
-    elif scan.in_headings and "|" in text:
+    elif scan.in_headings and "|" in text and not _starts_record(scan, line):
         _add_headings(scan, line)
     elif scan.headings and "|" in text and text.count("|") <= _MOST_CELLS:
-        scan.closed = False
+        scan.in_headings = scan.closed = False
         _add_row(scan, line)
     elif scan.headings and not _is_expected(text, scan.box):
         scan.draft.complain(line.where, not_understood(line.text))
@@ -154,6 +164,11 @@ def _complain(draft: Draft, line: Line) -> None:
     """A line above the table that cries."""
     if any(word in line.text.lower() for word in ("error", "warn", "fail")):
         draft.complain(line.where, quote(line.text))
+
+
+def _parts(rule: str, box: Box) -> bool:
+    """Whether a rule stands between two cards."""
+    return bool(box.parting) and box.parting in rule
 
 
 def _is_expected(text: str, box: Box) -> bool:
@@ -177,6 +192,12 @@ def _add_headings(scan: _Scan, line: Line) -> None:
         scan.draft.name_unknown(*(name for name in names if name not in known))
         readers.append(cell_reader(names, scan.box.columns) if names else None)
     scan.headings.append(readers)
+
+
+def _starts_record(scan: _Scan, line: Line) -> bool:
+    """Whether a line below the first headings is a card's first, although the rule between them is lost."""
+    cells = [found for _, found in _read_row(scan, line, 0) if found is not None]
+    return bool(cells and cells[0]) and _index(cells) is not None
 
 
 def _add_row(scan: _Scan, line: Line) -> None:
@@ -215,9 +236,8 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
     """The cells of a row with what they say; None for one that does not look like its headings."""
     readers = scan.headings[at]
     cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
-    whole = line.ended or line.text.rstrip().endswith("|")
-    if not whole:
-        cells = cells[:-1]  # it may be a fragment
+    is_whole = line.ended or line.text.rstrip().endswith("|")
+    torn = [] if is_whole else [cells.pop()]
     if len(cells) > len(readers):
         return [(reader, None) for reader in readers]
     found: _Row = []
@@ -226,6 +246,8 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
             found.append((reader, []))
         else:
             found.append((reader, reader.read(cell) if reader else None))
+    for reader, cell in zip(readers[len(cells) :], torn, strict=False):
+        found.append((reader, reader.read_start(cell) if reader else []))
     return found
 
 

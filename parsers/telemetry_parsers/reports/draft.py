@@ -215,7 +215,7 @@ class Draft:
             problems=capped(self.problems),
             unknown_fields=tuple(self.unknown)[: bounds.MOST_LISTED],
             facts=(*version, *self.facts.items()),
-            index_space=self.index_space,
+            index_space=self.index_space if self._devices else "",
             form=form,
             is_cut=self.is_cut,
         )

@@ -52,7 +52,7 @@ BOX = Box(
     versions=(
         (
             "tool_version",
-            re.compile(r"\b(?:MX|HT|mx|ht)-(?:SMI|smi)[ \t]{1,8}(?:version:[ \t]{0,8})?v?([0-9]\S{0,40})"),
+            re.compile(r"\b(?:MX|HT|mx|ht)-(?:SMI|smi)[ \t]{1,8}(?:version:[ \t]{0,8})?v?([0-9]\S{0,40})(?=\s)"),
         ),
         ("driver", re.compile(r"Driver Version:[ \t]{0,8}(\S{1,40})(?=\s)")),
     ),

@@ -2,91 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 
-from telemetry_parsers import units
-from telemetry_parsers.model import Value
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ecc_enabled, performance_state, yes
+from telemetry_parsers.reports.targets import Target, metric, switch
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ECC, YES_NO
 
 # Section and key, in lower case with single blanks; the section of a card's own keys is empty.
 Key = tuple[str, str]
 
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """The metric that a key gives."""
-
-    key: str
-    read: Callable[[str], Value]
-    label: str = ""
-
-
-def _bytes(text: str) -> Value:
-    return units.quantity(text, units.BYTES)
-
-
-def _ratio(text: str) -> Value:
-    return units.quantity(text, units.RATIO)
-
-
-def _celsius(text: str) -> Value:
-    return units.quantity(text, units.CELSIUS)
-
-
-def _watts(text: str) -> Value:
-    return units.quantity(text, units.WATTS)
-
-
-def _hertz(text: str) -> Value:
-    return units.quantity(text, units.HERTZ)
-
-
-def _lanes(text: str) -> Value:
-    return units.quantity(text, units.LANES)
-
-
 # Fan0, Fan1 … stand in a section of their own below the count of them.
-FANS = Field("fan_ratio", _ratio)
+FANS = metric("fan_ratio")
 FAN_SECTION = "speed"
 FAN_COUNT: Key = ("fan", "channel")
-FIELDS: Mapping[Key, Field] = MappingProxyType(
+FIELDS: Mapping[Key, Target] = MappingProxyType(
     {
-        ("fb memory usage", "total"): Field("memory_total_bytes", _bytes),
-        ("fb memory usage", "used"): Field("memory_used_bytes", _bytes),
-        ("fb memory usage", "free"): Field("memory_free_bytes", _bytes),
-        ("utilization", "gpu"): Field("utilization_ratio", _ratio),
-        ("utilization", "encoder"): Field("engine_utilization_ratio", _ratio, "encoder"),
-        ("utilization", "decoder"): Field("engine_utilization_ratio", _ratio, "decoder"),
-        ("temperature", "gpu current temp"): Field("temperature_celsius", _celsius, "core"),
-        ("power readings", "power draw"): Field("power_watts", _watts),
-        ("power readings", "current power limit"): Field("power_cap_watts", _watts),
-        ("power readings", "power limit"): Field("power_cap_watts", _watts),
-        ("power readings", "default power limit"): Field("power_cap_default_watts", _watts),
-        ("power readings", "max power limit"): Field("power_cap_max_watts", _watts),
-        ("clocks", "graphics"): Field("clock_hertz", _hertz, "graphics"),
-        ("clocks", "memory"): Field("clock_hertz", _hertz, "memory"),
-        ("clocks", "video"): Field("clock_hertz", _hertz, "video"),
-        ("max clocks", "graphics"): Field("clock_max_hertz", _hertz, "graphics"),
-        ("max clocks", "memory"): Field("clock_max_hertz", _hertz, "memory"),
-        ("max clocks", "video"): Field("clock_max_hertz", _hertz, "video"),
-        ("pcie generation", "current"): Field("pcie_link_generation", units.number),
-        ("pcie generation", "max"): Field("pcie_link_generation_max", units.number),
-        ("link width", "current"): Field("pcie_link_width", _lanes),
-        ("link width", "max"): Field("pcie_link_width_max", _lanes),
-        ("ecc mode", "current"): Field("ecc_enabled", ecc_enabled),
-        ("retired pages", "single bit ecc"): Field("retired_pages", units.number, "single_bit_ecc"),
-        ("retired pages", "double bit ecc"): Field("retired_pages", units.number, "double_bit_ecc"),
-        ("retired pages", "pending page blacklist"): Field("retired_pages_pending", yes),
-        ("", "performance state"): Field("performance_state", performance_state),
+        ("fb memory usage", "total"): metric("memory_total_bytes"),
+        ("fb memory usage", "used"): metric("memory_used_bytes"),
+        ("fb memory usage", "free"): metric("memory_free_bytes"),
+        ("utilization", "gpu"): metric("utilization_ratio"),
+        ("utilization", "encoder"): metric("engine_utilization_ratio", "encoder"),
+        ("utilization", "decoder"): metric("engine_utilization_ratio", "decoder"),
+        ("temperature", "gpu current temp"): metric("temperature_celsius", "core"),
+        ("power readings", "power draw"): metric("power_watts"),
+        ("power readings", "current power limit"): metric("power_cap_watts"),
+        ("power readings", "power limit"): metric("power_cap_watts"),
+        ("power readings", "default power limit"): metric("power_cap_default_watts"),
+        ("power readings", "max power limit"): metric("power_cap_max_watts"),
+        ("clocks", "graphics"): metric("clock_hertz", "graphics"),
+        ("clocks", "memory"): metric("clock_hertz", "memory"),
+        ("clocks", "video"): metric("clock_hertz", "video"),
+        ("max clocks", "graphics"): metric("clock_max_hertz", "graphics"),
+        ("max clocks", "memory"): metric("clock_max_hertz", "memory"),
+        ("max clocks", "video"): metric("clock_max_hertz", "video"),
+        ("pcie generation", "current"): metric("pcie_link_generation"),
+        ("pcie generation", "max"): metric("pcie_link_generation_max"),
+        ("link width", "current"): metric("pcie_link_width"),
+        ("link width", "max"): metric("pcie_link_width_max"),
+        ("ecc mode", "current"): switch("ecc_enabled", ECC),
+        ("retired pages", "single bit ecc"): metric("retired_pages", "single_bit_ecc"),
+        ("retired pages", "double bit ecc"): metric("retired_pages", "double_bit_ecc"),
+        ("retired pages", "pending page blacklist"): switch("retired_pages_pending", YES_NO),
+        ("", "performance state"): metric("performance_state"),
     }
 )
 # Keys that say nothing where another one is printed, which says it better.
 INSTEAD: Mapping[Key, Key] = MappingProxyType(
     {("power readings", "power limit"): ("power readings", "current power limit")}
 )
-GIVES = (FANS.key, *(wanted.key for wanted in FIELDS.values()))
+GIVES = (FANS.key, *(target.key for target in FIELDS.values()))
 FACTS: tuple[tuple[str, Key], ...] = (
     ("device_type", ("", "devicetype")),
     ("mpc_capable", ("", "mpc capable")),

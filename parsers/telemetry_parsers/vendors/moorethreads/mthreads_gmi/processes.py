@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.model import Absent, Process
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 
@@ -14,11 +17,11 @@ _TITLE = "processes:"
 _COLUMNS = ("id", "pid", "process name")
 _HEADINGS = frozenset({*_COLUMNS, "gpu memory", "usage", "gpu memory usage"})
 _NONE = "no running processes found"
-_MOST_HEADINGS = 64
+_TARGET = metric("processes")
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessRow:
+class _Row:
     """A process as printed; its memory is None where the tool says nothing of it."""
 
     index: int
@@ -27,67 +30,85 @@ class ProcessRow:
     memory_used_bytes: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessTable:
-    """What the process table says; `gap` tells why the rows are not all, None when they are."""
-
-    rows: tuple[ProcessRow, ...] = ()
-    gap: Absent | None = None
-    problems: tuple[Problem, ...] = ()
-    unknown: tuple[str, ...] = ()
-    rest: tuple[Line, ...] = ()
+# The rows of the table, or why nobody knows all of them.
+_Rows = list[_Row] | Absent
 
 
-def is_title(line: Line) -> bool:
-    """Whether the process table begins with this line."""
+def is_alone(lines: Sequence[Line]) -> bool:
+    """Whether a process table begins in these lines."""
+    return any(_is_title(line) for line in lines)
+
+
+def read_alone(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the processes of a table without one of the cards, and the cards that it names, into the draft."""
+    title = next(position for position, line in enumerate(lines) if _is_title(line))
+    rows = _rows(lines[title:], draft)
+    for index in [] if isinstance(rows, Absent) else sorted({row.index for row in rows}):
+        draft.device(index)
+    draft.is_open = True  # it names none of the cards without a process
+    _give(rows, draft)
+
+
+def read_processes(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the processes of the cards in the draft, and their number, into it; the first line is the title."""
+    _give(_rows(lines, draft) if lines else Absent.NOT_REPORTED, draft)
+
+
+def _is_title(line: Line) -> bool:
     return line.ended and line.text.strip().lower() == _TITLE
 
 
-def read_processes(lines: Sequence[Line]) -> ProcessTable:
-    """The table whose title is the first of these lines; `rest` is what follows its closing rule."""
-    names: list[str] = []
-    for position, line in enumerate(lines[1:], 1):
-        text = line.text.strip()
-        if is_rule(text) or text.lower() == _NONE:
-            body = lines[position + 1 if is_rule(text) else position :]
-            return _unknown_columns(line, names) or _read_rows(lines, body)
-        names.extend(headings_in(text, _HEADINGS) if text else ())
-        if len(names) > _MOST_HEADINGS:
-            return _unknown_columns(line, names) or _cut(lines)
-    return _cut(lines)
+def _give(rows: _Rows, draft: Draft) -> None:
+    positions = draft.positions()
+    counts = Counter(() if isinstance(rows, Absent) else (row.index for row in rows))
+    for index in sorted(counts.keys() - positions.keys()):
+        draft.complain("Processes", f"processes of card {index}, which is not listed")
+    for row in () if isinstance(rows, Absent) else rows:
+        if row.index in positions:
+            draft.processes.append(Process(positions[row.index], row.pid, row.name, row.memory_used_bytes))
+    for index, position in positions.items():
+        draft.give(position, _TARGET, rows if isinstance(rows, Absent) else float(counts[index]))
 
 
-def _unknown_columns(line: Line, names: Sequence[str]) -> ProcessTable | None:
-    unknown = tuple(name for name in names if name not in _HEADINGS)
-    if not unknown and (not names or tuple(names[: len(_COLUMNS)]) == _COLUMNS):
-        return None
-    problem = Problem(line.where, f"the process table has other columns: {quote(' | '.join(names))}")
-    return ProcessTable(gap=Absent.NOT_UNDERSTOOD, problems=(problem,), unknown=unknown)
+def _rows(lines: Sequence[Line], draft: Draft) -> _Rows:
+    """What stands below the title, which is the first of these lines."""
+    start = next((at for at, line in enumerate(lines) if is_rule(line.text) or _says_none(line)), None)
+    if start is None:
+        return _cut(lines, draft)
+    names = [name for line in lines[1:start] for name in headings_in(line.text, _HEADINGS)]
+    unknown = [name for name in names if name not in _HEADINGS]
+    if unknown or (names and tuple(names[: len(_COLUMNS)]) != _COLUMNS):
+        draft.name_unknown(*unknown)
+        draft.complain(lines[start].where, f"the process table has other columns: {quote(' | '.join(names))}")
+        return Absent.NOT_UNDERSTOOD
+    return _body(lines, start + is_rule(lines[start].text), draft)
 
 
-def _read_rows(lines: Sequence[Line], body: Sequence[Line]) -> ProcessTable:
-    rows: list[ProcessRow] = []
-    said_none = False
-    for position, line in enumerate(body):
-        text = line.text.strip()
-        if is_rule(text):
-            rest = tuple(body[position + 1 :])
-            return ProcessTable(tuple(rows), rest=rest) if rows or said_none else _empty(line, rest)
-        if not text:
-            continue
-        row = _row(text) if line.ended else None
+def _body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
+    """The rows between the rule below the headings and the one that closes the table."""
+    rows: list[_Row] = []
+    is_idle = False
+    for position, line in enumerate(lines[start:], start):
+        if is_rule(line.text):
+            _complain_of_rest(lines[position + 1 :], draft)
+            return rows if rows or is_idle else _empty(line, draft)
+        row = _row(line.text) if line.ended else None
         if row is not None:
             rows.append(row)
-        elif text.lower() == _NONE and line.ended:
-            said_none = True
-        elif line.ended:
+        elif _says_none(line) and line.ended:
+            is_idle = True
+        elif line.ended and line.text.strip():
             # Also the line that the tool prints when its own query failed: it is not "none".
-            problem = Problem(line.where, f"no row of the process table: {quote(text)}")
-            return ProcessTable(gap=Absent.NOT_UNDERSTOOD, problems=(problem,))
-    return ProcessTable() if said_none and not rows else _cut(lines)
+            draft.complain(line.where, f"no row of the process table: {quote(line.text)}")
+            return Absent.NOT_UNDERSTOOD
+    return [] if is_idle and not rows else _cut(lines, draft)
 
 
-def _row(text: str) -> ProcessRow | None:
+def _says_none(line: Line) -> bool:
+    return line.text.strip().lower() == _NONE
+
+
+def _row(text: str) -> _Row | None:
     """A row such as `0  2022  .../bin/app  1333MiB`; the name may be cut at its left, blank, or hold blanks."""
     words = text.split(maxsplit=2)
     if len(words) < 3:
@@ -97,14 +118,20 @@ def _row(text: str) -> ProcessRow | None:
     used = units.quantity(memory, units.BYTES)
     if index is None or pid is None or used is Absent.NOT_UNDERSTOOD or used is Absent.IMPLAUSIBLE:
         return None
-    return ProcessRow(index, pid, "".join(names), None if isinstance(used, Absent) else used)
+    return _Row(index, pid, "".join(names), None if isinstance(used, Absent) else used)
 
 
-def _empty(line: Line, rest: Sequence[Line]) -> ProcessTable:
-    problem = Problem(line.where, f"the process table has no row and does not say {_NONE!r}")
-    return ProcessTable(gap=Absent.NOT_REPORTED, problems=(problem,), rest=tuple(rest))
+def _complain_of_rest(lines: Sequence[Line], draft: Draft) -> None:
+    for line in lines:
+        if line.text.strip():
+            draft.complain(line.where, f"not understood: {quote(line.text)}")
 
 
-def _cut(lines: Sequence[Line]) -> ProcessTable:
-    problem = Problem(lines[-1].where, "the process table is cut off here; the processes are not counted")
-    return ProcessTable(gap=Absent.NOT_REPORTED, problems=(problem,))
+def _empty(line: Line, draft: Draft) -> Absent:
+    draft.complain(line.where, f"the process table has no row and does not say {_NONE!r}")
+    return Absent.NOT_REPORTED
+
+
+def _cut(lines: Sequence[Line], draft: Draft) -> Absent:
+    draft.complain(lines[-1].where, "the process table is cut off here; the processes are not counted")
+    return Absent.NOT_REPORTED

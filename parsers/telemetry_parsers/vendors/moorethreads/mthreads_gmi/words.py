@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Absent, Report, Value
 from telemetry_parsers.text.answers import ErrorText
 
 VENDOR = "moorethreads"
 TOOL = "mthreads-gmi"
-INDEX_SPACE = "mthreads-gmi"
-# A text that lists more is none of this tool's.
-MOST_DEVICES = 1024
 
 # "On-die, EDC" names the two protections of HBM cards: on-die ECC and error detection on the bus.
-_ECC: Mapping[str, float] = MappingProxyType(
+ECC: Mapping[str, float] = MappingProxyType(
     {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
 )
-_ANSWERS: Mapping[str, float] = MappingProxyType({"yes": 1.0, "no": 0.0})
-_STATE = re.compile(r"P([0-9]{1,2})\Z")
+YES_NO: Mapping[str, float] = MappingProxyType({"yes": 1.0, "no": 0.0})
 
 _REFUSALS = (
     "usage:",
@@ -51,37 +44,6 @@ SILENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one text says; `complete` is False when it shows that it does not list all cards."""
-
-    report: Report
-    complete: bool = True
-
-
-def ecc_enabled(text: str) -> Value:
-    """1 when an error correction is named, 0 when it is off."""
-    return _word(text, _ECC)
-
-
-def yes(text: str) -> Value:
-    """1 for Yes, 0 for No."""
-    return _word(text, _ANSWERS)
-
-
-def performance_state(text: str) -> Value:
-    """The number of `P0`."""
-    match = _STATE.match(text.strip())
-    return units.number(match[1]) if match else units.placeholder(text) or Absent.NOT_UNDERSTOOD
-
-
 def known(text: str | None) -> str | None:
     """A text as printed, None for a placeholder or nothing."""
     return None if text is None or units.placeholder(text) is not None else text.strip()
-
-
-def _word(text: str, meanings: Mapping[str, float]) -> Value:
-    value = meanings.get(" ".join(text.lower().split()))
-    if value is not None:
-        return value
-    return units.placeholder(text) or Absent.NOT_UNDERSTOOD
