@@ -19,7 +19,6 @@ SHAPE = Shape(
         **dict.fromkeys(("load", "temp", "heat"), _NUMBER),
     },
     opening="id",
-    ruled=True,
 )
 HEAD = """\
 +------------+------+

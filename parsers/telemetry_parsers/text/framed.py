@@ -1,4 +1,8 @@
-"""Framed tables: cells between `|`, several lines a device, read by their headings and rules and never by offsets."""
+"""Framed tables: cells between `|`, several lines a device, read by their headings and rules and never by offsets.
+
+A record is handed over whole, for tables in which one cell says what another means: npu-smi chooses the memory among the
+cells of HBM and DDR, and a card with its chip is one place. Where each cell stands for itself, boxed/ reads the table.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +28,14 @@ class Shape:
     word without blanks, with the pattern of that word; the others hold free text. The first heading line begins with
     `opening`, and so does the first line of each record with its value.
 
-    The records of a `ruled` table lie between rules, so that all of their lines may begin alike; a rule of `=` closes
-    it unless another record follows; a cell is read only if it has a fitting value for each of its headings; and a row
-    without its last bar is torn where the headings have theirs.
+    Records lie between rules, so that all of their lines may begin alike. A rule of `=` closes the table unless another
+    record follows. A cell is read only if it has a fitting value for each of its headings. A row without its last bar is
+    torn where the headings have theirs.
     """
 
     headings: frozenset[str]
     words: Mapping[str, re.Pattern[str]]
     opening: str
-    ruled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +147,8 @@ class _Scan:
 
     def _rule(self, line: Line) -> None:
         self.end_record()
-        if not self.in_headings and self.shape.ruled:
+        if not self.in_headings:
             self.closed = "=" in line.text
-        elif not self.in_headings and "+" not in line.text:
-            self.closed = True
         self.in_headings = False
 
     def _opens_headings(self, line: Line) -> bool:
@@ -164,10 +165,7 @@ class _Scan:
         self._add_headings(self._row(line))
 
     def _add_headings(self, row: Row) -> None:
-        cells = tuple(
-            headings_in(cell.text, self.shape.headings) if cell.whole or not self.shape.ruled else ()
-            for cell in row.cells
-        )
+        cells = tuple(headings_in(cell.text, self.shape.headings) if cell.whole else () for cell in row.cells)
         self.headings.append(cells)
         if row.line.ended:
             names = (name for cell in cells for name in cell if name not in self.shape.headings)
@@ -179,9 +177,7 @@ class _Scan:
 
     def _may_start_record(self) -> bool:
         """Whether a line that looks like a record's first can be it."""
-        if self.shape.ruled:
-            return self.headed and not 0 < len(self.current) < len(self.headings)
-        return self.headed and not self.closed
+        return self.headed and not 0 < len(self.current) < len(self.headings)
 
     def _body(self, row: Row) -> None:
         if self._may_start_record() and self._starts_record(row):
@@ -200,7 +196,7 @@ class _Scan:
         is_torn = not line.ended
         if self.bordered and not parts[-1].strip():
             parts = parts[:-1]
-        elif self.bordered and self.shape.ruled:
+        elif self.bordered:
             is_torn = True
         cells = [Cell(part.strip()) for part in parts]
         if is_torn and cells:
@@ -245,9 +241,9 @@ def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]]
             found = _assign(cell, cell_names, shape)
             fits = fits and found is not None
             values.update({name: Value(name, text, row.line) for name, text in (found or {}).items()})
-        if not fits or (shape.ruled and row.line.ended and _is_short(row, names)):
+        if not fits or (row.line.ended and _is_short(row, names)):
             misfits.append(row.line)
-    if shape.ruled and len(rows) < len(headings) and not misfits:
+    if len(rows) < len(headings) and not misfits:
         misfits.append(rows[-1].line)  # the lines below it are lost
     return Record(rows[0].line, values, tuple(misfits))
 
@@ -268,9 +264,9 @@ def _assign(cell: Cell, names: Sequence[str], shape: Shape) -> dict[str, str] | 
         found = dict(zip(names, pieces, strict=True))
     else:
         found = _by_words(cell.text.split(), names, shape)
-    if shape.ruled and found is not None and not _fits(found, names, shape):
+    if found is None or not _fits(found, names, shape):
         return None
-    if found is None or cell.whole:
+    if cell.whole:
         return found
     return {name: text for name, text in found.items() if name in shape.words}
 
@@ -282,21 +278,14 @@ def _fits(found: Mapping[str, str], names: Sequence[str], shape: Shape) -> bool:
     )
 
 
-def _by_words(words: list[str], names: Sequence[str], shape: Shape) -> dict[str, str] | None:
-    """Words to headings in order, each by its pattern; what is left in the middle is the one free text."""
-    free = [name for name in names if name not in shape.words]
-    if len(free) > 1 or not shape.headings.issuperset(names):
+def _by_words(words: Sequence[str], names: Sequence[str], shape: Shape) -> dict[str, str] | None:
+    """Words to headings in order; the words that are left in the middle are the one free text."""
+    free = [at for at, name in enumerate(names) if name not in shape.words]
+    is_told_apart = len(words) >= len(names) if free else len(words) == len(names)
+    if len(free) > 1 or not is_told_apart or not shape.headings.issuperset(names):
         return None
-    split = names.index(free[0]) if free else len(names)
-    found: dict[str, str] = {}
-    for name in names[:split]:
-        if words and shape.words[name].match(words[0]):
-            found[name] = words.pop(0)
-    for name in reversed(names[split + 1 :]):
-        if words and shape.words[name].match(words[-1]):
-            found[name] = words.pop()
-    if words and not free:
-        return None
-    if words:
-        found[free[0]] = " ".join(words)
-    return found
+    if not free:
+        return dict(zip(names, words, strict=True))
+    end = len(words) - (len(names) - free[0] - 1)
+    texts = (*words[: free[0]], " ".join(words[free[0] : end]), *words[end:])
+    return dict(zip(names, texts, strict=True))

@@ -39,13 +39,11 @@ _PORTS = Shape(
     headings=frozenset({"udie id", "port id", "link status"}),
     words=MappingProxyType({"udie id": _NUMBER, "port id": _NUMBER, "link status": _STATUS}),
     opening="udie id",
-    ruled=True,
 )
 _NUMBERED = Shape(
     headings=frozenset({"npu", "udie", "port"}),
     words=MappingProxyType({"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}),
     opening="npu",
-    ruled=True,
 )
 _MOST_UNKNOWN = 256
 

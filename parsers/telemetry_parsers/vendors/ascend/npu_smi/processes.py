@@ -28,7 +28,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
         "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
     }
 )
-_OLD, _NEW = (Shape(frozenset({*_WORDS, "process name"}), _WORDS, opening, ruled=True) for opening in ("npu", "npu id"))
+_OLD, _NEW = (Shape(frozenset({*_WORDS, "process name"}), _WORDS, opening) for opening in ("npu", "npu id"))
 _NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z", re.IGNORECASE)
 
 

@@ -42,7 +42,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
 )
 # Ascend 950 gives id and name cells of their own; older tools put both into one.
 _SHAPES = tuple(
-    Shape(frozenset({*_WORDS, "name"}), _WORDS, opening, ruled=True) for opening in ("npu id", "npu")
+    Shape(frozenset({*_WORDS, "name"}), _WORDS, opening) for opening in ("npu id", "npu")
 )  # fmt: skip
 _BANNER = re.compile(r"npu-smi[ \t]{1,8}(?:v|version[ \t]{0,4}:?[ \t]{0,4})?([^\s|]{1,64})(?=[\s|])", re.IGNORECASE)
 _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
