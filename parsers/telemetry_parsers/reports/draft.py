@@ -114,6 +114,11 @@ class Draft:
         """Say that a device is a part of another."""
         self._devices[position] = replace(self._devices[position], index=None, parent=parent, partition=name)
 
+    def forget_devices(self) -> None:
+        """Take all devices back with their readings, where a text does not say whose these are; problems stay."""
+        for of_devices in (self._devices, self._places, self._readings, self._order):
+            of_devices.clear()
+
     def describe(self, position: int, known: Device, facts: Mapping[str, str | None] = _NO_FACTS) -> None:
         """Fill in what is known of a device, but its index, and facts as far as they are known; what was known stays."""
         before = self._devices[position]

@@ -84,20 +84,21 @@ def _answers(found: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]
     if tool.several is None:
         answer = _answer(Text(found, (), output), tool)
         return [] if answer is None else [answer]
-    read = [(run, list(_answers_of(run, output, tool, tool.several))) for run in runs(found, tool.several.command)]
+    each = [(run, tool.several.parts(run)) for run in runs(found, tool.several.command)]
+    is_alone = len(each) == 1 and len(each[0][1]) == 1 and not each[0][0].arguments
+    nobodys = None if is_alone else tool.several.nobodys
+    read = [(run, list(_answers_in(parts, output, tool, nobodys))) for run, parts in each]
     if not any(answers for _, answers in read):
         return []
     return [answer for run, answers in read for answer in answers or _failures(run, tool, tool.several)]
 
 
-def _answers_of(run: Run, output: Output, tool: Tool, several: Several) -> Iterator[_Answer]:
-    """The answers behind a command line; of several, one that does not say of which device it is may be of any."""
-    parts = several.parts(run)
+def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, nobodys: str | None) -> Iterator[_Answer]:
+    """The answers behind a command line; one beside others that does not say of which device it is may be of any."""
     for part in parts:
         answer = _answer(Text(part.lines, part.arguments, output), tool)
-        is_nobodys = answer is not None and any(device.index is None for device in answer.report.devices)
-        if answer is not None and is_nobodys and (len(parts) > 1 or run.arguments):
-            answer = _Answer(Report(problems=(Problem(part.lines[0].where, several.nobodys),)))
+        if answer is not None and nobodys and any(device.index is None for device in answer.report.devices):
+            answer = _Answer(Report(problems=(Problem(part.lines[0].where, nobodys),)))
         if answer is not None:
             yield answer
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from telemetry_parsers.model import Form, Output, Problem, Report, Value
 from telemetry_parsers.reports.draft import Draft, Wording, by_metric
 from telemetry_parsers.text.answers import ErrorText, error_report, failed
-from telemetry_parsers.text.echoes import Run
+from telemetry_parsers.text.echoes import Run, arguments_of
 from telemetry_parsers.text.lines import Line, lines, quote
 
 # What a vendor's words are for one shape: a Box, a List, a Monitor.
@@ -28,6 +28,10 @@ class Text:
     def joined(self) -> str:
         """The lines as one text, for shapes that are no lines, such as JSON."""
         return "".join(line.text + "\n" * line.ended for line in self.lines)
+
+    def command_of(self, tool: str) -> Run:
+        """The command that the text answers, as it repeats it itself or as the reader names it."""
+        return Run(self.arguments or arguments_of(self.output.name, tool) or (), ())
 
     @property
     def all_lines(self) -> list[Line]:

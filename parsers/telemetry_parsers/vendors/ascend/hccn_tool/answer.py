@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Device, Problem, Reading, Report, Value
-from telemetry_parsers.text.answers import capped
+from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import Target, fact, switch
+from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import Shape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.hccn_tool.keys import (
@@ -19,7 +21,6 @@ from telemetry_parsers.vendors.ascend.hccn_tool.keys import (
     FACTS,
     FLAGS,
     FLAPS_KEY,
-    INDEX_SPACE,
     LINK_KEY,
     PORT_COUNTERS,
     PORT_KEY,
@@ -27,8 +28,8 @@ from telemetry_parsers.vendors.ascend.hccn_tool.keys import (
     ROCE_COUNTERS,
     STATISTICS,
     TITLES,
+    TOOL,
     UP,
-    VENDOR,
     Port,
 )
 
@@ -45,166 +46,173 @@ _NUMBERED = Shape(
     words=MappingProxyType({"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}),
     opening="npu",
 )
-_MOST_UNKNOWN = 256
+# An answer is about one device, whose number may stand behind its readings.
+_DEVICE = "device"
+
+
+def parts(run: Run) -> list[Run]:
+    """The answers in a run: a new one begins where a line names another device, `[devid 1]`."""
+    found: list[list[Line]] = [[]]
+    named = units.whole(run.value_of("-i"))
+    for line in run.lines:
+        prefix = _DEVICE_PREFIX.match(line.text)
+        if prefix is not None and named is not None and int(prefix[1]) != named:
+            found.append([])
+        named = int(prefix[1]) if prefix else named
+        found[-1].append(line)
+    return [Run(run.arguments, tuple(lines)) for lines in found if lines]
+
+
+def read_answer(text: Text, draft: Draft) -> bool:
+    """Put what an answer says of its device into the draft; False where no line is this tool's."""
+    command = text.command_of(TOOL)
+    port = Port(_digits(command.value_of("-u")), _digits(command.value_of("-p")))
+    answer = _Answer(draft, units.whole(command.value_of("-i") or text.output.target), port)
+    _read_tables(answer, text.lines)
+    for line in text.lines:
+        answer.take_line(line)
+    if answer.is_understood:
+        answer.close(command.arguments, text.lines[-1].where)
+    return answer.is_understood
+
+
+def _digits(text: str) -> str:
+    return text if units.whole(text) is not None else ""
 
 
 @dataclass(slots=True)
-class Answer:
-    """What one run says of one device; `understood` is whether any line of it was this tool's."""
+class _Answer:
+    """What is known so far of an answer: its device and port, and which lines it has.
 
+    `is_listing`: the lines stand below a title and may hold anything.
+    """
+
+    draft: Draft
     device: int | None
-    port: Port = field(default_factory=Port)
-    understood: bool = False
+    port: Port
+    is_understood: bool = False
+    is_listing: bool = False
     are_several: bool = False
-    facts: dict[str, str] = field(default_factory=dict)
-    readings: dict[tuple[str, str], Reading] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    unknown: dict[str, None] = field(default_factory=dict)
-    beside: set[str] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
 
-    def give(self, metric: str, value: Value, word: str, text: str, where: str) -> None:
-        """Take a reading in; a bad text becomes a problem too."""
-        if (metric, word) in self.readings:
-            self._find_another(where, f"{metric} of {word}")
-        item = reading(0, metric, value, word)
-        if item.value is Absent.NOT_UNDERSTOOD or item.value is Absent.IMPLAUSIBLE:
-            self.problems.append(Problem(where, f'{metric}: "{quote(text)}" is {item.value.value}'))
-        self.readings.setdefault((metric, word), item)
+    def take_line(self, line: Line) -> None:
+        """Take one line in."""
+        prefix = _DEVICE_PREFIX.match(line.text)
+        self.device = int(prefix[1]) if prefix else self.device
+        text = (line.text[prefix.end() :] if prefix else line.text).strip()
+        if text and not line.ended:
+            self.draft.complain(line.where, "the text ends inside this line, which is not read")
+        elif text:
+            self._take_text(text, line)
 
-    def state(self, name: str, text: str, where: str) -> None:
-        """Take a fact in."""
-        if name in self.facts:
+    def _take_text(self, text: str, line: Line) -> None:
+        name, colon, value = text.partition(":")
+        key = " ".join(name.lower().split())
+        bare = key.strip("- ")
+        if bare in self.keys & QUIET and not self.is_listing:
+            self.draft.complain(line.where, f"{quote(key)} is told twice: the command between two answers is lost")
+        self.keys.add(bare)
+        if bare in TITLES:
+            self.is_understood = self.is_listing = True
+        elif colon and not key and value.strip():
+            self.draft.complain(line.where, f"a value without its key: {quote(text)}")
+        elif colon and key and "|" not in text and not is_rule(text):
+            self._take_value(key, value.strip(), line)
+
+    def _take_value(self, key: str, value: str, line: Line) -> None:
+        if key == PORT_KEY:
+            self._take_port(value)
+        elif key == LINK_KEY:
+            self.take(switch("link_up", UP, self.port.word), value, line.where)
+        elif key in COUNTERS:
+            self._take_counter(key, value, line)
+        elif key in FACTS:
+            self._take_fact(FACTS[key], value, line.where)
+        elif key in QUIET:
+            self.is_understood = True
+        elif not self.is_listing:
+            self.draft.name_unknown(key)
+
+    def _take_port(self, value: str) -> None:
+        """`port_id: 4`, or `0x4` in the answer about bit errors."""
+        self.is_understood = True
+        number = value.lower().removeprefix("0x")
+        if _NUMBER.match(number) and not self.port.number:
+            self.port = Port(self.port.die, number)
+
+    def _take_counter(self, key: str, value: str, line: Line) -> None:
+        if self.port.number or key in ROCE_COUNTERS or (key == FLAPS_KEY and _DEVICE_PREFIX.match(line.text)):
+            self.take(replace(COUNTERS[key], label=self.port.word), value, line.where)
+        else:
+            self.is_understood = True
+            self.draft.complain(line.where, f"{key}: which port it is of is not told")
+
+    def _take_fact(self, name: str, value: str, where: str) -> None:
+        if units.placeholder(value) is not None:
+            return
+        self.is_understood = True
+        device = self.draft.device(_DEVICE)
+        if name in dict(self.draft.device_at(device).facts):
             self._find_another(where, name)
-        self.facts.setdefault(name, text)
+        self.draft.take(device, (fact(name),), value, where)
+
+    def take(self, target: Target, value: str, where: str) -> None:
+        """Take a reading in, the first of its kind."""
+        self.is_understood = True
+        device = self.draft.device(_DEVICE)
+        if self.draft.is_given(device, target):
+            self._find_another(where, f"{target.key} of {target.label}")
+        else:
+            self.draft.take(device, (target,), value, where)
 
     def _find_another(self, where: str, what: str) -> None:
         """The same thing twice: these are answers about several devices, and nothing or one command says of whose."""
         if self.device is not None:
-            self.problems.append(
-                Problem(where, f"{what} is told twice; the first is kept, the other may be another device's")
-            )
+            self.draft.complain(where, f"{what} is told twice; the first is kept, the other may be another device's")
         elif not self.are_several:
             self.are_several = True
-            problem = "answers about several devices that don't say about which are not read; keep the command lines"
-            self.problems.append(Problem(where, problem))
+            self.draft.complain(
+                where, "answers about several devices that don't say about which are not read; keep the command lines"
+            )
 
     def close(self, flags: Sequence[str], where: str) -> None:
-        """Say what the answer to these flags lacks; a counter that was not printed is absent."""
-        metrics = {metric for metric, _ in self.readings}
+        """Say what the answer to these flags lacks, and of which device it is."""
+        if self.device is not None:
+            self.draft.number(self.draft.device(_DEVICE), self.device)
+        given = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []
         wanted = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
-        if BESIDE_FLAPS & self.beside:
-            wanted.add(COUNTERS[FLAPS_KEY])
-        for metric in sorted(wanted - metrics):
-            self.problems.append(Problem(where, f"the answer tells no {metric}: it is cut off, or not understood"))
-        if self.beside == {STATISTICS}:
-            self.problems.append(Problem(where, "the statistics are cut off below their title"))
-        elif STATISTICS in self.beside:
-            for metric in (PORT_COUNTERS if self.port.number else ROCE_COUNTERS).values():
-                if (metric, self.port.word) not in self.readings:
-                    self.give(metric, Absent.NOT_REPORTED, self.port.word, "", "")
+        if BESIDE_FLAPS & self.keys:
+            wanted.add(COUNTERS[FLAPS_KEY].key)
+        for key in sorted(wanted - {item.metric for item in given}):
+            self.draft.complain(where, f"the answer tells no {key}: it is cut off, or not understood")
+        if self.keys == {STATISTICS}:
+            self.draft.complain(where, "the statistics are cut off below their title")
+        elif STATISTICS in self.keys:
+            self._fill_in()
+        if self.are_several:
+            self.draft.forget_devices()
 
-    def report(self) -> Report:
-        """The device with what was read of it; a text that tells neither which one nor anything of it has none."""
-        if self.are_several or (self.device is None and not self.readings and not self.facts):
-            return Report(problems=capped(self.problems), unknown_fields=tuple(self.unknown)[:_MOST_UNKNOWN])
-        return Report(
-            devices=(Device(VENDOR, self.device, facts=tuple(self.facts.items())),),
-            readings=tuple(self.readings.values()),
-            problems=capped(self.problems),
-            unknown_fields=tuple(self.unknown)[:_MOST_UNKNOWN],
-            index_space=INDEX_SPACE,
-        )
+    def _fill_in(self) -> None:
+        """A counter that the statistics do not print is absent."""
+        device = self.draft.device(_DEVICE)
+        for counter in (PORT_COUNTERS if self.port.number else ROCE_COUNTERS).values():
+            target = replace(counter, label=self.port.word)
+            if not self.draft.is_given(device, target):
+                self.draft.give(device, target, Absent.NOT_REPORTED)
 
 
-def read(lines: Sequence[Line], device: int | None, port: Port, flags: Sequence[str]) -> Iterator[Answer]:
-    """What the lines say of the device that was asked for, or of each that they name by a prefix."""
-    answer, is_listing = Answer(device, port), False
-    _read_tables(answer, lines)
-    for line in lines:
-        prefix = _DEVICE_PREFIX.match(line.text)
-        if prefix is not None and int(prefix[1]) != answer.device:
-            if answer.understood and answer.device is not None:
-                answer.close(flags, line.where)
-                yield answer
-                answer = Answer(None, port)
-            answer.device = int(prefix[1])
-        text = line.text[prefix.end() :] if prefix else line.text
-        is_listing = _take(answer, text.strip(), line, is_listing=is_listing)
-    if answer.understood:
-        answer.close(flags, lines[-1].where)
-        yield answer
-
-
-def _take(answer: Answer, text: str, line: Line, *, is_listing: bool) -> bool:
-    """Take one line in; whether what follows belongs to a title and may hold anything."""
-    name, colon, value = text.partition(":")
-    key = " ".join(name.lower().split())
-    bare = key.strip("- ")
-    if not line.ended or not text:
-        if not line.ended and text:
-            answer.problems.append(Problem(line.where, "the text ends inside this line, which is not read"))
-        return is_listing
-    if bare in answer.beside & QUIET and not is_listing:
-        answer.problems.append(
-            Problem(line.where, f"{quote(key)} is told twice: the command between two answers is lost")
-        )
-    answer.beside.add(bare)
-    if bare in TITLES:
-        answer.understood = True
-        return True
-    if colon and not key and value.strip():
-        answer.problems.append(Problem(line.where, f"a value without its key: {quote(text)}"))
-    if not colon or not key or "|" in text or is_rule(text):
-        return is_listing
-    if not _take_value(answer, key, value.strip(), line) and not is_listing and key not in QUIET:
-        answer.unknown[quote(key) or "(blank)"] = None
-    answer.understood = answer.understood or key in QUIET
-    return is_listing
-
-
-def _take_value(answer: Answer, key: str, value: str, line: Line) -> bool:
-    """Whether the key is one that gives something."""
-    if key == LINK_KEY:
-        state = UP.get(value.lower(), units.placeholder(value) or Absent.NOT_UNDERSTOOD)
-        answer.give("link_up", state, answer.port.word, value, line.where)
-    elif key in COUNTERS:
-        is_ports = answer.port.number or key in ROCE_COUNTERS or (key == FLAPS_KEY and _DEVICE_PREFIX.match(line.text))
-        if is_ports:
-            answer.give(COUNTERS[key], units.number(value), answer.port.word, value, line.where)
-        else:
-            answer.problems.append(Problem(line.where, f"{key}: which port it is of is not told"))
-    elif key == PORT_KEY:
-        _take_port(answer, value)
-    elif key in FACTS and value and units.placeholder(value) is None:
-        answer.state(FACTS[key], value, line.where)
-    else:
-        return key in FACTS or key in COUNTERS
-    answer.understood = True
-    return True
-
-
-def _take_port(answer: Answer, value: str) -> None:
-    """`port_id: 4`, or `0x4` in the answer about bit errors."""
-    number = value.lower().removeprefix("0x")
-    if _NUMBER.match(number) and not answer.port.number:
-        answer.port = Port(answer.port.die, number)
-
-
-def _read_tables(answer: Answer, lines: Sequence[Line]) -> None:
+def _read_tables(answer: _Answer, lines: Sequence[Line]) -> None:
     """The ports of `-dev_info`; the device, die and port that the rows of other tables name."""
     for cells, line in _rows(answer, lines, _PORTS):
         word = Port(cells["udie id"], cells["port id"]).word
-        status = cells["link status"]
-        state = UP.get(status.lower(), units.placeholder(status) or Absent.NOT_UNDERSTOOD)
-        answer.give("link_up", state, word, status, line.where)
-        answer.understood = True
+        answer.take(switch("link_up", UP, word), cells["link status"], line.where)
     for cells, _ in _rows(answer, lines, _NUMBERED):
         answer.device = int(cells["npu"]) if answer.device is None else answer.device
         answer.port = answer.port if answer.port.number else Port(cells["udie"], cells["port"])
-        answer.understood = True
+        answer.is_understood = True
 
 
-def _rows(answer: Answer, lines: Sequence[Line], shape: Shape) -> Iterator[tuple[dict[str, str], Line]]:
+def _rows(answer: _Answer, lines: Sequence[Line], shape: Shape) -> Iterator[tuple[dict[str, str], Line]]:
     """The rows of a table that have all its cells; a rule closes it, so that without one below them rows may be missing."""
     table = read_table(lines, shape)
     for record in table.records:
@@ -212,15 +220,15 @@ def _rows(answer: Answer, lines: Sequence[Line], shape: Shape) -> Iterator[tuple
         if shape.headings <= cells.keys() and not record.misfits and record.line.ended:
             yield cells, record.line
         else:
-            answer.problems.append(Problem(record.line.where, f"no row of the table: {quote(record.line.text)}"))
+            answer.draft.complain(record.line.where, f"no row of the table: {quote(record.line.text)}")
     bars = next((line.text.count("|") for line in lines if _is_head(line, shape)), 0)
     for line in table.unread:
         if line.text.count("|") == bars > 0 and not _is_head(line, shape):
-            answer.problems.append(Problem(line.where, f"no row of the table: {quote(line.text)}"))
+            answer.draft.complain(line.where, f"no row of the table: {quote(line.text)}")
     last_rule = max((line.number for line in lines if is_rule(line.text)), default=0)
     last_row = max((line.number for line in lines if "|" in line.text), default=0)
     if table.headed and last_rule < last_row:
-        answer.problems.append(Problem(lines[-1].where, "the table is cut off here"))
+        answer.draft.complain(lines[-1].where, "the table is cut off here")
 
 
 def _is_head(line: Line, shape: Shape) -> bool:

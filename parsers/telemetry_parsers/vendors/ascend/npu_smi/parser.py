@@ -14,7 +14,7 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parse as parse_with
 from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, of_lines
 from telemetry_parsers.text.answers import failed_midway
-from telemetry_parsers.text.echoes import Run, arguments_of
+from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, foreign_tool, quote
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, keys, rows, table
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place
@@ -68,8 +68,8 @@ def _read_blocks(text: Text, draft: Draft) -> bool:
 
 def _place(text: Text) -> Place:
     """The card and the chip that the command named, by the text itself or by the reader."""
-    named = Run(text.arguments or arguments_of(text.output.name, TOOL) or (), ())
-    return Place(units.whole(named.value_of("-i") or text.output.target), units.whole(named.value_of("-c")))
+    command = text.command_of(TOOL)
+    return Place(units.whole(command.value_of("-i") or text.output.target), units.whole(command.value_of("-c")))
 
 
 def _read_version(text: Text, draft: Draft) -> bool:
