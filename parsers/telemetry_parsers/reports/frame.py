@@ -50,7 +50,7 @@ def _report_of(output: Output, tool: Tool) -> Report:
         printed = stdout if tool.several is None else without_commands(stdout, tool.several.command)
         return _without_shape(output, [*printed, *lines(output.stderr, "stderr")], tool)
     report = combine_reports([answer.report for answer in answers])
-    if report.outcome != "ok":
+    if report.outcome not in ("ok", "no_devices"):
         return report
     if output.status and any(answer.is_open for answer in answers):
         return failed_midway(report, output.status)

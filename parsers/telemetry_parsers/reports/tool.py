@@ -58,6 +58,13 @@ def needs_devices(report: Report, text: Text, tool: Tool) -> Report:
     return Report("no_devices", problems=(Problem("text", f"{tool.name} lists no device"),), facts=report.facts)
 
 
+def must_be_whole(report: Report, text: Text, _tool: Tool) -> Report:
+    """Of a list that shows its end: a whole one without devices says that there is none, one that is cut off does not."""
+    if report.is_cut and not text.output.status:
+        return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
+    return replace(report, outcome="no_devices")
+
+
 def may_be_empty(report: Report, text: Text, tool: Tool) -> Report:
     """Of a shape that does not list the devices, such as their processes: as a list, but none is fine."""
     found = needs_devices(report, text, tool)

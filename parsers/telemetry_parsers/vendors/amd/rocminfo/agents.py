@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
-from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.amd.rocminfo.keys import BLOCKS, KNOWN
 
 _AGENT = re.compile(r"Agent ([0-9]{1,5})\Z")
@@ -68,7 +68,6 @@ class Listing:
     module: Module | None = None
     headed: bool = False
     done: bool = False
-    keys: int = 0
     unknown: dict[str, None] = field(default_factory=dict)
     unread: list[Line] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -140,7 +139,6 @@ class _Scan:
         elif key in BLOCKS and not match[2]:
             self._block = BLOCKS[key]
         else:
-            self.listing.keys += 1
             self._assign(key, Value(match[2].strip(), line))
 
     def _assign(self, key: str, value: Value) -> None:
@@ -148,7 +146,7 @@ class _Scan:
             if _is_complaint(key):
                 self.listing.unread.append(value.line)
             else:
-                self.listing.unknown[quote(f"{self._block}/{key}".removeprefix("/")) or "(blank)"] = None
+                self.listing.unknown[f"{self._block}/{key}".removeprefix("/")] = None
             return
         place = self._place()
         if place is not None:

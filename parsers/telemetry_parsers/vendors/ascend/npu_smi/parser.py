@@ -12,8 +12,7 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parse as parse_with
-from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, of_lines
-from telemetry_parsers.text.answers import failed_midway
+from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, must_be_whole, of_lines
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, foreign_tool, quote
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, keys, rows, table
@@ -79,15 +78,6 @@ def _read_version(text: Text, draft: Draft) -> bool:
     return draft.tool_version is not None
 
 
-def _empty_table(report: Report, text: Text, _tool: Tool) -> Report:
-    """A table without any chip lists none, unless it is cut off."""
-    if report.is_cut and text.output.status:
-        return failed_midway(report, text.output.status)
-    if report.is_cut:
-        return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
-    return replace(report, outcome="no_devices")
-
-
 def _unsupported(output: Output, found: Sequence[Line]) -> Report | None:
     """What a product cannot tell is quiet when every card is asked for it."""
     first = next((line.text.lower() for line in found if line.text.strip()), "")
@@ -104,7 +94,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
     shapes=(
-        of_lines(table.is_table, table.read, empty=_empty_table),
+        of_lines(table.is_table, table.read, empty=must_be_whole),
         of_lines(rows.is_mapping, rows.read_mapping, empty=is_fine),
         of_lines(rows.is_watch, rows.read_watch, empty=is_fine),
         of_lines(rows.is_topology, rows.read_topology, empty=is_fine),
