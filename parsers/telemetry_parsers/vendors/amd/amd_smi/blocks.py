@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from telemetry_parsers.model import Form, Problem
-
 Path = tuple[str, ...]
 
 # Which of several of a kind: GFX_0, XCP_7, Level 3, vclk1. What a key is called otherwise is kept.
@@ -39,18 +37,6 @@ class Block:
     where: str
     entries: list[Entry] = field(default_factory=list)
     open_at: Path | None = None
-
-
-@dataclass(slots=True)
-class Outcome:
-    """All that one output says; `complete` is False when it shows that blocks are missing."""
-
-    form: Form
-    blocks: list[Block] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    unknown: dict[str, None] = field(default_factory=dict)
-    facts: dict[str, str] = field(default_factory=dict)
-    complete: bool = True
 
 
 def plain_key(name: str) -> str:

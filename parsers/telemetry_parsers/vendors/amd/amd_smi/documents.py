@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Plain, Problem
+from telemetry_parsers.model import Plain
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import quote
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.saved.overview import cards_of, versions_of
 from telemetry_parsers.vendors.amd.amd_smi.words import OTHER_KINDS
 
 _DEEPEST = 10
@@ -25,21 +27,20 @@ _NOT_DEVICES = frozenset(
 )
 
 
-def read_documents(text: str) -> Outcome | None:
-    """What the JSON in this text says; None when none of it is amd-smi's."""
-    outcome = Outcome("json")
+def read_documents(text: str, draft: Draft) -> list[Block] | None:
+    """What the JSON in this text says of each device; None when none of it is amd-smi's."""
+    blocks: list[Block] = []
     found = find_documents(text)
-    taken = [item for item in found.documents if (item.value or not item.fault) and _take(outcome, item.value)]
+    taken = [item for item in found.documents if (item.value or not item.fault) and _take(blocks, draft, item.value)]
     if not taken:
         return None
-    outcome.problems += found.problems(taken)
+    draft.problems += found.problems(taken)
     if found.fault:
-        outcome.complete = False
+        draft.is_cut = True
         end = found.documents[-1].end
         before = quote(found.text[max(0, end - 60) : end])
-        problem = f"the list is cut off; what stands whole before it is read: {before}"
-        outcome.problems.append(Problem("JSON", problem))
-    return outcome
+        draft.complain("JSON", f"the list is cut off; what stands whole before it is read: {before}")
+    return blocks
 
 
 def error_of(text: str) -> str | None:
@@ -52,23 +53,41 @@ def error_of(text: str) -> str | None:
     return None
 
 
-def _take(outcome: Outcome, value: Plain) -> bool:
+def _take(blocks: list[Block], draft: Draft, value: Plain) -> bool:
     """Add what a document says; False when it is none of amd-smi's."""
     if isinstance(value, list):
-        taken = [_take_item(outcome, item) or _take_overview(outcome, item) for item in value]
+        taken = [_take_item(blocks, draft, item) for item in value]
         return any(taken) or not taken
     if not isinstance(value, dict):
         return False
-    if _take_item(outcome, value) or _take_overview(outcome, value):
+    if _take_item(blocks, draft, value):
         return True
-    lists = [(name, items) for name, items in value.items() if isinstance(items, list) and _device_list(name, items)]
-    for name, items in lists:
+    lists = {name: items for name, items in value.items() if isinstance(items, list) and _lists_devices(name, items)}
+    for name, items in lists.items():
         for item in _items(name, items):
-            _take_item(outcome, item)
-    others = [name for name in value if name not in dict(lists) and plain_key(name) not in _NOT_DEVICES]
+            _take_item(blocks, draft, item)
     if lists:
-        outcome.unknown.update(dict.fromkeys(quote(name) for name in others if value[name]))
+        others = (name for name in value if name not in lists and plain_key(name) not in _NOT_DEVICES)
+        draft.name_unknown(*(name for name in others if value[name]))
     return bool(lists)
+
+
+def _take_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
+    """Add what an item of a list says: a device, an overview of all, or versions; False for anything else."""
+    device = _kind(item)
+    if device is not None:
+        blocks.append(_block(*device, item))
+        return True
+    cards = cards_of(item)
+    if isinstance(item, dict) and cards is not None:
+        blocks += [_block(*card, value) for value in cards if (card := _kind(value)) is not None]
+        draft.facts.update(versions_of(item))
+        return True
+    if isinstance(item, dict) and "amdsmi_library_version" in item:
+        facts = {name: item.get(key) for key, name in _VERSIONS}
+        draft.facts.update({name: value.strip() for name, value in facts.items() if isinstance(value, str)})
+        return True
+    return False
 
 
 def _items(name: str, items: list[Plain]) -> list[Plain]:
@@ -90,49 +109,7 @@ def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
     return {**{key: value for key, value in item.items() if key != _LINK_STATES}, "links": links}
 
 
-def _take_overview(outcome: Outcome, value: Plain) -> bool:
-    """Add what `amd-smi --json` says, the overview of all cards and the processes on them; False for anything else."""
-    if not isinstance(value, dict):
-        return False
-    cards, users, said = (value.get(name) for name in ("gpu_info_list", "processes", "version_info"))
-    if not isinstance(cards, list):
-        return False
-    versions = said if isinstance(said, dict) else {}
-    start = len(outcome.blocks)
-    for item in cards:
-        _take_item(outcome, _as_elsewhere(item, versions))
-    for number, item in enumerate(users if isinstance(users, list) else [], 1):
-        _take_item(outcome, item, ("process_info",), number)
-    blocks = outcome.blocks[start:]
-    busy = {block.index for block in blocks if any(entry.path[0] == "process_info" for entry in block.entries)}
-    for block in blocks if isinstance(users, list) else []:
-        if block.index not in busy:
-            block.entries.append(Entry(("process_info",), "[]", 0, block.where))
-    rocm = versions.get("rocm version")
-    told = (
-        ("tool_version", versions.get("amd-smi")),
-        ("rocm_version", rocm[-1] if isinstance(rocm, list) and rocm else rocm),
-    )
-    outcome.facts.update({name: version for name, version in told if isinstance(version, str)})
-    return True
-
-
-def _as_elsewhere(item: Plain, versions: dict[str, Plain]) -> Plain:
-    """A card of the overview with its partition mode and its driver where the other forms have them."""
-    if not isinstance(item, dict):
-        return item
-    mode, driver = item.get("partition_mode"), versions.get("driver info", versions.get("amdgpu version"))
-    accelerator, slash, memory = mode.partition("/") if isinstance(mode, str) else ("", "", "")
-    is_told = bool(slash) and units.placeholder(str(mode)) is None
-    partition: dict[str, Plain] = {"accelerator_partition": accelerator, "memory_partition": memory}
-    return {
-        **item,
-        **({"partition": partition} if is_told else {}),
-        **({"driver": driver} if isinstance(driver, dict) else {}),
-    }
-
-
-def _device_list(name: str, items: list[Plain]) -> bool:
+def _lists_devices(name: str, items: list[Plain]) -> bool:
     if plain_key(name) in _NOT_DEVICES:
         return False
     return name in ("gpu_data", "cpu_data") or any(_kind(item) is not None for item in _items(name, items))
@@ -148,21 +125,12 @@ def _kind(item: Plain) -> tuple[str, Plain] | None:
     return next(((kind, item[kind]) for kind in sorted(OTHER_KINDS) if kind in item), None)
 
 
-def _take_item(outcome: Outcome, item: Plain, path: Path = (), group: int = 0) -> bool:
-    found = _kind(item)
-    if found is not None:
-        kind, number = found
-        index = int(number) if isinstance(number, str) and number.isdecimal() and len(number) < 6 else None
-        block = Block(kind, index, f"{kind} {quote(str(number))}")
-        if kind == "gpu":
-            _flatten(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, path, group, _DEEPEST)
-        outcome.blocks.append(block)
-        return True
-    if isinstance(item, dict) and "amdsmi_library_version" in item:
-        facts = {name: item.get(key) for key, name in _VERSIONS}
-        outcome.facts.update({name: value.strip() for name, value in facts.items() if isinstance(value, str)})
-        return True
-    return False
+def _block(kind: str, number: Plain, item: Plain) -> Block:
+    index = units.whole(number) if isinstance(number, str) and len(number) < 6 else None
+    block = Block(kind, index, f"{kind} {quote(str(number))}")
+    if kind == "gpu" and isinstance(item, dict):
+        _flatten(block, {key: value for key, value in item.items() if key not in _GPU_KEYS}, (), 0, _DEEPEST)
+    return block
 
 
 def _flatten(block: Block, value: Plain, path: Path, group: int, depth: int) -> None:

@@ -1,75 +1,50 @@
 """The keys that amd-smi prints, of all versions: what each gives, and which are known to give nothing.
 
 Keys are in lower case without blanks, ordinals are `#`; the names of monitor's columns are those of its JSON.
+A number without a unit, as CSV and the JSON of 6.0 print it, is in the unit that the other forms print.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from telemetry_parsers.metrics import BOARD_SENSORS
-from telemetry_parsers.model import Value
-from telemetry_parsers.vendors.amd.amd_smi import values
+from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.targets import Target, metric, special, switch
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Path
-from telemetry_parsers.vendors.amd.amd_smi.words import active, enabled, generation, throttled
+from telemetry_parsers.vendors.amd.amd_smi.words import ACTIVE, ENABLED, THROTTLED, above_zero, megabits, pcie_speed
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """The metric that a key gives.
-
-    Of several that are `many`, the highest counts; one that is `spare` counts only where no other gives a number.
-    """
-
-    metric: str
-    read: Callable[[str], Value]
-    label: str = ""
-    many: bool = False
-    spare: bool = False
+def _share(key: str, label: str = "") -> Target:
+    return metric(key, label, unit="%")
 
 
-_USAGE = {
-    "gfx_activity": Field("utilization_ratio", values.ratio),
-    "gfx_usage": Field("utilization_ratio", values.ratio),
-    "umc_activity": Field("memory_activity_ratio", values.ratio),
-    "mem_usage": Field("memory_activity_ratio", values.ratio),
-    "mm_activity": Field("engine_utilization_ratio", values.ratio, "multimedia"),
-    "mm_usage": Field("engine_utilization_ratio", values.ratio, "multimedia"),
-    "vcn_activity": Field("engine_utilization_ratio", values.ratio, "vcn", many=True),
-    "jpeg_activity": Field("engine_utilization_ratio", values.ratio, "jpeg", many=True),
-    # Of processors with graphics, since 7.14: for those that leave the figures above out.
-    "apu_average_gfx_activity": Field("utilization_ratio", values.ratio, spare=True),
-    "apu_average_vcn_activity": Field("engine_utilization_ratio", values.ratio, "vcn", spare=True),
-    "apu_average_mm_activity": Field("engine_utilization_ratio", values.ratio, "multimedia", spare=True),
-}
-_POWER = {
-    "socket_power": (Field("power_watts", values.watts),),
-    "current_socket_power": (Field("power_instant_watts", values.watts), Field("power_watts", values.watts)),
-    "average_socket_power": (
-        Field("power_average_watts", values.watts),
-        Field("power_watts", values.watts, spare=True),
-    ),
-    "current_power": (Field("power_watts", values.watts),),
-    "apu_average_socket_power": (
-        Field("power_average_watts", values.watts, spare=True),
-        Field("power_watts", values.watts, spare=True),
-    ),
-    "throttle_status": (Field("throttled", throttled, "any"),),
-}
+def _cap(key: str) -> Target:
+    """A limit of 0 W is how a card or a guest without one is printed: none can be set."""
+    return metric(key, unit="W", zero=Absent.NOT_SUPPORTED)
+
+
+def _clock(domain: str) -> Target:
+    return metric("clock_hertz", domain, unit="MHz")
+
+
+def _highest_clock(domain: str) -> Target:
+    """A clock that ends at 0 MHz is one whose range the driver does not tell; a level of 0 MHz is not the highest."""
+    return metric("clock_max_hertz", domain, unit="MHz", zero=Absent.NOT_SUPPORTED)
+
+
+def temperature(sensor: str) -> Target:
+    """The temperature of a sensor."""
+    return metric("temperature_celsius", sensor, unit="C")
+
+
 _SENSORS = {
-    "edge": "edge",
-    "hotspot": "junction",
-    "junction": "junction",
-    "mem": "memory",
-    "vram": "memory",
-    "edge_temperature": "edge",
-    "hotspot_temperature": "junction",
-    "junction_temperature": "junction",
-    "mem_temperature": "memory",
-    "vram_temperature": "memory",
+    **dict.fromkeys(("edge", "edge_temperature"), "edge"),
+    **dict.fromkeys(("hotspot", "junction", "hotspot_temperature", "junction_temperature"), "junction"),
+    **dict.fromkeys(("mem", "vram", "mem_temperature", "vram_temperature"), "memory"),
     "apu_temperature_soc": "soc",
+    "vr": "vr",
 }
 _DOMAINS = {
     "gfx_#": "graphics",
@@ -84,20 +59,7 @@ _DOMAINS = {
     "soc": "soc",
 }
 _LEVEL_DOMAINS = {"sys": "graphics", "mem": "memory", "vclk_#": "video", "df": "fabric", "soc": "soc"}
-_LIMITS = {
-    "max_power": Field("power_cap_max_watts", values.cap),
-    "min_power": Field("power_cap_min_watts", values.watts),
-    "socket_power": Field("power_cap_watts", values.cap),
-    "current_power": Field("power_cap_watts", values.cap),
-    "power": Field("power_cap_watts", values.cap),
-}
-# 7.x prints a set of limits for each package power tracker; the first is that of the sustained power.
-_PPT = {
-    "max_power_limit": Field("power_cap_max_watts", values.cap),
-    "min_power_limit": Field("power_cap_min_watts", values.watts),
-    "socket_power_limit": Field("power_cap_watts", values.cap),
-}
-_RAILS = {"gfx_voltage": "graphics", "soc_voltage": "soc", "mem_voltage": "memory"}
+_LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
 # Monitor's columns, by the reasons that `metric --throttle` names.
 _VIOLATIONS = {
     "pviol": "ppt",
@@ -107,133 +69,159 @@ _VIOLATIONS = {
     "hbm_tviol": "hbm_thermal",
     "gfx_clkviol": "gfx_clk_below_host_limit",
 }
-_LIMIT_SENSORS = {"edge": "edge", "hotspot": "junction", "junction": "junction", "vram": "memory", "mem": "memory"}
 _MONITOR = {
-    "power_usage": Field("power_watts", values.watts),
+    "power_usage": metric("power_watts", unit="W"),
     # The column PWR_CAP, which AMD's change log calls the power cap; today's source fills it with the cap in force.
-    "max_power": Field("power_cap_watts", values.cap),
-    "gpu_temperature": Field("temperature_celsius", values.celsius, "core"),
-    "edge_temperature": Field("temperature_celsius", values.celsius, "edge"),
-    "hotspot_temperature": Field("temperature_celsius", values.celsius, "junction"),
-    "memory_temperature": Field("temperature_celsius", values.celsius, "memory"),
-    "gfx": Field("utilization_ratio", values.ratio),
-    "gfx_util": Field("utilization_ratio", values.ratio),
-    "gfx_clk": Field("clock_hertz", values.hertz, "graphics"),
-    "gfx_clock": Field("clock_hertz", values.hertz, "graphics"),
-    "mem": Field("memory_activity_ratio", values.ratio),
-    "mem_util": Field("memory_activity_ratio", values.ratio),
-    "mem_clk": Field("clock_hertz", values.hertz, "memory"),
-    "mem_clock": Field("clock_hertz", values.hertz, "memory"),
-    "encoder": Field("engine_utilization_ratio", values.ratio, "encoder"),
-    "enc_util": Field("engine_utilization_ratio", values.ratio, "encoder"),
-    "decoder": Field("engine_utilization_ratio", values.ratio, "decoder"),
-    "dec_util": Field("engine_utilization_ratio", values.ratio, "decoder"),
-    "vclock": Field("clock_hertz", values.hertz, "video"),
-    "encoder_clock": Field("clock_hertz", values.hertz, "video"),
-    "enc_clock": Field("clock_hertz", values.hertz, "video"),
-    "single_bit_ecc": Field("ecc_corrected_total", values.count, "all"),
-    "double_bit_ecc": Field("ecc_uncorrected_total", values.count, "all"),
-    "pcie_replay": Field("pcie_replays_total", values.count),
-    "pcie_bw": Field("pcie_bandwidth_bytes_per_second", values.megabits),
-    "tviol_active": Field("throttled", active, "socket_thermal", many=True),
-    **{column: Field("throttled", values.above_zero, reason, many=True) for column, reason in _VIOLATIONS.items()},
-    "gtt_used": Field("memory_gtt_used_bytes", values.size),
-    "gtt_total": Field("memory_gtt_total_bytes", values.size),
-    "vram_used": Field("memory_used_bytes", values.size),
-    "vram_free": Field("memory_free_bytes", values.size),
-    "vram_total": Field("memory_total_bytes", values.size),
+    "max_power": _cap("power_cap_watts"),
+    "gpu_temperature": temperature("core"),
+    "edge_temperature": temperature("edge"),
+    "hotspot_temperature": temperature("junction"),
+    "memory_temperature": temperature("memory"),
+    **dict.fromkeys(("gfx", "gfx_util"), _share("utilization_ratio")),
+    **dict.fromkeys(("gfx_clk", "gfx_clock"), _clock("graphics")),
+    **dict.fromkeys(("mem", "mem_util"), _share("memory_activity_ratio")),
+    **dict.fromkeys(("mem_clk", "mem_clock"), _clock("memory")),
+    **dict.fromkeys(("encoder", "enc_util"), _share("engine_utilization_ratio", "encoder")),
+    **dict.fromkeys(("decoder", "dec_util"), _share("engine_utilization_ratio", "decoder")),
+    **dict.fromkeys(("vclock", "encoder_clock", "enc_clock"), _clock("video")),
+    "single_bit_ecc": metric("ecc_corrected_total", "all"),
+    "double_bit_ecc": metric("ecc_uncorrected_total", "all"),
+    "pcie_replay": metric("pcie_replays_total"),
+    "pcie_bw": special("pcie_bandwidth_bytes_per_second", megabits),
+    "tviol_active": switch("throttled", ACTIVE, "socket_thermal"),
+    **{column: special("throttled", above_zero, reason) for column, reason in _VIOLATIONS.items()},
+    # Monitor's CSV prints some in MB and some in GB, without saying so: no number without a unit.
+    "gtt_used": metric("memory_gtt_used_bytes"),
+    "gtt_total": metric("memory_gtt_total_bytes"),
+    "vram_used": metric("memory_used_bytes"),
+    "vram_free": metric("memory_free_bytes"),
+    "vram_total": metric("memory_total_bytes"),
+    # Of the overview, as a box or as JSON; its temperature is the hotspot's, or the edge's where that is not told.
+    "temp": temperature("core"),
+    "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
+    "fan": _share("fan_ratio"),
 }
-# Of the overview, as a box or as JSON; its temperature is the hotspot's, or the edge's where that is not told.
-_OVERVIEW: Mapping[Path, Field] = MappingProxyType(
+# By section. The power that two keys tell, and clocks, have rows of their own below.
+_SECTIONS: Mapping[str, Mapping[str, Target]] = MappingProxyType(
     {
-        ("temp",): Field("temperature_celsius", values.celsius, "core"),
-        ("power_usage", "current_power"): Field("power_watts", values.watts),
-        ("power_usage", "power_limit"): Field("power_cap_watts", values.cap),
-        ("uncorr_ecc",): Field("ecc_uncorrected_total", values.count, "all"),
-        ("fan",): Field("fan_ratio", values.ratio),
+        "usage": {
+            **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
+            **dict.fromkeys(("umc_activity", "mem_usage"), _share("memory_activity_ratio")),
+            **dict.fromkeys(("mm_activity", "mm_usage"), _share("engine_utilization_ratio", "multimedia")),
+            "vcn_activity": _share("engine_utilization_ratio", "vcn"),
+            "jpeg_activity": _share("engine_utilization_ratio", "jpeg"),
+        },
+        "power": {
+            **dict.fromkeys(("socket_power", "current_power"), metric("power_watts", unit="W")),
+            "average_socket_power": metric("power_average_watts", unit="W"),
+            "throttle_status": switch("throttled", THROTTLED, "any"),
+            "gfx_voltage": metric("voltage_volts", "graphics", unit="mV"),
+            "soc_voltage": metric("voltage_volts", "soc", unit="mV"),
+            "mem_voltage": metric("voltage_volts", "memory", unit="mV"),
+        },
+        "power_usage": {"current_power": metric("power_watts", unit="W"), "power_limit": _cap("power_cap_watts")},
+        "temperature": {key: temperature(sensor) for key, sensor in _SENSORS.items()},
+        "limit": {
+            "max_power": _cap("power_cap_max_watts"),
+            "min_power": metric("power_cap_min_watts", unit="W"),
+            **dict.fromkeys(("socket_power", "current_power", "power"), _cap("power_cap_watts")),
+            **{
+                f"{kind}_{name}_temperature": metric(f"temperature_{kind}_celsius", sensor, unit="C")
+                for name, sensor in _LIMIT_SENSORS.items()
+                for kind in ("slowdown", "shutdown")
+            },
+            **{
+                f"temperature_{name}": metric("temperature_critical_celsius", sensor, unit="C")
+                for name, sensor in _LIMIT_SENSORS.items()
+            },
+        },
+        "pcie": {
+            **dict.fromkeys(("width", "current_lanes"), metric("pcie_link_width")),
+            **dict.fromkeys(("speed", "current_speed"), special("pcie_link_generation", pcie_speed)),
+            "replay_count": metric("pcie_replays_total"),
+            "nak_sent_count": metric("pcie_errors_total", "nak_sent"),
+            "nak_received_count": metric("pcie_errors_total", "nak_received"),
+            "l0_to_recovery_count": metric("pcie_errors_total", "l0_to_recovery"),
+            "replay_roll_over_count": metric("pcie_errors_total", "replay_rollover"),
+            "bandwidth": special("pcie_bandwidth_bytes_per_second", megabits),
+            "current_bandwidth_sent": special("pcie_transmit_bytes_per_second", megabits),
+            "current_bandwidth_received": special("pcie_receive_bytes_per_second", megabits),
+        },
+        "bus": {
+            **dict.fromkeys(("max_pcie_width", "max_pcie_lanes"), metric("pcie_link_width_max")),
+            "pcie_interface_version": metric("pcie_link_generation_max"),
+        },
+        "ecc": {
+            "total_correctable_count": metric("ecc_corrected_total", "all"),
+            "total_uncorrectable_count": metric("ecc_uncorrected_total", "all"),
+            "total_deferred_count": metric("ecc_deferred_total", "all"),
+            "cache_correctable_count": metric("ecc_corrected_total", "cache"),
+            "cache_uncorrectable_count": metric("ecc_uncorrected_total", "cache"),
+        },
+        "fan": {"rpm": metric("fan_rpm"), "usage": _share("fan_ratio")},
+        "energy": {"total_energy_consumption": metric("energy_joules_total", unit="J")},
+        "mem_usage": {
+            "total_vram": metric("memory_total_bytes", unit="MB"),
+            "used_vram": metric("memory_used_bytes", unit="MB"),
+            "free_vram": metric("memory_free_bytes", unit="MB"),
+            "total_gtt": metric("memory_gtt_total_bytes", unit="MB"),
+            "used_gtt": metric("memory_gtt_used_bytes", unit="MB"),
+        },
+        "vram": {"size": metric("memory_total_bytes", unit="MB")},
+        "asic": {"num_compute_units": metric("compute_units")},
     }
 )
-
-
-def _clocks() -> dict[Path, tuple[Field, ...]]:
-    found: dict[Path, tuple[Field, ...]] = {}
-    for name, domain in _DOMAINS.items():
-        now = (Field("clock_hertz", values.hertz, domain, many=True),)
-        found |= {("clock", name, key): now for key in ("clk", "cur_clk", "current_clk")}
-        found["clock", name, "max_clk"] = (Field("clock_max_hertz", values.highest_hertz, domain, many=True),)
-    for name, domain in _LEVEL_DOMAINS.items():
-        found["clock", name, "frequency_levels", "level_#"] = (
-            Field("clock_max_hertz", values.highest_hertz, domain, many=True),
-        )
-    return found
-
-
-def _limits() -> dict[Path, tuple[Field, ...]]:
-    found: dict[Path, tuple[Field, ...]] = {("limit", key): (field,) for key, field in _LIMITS.items()}
-    found |= {("limit", "ppt0", key): (field,) for key, field in _PPT.items()}
-    for name, sensor in _LIMIT_SENSORS.items():
-        for kind in ("slowdown", "shutdown"):
-            field = Field(f"temperature_{kind}_celsius", values.celsius, sensor)
-            found["limit", f"{kind}_{name}_temperature"] = (field,)
-        found["limit", f"temperature_{name}"] = (Field("temperature_critical_celsius", values.celsius, sensor),)
-    return found
-
-
-FIELDS: Mapping[Path, tuple[Field, ...]] = MappingProxyType(
+# These count only where no other key gives a number.
+SPARES: Mapping[Path, tuple[Target, ...]] = MappingProxyType(
     {
-        **{("usage", key): (field,) for key, field in _USAGE.items()},
+        ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
+        # Of processors with graphics, since 7.14: for those that leave the other figures out.
+        ("power", "apu_average_socket_power"): (
+            metric("power_average_watts", unit="W"),
+            metric("power_watts", unit="W"),
+        ),
+        ("usage", "apu_average_gfx_activity"): (_share("utilization_ratio"),),
+        ("usage", "apu_average_vcn_activity"): (_share("engine_utilization_ratio", "vcn"),),
+        ("usage", "apu_average_mm_activity"): (_share("engine_utilization_ratio", "multimedia"),),
         # Of cards without partitions, since 7.14: one figure.
-        ("usage", "vcn_busy"): (Field("engine_utilization_ratio", values.ratio, "vcn", spare=True),),
-        ("usage", "vcn_busy", "xcp_#"): (
-            Field("engine_utilization_ratio", values.ratio, "vcn", many=True, spare=True),
-        ),
-        ("usage", "jpeg_busy", "xcp_#"): (
-            Field("engine_utilization_ratio", values.ratio, "jpeg", many=True, spare=True),
-        ),
-        **{("power", key): fields for key, fields in _POWER.items()},
-        **_clocks(),
+        ("usage", "vcn_busy"): (_share("engine_utilization_ratio", "vcn"),),
+        ("usage", "vcn_busy", "xcp_#"): (_share("engine_utilization_ratio", "vcn"),),
+        ("usage", "jpeg_busy", "xcp_#"): (_share("engine_utilization_ratio", "jpeg"),),
+        ("bus", "max_pcie_speed"): (special("pcie_link_generation_max", pcie_speed),),
+    }
+)
+_MAIN: Mapping[Path, tuple[Target, ...]] = MappingProxyType(
+    {
+        **{(key,): (target,) for key, target in _MONITOR.items()},
+        **{(section, key): (target,) for section, keys in _SECTIONS.items() for key, target in keys.items()},
+        ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
+        # 7.x prints a set of limits for each package power tracker; the first is that of the sustained power.
+        ("limit", "ppt0", "max_power_limit"): (_cap("power_cap_max_watts"),),
+        ("limit", "ppt0", "min_power_limit"): (metric("power_cap_min_watts", unit="W"),),
+        ("limit", "ppt0", "socket_power_limit"): (_cap("power_cap_watts"),),
         **{
-            ("temperature", key): (Field("temperature_celsius", values.celsius, sensor),)
-            for key, sensor in _SENSORS.items()
+            ("clock", name, key): (_clock(domain),)
+            for name, domain in _DOMAINS.items()
+            for key in ("clk", "cur_clk", "current_clk")
         },
-        **_limits(),
-        ("pcie", "width"): (Field("pcie_link_width", values.count),),
-        ("pcie", "current_lanes"): (Field("pcie_link_width", values.count),),
-        ("pcie", "speed"): (Field("pcie_link_generation", values.pcie_speed),),
-        ("pcie", "current_speed"): (Field("pcie_link_generation", values.pcie_speed),),
-        ("bus", "max_pcie_speed"): (Field("pcie_link_generation_max", values.pcie_speed, spare=True),),
-        ("pcie", "replay_count"): (Field("pcie_replays_total", values.count),),
-        ("pcie", "nak_sent_count"): (Field("pcie_errors_total", values.count, "nak_sent"),),
-        ("pcie", "nak_received_count"): (Field("pcie_errors_total", values.count, "nak_received"),),
-        ("pcie", "l0_to_recovery_count"): (Field("pcie_errors_total", values.count, "l0_to_recovery"),),
-        ("pcie", "replay_roll_over_count"): (Field("pcie_errors_total", values.count, "replay_rollover"),),
-        ("pcie", "bandwidth"): (Field("pcie_bandwidth_bytes_per_second", values.megabits),),
-        ("pcie", "current_bandwidth_sent"): (Field("pcie_transmit_bytes_per_second", values.megabits),),
-        ("pcie", "current_bandwidth_received"): (Field("pcie_receive_bytes_per_second", values.megabits),),
-        ("bus", "max_pcie_width"): (Field("pcie_link_width_max", values.count),),
-        ("bus", "max_pcie_lanes"): (Field("pcie_link_width_max", values.count),),
-        ("bus", "pcie_interface_version"): (Field("pcie_link_generation_max", generation),),
-        ("ecc", "total_correctable_count"): (Field("ecc_corrected_total", values.count, "all"),),
-        ("ecc", "total_uncorrectable_count"): (Field("ecc_uncorrected_total", values.count, "all"),),
-        ("ecc", "total_deferred_count"): (Field("ecc_deferred_total", values.count, "all"),),
-        ("ecc", "cache_correctable_count"): (Field("ecc_corrected_total", values.count, "cache"),),
-        ("ecc", "cache_uncorrectable_count"): (Field("ecc_uncorrected_total", values.count, "cache"),),
-        **{("power", key): (Field("voltage_volts", values.volts, rail),) for key, rail in _RAILS.items()},
-        ("fan", "rpm"): (Field("fan_rpm", values.rpm),),
-        ("fan", "usage"): (Field("fan_ratio", values.ratio),),
-        ("energy", "total_energy_consumption"): (Field("energy_joules_total", values.joules),),
-        ("mem_usage", "total_vram"): (Field("memory_total_bytes", values.mebibytes),),
-        ("mem_usage", "used_vram"): (Field("memory_used_bytes", values.mebibytes),),
-        ("mem_usage", "free_vram"): (Field("memory_free_bytes", values.mebibytes),),
-        ("mem_usage", "total_gtt"): (Field("memory_gtt_total_bytes", values.mebibytes),),
-        ("mem_usage", "used_gtt"): (Field("memory_gtt_used_bytes", values.mebibytes),),
-        ("temperature", "vr"): (Field("temperature_celsius", values.celsius, "vr"),),
-        ("vram", "size"): (Field("memory_total_bytes", values.mebibytes),),
-        ("asic", "num_compute_units"): (Field("compute_units", values.count),),
+        **{("clock", name, "max_clk"): (_highest_clock(domain),) for name, domain in _DOMAINS.items()},
+        **{
+            ("clock", name, "frequency_levels", "level_#"): (_highest_clock(domain),)
+            for name, domain in _LEVEL_DOMAINS.items()
+        },
         # Whether the errors of the memory controller are watched for, as rocm-smi and the driver's file tell it.
-        ("ras", "ecc_block_state", "umc"): (Field("ecc_enabled", enabled),),
-        **{(key,): (field,) for key, field in _MONITOR.items()},
-        **{path: (field,) for path, field in _OVERVIEW.items()},
+        ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
+    }
+)
+FIELDS: Mapping[Path, tuple[Target, ...]] = MappingProxyType(
+    {path: (*_MAIN.get(path, ()), *SPARES.get(path, ())) for path in (*_MAIN, *SPARES)}
+)
+# Of several texts of these, the highest number counts.
+_MANY: frozenset[Path] = frozenset(
+    {
+        *((name,) for name in ("clock", "throttle", "tviol_active", *_VIOLATIONS)),
+        *(("usage", f"{engine}_activity") for engine in ("vcn", "jpeg")),
+        *(("usage", f"{engine}_busy", "xcp_#") for engine in ("vcn", "jpeg")),
     }
 )
 # Which counts of a RAS block are read; its name is the location.
@@ -252,11 +240,6 @@ STACKS: Mapping[Path, str] = MappingProxyType(
 BOARDS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
-def temperature(sensor: str) -> Field:
-    """The temperature of a sensor that is one of many."""
-    return Field("temperature_celsius", values.celsius, sensor)
-
-
 def board_sensor(name: str) -> str:
     """The word of a board's sensor, which must not count for the chip's temperature."""
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
@@ -264,7 +247,6 @@ def board_sensor(name: str) -> str:
 
 # `PPT_VIOLATION_STATUS` is a state; the accumulated counts of it are in ticks of no told length.
 VIOLATION_END = "_violation_status"
-THROTTLED = active
 FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),
     ("asic_serial", (("asic", "asic_serial"),)),
@@ -358,6 +340,11 @@ SECTIONS = frozenset(
 def is_top_level(key: str) -> bool:
     """Whether a value of this name stands in no section."""
     return key == "perf_level" or key in _QUIET_SECTIONS
+
+
+def is_many(path: Path) -> bool:
+    """Whether several texts of this path stand side by side, as those of several clocks of a kind do."""
+    return path[:1] in _MANY or path in _MANY
 
 
 def is_quiet(path: Path) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Process, Reading, Value
+from telemetry_parsers.model import Absent, Process, Value
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Path
 from telemetry_parsers.vendors.amd.amd_smi.words import known
 
@@ -18,67 +18,55 @@ NO_PAGES = frozenset({"no bad pages found.", "no bad pages found", "[]"})
 _PAGES = ("retired", "pending", "un_res")
 
 
-@dataclass(slots=True)
-class Found:
-    """The processes of a device, and the counts that its lists give."""
-
-    readings: list[Reading] = field(default_factory=list)
-    processes: list[Process] = field(default_factory=list)
-
-
 def is_mine(path: Path) -> bool:
     """Whether a path belongs to the list of processes or of pages."""
     return path[0] in (_LIST, _PROCESS, *_PAGES)
 
 
-def read(position: int, block: Block) -> Found:
-    """What a block says of processes and pages; a list whose end the text does not show is not counted."""
-    found = Found()
-    groups, said = _groups(block)
-    if groups or said is not None:
-        found.processes += [item for group in groups.values() if (item := _process(position, group)) is not None]
-        gap = _gap(block, _PROCESS, said, found.processes == [] or len(found.processes) < len(groups))
-        found.readings.append(reading(position, "processes", float(len(found.processes)) if gap is None else gap))
-    found.readings += _pages(position, block)
-    return found
+def read_processes(draft: Draft, device: int, block: Block) -> None:
+    """Put the processes and pages of a card into the draft; a list whose end the text does not show is not counted."""
+    groups, instead = _groups(block)
+    if groups or instead is not None:
+        listed = [item for group in groups if (item := _process(device, group)) is not None]
+        draft.processes += listed
+        draft.give(device, metric("processes"), _number(block, instead, len(listed), len(groups)))
+    retired, pending = _count(block, "retired"), _count(block, "pending")
+    if retired is not None:
+        draft.give(device, metric("retired_pages", "all"), retired)
+    if pending is not None:
+        is_waiting = pending if isinstance(pending, Absent) else float(pending > 0)
+        draft.give(device, metric("retired_pages_pending"), is_waiting)
 
 
-def _groups(block: Block) -> tuple[dict[int, dict[Path, str]], str | None]:
+def _groups(block: Block) -> tuple[Sequence[Mapping[Path, str]], str | None]:
     """The keys of each process, and what stands in place of a list."""
-    groups: dict[int, dict[Path, str]] = {}
-    said: str | None = None
+    groups: list[dict[Path, str]] = []
+    instead: str | None = None
     for entry in block.entries:
         path = entry.path[1:] if entry.path[0] == _LIST else entry.path
         if path[:1] == (_PROCESS,) and len(path) > 1:
             # A section within a process opens a group of its own in the text form; the name begins the next process.
-            if path[1] in ("name", "pid") and (not groups or path[1:2] in [key[:1] for key in _last(groups)]):
-                groups[len(groups)] = {}
-            elif not groups:
-                groups[0] = {}
-            _last(groups).setdefault(path[1:], entry.text)
+            is_next = path[1] in ("name", "pid") and bool(groups) and path[1] in (key[0] for key in groups[-1])
+            if is_next or not groups:
+                groups.append({})
+            groups[-1].setdefault(path[1:], entry.text)
         elif path in ((_PROCESS,), ()):
-            said = entry.text.strip().lower()
-    return groups, said
+            instead = entry.text.strip().lower()
+    return groups, instead
 
 
-def _last(groups: Mapping[int, dict[Path, str]]) -> dict[Path, str]:
-    return groups[len(groups) - 1]
-
-
-def _gap(block: Block, section: str, said: str | None, unread: bool) -> Absent | None:  # noqa: FBT001  # a fact, no mode
-    """Why the number of a list's items is not known; None when it is."""
-    if said is not None:
-        return None if said in NONE else Absent.NOT_REPORTED
-    if block.open_at is not None and (block.open_at == () or block.open_at[0] in (section, _LIST)):
+def _number(block: Block, instead: str | None, read: int, listed: int) -> Value:
+    """The number of processes, where all that are listed are read and the list shows its end."""
+    if instead is not None:
+        return float(read) if instead in NONE else Absent.NOT_REPORTED
+    if block.open_at is not None and (block.open_at == () or block.open_at[0] in (_PROCESS, _LIST)):
         return Absent.NOT_REPORTED
-    return Absent.NOT_UNDERSTOOD if unread else None
+    return Absent.NOT_UNDERSTOOD if read < listed else float(read)
 
 
-def _process(position: int, keys: Mapping[Path, str]) -> Process | None:
+def _process(device: int, keys: Mapping[Path, str]) -> Process | None:
     pid = units.whole(keys.get(("pid",), ""))
-    if pid is None:
-        return None
-    return Process(position, pid, known(keys.get(("name",))) or "", _memory(keys))
+    return None if pid is None else Process(device, pid, known(keys.get(("name",))) or "", _memory(keys))
 
 
 def _memory(keys: Mapping[Path, str]) -> float | None:
@@ -88,19 +76,6 @@ def _memory(keys: Mapping[Path, str]) -> float | None:
             value = units.quantity(keys[path], units.BYTES, "B")
             return None if isinstance(value, Absent) else value
     return None
-
-
-def _pages(position: int, block: Block) -> list[Reading]:
-    """How many pages are retired, and whether some wait for it."""
-    retired = _count(block, "retired")
-    pending = _count(block, "pending")
-    found = []
-    if retired is not None:
-        found.append(reading(position, "retired_pages", retired, "all"))
-    if pending is not None:
-        waiting = pending if isinstance(pending, Absent) else float(pending > 0)
-        found.append(reading(position, "retired_pages_pending", waiting))
-    return found
 
 
 def _count(block: Block, section: str) -> Value | None:

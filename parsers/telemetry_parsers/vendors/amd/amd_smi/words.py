@@ -12,21 +12,20 @@ from telemetry_parsers.text.answers import ErrorText
 
 VENDOR = "amd"
 TOOL = "amd-smi"
-INDEX_SPACE = "amd-smi"
-# A text that lists more is none of this tool's: 8 cards of 8 partitions are 64.
-MOST_DEVICES = 1024
 # What amd-smi lists besides cards: processors, their cores, network cards and switches.
 OTHER_KINDS = frozenset({"cpu", "core", "nic", "ainic", "brcm_nic", "switch", "brcm_switch"})
 
-GROUPS = "add the user to the groups render and video"
+_NO_GROUPS = "add the user to the groups render and video"
 _LOAD = "load the module amdgpu"
+_NO_GPU = "ask for a GPU that amd-smi list shows"
 _ASK_OTHERWISE = "this version does not know the command line"
+_REINSTALL = "reinstall amd-smi-lib of the same ROCm version"
 ERRORS = (
-    ErrorText("missing the following required groups", "failed", "no_permission", GROUPS),
+    ErrorText("missing the following required groups", "failed", "no_permission", _NO_GROUPS),
     ErrorText("requires elevation", "failed", "no_permission", "run it as root"),
-    ErrorText("can not find a device", "wrong_request", None, "ask for a GPU that amd-smi list shows"),
-    ErrorText("cannot be found on the system", "wrong_request", None, "ask for a GPU that amd-smi list shows"),
-    ErrorText("devicenotfoundexception", "wrong_request", None, "ask for a GPU that amd-smi list shows"),
+    ErrorText("can not find a device", "wrong_request", None, _NO_GPU),
+    ErrorText("cannot be found on the system", "wrong_request", None, _NO_GPU),
+    ErrorText("devicenotfoundexception", "wrong_request", None, _NO_GPU),
     ErrorText("unable to detect any gpu", "failed", "driver_gone", _LOAD),
     ErrorText("unable to get devices", "failed", "driver_gone", _LOAD),
     ErrorText("not found in modules", "failed", "driver_gone", _LOAD),
@@ -43,8 +42,8 @@ ERRORS = (
     ErrorText("invalidparameter", "wrong_request", None, _ASK_OTHERWISE),
     ErrorText("parameternotsupportedexception", "wrong_request", None, _ASK_OTHERWISE),
     ErrorText("amd-smi: no such file or directory", "failed", "exit_status", "install the tool or give its path"),
-    ErrorText("libamd_smi", "failed", "library_mismatch", "reinstall amd-smi-lib of the same ROCm version"),
-    ErrorText("no module named", "failed", "library_mismatch", "reinstall amd-smi-lib of the same ROCm version"),
+    ErrorText("libamd_smi", "failed", "library_mismatch", _REINSTALL),
+    ErrorText("no module named", "failed", "library_mismatch", _REINSTALL),
     ErrorText("amdsmi_cli_exceptions", "failed", "exit_status"),
     ErrorText("amdsmi has returned error", "failed", "exit_status"),
 )
@@ -52,14 +51,13 @@ SILENT = "no output: amd-smi prints nothing where its driver is not loaded; load
 
 # What somebody put in place of a value that is nobody else's business, as in `<redacted>`.
 _MASK = re.compile(r"<.{0,100}>\Z|(?:0x)?[xX*?-]{4,}\Z")
-_STATES: Mapping[str, float] = MappingProxyType(
+ACTIVE: Mapping[str, float] = MappingProxyType(
     {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 )
-_THROTTLED: Mapping[str, float] = MappingProxyType({"throttled": 1.0, "unthrottled": 0.0})
-_ENABLED: Mapping[str, float] = MappingProxyType({"enabled": 1.0, "disabled": 0.0})
-_LINKS: Mapping[str, float] = MappingProxyType({**_ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0})
+THROTTLED: Mapping[str, float] = MappingProxyType({"throttled": 1.0, "unthrottled": 0.0})
+ENABLED: Mapping[str, float] = MappingProxyType({"enabled": 1.0, "disabled": 0.0})
+_LINKS: Mapping[str, float] = MappingProxyType({**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0})
 _DISABLED_LINK = "X"
-_GENERATION = re.compile(r"(?:PCIe )?Gen ?([0-9]{1,2})\Z", re.IGNORECASE)
 _LEVEL_PREFIX = "amdsmi_dev_perf_level_"
 LEVELS: Mapping[str, str] = MappingProxyType(
     {
@@ -85,22 +83,27 @@ def known(text: str | None) -> str | None:
     return text.strip()
 
 
-def active(text: str) -> Value:
-    """1 for ACTIVE, 0 for NOT ACTIVE."""
-    return _word(text, _STATES)
+def pcie_speed(text: str, _unit: str = "") -> Value:
+    """The generation of a link at `32 GT/s`."""
+    if not text.endswith("GT/s"):
+        return units.placeholder(text) or Absent.NOT_UNDERSTOOD
+    return units.pcie_generation(text.removesuffix("GT/s"))
 
 
-def throttled(text: str) -> Value:
-    """1 for THROTTLED, 0 for UNTHROTTLED."""
-    return _word(text, _THROTTLED)
+def megabits(text: str, _unit: str = "") -> Value:
+    """A rate such as `18 Mb/s` in bytes; one of another unit is not understood."""
+    bare = text.removesuffix("Mb/s")
+    value = units.number(bare) if bare != text else Absent.NOT_UNDERSTOOD
+    return units.placeholder(bare) or value if isinstance(value, Absent) else value * 125_000
 
 
-def enabled(text: str) -> Value:
-    """1 for ENABLED, 0 for DISABLED."""
-    return _word(text, _ENABLED)
+def above_zero(text: str, _unit: str = "") -> Value:
+    """A share of time in which the clocks were held down: the header calls more than 0 % a violation."""
+    value = units.quantity(text, units.RATIO, "%")
+    return value if isinstance(value, Absent) else float(value > 0.0)
 
 
-def link_up(text: str) -> Value:
+def link_up(text: str, _unit: str = "") -> Value:
     """1 for a link that is enabled or up; one that was disabled on purpose (`X`) is no link.
 
     Of several between the same two devices, as in `U/D`, 1 when none is down.
@@ -108,24 +111,11 @@ def link_up(text: str) -> Value:
     absent = units.placeholder(text)
     if absent is not None:
         return absent
-    states = [_word(state, _LINKS) for state in text.strip().split("/") if state.upper() != _DISABLED_LINK]
-    ups = [state for state in states if not isinstance(state, Absent)]
+    states = [state.strip().lower() for state in text.split("/") if state.strip().upper() != _DISABLED_LINK]
+    ups = [_LINKS[state] for state in states if state in _LINKS]
     return Absent.NOT_UNDERSTOOD if len(ups) < len(states) else min(ups, default=Absent.NOT_SUPPORTED)
-
-
-def generation(text: str) -> Value:
-    """The number of `Gen 5`."""
-    match = _GENERATION.match(text.strip())
-    return units.number(match[1] if match else text)
 
 
 def level(text: str) -> str | None:
     """The word of the catalogue for a performance level such as `AMDSMI_DEV_PERF_LEVEL_AUTO`, None for others."""
     return LEVELS.get(text.strip().lower().removeprefix(_LEVEL_PREFIX))
-
-
-def _word(text: str, meanings: Mapping[str, float]) -> Value:
-    value = meanings.get(" ".join(text.lower().split()))
-    if value is not None:
-        return value
-    return units.placeholder(text) or Absent.NOT_UNDERSTOOD

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from telemetry_parsers.model import Problem
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path, pattern, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_quiet, is_top_level
 from telemetry_parsers.vendors.amd.amd_smi.processes import NO_PAGES, NONE
 
@@ -28,9 +28,9 @@ def is_sections(lines: Iterable[Line]) -> bool:
     return any(line.ended and _DEVICE.match(line.text.strip()) for line in lines)
 
 
-def read_sections(lines: Sequence[Line]) -> Outcome:
+def read_sections(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """The blocks in these lines; a line that the text ends inside is not read."""
-    scan = _Scan(flat=_is_flat(lines))
+    scan = _Scan(draft, flat=_is_flat(lines))
     for line in lines:
         scan.take(line)
     return scan.finish()
@@ -57,8 +57,9 @@ def _indent(line: Line) -> int:
 class _Scan:
     """The state between two lines: the block, the headings that a key stands below, a list that is still open."""
 
-    def __init__(self, *, flat: bool) -> None:
-        self._outcome = Outcome("text")
+    def __init__(self, draft: Draft, *, flat: bool) -> None:
+        self.blocks: list[Block] = []
+        self._draft = draft
         self._flat = flat
         self._stack: list[tuple[int, str]] = []
         self._device_indent = 0
@@ -73,20 +74,19 @@ class _Scan:
         if line.ended:
             self._end_heading(line)
         if not line.ended:
-            text_ends = "the text ends inside this line, which is not read"
-            self._outcome.problems.append(Problem(line.where, text_ends))
+            self._draft.complain(line.where, "the text ends inside this line, which is not read")
         elif self._list_entry is not None:
             self._continue_list(text, line)
         elif not text:
             self._close()
         elif text == _SHORTENED:
-            self._outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
+            self._draft.complain(line.where, "somebody shortened the text here")
         elif device := _DEVICE.match(text):
             self._close()
             self._stack, self._device_indent = [], _indent(line)
             self._group += 1
             kind = device[1].lower()
-            self._outcome.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_at=()))
+            self.blocks.append(Block(kind, int(device[2]), f"{device[1]} {device[2]}", open_at=()))
         else:
             self._key(line, text)
 
@@ -99,35 +99,34 @@ class _Scan:
         if not line.text.strip() or _indent(line) <= _indent(heading):
             self._add(path, "", heading)
             if path[0] in _LISTS:
-                self._outcome.problems.append(Problem(heading.where, f"nothing below it: {quote(heading.text)}"))
+                self._draft.complain(heading.where, f"nothing below it: {quote(heading.text)}")
 
-    def finish(self) -> Outcome:
+    def finish(self) -> list[Block]:
         if self._heading is not None:
             self._add(self._heading[0], "", self._heading[1])
         if self._list_entry is not None:
-            problem = Problem(self._list_entry[1].where, "the text ends inside this list, which is not read")
-            self._outcome.problems.append(problem)
-        return self._outcome
+            self._draft.complain(self._list_entry[1].where, "the text ends inside this list, which is not read")
+        return self.blocks
 
     def _close(self) -> None:
         """A blank line or the next device shows that the block before it is whole."""
-        if self._outcome.blocks:
-            self._outcome.blocks[-1].open_at = None
+        if self.blocks:
+            self.blocks[-1].open_at = None
 
     def _key(self, line: Line, text: str) -> None:
-        if self._outcome.blocks and not self._flat and _indent(line) <= self._device_indent:
+        if self.blocks and not self._flat and _indent(line) <= self._device_indent:
             # What a card has stands further in than its name: this is said by somebody else, a warning perhaps.
-            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+            self._draft.complain(line.where, f"not understood: {quote(text)}")
             return
         level = _LEVEL.match(text)
         match = _KEY.match(f"level {level[1]}: {level[2]}" if level else text)
-        if self._outcome.blocks and self._outcome.blocks[-1].kind != "gpu":
+        if self.blocks and self.blocks[-1].kind != "gpu":
             return
-        if match is None and self._stack and self._outcome.blocks:
+        if match is None and self._stack and self.blocks:
             self._bare(text, line)
             return
-        if match is None or not self._outcome.blocks:
-            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+        if match is None or not self.blocks:
+            self._draft.complain(line.where, f"not understood: {quote(text)}")
             return
         key, value = plain_key(match[1]), match[2]
         if value is None:
@@ -144,9 +143,7 @@ class _Scan:
     def _without_value(self, key: str, line: Line) -> str | None:
         """What stands behind a key with nothing behind it: nothing for a value that is lost, None for a heading."""
         if key == "gpu":
-            self._outcome.problems.append(
-                Problem(line.where, "a card without its number; what follows may be another's")
-            )
+            self._draft.complain(line.where, "a card without its number; what follows may be another's")
         return "" if self._flat and self._is_leaf(key) else None
 
     def _is_leaf(self, key: str) -> bool:
@@ -161,7 +158,7 @@ class _Scan:
         if text.lower() in _NOTHING:
             self._add(path, text, line)
         elif not is_quiet(path) or ":" in (text[0], text[-1]):
-            self._outcome.problems.append(Problem(line.where, f"not understood: {quote(text)}"))
+            self._draft.complain(line.where, f"not understood: {quote(text)}")
 
     def _path(self, line: Line, key: str, *, is_heading: bool) -> Path:
         """The keys that lead to this one; without indentation, the last section named and the heading below it."""
@@ -188,15 +185,13 @@ class _Scan:
             self._add(path, " ".join(self._list), first)
             self._list_entry = None
         elif len(self._list) > _LONGEST_WRAP or not text:
-            self._outcome.problems.append(Problem(first.where, "a list without end, which is not read"))
+            self._draft.complain(first.where, "a list without end, which is not read")
             self._list_entry = None
 
     def _add(self, path: Path, value: str, line: Line) -> None:
-        block = self._outcome.blocks[-1]
+        block = self.blocks[-1]
         if block.kind == "gpu" and (self._group, path) in self._seen and not path[-1].startswith("policy"):
-            self._outcome.problems.append(
-                Problem(line.where, f"told a second time, its heading may be lost: {quote(line.text)}")
-            )
+            self._draft.complain(line.where, f"told a second time, its heading may be lost: {quote(line.text)}")
         elif block.kind == "gpu":
             self._seen.add((self._group, path))
             where = f"{block.where} {line.where}"

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Problem
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path, pattern, plain_key
+from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     ECC_COUNTS,
     FIELDS,
@@ -19,7 +19,7 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
     VIOLATION_END,
     is_quiet,
 )
-from telemetry_parsers.vendors.amd.amd_smi.sections import list_items
+from telemetry_parsers.vendors.amd.amd_smi.saved.sections import list_items
 
 _NOT_VALUES = frozenset({"gpu", "timestamp"})
 # Which of two keys of one name is meant: the first, where one of these stands beside it.
@@ -66,12 +66,12 @@ def is_csv(lines: Sequence[Line]) -> bool:
     return any(_names(line) for line in lines)
 
 
-def read_csv(lines: Sequence[Line]) -> Outcome:
+def read_csv(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """The rows below each heading line: of the devices, and of their processes."""
-    scan = _Scan()
+    scan = _Scan(draft)
     for line in lines:
         scan.take(line)
-    return scan.outcome
+    return scan.blocks
 
 
 def _names(line: Line) -> list[str]:
@@ -84,8 +84,9 @@ def _names(line: Line) -> list[str]:
 class _Scan:
     """The state between two lines: the columns in force, and where their values go."""
 
-    def __init__(self) -> None:
-        self.outcome = Outcome("text")
+    def __init__(self, draft: Draft) -> None:
+        self.blocks: list[Block] = []
+        self._draft = draft
         self._names: list[str] = []
         self._paths: Mapping[str, Path] = {}
         self._group = 0
@@ -96,18 +97,17 @@ class _Scan:
         if names:
             self._head(names)
         elif text == _SHORTENED:
-            self.outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
+            self._draft.complain(line.where, "somebody shortened the text here")
         elif text and not (self._names and self._row(line)):
-            self.outcome.problems.append(Problem(line.where, f"no row of a table: {quote(text)}"))
+            self._draft.complain(line.where, f"no row of a table: {quote(text)}")
 
     def _head(self, names: list[str]) -> None:
         if names == self._names:
             return  # a watched table repeats them
         if "" in names:
-            self.outcome.problems.append(Problem("heading", "a column without a name: the rows below it are not read"))
+            self._draft.complain("heading", "a column without a name: the rows below it are not read")
         self._names, self._paths = names, _paths(names)
-        unknown = (name for name in names if name not in _NOT_VALUES and not self._paths.get(name))
-        self.outcome.unknown.update(dict.fromkeys(quote(name) for name in unknown))
+        self._draft.name_unknown(*(name for name in names if name not in _NOT_VALUES and not self._paths.get(name)))
 
     def _row(self, line: Line) -> bool:
         try:
@@ -125,7 +125,7 @@ class _Scan:
             if path:
                 where = f"{line.where} {name}"
                 block.entries += [Entry(*told, self._group, where) for told in _told(path, cell)]
-        self.outcome.blocks.append(block)
+        self.blocks.append(block)
         return True
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Problem
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path
+from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
 
 # What stands under a heading, by its name in monitor's JSON.
@@ -49,12 +49,12 @@ def is_table(lines: Sequence[Line]) -> bool:
     return any(_headings(line) for line in lines)
 
 
-def read_table(lines: Sequence[Line]) -> Outcome:
+def read_table(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """The rows of the table, one for each card or partition; of several rows for one the last."""
-    scan = _Scan()
+    scan = _Scan(draft)
     for line in lines:
         scan.take(line)
-    return scan.outcome
+    return scan.blocks
 
 
 def _headings(line: Line) -> list[str]:
@@ -72,8 +72,9 @@ def _headings(line: Line) -> list[str]:
 class _Scan:
     """The state between two lines: the headings in force, and whether they are those of processes."""
 
-    def __init__(self) -> None:
-        self.outcome = Outcome("text")
+    def __init__(self, draft: Draft) -> None:
+        self.blocks: list[Block] = []
+        self._draft = draft
         self._headings: list[str] = []
         self._group = 0
         self._rows: dict[tuple[int, str], Block] = {}
@@ -81,26 +82,25 @@ class _Scan:
 
     def take(self, line: Line) -> None:
         text = line.text.strip()
-        found = _headings(line)
+        headings = _headings(line)
         if not text or text.upper() == _PROCESS_TITLE:
             return
-        if found:
-            self._set_headings(found)
+        if headings:
+            self._set_headings(headings)
         elif not line.ended:
-            problem = Problem(line.where, "the text ends inside this line, which is not read")
-            self.outcome.problems.append(problem)
+            self._draft.complain(line.where, "the text ends inside this line, which is not read")
         elif text == _SHORTENED:
-            self.outcome.problems.append(Problem(line.where, "somebody shortened the text here"))
+            self._draft.complain(line.where, "somebody shortened the text here")
         elif not self._headings:
-            self.outcome.problems.append(Problem(line.where, f"text before the table: {quote(text)}"))
+            self._draft.complain(line.where, f"text before the table: {quote(text)}")
         elif not (self._process(line) if "PID" in self._headings else self._card(line)):
-            self.outcome.problems.append(Problem(line.where, f"cells that fit no heading: {quote(text)}"))
+            self._draft.complain(line.where, f"cells that fit no heading: {quote(text)}")
 
-    def _set_headings(self, found: list[str]) -> None:
-        self._headings = found
-        known = _PROCESS_HEADINGS if "PID" in found else HEADINGS
-        unknown = (name for name in found if name not in known and name not in ("GPU", "NAME", "TIMESTAMP", "XCP"))
-        self.outcome.unknown.update(dict.fromkeys(quote(name) for name in unknown))
+    def _set_headings(self, headings: list[str]) -> None:
+        self._headings = headings
+        known = _PROCESS_HEADINGS if "PID" in headings else HEADINGS
+        of_all = (*known, "GPU", "NAME", "TIMESTAMP", "XCP")
+        self._draft.name_unknown(*(name for name in headings if name not in of_all))
 
     def _card(self, line: Line) -> bool:
         cells = cells_of(line.text.split(maxsplit=_MOST_WORDS))
@@ -148,7 +148,7 @@ class _Scan:
 
     def _add(self, block: Block, index: int) -> None:
         """Add a block; of those of one number the first stands for the card."""
-        self.outcome.blocks.append(block)
+        self.blocks.append(block)
         self._cards.setdefault(index, block)
 
     def _add_process(self, index: int, name: str, cells: Mapping[str, str], line: Line) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.model import Problem
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import Line, quote
-from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Outcome, Path
+from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
-from telemetry_parsers.vendors.amd.amd_smi.tables import cells_of
+from telemetry_parsers.vendors.amd.amd_smi.saved.tables import cells_of
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _PERCENT = rf"{_NUMBER} ?%|N/A"
@@ -85,9 +85,9 @@ def is_box(lines: Sequence[Line]) -> bool:
     return any(_heading(_inside(line)) is not None for line in lines)
 
 
-def read_box(lines: Sequence[Line]) -> Outcome:
+def read_box(lines: Sequence[Line], draft: Draft) -> list[Block]:
     """What the overview says of each card, and of the processes on it."""
-    scan = _Scan()
+    scan = _Scan(draft)
     for line in lines:
         scan.take(line)
     return scan.finish(lines[-1])
@@ -111,8 +111,9 @@ def _heading(text: str) -> _Heading | None:
 class _Scan:
     """The state between two lines: the headings in force, the card whose second row is awaited, the open box."""
 
-    def __init__(self) -> None:
-        self.outcome = Outcome("text")
+    def __init__(self, draft: Draft) -> None:
+        self.blocks: list[Block] = []
+        self._draft = draft
         self._headings: list[_Heading] = []
         self._processes: tuple[str, ...] = ()
         self._card: list[Entry] = []
@@ -132,29 +133,29 @@ class _Scan:
         elif text and not self._headings:
             self._header(text)
         elif line.text.strip() and not (text == "Processes:" or (text and self._row(line, text))):
-            self.outcome.problems.append(Problem(line.where, f"not understood: {quote(line.text.strip())}"))
+            self._draft.complain(line.where, f"not understood: {quote(line.text.strip())}")
 
-    def finish(self, last: Line) -> Outcome:
-        """The outcome, with the processes that were counted."""
+    def finish(self, last: Line) -> list[Block]:
+        """The cards, with the driver that is named for all, and whether their processes were counted."""
         self._end_of_card(last)
         if not self._cards_end:
-            self.outcome.complete = False
-            self.outcome.problems.append(Problem(last.where, f"{_CUT}: {quote(last.text)}"))
+            self._draft.is_cut = True
+            self._draft.complain(last.where, f"{_CUT}: {quote(last.text)}")
         elif not self._processes_end:
-            self.outcome.problems.append(Problem(last.where, "the box of processes is missing or cut off"))
-        for block in self.outcome.blocks:
+            self._draft.complain(last.where, "the box of processes is missing or cut off")
+        for block in self.blocks:
             block.open_at = None if self._processes_end or not self._processes else ("process_info",)
             if self._processes_end and not any(entry.path[0] == "process_info" for entry in block.entries):
                 block.entries.append(Entry(("process_info",), "[]", 0, block.where))
             if self._driver is not None:
                 block.entries.append(Entry(("driver", "version"), self._driver, 0, block.where))
-        return self.outcome
+        return self.blocks
 
     def _head(self, heading: _Heading, line: Line) -> None:
         """Takes in a heading line; the first one of a second overview puts that in place of the one before."""
         if heading.names[0] == "BDF" and self._headings:
-            self.outcome.problems.append(Problem(line.where, "several overviews in one text; the last one is read"))
-            self.outcome.blocks.clear()
+            self._draft.complain(line.where, "several overviews in one text; the last one is read")
+            self.blocks.clear()
             self._headings, self._card, self._processes = [], [], ()
             self._cards_end = self._processes_end = False
         self._headings.append(heading)
@@ -163,7 +164,7 @@ class _Scan:
         """A rule ends a card; one between corners ends the box."""
         if line.text.strip().startswith("+") and line.text.strip().endswith("+"):
             self._processes_end = bool(self._processes)
-            self._cards_end = self._cards_end or bool(self.outcome.blocks or self._card)
+            self._cards_end = self._cards_end or bool(self.blocks or self._card)
         if "=" not in line.text:
             self._end_of_card(line)
 
@@ -173,7 +174,7 @@ class _Scan:
                 continue
             fact = _HEADERS[name.lower()]
             if fact != "driver_version":
-                self.outcome.facts[fact] = value
+                self._draft.facts[fact] = value
             elif len(value) != _CUT_DRIVER:
                 self._driver = value
 
@@ -194,7 +195,7 @@ class _Scan:
             if name in _COLUMNS:
                 self._card += _entries(_COLUMNS[name], text, f"{line.where} {name}")
             else:
-                self.outcome.unknown[quote(name)] = None
+                self._draft.name_unknown(name)
         if heading.names[0] == "GPU":
             self._end_of_card(line)
 
@@ -202,10 +203,10 @@ class _Scan:
         """The rows that were read become a card, if one of them tells its number."""
         index = next((int(entry.text) for entry in self._card if entry.path == ("gpu",)), None)
         if self._card and index is None:
-            self.outcome.problems.append(Problem(line.where, "a card without its second row, which is not read"))
+            self._draft.complain(line.where, "a card without its second row, which is not read")
         elif index is not None:
             entries = [entry for entry in self._card if entry.path != ("gpu",)]
-            self.outcome.blocks.append(Block("gpu", index, f"GPU {index}", entries))
+            self.blocks.append(Block("gpu", index, f"GPU {index}", entries))
         self._card = []
 
     def _process(self, line: Line, text: str) -> bool:
@@ -214,7 +215,7 @@ class _Scan:
             return True
         words = text.split(maxsplit=120)
         index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
-        block = next((found for found in self.outcome.blocks if found.index == index), None)
+        block = next((found for found in self.blocks if found.index == index), None)
         if index is None or pid is None or block is None:
             return False
         for start in range(3, len(words)):
