@@ -116,13 +116,15 @@ def test_two_kinds_of_power_are_told_apart(
 
 
 def test_errors_are_told_by_block_or_in_all_but_never_twice() -> None:
-    total = {"total_correctable_count": 7, "total_uncorrectable_count": 0}
+    total = {"total_correctable_count": 7, "total_uncorrectable_count": 0, "cache_correctable_count": 2}
     blocks = {"UMC": {"correctable_count": 7, "uncorrectable_count": 0, "deferred_count": 1}}
     both = report_of(ecc=total, ecc_blocks=blocks)
     assert value(both, "ecc_corrected_total", "all") is None
     assert value(both, "ecc_corrected_total", "umc") == 7.0
     for nothing in ("N/A", {}, {"UMC": {"correctable_count": "N/A", "uncorrectable_count": "N/A"}}):
-        assert value(report_of(ecc=total, ecc_blocks=nothing), "ecc_corrected_total", "all") == 7.0
+        alone = report_of(ecc=total, ecc_blocks=nothing)
+        assert value(alone, "ecc_corrected_total", "all") == 7.0
+        assert value(alone, "ecc_corrected_total", "cache") is None
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_a_cell_of_monitors_table(heading: str, cell: str, metric: str, label: s
 def test_a_row_whose_cells_fit_no_heading_is_not_guessed_at() -> None:
     report = report_on("GPU  POWER  GPU_T\n  0  90 W\n  1  91 W  40 °C  12 %\n  2  92 W  41 °C\n")
     assert [device.index for device in report.devices] == [2]
-    assert [problem.text.split(":")[0] for problem in report.problems] == ["cells that fit no heading"] * 2
+    assert [problem.text.split(":")[0] for problem in report.problems] == ["does not fit the headings"] * 2
 
 
 def test_headings_that_nobody_knows_are_named_and_cost_only_their_cells() -> None:

@@ -155,8 +155,6 @@ _SECTIONS: Mapping[str, Mapping[str, Target]] = MappingProxyType(
             "total_correctable_count": metric("ecc_corrected_total", "all"),
             "total_uncorrectable_count": metric("ecc_uncorrected_total", "all"),
             "total_deferred_count": metric("ecc_deferred_total", "all"),
-            "cache_correctable_count": metric("ecc_corrected_total", "cache"),
-            "cache_uncorrectable_count": metric("ecc_uncorrected_total", "cache"),
         },
         "fan": {"rpm": metric("fan_rpm"), "usage": _share("fan_ratio")},
         "energy": {"total_energy_consumption": metric("energy_joules_total", unit="J")},
@@ -300,6 +298,8 @@ _QUIET_PATHS = frozenset(
         *(("power", key) for key in ("power_management", "ubb_power")),
         *(("power", key) for key in ("voltage", "voltage_gfx", "voltage_soc", "voltage_mem", "power_limit", "fan_rpm")),
         *(("fan", key) for key in ("speed", "max")),
+        # What the caches count is a part of the totals: a second location beside `all` would count it twice in a sum.
+        ("ecc", "cache_correctable_count"), ("ecc", "cache_uncorrectable_count"),
         *(
             ("pcie", key)
             for key in (

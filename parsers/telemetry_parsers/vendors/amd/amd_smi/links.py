@@ -30,7 +30,7 @@ def read_links(draft: Draft, device: int, block: Block) -> None:
     for neighbour, link in _links(block, _XGMI):
         for key, name in _BYTES:
             if key in link:
-                draft.take(device, (metric(name, neighbour),), link[key], f"{block.where} {key}")
+                draft.take(device, (metric(name, neighbour),), link[key], f"{block.where} {neighbour} {key}")
     for number, text in enumerate(entry.text for entry in block.entries if entry.path == _STATUS):
         _take_state(draft, device, str(number), text, block)
 

@@ -26,13 +26,13 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
 )
 from telemetry_parsers.vendors.amd.amd_smi.words import ACTIVE, known, level
 
-# Counts over several blocks; what the caches count is a part of all.
-_TOTALS = ("all", "cache")
+# Where errors are counted that no block is named for.
+_TOTAL = "all"
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def read_readings(draft: Draft, device: int, block: Block) -> None:
-    """Put the readings of a card into the draft; of errors by location the totals only where no location is told."""
+    """Put the readings of a card into the draft; total errors only where no block's are told."""
     choice = _Choice(draft, device, block.open_at)
     for entry in block.entries:
         choice.take(entry)
@@ -40,10 +40,10 @@ def read_readings(draft: Draft, device: int, block: Block) -> None:
     by_location = {
         item.metric
         for item in items
-        if item.metric in ECC_COUNTS.values() and item.label not in _TOTALS and not isinstance(item.value, Absent)
+        if item.metric in ECC_COUNTS.values() and item.label != _TOTAL and not isinstance(item.value, Absent)
     }
     for item in (*items, *choice.levels):
-        if not (item.metric in by_location and item.label in _TOTALS):
+        if not (item.metric in by_location and item.label == _TOTAL):
             draft.keep(item)
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.text.complaints import not_understood
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
@@ -133,7 +134,7 @@ class _Scan:
         elif text and not self._headings:
             self._header(text)
         elif line.text.strip() and not (text == "Processes:" or (text and self._row(line, text))):
-            self._draft.complain(line.where, f"not understood: {quote(line.text.strip())}")
+            self._draft.complain(line.where, not_understood(line.text.strip()))
 
     def finish(self, last: Line) -> list[Block]:
         """The cards, with the driver that is named for all, and whether their processes were counted."""

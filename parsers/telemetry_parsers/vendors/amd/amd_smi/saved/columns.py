@@ -9,7 +9,8 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.complaints import no_row
+from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
     ECC_COUNTS,
@@ -99,7 +100,7 @@ class _Scan:
         elif text == _SHORTENED:
             self._draft.complain(line.where, "somebody shortened the text here")
         elif text and not (self._names and self._row(line)):
-            self._draft.complain(line.where, f"no row of a table: {quote(text)}")
+            self._draft.complain(line.where, no_row(text))
 
     def _head(self, names: list[str]) -> None:
         if names == self._names:
@@ -175,7 +176,7 @@ def _family(name: str) -> Path:
     section = pattern(("clock", clock[1])) if clock else ()
     if clock and (is_quiet(section) or any(path[:2] == section for path in FIELDS)):
         return ("clock", clock[1], clock[2])
-    if count and count[1] not in ("total", "cache") and count[2] in (*ECC_COUNTS, "deferred_count"):
+    if count and count[1] != "total" and count[2] in (*ECC_COUNTS, "deferred_count"):
         return ("ecc_blocks", count[1], count[2])
     return ()
 

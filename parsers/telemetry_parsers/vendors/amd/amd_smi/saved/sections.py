@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.text.complaints import CUT_LINE, not_understood
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_quiet, is_top_level
@@ -74,7 +75,7 @@ class _Scan:
         if line.ended:
             self._end_heading(line)
         if not line.ended:
-            self._draft.complain(line.where, "the text ends inside this line, which is not read")
+            self._draft.complain(line.where, CUT_LINE)
         elif self._list_entry is not None:
             self._continue_list(text, line)
         elif not text:
@@ -116,7 +117,7 @@ class _Scan:
     def _key(self, line: Line, text: str) -> None:
         if self.blocks and not self._flat and _indent(line) <= self._device_indent:
             # What a card has stands further in than its name: this is said by somebody else, a warning perhaps.
-            self._draft.complain(line.where, f"not understood: {quote(text)}")
+            self._draft.complain(line.where, not_understood(text))
             return
         level = _LEVEL.match(text)
         match = _KEY.match(f"level {level[1]}: {level[2]}" if level else text)
@@ -126,7 +127,7 @@ class _Scan:
             self._bare(text, line)
             return
         if match is None or not self.blocks:
-            self._draft.complain(line.where, f"not understood: {quote(text)}")
+            self._draft.complain(line.where, not_understood(text))
             return
         key, value = plain_key(match[1]), match[2]
         if value is None:
@@ -158,7 +159,7 @@ class _Scan:
         if text.lower() in _NOTHING:
             self._add(path, text, line)
         elif not is_quiet(path) or ":" in (text[0], text[-1]):
-            self._draft.complain(line.where, f"not understood: {quote(text)}")
+            self._draft.complain(line.where, not_understood(text))
 
     def _path(self, line: Line, key: str, *, is_heading: bool) -> Path:
         """The keys that lead to this one; without indentation, the last section named and the heading below it."""

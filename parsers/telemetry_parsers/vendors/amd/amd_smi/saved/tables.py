@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.text.complaints import CUT_LINE, misfit
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
@@ -88,13 +89,13 @@ class _Scan:
         if headings:
             self._set_headings(headings)
         elif not line.ended:
-            self._draft.complain(line.where, "the text ends inside this line, which is not read")
+            self._draft.complain(line.where, CUT_LINE)
         elif text == _SHORTENED:
             self._draft.complain(line.where, "somebody shortened the text here")
         elif not self._headings:
             self._draft.complain(line.where, f"text before the table: {quote(text)}")
         elif not (self._process(line) if "PID" in self._headings else self._card(line)):
-            self._draft.complain(line.where, f"cells that fit no heading: {quote(text)}")
+            self._draft.complain(line.where, misfit(text))
 
     def _set_headings(self, headings: list[str]) -> None:
         self._headings = headings
