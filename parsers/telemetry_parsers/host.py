@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.metrics import reading
@@ -15,14 +14,12 @@ _PREFIX = "telemetry_host_"
 # Above any real byte count, and small enough to be a float.
 _LARGEST = 1e18
 # What each call gives, in the order of the readings.
-_METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "cpu": ("cpu_utilization_ratio",),
-        "memory": ("memory_used_bytes", "memory_total_bytes"),
-        "load": ("load1", "load5", "load15"),
-        "uptime": ("uptime_seconds",),
-    }
-)
+_METRICS: Mapping[str, tuple[str, ...]] = {
+    "cpu": ("cpu_utilization_ratio",),
+    "memory": ("memory_used_bytes", "memory_total_bytes"),
+    "load": ("load1", "load5", "load15"),
+    "uptime": ("uptime_seconds",),
+}
 
 
 def parse(capture: Capture) -> Report:
@@ -82,9 +79,12 @@ def _uptime(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, 
     return {"uptime_seconds": _number(data, "seconds", problems)}
 
 
-_READ: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = MappingProxyType(
-    {"cpu": _cpu, "memory": _memory, "load": _load, "uptime": _uptime}
-)
+_READ: Mapping[str, Callable[[Mapping[str, Plain], list[Problem]], Mapping[str, Value]]] = {
+    "cpu": _cpu,
+    "memory": _memory,
+    "load": _load,
+    "uptime": _uptime,
+}
 
 
 def _number(data: Mapping[str, Plain], key: str, problems: list[Problem]) -> Value:

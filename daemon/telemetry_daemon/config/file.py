@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -26,14 +25,12 @@ else:
 
 _LARGEST_FILE_BYTES = 1 << 20
 # What the TOML reader says, and what to do about it where its words do not tell.
-_REMEDIES: Mapping[str, str] = MappingProxyType(
-    {
-        "Cannot overwrite a value": "this setting is given twice; keep one",
-        "Cannot declare": "this section is given twice; put its settings under one heading",
-        "Invalid value": "this is not a value; strings need quotes",
-        "Expected newline or end of document": "there is more after the value; strings need quotes",
-    }
-)
+_REMEDIES: Mapping[str, str] = {
+    "Cannot overwrite a value": "this setting is given twice; keep one",
+    "Cannot declare": "this section is given twice; put its settings under one heading",
+    "Invalid value": "this is not a value; strings need quotes",
+    "Expected newline or end of document": "there is more after the value; strings need quotes",
+}
 _POSITION = re.compile(r" \(at line ([0-9]+), column ([0-9]+)\)\Z")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
 from telemetry_daemon.config import rules
@@ -283,12 +282,10 @@ class Settings:
 
 
 # The flags of the command line that change one setting, by the setting's path.
-FLAGS: Mapping[str, str] = MappingProxyType(
-    {
-        "log.level": "--log.level",
-        "log.format": "--log.format",
-        "web.listen_address": "--web.listen-address",
-        "web.config_file": "--web.config.file",
-        "web.telemetry_path": "--web.telemetry-path",
-    }
-)
+FLAGS: Mapping[str, str] = {
+    "log.level": "--log.level",
+    "log.format": "--log.format",
+    "web.listen_address": "--web.listen-address",
+    "web.config_file": "--web.config.file",
+    "web.telemetry_path": "--web.telemetry-path",
+}

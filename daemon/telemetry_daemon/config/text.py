@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from telemetry_daemon.config.errors import dotted
@@ -14,7 +13,7 @@ from telemetry_daemon.config.table import NAME, PLACEHOLDERS, POLL, KeyPath, Set
 from telemetry_parsers.codec.derived import to_plain
 
 _WIDTH = 110
-_EXAMPLES = MappingProxyType({NAME: "mthreads-gmi", POLL: "processes"})
+_EXAMPLES: Mapping[str, str] = {NAME: "mthreads-gmi", POLL: "processes"}
 _HEAD = """\
 ## Configuration of the telemetry daemon, as printed by `telemetry config default`.
 ##

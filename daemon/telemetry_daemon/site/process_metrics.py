@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 import psutil
 
@@ -17,19 +16,15 @@ def _row(name: str, unit: str, help: str) -> Metric:
 
 
 # What client_python's collector gives, without its 2.8 MiB (docs/performance.md).
-_READ: Mapping[Metric, Callable[[psutil.Process], float]] = MappingProxyType(
-    {
-        _row("virtual_memory_bytes", "bytes", "Virtual memory size in bytes."): lambda own: own.memory_info().vms,
-        _row("resident_memory_bytes", "bytes", "Resident memory size in bytes."): lambda own: own.memory_info().rss,
-        _row("start_time_seconds", "seconds", "Unix time at which the process started."): lambda own: own.create_time(),
-        _row("cpu_seconds_total", "seconds", "User and system CPU time spent."): lambda own: sum(own.cpu_times()[:2]),
-        _row("open_fds", "", "Open file descriptors."): lambda own: own.num_fds(),
-        _row("max_fds", "", "Most file descriptors that may be open."): lambda own: own.rlimit(psutil.RLIMIT_NOFILE)[0],
-    }
-)
-_HEADS: Mapping[Syntax, Callable[[Metric], str]] = MappingProxyType(
-    {Syntax.TEXT: text_head, Syntax.OPENMETRICS: openmetrics_head}
-)
+_READ: Mapping[Metric, Callable[[psutil.Process], float]] = {
+    _row("virtual_memory_bytes", "bytes", "Virtual memory size in bytes."): lambda own: own.memory_info().vms,
+    _row("resident_memory_bytes", "bytes", "Resident memory size in bytes."): lambda own: own.memory_info().rss,
+    _row("start_time_seconds", "seconds", "Unix time at which the process started."): lambda own: own.create_time(),
+    _row("cpu_seconds_total", "seconds", "User and system CPU time spent."): lambda own: sum(own.cpu_times()[:2]),
+    _row("open_fds", "", "Open file descriptors."): lambda own: own.num_fds(),
+    _row("max_fds", "", "Most file descriptors that may be open."): lambda own: own.rlimit(psutil.RLIMIT_NOFILE)[0],
+}
+_HEADS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_head, Syntax.OPENMETRICS: openmetrics_head}
 
 
 class ProcessMetrics:

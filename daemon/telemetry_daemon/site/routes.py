@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from urllib.parse import parse_qs
 
 from telemetry_daemon.site.name_filter import only
@@ -29,7 +28,7 @@ _HTML = "text/html; charset=utf-8"
 _FRESH = ("Cache-Control", "no-store")
 _NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 _GZIP = ("Content-Encoding", "gzip")
-_ENDS: Mapping[Syntax, bytes] = MappingProxyType({Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF})
+_ENDS: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF}
 
 
 class Site:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import get_args
 
 from telemetry_parsers.checks.spelling import comes_from_input, is_spelled, tokens_of
@@ -31,7 +30,7 @@ _FORMS = get_args(Form)
 _BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
 # Vendors whose cards another vendor's tool also lists: Hygon's runtime brings a copy of ROCm's tools.
-_LISTED_TOO: Mapping[str, frozenset[str]] = MappingProxyType({"amd": frozenset({"hygon"})})
+_LISTED_TOO: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
 _FACT = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 # Labels whose words are a closed set; the others may carry a vendor's own.
 _CLOSED_LABELS = frozenset({"state", "action", "level"})

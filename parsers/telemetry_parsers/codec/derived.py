@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from types import MappingProxyType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from telemetry_parsers.codec.plain import CodecError, finite, flag, jsonable, text, unexpected, whole
@@ -38,13 +38,11 @@ class _Special:
     null: Mapping[str, float] = field(default_factory=dict)
 
 
-_SPECIAL: Mapping[Any, _Special] = MappingProxyType(
-    {
-        Library: _Special(left_out=("module", "package")),
-        Metric: _Special(null={"low": -math.inf, "high": math.inf}),
-        Report: _Special(left_out=("is_cut",)),
-    }
-)
+_SPECIAL: Mapping[Any, _Special] = {
+    Library: _Special(left_out=("module", "package")),
+    Metric: _Special(null={"low": -math.inf, "high": math.inf}),
+    Report: _Special(left_out=("is_cut",)),
+}
 
 
 def to_plain(kind: Any, value: Any) -> dict[str, Plain]:
@@ -242,15 +240,13 @@ def _one_of(kinds: Mapping[str, Any]) -> _Way:
     return _Way(read, write)
 
 
-_SIMPLE: Mapping[Any, _Way] = MappingProxyType(
-    {
-        str: _Way(text),
-        bool: _Way(flag),
-        int: _Way(whole),
-        float: _Way(finite),
-        Any: _Way(jsonable),
-        object: _Way(lambda plain: plain),
-        Absent: _Way(_word({absent.value: absent for absent in Absent}), lambda absent: absent.value),
-        tuple[str, str]: _Way(_pair, list),
-    }
-)
+_SIMPLE: Mapping[Any, _Way] = {
+    str: _Way(text),
+    bool: _Way(flag),
+    int: _Way(whole),
+    float: _Way(finite),
+    Any: _Way(jsonable),
+    object: _Way(lambda plain: plain),
+    Absent: _Way(_word({absent.value: absent for absent in Absent}), lambda absent: absent.value),
+    tuple[str, str]: _Way(_pair, list),
+}

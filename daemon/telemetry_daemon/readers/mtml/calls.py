@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from telemetry_parsers.model import Plain
 
 # The handles below a card's own: what makes each, and what frees it.
-PARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "gpu": ("mtmlDeviceInitGpu", "mtmlDeviceFreeGpu"),
-        "memory": ("mtmlDeviceInitMemory", "mtmlDeviceFreeMemory"),
-        "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
-    }
-)
+PARTS: Mapping[str, tuple[str, str]] = {
+    "gpu": ("mtmlDeviceInitGpu", "mtmlDeviceFreeGpu"),
+    "memory": ("mtmlDeviceInitMemory", "mtmlDeviceFreeMemory"),
+    "vpu": ("mtmlDeviceInitVpu", "mtmlDeviceFreeVpu"),
+}
 # Which errors: since the driver was loaded or over the card's life, and where.
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 

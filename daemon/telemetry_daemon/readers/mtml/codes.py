@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Reason, State
@@ -32,21 +31,19 @@ LOSES_CARD = frozenset({DRIVER_FAILURE, GPU_IS_LOST, UNKNOWN})
 ENDS_SESSION = frozenset({DRIVER_NOT_LOADED, UNINITIALIZED})
 
 _NODES = "run as a user who may open /dev/mtgpu.* and /dev/dri/* (groups render and video)"
-_REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = MappingProxyType(
-    {
-        LIBRARY_NOT_FOUND: ("missing", None, "libmtml.so.2 is not installed: install the Moore Threads driver package"),
-        NO_BINDING: (
-            "missing",
-            None,
-            "the module pymtml is another package's: pip uninstall pymtml, then pip install mthreads-ml-py",
-        ),
-        DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe mtgpu"),
-        UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
-        NO_PERMISSION: ("failed", "no_permission", _NODES),
-        DRIVER_TOO_OLD: ("failed", "library_mismatch", "the driver is too old for the library: update the driver"),
-        DRIVER_TOO_NEW: ("failed", "library_mismatch", "the driver is too new for the library: update the library"),
-    }
-)
+_REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
+    LIBRARY_NOT_FOUND: ("missing", None, "libmtml.so.2 is not installed: install the Moore Threads driver package"),
+    NO_BINDING: (
+        "missing",
+        None,
+        "the module pymtml is another package's: pip uninstall pymtml, then pip install mthreads-ml-py",
+    ),
+    DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe mtgpu"),
+    UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
+    NO_PERMISSION: ("failed", "no_permission", _NODES),
+    DRIVER_TOO_OLD: ("failed", "library_mismatch", "the driver is too old for the library: update the driver"),
+    DRIVER_TOO_NEW: ("failed", "library_mismatch", "the driver is too new for the library: update the library"),
+}
 _OTHER: tuple[State, Reason | None, str] = (
     "failed",
     "driver_gone",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Reason, State
@@ -50,21 +49,19 @@ _CGROUP = (
     " 'systemctl daemon-reload' must be restarted"
 )
 # Why there is no library to ask: the source's state, its reason, and the remedy.
-_REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = MappingProxyType(
-    {
-        LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
-        DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
-        UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
-        LIB_RM_VERSION_MISMATCH: (
-            "failed",
-            "library_mismatch",
-            "library and kernel module are of different versions: reboot, or reload the module nvidia",
-        ),
-        ANOTHER_DEVICE: ("failed", "driver_gone", "a handle answers as another GPU: the library is initialised again"),
-        NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
-        OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
-    }
-)
+_REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
+    LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
+    DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
+    UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
+    LIB_RM_VERSION_MISMATCH: (
+        "failed",
+        "library_mismatch",
+        "library and kernel module are of different versions: reboot, or reload the module nvidia",
+    ),
+    ANOTHER_DEVICE: ("failed", "driver_gone", "a handle answers as another GPU: the library is initialised again"),
+    NO_PERMISSION: ("failed", "no_permission", f"not permitted: {_CGROUP}"),
+    OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
+}
 # At the initialisation, and only there, an unknown error is as a rule a device node that cannot be opened.
 _UNKNOWN_AT_INIT: tuple[State, Reason | None, str] = ("failed", "no_permission", f"unknown error: {_CGROUP}")
 _OTHER: tuple[State, Reason | None, str] = (

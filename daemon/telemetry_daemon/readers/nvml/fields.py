@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from telemetry_daemon.readers.nvml import codes
@@ -145,7 +144,7 @@ LINKS_TOGETHER = (*TRAFFIC, "recovery_events", "receive_errors", "transmit_disca
 # Since which driver the counters of the thermal and power brake reasons have which numbers: they moved from 251 to 269
 # between 580.65 and 580.82, and before 575 the numbers from 251 on belonged to power smoothing. Those of the installed
 # wheel say nothing of the installed driver.
-_REASONS_SINCE: Mapping[tuple[int, int], int] = MappingProxyType({(575, 0): 251, (580, 82): 269})
+_REASONS_SINCE: Mapping[tuple[int, int], int] = {(575, 0): 251, (580, 82): 269}
 _REASONS = ("sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake_slowdown")
 
 

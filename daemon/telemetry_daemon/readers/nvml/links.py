@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_daemon.readers.nvml import codes, fields
 from telemetry_daemon.readers.nvml.asker import Asker, error_in, is_answered
@@ -14,7 +13,7 @@ from telemetry_parsers.model import Plain
 # More than any GPU has.
 _MOST_LINKS = 72
 # The counters of nvmlDeviceGetNvLinkErrorCounter that are asked where the fields are not known.
-_COUNTERS: Mapping[str, int] = MappingProxyType({"replay": 0, "recovery": 1, "crc": 2})
+_COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
 
 
 class Links:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
@@ -22,28 +21,26 @@ TOOL = "cnmon"
 VENDOR = "cambricon"
 
 # Of `Ecc-Error` no document says whether it counts corrected or uncorrected errors, or since when.
-_COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        "card": column(look.ID, identity("index")),
-        "vf": QUIET,
-        "mi": QUIET,
-        "name": column(look.NAME, identity("model")),
-        "firmware": column(look.WORD, fact("firmware")),
-        "inited": QUIET,
-        "driver": column(look.WORD, identity("driver")),
-        "bus-id": column(look.BUS, identity("bus_id")),
-        "util": column(look.PERCENT, metric("utilization_ratio")),
-        "ecc-error": QUIET,
-        "fan": column(look.PERCENT, metric("fan_ratio")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "vmemory-usage": column(look.BYTES_PAIR),
-        "sr-iov": column(look.WORD, fact("sr_iov")),
-        "mode": column(look.WORD, fact("mode")),
-        "compute-mode": column(look.NAME, fact("compute_mode")),
-    }
-)
+_COLUMNS: Mapping[str, Column] = {
+    "card": column(look.ID, identity("index")),
+    "vf": QUIET,
+    "mi": QUIET,
+    "name": column(look.NAME, identity("model")),
+    "firmware": column(look.WORD, fact("firmware")),
+    "inited": QUIET,
+    "driver": column(look.WORD, identity("driver")),
+    "bus-id": column(look.BUS, identity("bus_id")),
+    "util": column(look.PERCENT, metric("utilization_ratio")),
+    "ecc-error": QUIET,
+    "fan": column(look.PERCENT, metric("fan_ratio")),
+    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+    "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+    "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "vmemory-usage": column(look.BYTES_PAIR),
+    "sr-iov": column(look.WORD, fact("sr_iov")),
+    "mode": column(look.WORD, fact("mode")),
+    "compute-mode": column(look.NAME, fact("compute_mode")),
+}
 _BANNER = re.compile(r"\bCNMON[ \t]{1,8}v?[0-9]")
 _BOX = Box(
     columns=_COLUMNS,
@@ -63,25 +60,23 @@ _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATI
 _LIST = CardList(
     card=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_gives=(identity("index"),),
-    keys=MappingProxyType(
-        {
-            ("*", "product name"): (identity("model"),),
-            ("*", "driver"): (identity("driver"),),
-            ("*", "firmware"): (fact("firmware"),),
-            ("*", "uuid"): (identity("uuid"),),
-            ("*", "sn"): (identity("serial"),),
-            ("physical memory usage", "total"): (metric("memory_total_bytes", unit="MiB"),),
-            ("physical memory usage", "used"): (metric("memory_used_bytes", unit="MiB"),),
-            ("physical memory usage", "free"): (metric("memory_free_bytes", unit="MiB"),),
-            ("utilization", "mlu average"): (metric("utilization_ratio", unit="%"),),
-            ("temperature", "board"): (metric("temperature_celsius", "board", unit="C"),),
-            ("temperature", "chip"): (metric("temperature_celsius", "core", unit="C"),),
-            ("power", "usage"): (metric("power_watts", unit="W"),),
-            ("power", "cap"): (metric("power_cap_watts", unit="W"),),
-            ("*", "current speed"): (metric("pcie_link_generation", words=_GENERATIONS),),
-            ("*", "current width"): (metric("pcie_link_width"),),
-        }
-    ),
+    keys={
+        ("*", "product name"): (identity("model"),),
+        ("*", "driver"): (identity("driver"),),
+        ("*", "firmware"): (fact("firmware"),),
+        ("*", "uuid"): (identity("uuid"),),
+        ("*", "sn"): (identity("serial"),),
+        ("physical memory usage", "total"): (metric("memory_total_bytes", unit="MiB"),),
+        ("physical memory usage", "used"): (metric("memory_used_bytes", unit="MiB"),),
+        ("physical memory usage", "free"): (metric("memory_free_bytes", unit="MiB"),),
+        ("utilization", "mlu average"): (metric("utilization_ratio", unit="%"),),
+        ("temperature", "board"): (metric("temperature_celsius", "board", unit="C"),),
+        ("temperature", "chip"): (metric("temperature_celsius", "core", unit="C"),),
+        ("power", "usage"): (metric("power_watts", unit="W"),),
+        ("power", "cap"): (metric("power_cap_watts", unit="W"),),
+        ("*", "current speed"): (metric("pcie_link_generation", words=_GENERATIONS),),
+        ("*", "current width"): (metric("pcie_link_width"),),
+    },
     quiet=frozenset({("*", "device id"), ("*", "vendor id")}),
     quiet_sections=frozenset({"pci", "virtual memory usage"}),
     address=tuple(("pci", key) for key in ("domain id", "bus num", "device", "function")),

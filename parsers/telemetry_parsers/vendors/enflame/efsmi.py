@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, Column, column
@@ -24,24 +23,22 @@ VENDOR = "enflame"
 _ECC = metric("ecc_enabled", words=ON_OFF)
 _TOTAL = metric("memory_total_bytes")
 # `Mem` is the memory in all; what is in use stands in `-q` and, as a percentage, in the monitor.
-_COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        "dev": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "fw ver": column(look.WORD, fact("firmware")),
-        "boot fw ver": column(look.WORD, fact("firmware")),
-        "bus-id": column(look.BUS, identity("bus_id")),
-        "ecc": column(look.WORD, _ECC),
-        "temp": column(look.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
-        "dpm": QUIET,
-        "lpm": QUIET,
-        "pwr(usage/cap)": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "mem": column(look.BYTES, _TOTAL),
-        "gcu virt": column(look.WORD, fact("virtualization")),
-        "dused": column(look.PERCENT, metric("utilization_ratio")),
-        "sn": column(look.WORD, identity("serial")),
-    }
-)
+_COLUMNS: Mapping[str, Column] = {
+    "dev": column(look.ID, identity("index")),
+    "name": column(look.NAME, identity("model")),
+    "fw ver": column(look.WORD, fact("firmware")),
+    "boot fw ver": column(look.WORD, fact("firmware")),
+    "bus-id": column(look.BUS, identity("bus_id")),
+    "ecc": column(look.WORD, _ECC),
+    "temp": column(look.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
+    "dpm": QUIET,
+    "lpm": QUIET,
+    "pwr(usage/cap)": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+    "mem": column(look.BYTES, _TOTAL),
+    "gcu virt": column(look.WORD, fact("virtualization")),
+    "dused": column(look.PERCENT, metric("utilization_ratio")),
+    "sn": column(look.WORD, identity("serial")),
+}
 _VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
 _BOX = Box(
     columns=_COLUMNS,
@@ -53,16 +50,14 @@ _BOX = Box(
 _MONITOR = Monitor(
     marks=("*",),
     index="dev",
-    columns=MappingProxyType(
-        {
-            ("pwr", "w"): metric("power_watts", unit="W"),
-            ("dtemp", "c"): metric("temperature_celsius", "core", unit="C"),
-            ("dused", "%"): metric("utilization_ratio", unit="%"),
-            ("mused", "%"): metric("memory_used_ratio", unit="%"),
-            ("mem", "mib"): metric("memory_total_bytes", unit="MiB"),
-            ("mclk", "mhz"): metric("clock_hertz", "memory", unit="MHz"),
-        }
-    ),
+    columns={
+        ("pwr", "w"): metric("power_watts", unit="W"),
+        ("dtemp", "c"): metric("temperature_celsius", "core", unit="C"),
+        ("dused", "%"): metric("utilization_ratio", unit="%"),
+        ("mused", "%"): metric("memory_used_ratio", unit="%"),
+        ("mem", "mib"): metric("memory_total_bytes", unit="MiB"),
+        ("mclk", "mhz"): metric("clock_hertz", "memory", unit="MHz"),
+    },
     quiet=frozenset({"sip", "dpm", "lpm", "txpci", "rxpci"}),
 )
 
@@ -70,35 +65,33 @@ _MONITOR = Monitor(
 _LIST = CardList(
     card=re.compile(r"DEV ID[ \t]{1,8}([0-9]{1,4})\Z"),
     card_gives=(identity("index"),),
-    keys=MappingProxyType(
-        {
-            ("driver info", "ver"): (identity("driver"),),
-            ("device info", "dev name"): (identity("model"),),
-            ("device info", "dev uuid"): (identity("uuid"),),
-            ("device info", "dev sn"): (identity("serial"),),
-            ("device info", "dev pn"): (fact("part_number"),),
-            ("device info", "health"): (health({"true": "ok", "false": "alarm"}),),
-            ("*", "max link speed"): only("pcie_link_generation_max"),
-            ("*", "max link width"): only("pcie_link_width_max"),
-            ("*", "cur link speed"): only("pcie_link_generation"),
-            ("*", "cur link width"): only("pcie_link_width"),
-            ("clock info", "mem clk"): only("clock_hertz", "memory"),
-            ("power info", "power capa"): only("power_cap_watts"),
-            ("power info", "cur power"): only("power_watts"),
-            ("device mem info", "total size"): (_TOTAL,),
-            ("device mem info", "mem size"): (_TOTAL,),
-            ("device mem info", "reserved size"): only("memory_reserved_bytes"),
-            ("device mem info", "used size"): only("memory_used_bytes"),
-            ("device mem info", "mem usage"): only("memory_used_bytes"),
-            ("device mem info", "free size"): only("memory_free_bytes"),
-            ("device mem info", "mem ecc"): (_ECC,),
-            ("temperature info", "gcu temp"): only("temperature_celsius", "core"),
-            ("device usage info", "gcu usage"): only("utilization_ratio"),
-            ("ecc mode", "current"): (_ECC,),
-            ("vpu info", "encoder usage"): only("engine_utilization_ratio", "encoder"),
-            ("vpu info", "decoder usage"): only("engine_utilization_ratio", "decoder"),
-        }
-    ),
+    keys={
+        ("driver info", "ver"): (identity("driver"),),
+        ("device info", "dev name"): (identity("model"),),
+        ("device info", "dev uuid"): (identity("uuid"),),
+        ("device info", "dev sn"): (identity("serial"),),
+        ("device info", "dev pn"): (fact("part_number"),),
+        ("device info", "health"): (health({"true": "ok", "false": "alarm"}),),
+        ("*", "max link speed"): only("pcie_link_generation_max"),
+        ("*", "max link width"): only("pcie_link_width_max"),
+        ("*", "cur link speed"): only("pcie_link_generation"),
+        ("*", "cur link width"): only("pcie_link_width"),
+        ("clock info", "mem clk"): only("clock_hertz", "memory"),
+        ("power info", "power capa"): only("power_cap_watts"),
+        ("power info", "cur power"): only("power_watts"),
+        ("device mem info", "total size"): (_TOTAL,),
+        ("device mem info", "mem size"): (_TOTAL,),
+        ("device mem info", "reserved size"): only("memory_reserved_bytes"),
+        ("device mem info", "used size"): only("memory_used_bytes"),
+        ("device mem info", "mem usage"): only("memory_used_bytes"),
+        ("device mem info", "free size"): only("memory_free_bytes"),
+        ("device mem info", "mem ecc"): (_ECC,),
+        ("temperature info", "gcu temp"): only("temperature_celsius", "core"),
+        ("device usage info", "gcu usage"): only("utilization_ratio"),
+        ("ecc mode", "current"): (_ECC,),
+        ("vpu info", "encoder usage"): only("engine_utilization_ratio", "encoder"),
+        ("vpu info", "decoder usage"): only("engine_utilization_ratio", "decoder"),
+    },
     quiet=frozenset(
         {
             *(("device info", key) for key in ("dev mfd", "dev type", "dev slot")),

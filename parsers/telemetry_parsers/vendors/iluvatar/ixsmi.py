@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import Column, column
@@ -22,22 +21,20 @@ from telemetry_parsers.text.answers import ErrorText
 TOOL = "ixsmi"
 VENDOR = "iluvatar"
 
-_COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        "gpu": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "bus-id": column(look.BUS, identity("bus_id")),
-        "clock-sm": column(look.CLOCK, metric("clock_hertz", "sm")),
-        "clock-mem": column(look.CLOCK, metric("clock_hertz", "memory")),
-        "fan": column(look.PERCENT, metric("fan_ratio")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "perf": column(look.STATE, metric("performance_state")),
-        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "gpu-util": column(look.PERCENT, metric("utilization_ratio")),
-        "compute m.": column(look.NAME, fact("compute_mode")),
-    }
-)
+_COLUMNS: Mapping[str, Column] = {
+    "gpu": column(look.ID, identity("index")),
+    "name": column(look.NAME, identity("model")),
+    "bus-id": column(look.BUS, identity("bus_id")),
+    "clock-sm": column(look.CLOCK, metric("clock_hertz", "sm")),
+    "clock-mem": column(look.CLOCK, metric("clock_hertz", "memory")),
+    "fan": column(look.PERCENT, metric("fan_ratio")),
+    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+    "perf": column(look.STATE, metric("performance_state")),
+    "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+    "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "gpu-util": column(look.PERCENT, metric("utilization_ratio")),
+    "compute m.": column(look.NAME, fact("compute_mode")),
+}
 _BOX = Box(
     columns=_COLUMNS,
     opening=frozenset({"gpu", "name", "clock-sm"}),
@@ -52,42 +49,40 @@ _BOX = Box(
 _CAP = metric("power_cap_watts")
 # Both generations' names. A number has a unit of its own or that of its heading; of temperatures there is but one.
 _QUERY = Query(
-    fields=MappingProxyType(
-        {
-            "index": identity("index"),
-            "name": identity("model"),
-            "gpu_name": identity("model"),
-            "uuid": identity("uuid"),
-            "gpu_uuid": identity("uuid"),
-            "serial": identity("serial"),
-            "gpu_serial": identity("serial"),
-            "pci.bus_id": identity("bus_id"),
-            "gpu_bus_id": identity("bus_id"),
-            "driver_version": identity("driver"),
-            "utilization.gpu": metric("utilization_ratio"),
-            "memory.total": metric("memory_total_bytes"),
-            "memory.used": metric("memory_used_bytes"),
-            "memory.free": metric("memory_free_bytes"),
-            "temperature.gpu": metric("temperature_celsius", "core", unit="C"),
-            "temperature.memory": metric("temperature_celsius", "memory", unit="C"),
-            "power.draw": metric("power_watts"),
-            "gpu.power.draw": metric("power_watts"),
-            "power.limit": _CAP,
-            "gpu.power.limit": _CAP,
-            "gpu.current.power.limit": _CAP,
-            "gpu.default.power.limit": metric("power_cap_default_watts"),
-            "fan.speed": metric("fan_ratio"),
-            "pstate": metric("performance_state"),
-            "clocks.current.sm": metric("clock_hertz", "sm"),
-            "clocks.current.memory": metric("clock_hertz", "memory"),
-            "clocks.max.sm": metric("clock_max_hertz", "sm"),
-            "clocks.max.memory": metric("clock_max_hertz", "memory"),
-            "pcie.link.gen.current": metric("pcie_link_generation"),
-            "pcie.link.gen.max": metric("pcie_link_generation_max"),
-            "pcie.link.width.current": metric("pcie_link_width"),
-            "pcie.link.width.max": metric("pcie_link_width_max"),
-        }
-    ),
+    fields={
+        "index": identity("index"),
+        "name": identity("model"),
+        "gpu_name": identity("model"),
+        "uuid": identity("uuid"),
+        "gpu_uuid": identity("uuid"),
+        "serial": identity("serial"),
+        "gpu_serial": identity("serial"),
+        "pci.bus_id": identity("bus_id"),
+        "gpu_bus_id": identity("bus_id"),
+        "driver_version": identity("driver"),
+        "utilization.gpu": metric("utilization_ratio"),
+        "memory.total": metric("memory_total_bytes"),
+        "memory.used": metric("memory_used_bytes"),
+        "memory.free": metric("memory_free_bytes"),
+        "temperature.gpu": metric("temperature_celsius", "core", unit="C"),
+        "temperature.memory": metric("temperature_celsius", "memory", unit="C"),
+        "power.draw": metric("power_watts"),
+        "gpu.power.draw": metric("power_watts"),
+        "power.limit": _CAP,
+        "gpu.power.limit": _CAP,
+        "gpu.current.power.limit": _CAP,
+        "gpu.default.power.limit": metric("power_cap_default_watts"),
+        "fan.speed": metric("fan_ratio"),
+        "pstate": metric("performance_state"),
+        "clocks.current.sm": metric("clock_hertz", "sm"),
+        "clocks.current.memory": metric("clock_hertz", "memory"),
+        "clocks.max.sm": metric("clock_max_hertz", "sm"),
+        "clocks.max.memory": metric("clock_max_hertz", "memory"),
+        "pcie.link.gen.current": metric("pcie_link_generation"),
+        "pcie.link.gen.max": metric("pcie_link_generation_max"),
+        "pcie.link.width.current": metric("pcie_link_width"),
+        "pcie.link.width.max": metric("pcie_link_width_max"),
+    },
     # A board's power stands with each of its dies: their sum would be twice as much.
     quiet=frozenset(
         {
@@ -102,44 +97,42 @@ _QUERY = Query(
 _LOG = CardList(
     card=re.compile(r"gpu ([0-9a-fA-F:.]{6,20})\Z"),
     card_gives=(identity("bus_id"),),
-    keys=MappingProxyType(
-        {
-            ("gpu", "product_name"): (identity("model"),),
-            ("gpu", "serial"): (identity("serial"),),
-            ("gpu", "uuid"): (identity("uuid"),),
-            ("gpu", "minor_number"): (identity("index"),),
-            ("gpu", "vbios_version"): (fact("firmware"),),
-            ("gpu", "fan_speed"): only("fan_ratio"),
-            ("gpu", "compute_mode"): (fact("compute_mode"),),
-            ("gpu", "performance_state"): only("performance_state"),
-            ("gpu", "processes"): (metric("processes", words={"none": 0.0}),),
-            **{
-                (section, name): only(f"memory_{name}_bytes")
-                for section in ("memory_usage", "fb_memory_usage")
-                for name in ("total", "used", "free")
-            },
-            ("utilization", "gpu_util"): only("utilization_ratio"),
-            ("utilization", "encoder_util"): only("engine_utilization_ratio", "encoder"),
-            ("utilization", "decoder_util"): only("engine_utilization_ratio", "decoder"),
-            ("ecc_mode", "current_ecc"): (metric("ecc_enabled", words=ON_OFF),),
-            ("temperature", "gpu_temp"): only("temperature_celsius", "core"),
-            ("temperature", "memory_temp"): only("temperature_celsius", "memory"),
-            ("power_readings", "gpu_power_draw"): only("power_watts"),
-            ("power_readings", "current_gpu_power_limit"): (_CAP,),
-            ("clocks", "sm_clock"): only("clock_hertz", "sm"),
-            ("clocks", "mem_clock"): only("clock_hertz", "memory"),
-            ("pcie_gen", "current_link_gen"): only("pcie_link_generation"),
-            ("pcie_gen", "max_link_gen"): only("pcie_link_generation_max"),
-            ("link_widths", "current_link_width"): only("pcie_link_width"),
-            ("link_widths", "max_link_width"): only("pcie_link_width_max"),
-        }
-    ),
+    keys={
+        ("gpu", "product_name"): (identity("model"),),
+        ("gpu", "serial"): (identity("serial"),),
+        ("gpu", "uuid"): (identity("uuid"),),
+        ("gpu", "minor_number"): (identity("index"),),
+        ("gpu", "vbios_version"): (fact("firmware"),),
+        ("gpu", "fan_speed"): only("fan_ratio"),
+        ("gpu", "compute_mode"): (fact("compute_mode"),),
+        ("gpu", "performance_state"): only("performance_state"),
+        ("gpu", "processes"): (metric("processes", words={"none": 0.0}),),
+        **{
+            (section, name): only(f"memory_{name}_bytes")
+            for section in ("memory_usage", "fb_memory_usage")
+            for name in ("total", "used", "free")
+        },
+        ("utilization", "gpu_util"): only("utilization_ratio"),
+        ("utilization", "encoder_util"): only("engine_utilization_ratio", "encoder"),
+        ("utilization", "decoder_util"): only("engine_utilization_ratio", "decoder"),
+        ("ecc_mode", "current_ecc"): (metric("ecc_enabled", words=ON_OFF),),
+        ("temperature", "gpu_temp"): only("temperature_celsius", "core"),
+        ("temperature", "memory_temp"): only("temperature_celsius", "memory"),
+        ("power_readings", "gpu_power_draw"): only("power_watts"),
+        ("power_readings", "current_gpu_power_limit"): (_CAP,),
+        ("clocks", "sm_clock"): only("clock_hertz", "sm"),
+        ("clocks", "mem_clock"): only("clock_hertz", "memory"),
+        ("pcie_gen", "current_link_gen"): only("pcie_link_generation"),
+        ("pcie_gen", "max_link_gen"): only("pcie_link_generation_max"),
+        ("link_widths", "current_link_width"): only("pcie_link_width"),
+        ("link_widths", "max_link_width"): only("pcie_link_width_max"),
+    },
     # Of `ecc_errors` no document says since when they are counted.
     quiet=frozenset(
         {("utilization", "memory_util"), *(("power_readings", f"{what}board_power_{end}") for what, end in (("", "draw"), ("current_", "limit")))}
     ),
     quiet_sections=frozenset({"ixsmi_log", "pci", "pci_gpu_link_info", "ecc_errors", "processes"}),
-    head=MappingProxyType({"driver_version": "driver"}),
+    head={"driver_version": "driver"},
     count="attached_gpus",
 )  # fmt: skip
 
@@ -149,7 +142,7 @@ _NAMES = CardList(
         r"GPU[ \t]{1,4}([0-9]{1,4})[ \t]{0,4}:[ \t]{1,8}(Iluvatar \S.{0,60}?)[ \t]{1,8}\(UUID:[ \t]{0,4}([0-9A-Za-z-]{1,64})\)\Z"
     ),
     card_gives=(identity("index"), identity("model"), identity("uuid")),
-    keys=MappingProxyType({}),
+    keys={},
 )
 
 _TOOL = Tool(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, cast
 
 from telemetry_parsers import units
@@ -170,6 +169,8 @@ def _objects(items: Any) -> Iterable[_Object]:
 
 
 # The documents that are lists, by the name of the list.
-_LISTS: Mapping[str, Callable[[_Object, Draft], None]] = MappingProxyType(
-    {"device_list": _take_device, "device_util_by_proc_list": _take_process, "datas": _take_stats}
-)
+_LISTS: Mapping[str, Callable[[_Object, Draft], None]] = {
+    "device_list": _take_device,
+    "device_util_by_proc_list": _take_process,
+    "datas": _take_stats,
+}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, QUIET_SWITCH, Column, column
@@ -17,22 +16,20 @@ TOOL = "xpu-smi"
 VENDOR = "intel"
 
 _NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
-_COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        "gpu": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "persistence-m": QUIET_SWITCH,
-        "bus-id": column(look.BUS, identity("bus_id")),
-        "disp.a": QUIET,
-        "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
-        "fan": column(look.PERCENT, metric("fan_ratio")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "gpu-util": column(look.PERCENT, metric("utilization_ratio")),
-        "compute m.": column(look.NAME, fact("compute_mode")),
-    }
-)
+_COLUMNS: Mapping[str, Column] = {
+    "gpu": column(look.ID, identity("index")),
+    "name": column(look.NAME, identity("model")),
+    "persistence-m": QUIET_SWITCH,
+    "bus-id": column(look.BUS, identity("bus_id")),
+    "disp.a": QUIET,
+    "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
+    "fan": column(look.PERCENT, metric("fan_ratio")),
+    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+    "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+    "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "gpu-util": column(look.PERCENT, metric("utilization_ratio")),
+    "compute m.": column(look.NAME, fact("compute_mode")),
+}
 _VERSION = re.compile(r"Intel XPU-SMI[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")
 BOX = Box(
     columns=_COLUMNS,
@@ -50,28 +47,26 @@ _NO_MEMORY = {"0": Absent.NOT_SUPPORTED, "0.00 mib": Absent.NOT_SUPPORTED}
 _GENERATION = metric("pcie_link_generation_max", words=_UNKNOWN)
 _WIDTH = metric("pcie_link_width_max", words=_UNKNOWN)
 # `discovery`: labels of 1.x and, renamed, of 2.x. The speed and the width of the link are the highest it can have.
-DISCOVERY: Mapping[str, Target] = MappingProxyType(
-    {
-        "device name": identity("model"),
-        "uuid": identity("uuid"),
-        "soc uuid": identity("uuid"),
-        "serial number": identity("serial"),
-        "driver version": identity("driver"),
-        "pci bdf address": identity("bus_id"),
-        "firmware version": fact("firmware"),
-        "gfx firmware version": fact("firmware"),
-        "pci slot": fact("slot"),
-        "pci device id": fact("device_id"),
-        "stepping": fact("stepping"),
-        "number of tiles": fact("tiles"),
-        "core clock rate": metric("clock_max_hertz", "graphics"),
-        "pcie generation": _GENERATION,
-        "pcie max link width": _WIDTH,
-        "memory physical size": metric("memory_total_bytes", words=_NO_MEMORY),
-        "ecc state": _ECC,
-        "local cpu list": fact("cpu_affinity"),
-    }
-)
+DISCOVERY: Mapping[str, Target] = {
+    "device name": identity("model"),
+    "uuid": identity("uuid"),
+    "soc uuid": identity("uuid"),
+    "serial number": identity("serial"),
+    "driver version": identity("driver"),
+    "pci bdf address": identity("bus_id"),
+    "firmware version": fact("firmware"),
+    "gfx firmware version": fact("firmware"),
+    "pci slot": fact("slot"),
+    "pci device id": fact("device_id"),
+    "stepping": fact("stepping"),
+    "number of tiles": fact("tiles"),
+    "core clock rate": metric("clock_max_hertz", "graphics"),
+    "pcie generation": _GENERATION,
+    "pcie max link width": _WIDTH,
+    "memory physical size": metric("memory_total_bytes", words=_NO_MEMORY),
+    "ecc state": _ECC,
+    "local cpu list": fact("cpu_affinity"),
+}
 QUIET_DISCOVERY = frozenset(
     {
         "device type", "device state", "vendor name", "sku type", "kernel version", "firmware name", "function type",
@@ -85,9 +80,10 @@ QUIET_DISCOVERY = frozenset(
 )  # fmt: skip
 
 # `config`, by section and key.
-CONFIG: Mapping[tuple[str, str], Target] = MappingProxyType(
-    {("", "power limit"): metric("power_cap_watts", unit="W"), ("memory ecc", "current"): _ECC}
-)
+CONFIG: Mapping[tuple[str, str], Target] = {
+    ("", "power limit"): metric("power_cap_watts", unit="W"),
+    ("memory ecc", "current"): _ECC,
+}
 POWER_LIMIT, POWER_RANGE = "power limit", "valid range"
 # `1 to 0` is the range of a card that tells no upper end.
 CAP_RANGE = (
@@ -100,46 +96,42 @@ _ENGINES = {
     "compute": "compute", "render": "render", "media": "media", "decoder": "decoder", "encoder": "encoder",
     "copy": "copy", "media em": "media_enhancement", "3d": "3d",
 }  # fmt: skip
-STATS: Mapping[str, Target] = MappingProxyType(
-    {
-        "average % utilization of": metric("utilization_ratio", unit="%"),
-        "average % utilization of all gpu engines": metric("utilization_ratio", unit="%"),
-        "gpu utilization": metric("utilization_ratio", unit="%"),
-        **{
-            f"{name} engine {word}": metric("engine_utilization_ratio", label, unit="%")
-            for name, label in _ENGINES.items()
-            for word in ("util", "utilization")
-        },
-        "cache errors correctable": metric("ecc_corrected_total", "cache"),
-        "cache errors uncorrectable": metric("ecc_uncorrected_total", "cache"),
-        "mem errors correctable": metric("ecc_corrected_total", "memory"),
-        "mem errors uncorrectable": metric("ecc_uncorrected_total", "memory"),
-        "gpu power": metric("power_watts", unit="W"),
-        "gpu energy consumed": metric("energy_joules_total", unit="J"),
-        "gpu frequency": metric("clock_hertz", "graphics", unit="MHz"),
-        "media engine freq": metric("clock_hertz", "video", unit="MHz"),
-        "media engine frequency": metric("clock_hertz", "video", unit="MHz"),
-        "gpu core temperature": metric("temperature_celsius", "core", unit="C"),
-        "gpu memory temperature": metric("temperature_celsius", "memory", unit="C"),
-        "gpu memory bandwidth": metric("memory_bandwidth_ratio", unit="%"),
-        "gpu memory bandwidth utilization": metric("memory_bandwidth_ratio", unit="%"),
-        "gpu memory used": metric("memory_used_bytes", unit="MiB"),
-        "gpu memory util": metric("memory_used_ratio", unit="%"),
-        "gpu memory utilization": metric("memory_used_ratio", unit="%"),
-    }
-)
+STATS: Mapping[str, Target] = {
+    "average % utilization of": metric("utilization_ratio", unit="%"),
+    "average % utilization of all gpu engines": metric("utilization_ratio", unit="%"),
+    "gpu utilization": metric("utilization_ratio", unit="%"),
+    **{
+        f"{name} engine {word}": metric("engine_utilization_ratio", label, unit="%")
+        for name, label in _ENGINES.items()
+        for word in ("util", "utilization")
+    },
+    "cache errors correctable": metric("ecc_corrected_total", "cache"),
+    "cache errors uncorrectable": metric("ecc_uncorrected_total", "cache"),
+    "mem errors correctable": metric("ecc_corrected_total", "memory"),
+    "mem errors uncorrectable": metric("ecc_uncorrected_total", "memory"),
+    "gpu power": metric("power_watts", unit="W"),
+    "gpu energy consumed": metric("energy_joules_total", unit="J"),
+    "gpu frequency": metric("clock_hertz", "graphics", unit="MHz"),
+    "media engine freq": metric("clock_hertz", "video", unit="MHz"),
+    "media engine frequency": metric("clock_hertz", "video", unit="MHz"),
+    "gpu core temperature": metric("temperature_celsius", "core", unit="C"),
+    "gpu memory temperature": metric("temperature_celsius", "memory", unit="C"),
+    "gpu memory bandwidth": metric("memory_bandwidth_ratio", unit="%"),
+    "gpu memory bandwidth utilization": metric("memory_bandwidth_ratio", unit="%"),
+    "gpu memory used": metric("memory_used_bytes", unit="MiB"),
+    "gpu memory util": metric("memory_used_ratio", unit="%"),
+    "gpu memory utilization": metric("memory_used_ratio", unit="%"),
+}
 # The unit that a name must have for its number to be read; without one in brackets it is the tool's own.
-STATS_UNITS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "%": frozenset({"%", ""}),
-        "W": frozenset({"w", ""}),
-        "J": frozenset({"j"}),
-        "MHz": frozenset({"mhz"}),
-        "C": frozenset({"c", "celsius degree", "celsius"}),
-        "MiB": frozenset({"mib"}),
-        "": frozenset({""}),
-    }
-)
+STATS_UNITS: Mapping[str, frozenset[str]] = {
+    "%": frozenset({"%", ""}),
+    "W": frozenset({"w", ""}),
+    "J": frozenset({"j"}),
+    "MHz": frozenset({"mhz"}),
+    "C": frozenset({"c", "celsius degree", "celsius"}),
+    "MiB": frozenset({"mib"}),
+    "": frozenset({""}),
+}
 QUIET_STATS = frozenset(
     {
         "timestamp", "deviceid", "tileid", "all gpu engines", "eu array active", "eu array stall", "eu array idle",
@@ -148,14 +140,12 @@ QUIET_STATS = frozenset(
     }
 )  # fmt: skip
 # `health`, by the name of the item and the key.
-HEALTH: Mapping[tuple[str, str], Target] = MappingProxyType(
-    {
-        ("gpu core temperature", "throttle threshold"): metric("temperature_slowdown_celsius", "core", unit="C"),
-        ("gpu core temperature", "shutdown threshold"): metric("temperature_shutdown_celsius", "core", unit="C"),
-        ("gpu memory temperature", "throttle threshold"): metric("temperature_slowdown_celsius", "memory", unit="C"),
-        ("gpu memory temperature", "shutdown threshold"): metric("temperature_shutdown_celsius", "memory", unit="C"),
-    }
-)
+HEALTH: Mapping[tuple[str, str], Target] = {
+    ("gpu core temperature", "throttle threshold"): metric("temperature_slowdown_celsius", "core", unit="C"),
+    ("gpu core temperature", "shutdown threshold"): metric("temperature_shutdown_celsius", "core", unit="C"),
+    ("gpu memory temperature", "throttle threshold"): metric("temperature_slowdown_celsius", "memory", unit="C"),
+    ("gpu memory temperature", "shutdown threshold"): metric("temperature_shutdown_celsius", "memory", unit="C"),
+}
 HEALTHY = frozenset({"ok", "unknown", "not supported", "n/a", ""})
 NO_STATE = frozenset({"not supported", "n/a", ""})
 STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
@@ -163,49 +153,43 @@ HEALTH_STATE = health({state: state for state in STATES_WORST_FIRST})
 # Temperatures of core and memory, power, memory, Xe Link ports, frequency.
 HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
 # `health -j`: the number of the item that a component is, and the sensor whose thresholds it tells.
-HEALTH_JSON: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "core_temperature": ("1", "core"),
-        "memory_temperature": ("2", "memory"),
-        "power": ("3", ""),
-        "memory": ("4", ""),
-        "fabric_port": ("5", ""),
-        "xe_link_port": ("5", ""),
-        "frequency": ("6", ""),
+HEALTH_JSON: Mapping[str, tuple[str, str]] = {
+    "core_temperature": ("1", "core"),
+    "memory_temperature": ("2", "memory"),
+    "power": ("3", ""),
+    "memory": ("4", ""),
+    "fabric_port": ("5", ""),
+    "xe_link_port": ("5", ""),
+    "frequency": ("6", ""),
+}
+THRESHOLDS: Mapping[str, Mapping[str, Target]] = {
+    sensor: {
+        "throttle_threshold": metric("temperature_slowdown_celsius", sensor, unit="C", words=_UNKNOWN),
+        "shutdown_threshold": metric("temperature_shutdown_celsius", sensor, unit="C", words=_UNKNOWN),
     }
-)
-THRESHOLDS: Mapping[str, Mapping[str, Target]] = MappingProxyType(
-    {
-        sensor: {
-            "throttle_threshold": metric("temperature_slowdown_celsius", sensor, unit="C", words=_UNKNOWN),
-            "shutdown_threshold": metric("temperature_shutdown_celsius", sensor, unit="C", words=_UNKNOWN),
-        }
-        for sensor in ("core", "memory")
-    }
-)
+    for sensor in ("core", "memory")
+}
 # `discovery -j`, of all devices and of one.
-JSON_KEYS: Mapping[str, Target] = MappingProxyType(
-    {
-        "device_id": identity("index"),
-        "device_name": identity("model"),
-        "pci_bdf_address": identity("bus_id"),
-        "uuid": identity("uuid"),
-        "soc_uuid": identity("uuid"),
-        "serial_number": identity("serial"),
-        "driver_version": identity("driver"),
-        "pci_device_id": fact("device_id"),
-        "pci_slot": fact("slot"),
-        "device_stepping": fact("stepping"),
-        "number_of_tiles": fact("tiles"),
-        "gfx_firmware_version": fact("firmware"),
-        "firmware_version": fact("firmware"),
-        "core_clock_rate_mhz": metric("clock_max_hertz", "graphics", unit="MHz"),
-        "pcie_generation": _GENERATION,
-        "pcie_max_link_width": _WIDTH,
-        "memory_physical_size_byte": metric("memory_total_bytes", unit="B", words=_NO_MEMORY),
-        "memory_ecc_state": _ECC,
-    }
-)
+JSON_KEYS: Mapping[str, Target] = {
+    "device_id": identity("index"),
+    "device_name": identity("model"),
+    "pci_bdf_address": identity("bus_id"),
+    "uuid": identity("uuid"),
+    "soc_uuid": identity("uuid"),
+    "serial_number": identity("serial"),
+    "driver_version": identity("driver"),
+    "pci_device_id": fact("device_id"),
+    "pci_slot": fact("slot"),
+    "device_stepping": fact("stepping"),
+    "number_of_tiles": fact("tiles"),
+    "gfx_firmware_version": fact("firmware"),
+    "firmware_version": fact("firmware"),
+    "core_clock_rate_mhz": metric("clock_max_hertz", "graphics", unit="MHz"),
+    "pcie_generation": _GENERATION,
+    "pcie_max_link_width": _WIDTH,
+    "memory_physical_size_byte": metric("memory_total_bytes", unit="B", words=_NO_MEMORY),
+    "memory_ecc_state": _ECC,
+}
 QUIET_JSON = frozenset(
     {
         "device_type", "vendor_name", "device_function_type", "drm_device", "function_type", "device_state", "sku_type",
@@ -221,26 +205,24 @@ QUIET_JSON = frozenset(
 
 # `stats -j` names its counters so; what begins like them and is not here gives nothing.
 STATISTICS = "XPUM_STATS_"
-STATS_JSON: Mapping[str, Target] = MappingProxyType(
-    {
-        "POWER": metric("power_watts", unit="W"),
-        "GPU_UTILIZATION": metric("utilization_ratio", unit="%"),
-        "GPU_FREQUENCY": metric("clock_hertz", "graphics", unit="MHz"),
-        "MEDIA_ENGINE_FREQUENCY": metric("clock_hertz", "video", unit="MHz"),
-        "GPU_CORE_TEMPERATURE": metric("temperature_celsius", "core", unit="C"),
-        "MEMORY_TEMPERATURE": metric("temperature_celsius", "memory", unit="C"),
-        "MEMORY_UTILIZATION": metric("memory_used_ratio", unit="%"),
-        "MEMORY_BANDWIDTH": metric("memory_bandwidth_ratio", unit="%"),
-        **{
-            f"ENGINE_GROUP_{name}_ALL_UTILIZATION": metric("engine_utilization_ratio", name.lower(), unit="%")
-            for name in ("COMPUTE", "MEDIA", "COPY", "RENDER", "3D")
-        },
-        "RAS_ERROR_CAT_CACHE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "cache"),
-        "RAS_ERROR_CAT_CACHE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "cache"),
-        "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "memory"),
-        "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "memory"),
-    }
-)
+STATS_JSON: Mapping[str, Target] = {
+    "POWER": metric("power_watts", unit="W"),
+    "GPU_UTILIZATION": metric("utilization_ratio", unit="%"),
+    "GPU_FREQUENCY": metric("clock_hertz", "graphics", unit="MHz"),
+    "MEDIA_ENGINE_FREQUENCY": metric("clock_hertz", "video", unit="MHz"),
+    "GPU_CORE_TEMPERATURE": metric("temperature_celsius", "core", unit="C"),
+    "MEMORY_TEMPERATURE": metric("temperature_celsius", "memory", unit="C"),
+    "MEMORY_UTILIZATION": metric("memory_used_ratio", unit="%"),
+    "MEMORY_BANDWIDTH": metric("memory_bandwidth_ratio", unit="%"),
+    **{
+        f"ENGINE_GROUP_{name}_ALL_UTILIZATION": metric("engine_utilization_ratio", name.lower(), unit="%")
+        for name in ("COMPUTE", "MEDIA", "COPY", "RENDER", "3D")
+    },
+    "RAS_ERROR_CAT_CACHE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "cache"),
+    "RAS_ERROR_CAT_CACHE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "cache"),
+    "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_CORRECTABLE": metric("ecc_corrected_total", "memory"),
+    "RAS_ERROR_CAT_NON_COMPUTE_ERRORS_UNCORRECTABLE": metric("ecc_uncorrected_total", "memory"),
+}
 # Printed in MiB by the command, in bytes by the service: no card has as much in the one, or as little in the other.
 MEMORY_USED = "MEMORY_USED"
 MOST_MEBIBYTES, FEWEST_BYTES = 1 << 18, 1 << 24
@@ -249,51 +231,49 @@ ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
 # `--query-gpu` and `dump` of 2.x, by the fields' own names; a bare number is in the unit that its documents tell.
 # `utilization.memory` is a share of time in one of its documents and a share of memory in another.
 QUERY = Query(
-    fields=MappingProxyType(
-        {
-            "index": identity("index"),
-            "deviceid": identity("index"),
-            "name": identity("model"),
-            "gpu_name": identity("model"),
-            "uuid": identity("uuid"),
-            "serial": identity("serial"),
-            "driver_version": identity("driver"),
-            "vbios_version": fact("firmware"),
-            "pci.bus_id": identity("bus_id"),
-            "pci.device_id": fact("device_id"),
-            "temperature.gpu": metric("temperature_celsius", "core", unit="C"),
-            "temperature.memory": metric("temperature_celsius", "memory", unit="C"),
-            "power.draw": metric("power_watts", unit="W"),
-            "power.limit": metric("power_cap_watts", unit="W"),
-            "power.max_limit": metric("power_cap_max_watts", unit="W"),
-            "energy.consumed": metric("energy_joules_total", unit="J"),
-            "utilization.gpu": metric("utilization_ratio", unit="%"),
-            **{
-                f"utilization.{name}": metric("engine_utilization_ratio", name, unit="%")
-                for name in ("compute", "render", "media", "copy")
-            },
-            "memory.total": metric("memory_total_bytes", unit="MiB"),
-            "memory.used": metric("memory_used_bytes", unit="MiB"),
-            "memory.free": metric("memory_free_bytes", unit="MiB"),
-            "memory.bandwidth.utilization": metric("memory_bandwidth_ratio", unit="%"),
-            **{
-                f"clocks.{when}.{name}": metric(key, domain, unit="MHz")
-                for when, key in (("current", "clock_hertz"), ("max", "clock_max_hertz"))
-                for name, domain in (("graphics", "graphics"), ("sm", "graphics"), ("media", "video"), ("video", "video"))
-            },
-            "pcie.link.gen.max": _GENERATION,
-            "pcie.link.gen.current": metric("pcie_link_generation", words=_UNKNOWN),
-            "pcie.link.width.max": _WIDTH,
-            "pcie.link.width.current": metric("pcie_link_width", words=_UNKNOWN),
-            "pcie.replay.counter": metric("pcie_replays_total"),
-            "ecc.mode.current": _ECC,
-            "ras.cache.errors.correctable": metric("ecc_corrected_total", "cache"),
-            "ras.cache.errors.uncorrectable": metric("ecc_uncorrected_total", "cache"),
-            "ras.non_compute.errors.correctable": metric("ecc_corrected_total", "memory"),
-            "ras.non_compute.errors.uncorrectable": metric("ecc_uncorrected_total", "memory"),
-            "fan.speed": metric("fan_ratio", unit="%"),
-        }
-    ),
+    fields={
+        "index": identity("index"),
+        "deviceid": identity("index"),
+        "name": identity("model"),
+        "gpu_name": identity("model"),
+        "uuid": identity("uuid"),
+        "serial": identity("serial"),
+        "driver_version": identity("driver"),
+        "vbios_version": fact("firmware"),
+        "pci.bus_id": identity("bus_id"),
+        "pci.device_id": fact("device_id"),
+        "temperature.gpu": metric("temperature_celsius", "core", unit="C"),
+        "temperature.memory": metric("temperature_celsius", "memory", unit="C"),
+        "power.draw": metric("power_watts", unit="W"),
+        "power.limit": metric("power_cap_watts", unit="W"),
+        "power.max_limit": metric("power_cap_max_watts", unit="W"),
+        "energy.consumed": metric("energy_joules_total", unit="J"),
+        "utilization.gpu": metric("utilization_ratio", unit="%"),
+        **{
+            f"utilization.{name}": metric("engine_utilization_ratio", name, unit="%")
+            for name in ("compute", "render", "media", "copy")
+        },
+        "memory.total": metric("memory_total_bytes", unit="MiB"),
+        "memory.used": metric("memory_used_bytes", unit="MiB"),
+        "memory.free": metric("memory_free_bytes", unit="MiB"),
+        "memory.bandwidth.utilization": metric("memory_bandwidth_ratio", unit="%"),
+        **{
+            f"clocks.{when}.{name}": metric(key, domain, unit="MHz")
+            for when, key in (("current", "clock_hertz"), ("max", "clock_max_hertz"))
+            for name, domain in (("graphics", "graphics"), ("sm", "graphics"), ("media", "video"), ("video", "video"))
+        },
+        "pcie.link.gen.max": _GENERATION,
+        "pcie.link.gen.current": metric("pcie_link_generation", words=_UNKNOWN),
+        "pcie.link.width.max": _WIDTH,
+        "pcie.link.width.current": metric("pcie_link_width", words=_UNKNOWN),
+        "pcie.replay.counter": metric("pcie_replays_total"),
+        "ecc.mode.current": _ECC,
+        "ras.cache.errors.correctable": metric("ecc_corrected_total", "cache"),
+        "ras.cache.errors.uncorrectable": metric("ecc_uncorrected_total", "cache"),
+        "ras.non_compute.errors.correctable": metric("ecc_corrected_total", "memory"),
+        "ras.non_compute.errors.uncorrectable": metric("ecc_uncorrected_total", "memory"),
+        "fan.speed": metric("fan_ratio", unit="%"),
+    },
     quiet=frozenset(
         {
             "timestamp", "pci.sub_device_id", "power.draw.gpu", "utilization.memory", "memory.read.bandwidth",

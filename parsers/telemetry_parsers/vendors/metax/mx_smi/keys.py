@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
@@ -26,24 +25,22 @@ STATE = health({"available": "ok", "unavailable": "critical", "not available": "
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 # From 2.3 on a board and its GPUs have cells of their own, and power stands below the board; 2.1.6 tells no limit.
-_COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        "board": column(look.ID, fact("board")),
-        "gpu": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "bus-id": column(look.BUS, identity("bus_id")),
-        "gpu-util": column(look.PERCENT, _UTILIZATION),
-        "persistence-m": column(look.SWITCH, fact("persistence_mode")),
-        "persist-m": column(look.SWITCH, fact("persistence_mode")),
-        "sgpu-m": column(look.WORD, fact("sgpu_mode")),
-        "perf": column(look.STATE, metric("performance_state")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "power": column(look.WATTS, _POWER),
-        "pwr:usage/cap": column(look.WATTS_PAIR, _POWER, _CAP),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "gpu-state": column(look.NAME, STATE),
-    }
-)
+_COLUMNS: Mapping[str, Column] = {
+    "board": column(look.ID, fact("board")),
+    "gpu": column(look.ID, identity("index")),
+    "name": column(look.NAME, identity("model")),
+    "bus-id": column(look.BUS, identity("bus_id")),
+    "gpu-util": column(look.PERCENT, _UTILIZATION),
+    "persistence-m": column(look.SWITCH, fact("persistence_mode")),
+    "persist-m": column(look.SWITCH, fact("persistence_mode")),
+    "sgpu-m": column(look.WORD, fact("sgpu_mode")),
+    "perf": column(look.STATE, metric("performance_state")),
+    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+    "power": column(look.WATTS, _POWER),
+    "pwr:usage/cap": column(look.WATTS_PAIR, _POWER, _CAP),
+    "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "gpu-state": column(look.NAME, STATE),
+}
 SLICES = "sliced gpu"
 BOX = Box(
     columns=_COLUMNS,
@@ -60,16 +57,14 @@ BOX = Box(
     asides=(SLICES,),
 )
 # Of the slices of a GPU: `Compute` is the share that a slice may use, not what it does.
-SLICE_COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        "minor": QUIET,
-        "gpu": column(look.ID, identity("index")),
-        "sgpu-id": column(look.ID, identity("partition")),
-        "compute": QUIET,
-        "vram quota": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "sgpu-util": column(look.PERCENT, _UTILIZATION),
-    }
-)
+SLICE_COLUMNS: Mapping[str, Column] = {
+    "minor": QUIET,
+    "gpu": column(look.ID, identity("index")),
+    "sgpu-id": column(look.ID, identity("partition")),
+    "compute": QUIET,
+    "vram quota": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "sgpu-util": column(look.PERCENT, _UTILIZATION),
+}
 
 
 def _generation(key: str) -> tuple[Target, ...]:
@@ -87,49 +82,47 @@ _BOARD_SENSORS = ("drmos_soc", "drmos_core", "tdiode")
 LIST = CardList(
     card=re.compile(r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40}(?: \S{1,40}){0,4})[ \t]{1,20}([0-9a-fA-F:.]{6,20})\Z"),
     card_gives=(identity("index"), identity("model"), identity("bus_id")),
-    keys=MappingProxyType(
-        {
-            ("chip temperature", "hotspot"): only("temperature_celsius", "hotspot"),
-            ("chip temperature", "soc"): only("temperature_celsius", "soc"),
-            ("board temperature", "air-inlet"): only("temperature_celsius", "board"),
-            ("ecc errors", "sram correctable"): only("ecc_corrected_total", "sram"),
-            ("ecc errors", "sram uncorrectable"): only("ecc_uncorrected_total", "sram"),
-            ("ecc errors", "dram correctable"): only("ecc_corrected_total", "dram"),
-            ("ecc errors", "dram uncorrectable"): only("ecc_uncorrected_total", "dram"),
-            ("retired pages", "single bit ecc"): only("retired_pages", "single_bit_ecc"),
-            ("retired pages", "double bit ecc"): only("retired_pages", "double_bit_ecc"),
-            ("ecc state", "state"): (metric("ecc_enabled", words=ON_OFF),),
-            ("memory", "vram total"): only("memory_total_bytes"),
-            ("memory", "vram used"): only("memory_used_bytes"),
-            ("utilization", "gpu"): (_UTILIZATION,),
-            ("utilization", "vpue"): (_ENCODER,),
-            ("utilization", "vpud"): (_DECODER,),
-            ("board power", "total"): (_POWER,),
-            ("board power", "limit"): (_CAP,),
-            ("clock", "xcore"): only("clock_hertz", "graphics"),
-            ("clock", "mc"): only("clock_hertz", "memory"),
-            ("clock", "vpue"): only("clock_hertz", "vpue"),
-            ("clock", "vpud"): only("clock_hertz", "vpud"),
-            ("xcore", "xcore_clk"): only("clock_hertz", "graphics"),
-            ("mc0", "mc0_dficlk"): only("clock_hertz", "memory"),
-            ("soc", "soc_clk"): only("clock_hertz", "soc"),
-            ("vpue", "vpu_encclk"): only("clock_hertz", "vpue"),
-            ("vpud", "vpu_decclk0"): only("clock_hertz", "vpud"),
-            ("pcie info", "current speed"): _generation("pcie_link_generation"),
-            ("pcie info", "max speed"): _generation("pcie_link_generation_max"),
-            ("pcie info", "current width"): only("pcie_link_width"),
-            ("pcie info", "max width"): only("pcie_link_width_max"),
-            ("serial number", "board serial"): (identity("serial"),),
-            ("hardware info", "board serial number"): (identity("serial"),),
-            ("hardware info", "board part number"): (fact("part_number"),),
-            ("version", "bios"): (fact("firmware"),),
-            ("version", "kmd"): (identity("driver"),),
-            **_throttled(
-                "applications limit", "over power", "chip over temperature", "vr over temperature",
-                "hbm over temperature", "thermal over temperature", "pcc", "power brake", "didt", "other",
-            ),
-        }
-    ),
+    keys={
+        ("chip temperature", "hotspot"): only("temperature_celsius", "hotspot"),
+        ("chip temperature", "soc"): only("temperature_celsius", "soc"),
+        ("board temperature", "air-inlet"): only("temperature_celsius", "board"),
+        ("ecc errors", "sram correctable"): only("ecc_corrected_total", "sram"),
+        ("ecc errors", "sram uncorrectable"): only("ecc_uncorrected_total", "sram"),
+        ("ecc errors", "dram correctable"): only("ecc_corrected_total", "dram"),
+        ("ecc errors", "dram uncorrectable"): only("ecc_uncorrected_total", "dram"),
+        ("retired pages", "single bit ecc"): only("retired_pages", "single_bit_ecc"),
+        ("retired pages", "double bit ecc"): only("retired_pages", "double_bit_ecc"),
+        ("ecc state", "state"): (metric("ecc_enabled", words=ON_OFF),),
+        ("memory", "vram total"): only("memory_total_bytes"),
+        ("memory", "vram used"): only("memory_used_bytes"),
+        ("utilization", "gpu"): (_UTILIZATION,),
+        ("utilization", "vpue"): (_ENCODER,),
+        ("utilization", "vpud"): (_DECODER,),
+        ("board power", "total"): (_POWER,),
+        ("board power", "limit"): (_CAP,),
+        ("clock", "xcore"): only("clock_hertz", "graphics"),
+        ("clock", "mc"): only("clock_hertz", "memory"),
+        ("clock", "vpue"): only("clock_hertz", "vpue"),
+        ("clock", "vpud"): only("clock_hertz", "vpud"),
+        ("xcore", "xcore_clk"): only("clock_hertz", "graphics"),
+        ("mc0", "mc0_dficlk"): only("clock_hertz", "memory"),
+        ("soc", "soc_clk"): only("clock_hertz", "soc"),
+        ("vpue", "vpu_encclk"): only("clock_hertz", "vpue"),
+        ("vpud", "vpu_decclk0"): only("clock_hertz", "vpud"),
+        ("pcie info", "current speed"): _generation("pcie_link_generation"),
+        ("pcie info", "max speed"): _generation("pcie_link_generation_max"),
+        ("pcie info", "current width"): only("pcie_link_width"),
+        ("pcie info", "max width"): only("pcie_link_width_max"),
+        ("serial number", "board serial"): (identity("serial"),),
+        ("hardware info", "board serial number"): (identity("serial"),),
+        ("hardware info", "board part number"): (fact("part_number"),),
+        ("version", "bios"): (fact("firmware"),),
+        ("version", "kmd"): (identity("driver"),),
+        **_throttled(
+            "applications limit", "over power", "chip over temperature", "vr over temperature",
+            "hbm over temperature", "thermal over temperature", "pcc", "power brake", "didt", "other",
+        ),
+    },
     quiet=frozenset(
         {
             *(("board temperature", sensor) for sensor in (*_BOARD_SENSORS, "air-outlet")),
@@ -153,43 +146,39 @@ LIST = CardList(
             "vpue power state", "vpud power state", "hbm power state", "pci power state",
         }
     ),
-    head=MappingProxyType({"mx-smi version": "tool_version", "ht-smi version": "tool_version"}),
+    head={"mx-smi version": "tool_version", "ht-smi version": "tool_version"},
     count="attached gpus",
     suffix=re.compile(r"[ \t]{0,4}\(sensor[0-9]{1,3}\)\Z"),
 )  # fmt: skip
 
 # `-j`: the path of each number within the object of a card, whose name is its bus address.
-DOCUMENT: Mapping[tuple[str, ...], Target] = MappingProxyType(
-    {
-        ("device_id",): identity("index"),
-        ("vbios_version",): fact("firmware"),
-        ("hotspot",): _HOTSPOT,
-        ("utilization",): _UTILIZATION,
-        ("clocks", "XCORE"): metric("clock_hertz", "graphics", unit="MHz"),
-        ("clocks", "XCORE", "XCORE_CLK"): metric("clock_hertz", "graphics", unit="MHz"),
-        ("clocks", "MC"): metric("clock_hertz", "memory", unit="MHz"),
-        ("clocks", "VPUE"): metric("clock_hertz", "vpue", unit="MHz"),
-        ("clocks", "VPUD"): metric("clock_hertz", "vpud", unit="MHz"),
-    }
-)
-DOCUMENT_VERSIONS: Mapping[str, str] = MappingProxyType({"smi_version": "tool_version", "driver_version": "driver"})
+DOCUMENT: Mapping[tuple[str, ...], Target] = {
+    ("device_id",): identity("index"),
+    ("vbios_version",): fact("firmware"),
+    ("hotspot",): _HOTSPOT,
+    ("utilization",): _UTILIZATION,
+    ("clocks", "XCORE"): metric("clock_hertz", "graphics", unit="MHz"),
+    ("clocks", "XCORE", "XCORE_CLK"): metric("clock_hertz", "graphics", unit="MHz"),
+    ("clocks", "MC"): metric("clock_hertz", "memory", unit="MHz"),
+    ("clocks", "VPUE"): metric("clock_hertz", "vpue", unit="MHz"),
+    ("clocks", "VPUD"): metric("clock_hertz", "vpud", unit="MHz"),
+}
+DOCUMENT_VERSIONS: Mapping[str, str] = {"smi_version": "tool_version", "driver_version": "driver"}
 
 MONITOR = Monitor(
     marks=("dev,", "idx,"),
     index="dev",
-    columns=MappingProxyType(
-        {
-            ("hottemp", "c"): _HOTSPOT,
-            ("soctemp", "c"): metric("temperature_celsius", "soc", unit="C"),
-            ("coretemp", "c"): metric("temperature_celsius", "core", unit="C"),
-            ("power", "w"): metric("power_watts", unit="W"),
-            ("gpu", "%"): _UTILIZATION,
-            ("vpue", "%"): _ENCODER,
-            ("vpud", "%"): _DECODER,
-            ("vram", "%"): metric("memory_used_ratio", unit="%"),
-            ("total", "gb"): metric("memory_total_bytes", unit="GB"),
-            ("bdfid", ""): identity("bus_id"),
-        }
-    ),
+    columns={
+        ("hottemp", "c"): _HOTSPOT,
+        ("soctemp", "c"): metric("temperature_celsius", "soc", unit="C"),
+        ("coretemp", "c"): metric("temperature_celsius", "core", unit="C"),
+        ("power", "w"): metric("power_watts", unit="W"),
+        ("gpu", "%"): _UTILIZATION,
+        ("vpue", "%"): _ENCODER,
+        ("vpud", "%"): _DECODER,
+        ("vram", "%"): metric("memory_used_ratio", unit="%"),
+        ("total", "gb"): metric("memory_total_bytes", unit="GB"),
+        ("bdfid", ""): identity("bus_id"),
+    },
     quiet=frozenset({"die", "visvram", "xtt"}),
 )
