@@ -44,7 +44,7 @@ def markup(shape: CardList) -> Shape:
             draft.complain(text.lines[-1].where, what)
         return True
 
-    return Shape(read_if)
+    return Shape(read_if, tables=(shape,))
 
 
 def _as_list(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:

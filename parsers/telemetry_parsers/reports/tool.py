@@ -78,11 +78,12 @@ def is_fine(report: Report, _text: Text, _tool: Tool) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One shape of a tool's output; `empty` makes the report where it lists no device."""
+    """One shape of a tool's output; `empty` makes the report where it lists no device. `tables` hold the targets that it reads."""
 
     read: Reader
     form: Form = "text"
     empty: Empty = needs_devices
+    tables: tuple[object, ...] = ()
 
 
 def shape(
@@ -98,7 +99,7 @@ def shape(
             read(text.lines, words, draft)
         return found
 
-    return Shape(read_if)
+    return Shape(read_if, tables=(words,))
 
 
 def of_lines(
@@ -106,6 +107,7 @@ def of_lines(
     read: Callable[[Sequence[Line], Draft], None],
     form: Form = "text",
     empty: Empty = needs_devices,
+    tables: tuple[object, ...] = (),
 ) -> Shape:
     """A shape of one tool: `is_it` knows it by its lines, `read` reads them."""
 
@@ -115,7 +117,7 @@ def of_lines(
             read(text.lines, draft)
         return found
 
-    return Shape(read_if, form, empty)
+    return Shape(read_if, form, empty, tables)
 
 
 def _whole(run: Run) -> Sequence[Run]:

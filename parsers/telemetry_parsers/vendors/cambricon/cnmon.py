@@ -10,15 +10,13 @@ from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.table import Box, is_table, read_table
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Report
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.model import Command, Poll
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import fact, identity, metric
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"
-VENDOR = "cambricon"
 
 # Of `Ecc-Error` no document says whether it counts corrected or uncorrected errors, or since when.
 _COLUMNS: Mapping[str, Column] = {
@@ -84,7 +82,7 @@ _LIST = CardList(
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR,
+    vendor="cambricon",
     shapes=(shape(is_list, read_list, _LIST), shape(is_table, read_table, _BOX)),
     silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(
@@ -95,24 +93,8 @@ _TOOL = Tool(
     ),
 )
 
-
-def parse(capture: Capture) -> Report:
-    """What cnmon said: devices and readings, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
-
-
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=(
-        "utilization_ratio", "memory_used_bytes", "memory_total_bytes", "power_watts", "power_cap_watts",
-        "temperature_celsius", "fan_ratio", "processes", "memory_free_bytes", "pcie_link_generation", "pcie_link_width",
-    ),
-    polls=(
-        Poll(
-            name="readings",
-            request=Command(alternatives=((TOOL,),), folders=("/usr/bin", "/usr/local/neuware/bin")),
-        ),
-    ),
-    parse=parse,
-)  # fmt: skip
+PARSER = parser_of(
+    _TOOL,
+    Poll("readings", Command(((TOOL,),), folders=("/usr/bin", "/usr/local/neuware/bin"))),
+    also=("processes",),
+)

@@ -10,15 +10,13 @@ from telemetry_parsers.boxed.columns import QUIET, Column, column
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.boxed.table import Box, is_table, read_table
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Report
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.model import Command, Poll
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, health, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "efsmi"
-VENDOR = "enflame"
 
 _ECC = metric("ecc_enabled", words=ON_OFF)
 _TOTAL = metric("memory_total_bytes")
@@ -111,7 +109,7 @@ _LIST = CardList(
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR,
+    vendor="enflame",
     shapes=(
         shape(is_list, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),
@@ -126,28 +124,7 @@ _TOOL = Tool(
     ),
 )
 
-
-def parse(capture: Capture) -> Report:
-    """What efsmi said: devices and readings, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
-
-
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=(
-        "power_watts", "power_cap_watts", "temperature_celsius", "utilization_ratio", "memory_total_bytes",
-        "memory_used_bytes", "memory_used_ratio", "memory_free_bytes", "memory_reserved_bytes", "ecc_enabled",
-        "clock_hertz", "engine_utilization_ratio", "pcie_link_generation", "pcie_link_generation_max",
-        "pcie_link_width", "pcie_link_width_max", "health",
-    ),
-    polls=(
-        Poll(
-            name="readings",
-            request=Command(
-                alternatives=((TOOL, "-q"), (TOOL,)), folders=("/usr/bin", "/usr/local/efsmi", "/opt/tops/bin")
-            ),
-        ),
-    ),
-    parse=parse,
-)  # fmt: skip
+PARSER = parser_of(
+    _TOOL,
+    Poll("readings", Command(((TOOL, "-q"), (TOOL,)), folders=("/usr/bin", "/usr/local/efsmi", "/opt/tops/bin"))),
+)

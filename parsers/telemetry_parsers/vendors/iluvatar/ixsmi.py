@@ -11,15 +11,13 @@ from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.markup import markup
 from telemetry_parsers.boxed.query import Query, is_query, read_query
 from telemetry_parsers.boxed.table import Box, is_table, read_table
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Report
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.model import Command, Poll
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "ixsmi"
-VENDOR = "iluvatar"
 
 _COLUMNS: Mapping[str, Column] = {
     "gpu": column(look.ID, identity("index")),
@@ -147,7 +145,7 @@ _NAMES = CardList(
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR,
+    vendor="iluvatar",
     shapes=(
         markup(_LOG),
         shape(is_table, read_table, _BOX),
@@ -163,30 +161,14 @@ _TOOL = Tool(
     ),
 )
 
-
-def parse(capture: Capture) -> Report:
-    """What ixsmi said: devices and readings, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
-
-
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=(
-        "utilization_ratio", "memory_used_bytes", "memory_total_bytes", "power_watts", "power_cap_watts",
-        "temperature_celsius", "fan_ratio", "clock_hertz", "performance_state", "processes", "memory_free_bytes",
-        "power_cap_default_watts", "clock_max_hertz", "pcie_link_generation", "pcie_link_generation_max",
-        "pcie_link_width", "pcie_link_width_max", "engine_utilization_ratio", "ecc_enabled",
-    ),
-    polls=(
-        Poll(
-            name="readings",
-            request=Command(
-                alternatives=((TOOL,),),
-                env=(("LD_LIBRARY_PATH", "/usr/local/corex/lib64:/usr/local/corex/lib"),),
-                folders=("/usr/local/corex/bin", "/usr/bin"),
-            ),
+PARSER = parser_of(
+    _TOOL,
+    Poll(
+        "readings",
+        Command(
+            ((TOOL,),),
+            env=(("LD_LIBRARY_PATH", "/usr/local/corex/lib64:/usr/local/corex/lib"),),
+            folders=("/usr/local/corex/bin", "/usr/bin"),
         ),
     ),
-    parse=parse,
-)  # fmt: skip
+)

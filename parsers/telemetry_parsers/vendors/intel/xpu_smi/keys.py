@@ -12,9 +12,6 @@ from telemetry_parsers.boxed.table import Box
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric
 
-TOOL = "xpu-smi"
-VENDOR = "intel"
-
 _NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
 _COLUMNS: Mapping[str, Column] = {
     "gpu": column(look.ID, identity("index")),

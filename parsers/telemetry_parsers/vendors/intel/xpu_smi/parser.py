@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from telemetry_parsers.boxed.query import is_query, read_query
-from telemetry_parsers.boxed.table import read_table
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Report
-from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.boxed.table import Box, read_table
+from telemetry_parsers.model import Command, Poll
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Shape, Tool, may_be_empty, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.intel.xpu_smi import documents, grids, rows
-from telemetry_parsers.vendors.intel.xpu_smi.keys import BOX, QUERY, TOOL, VENDOR
+from telemetry_parsers.vendors.intel.xpu_smi import documents, grids, keys, rows
+from telemetry_parsers.vendors.intel.xpu_smi.keys import BOX, QUERY
 
+_NAME = "xpu-smi"
 # Utilization, power, clock, temperatures, memory used as a share and in MiB: the numbers are those of 1.x.
 _DUMPED = "0,1,2,3,4,5,18"
 
 
-def _is_table(lines: Sequence[Line]) -> bool:
+def _is_table(lines: Sequence[Line], box: Box) -> bool:
     """The version line alone: the headings are those of others, too."""
-    return any(line.ended and BOX.banner.search(line.text) for line in lines)
-
-
-def _read_table(lines: Sequence[Line], draft: Draft) -> None:
-    read_table(lines, BOX, draft)
+    return any(line.ended and box.banner.search(line.text) for line in lines)
 
 
 _TOOL = Tool(
-    name=TOOL,
-    vendor=VENDOR,
+    name=_NAME,
+    vendor="intel",
     shapes=(
-        Shape(documents.read_json, "json"),
-        of_lines(_is_table, _read_table),
-        of_lines(grids.is_grid, grids.read_grid),
+        Shape(
+            documents.read_json, "json", tables=(keys.JSON_KEYS, keys.STATS_JSON, keys.THRESHOLDS, keys.HEALTH_STATE)
+        ),
+        shape(_is_table, read_table, BOX),
+        of_lines(
+            grids.is_grid,
+            grids.read_grid,
+            tables=(keys.DISCOVERY, keys.CONFIG, keys.CAP_RANGE, keys.STATS, keys.HEALTH),
+        ),
         shape(is_query, read_query, QUERY),
         of_lines(rows.is_ps, rows.read_ps, empty=may_be_empty),
         of_lines(rows.is_matrix, rows.read_matrix),
-        of_lines(rows.is_csv, rows.read_csv),
+        of_lines(rows.is_csv, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
     ),
     silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",
     errors=(
@@ -61,78 +63,18 @@ _TOOL = Tool(
 )
 
 
-def parse(capture: Capture) -> Report:
-    """What Intel's xpu-smi said: devices and readings, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
+def _ask(*lines: tuple[str, ...], per: Literal["device"] | None = None) -> Command:
+    return Command(tuple((_NAME, *line) for line in lines), per=per, folders=("/usr/bin",))
 
 
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=(
-        "utilization_ratio", "engine_utilization_ratio", "power_watts", "power_cap_watts", "power_cap_min_watts",
-        "power_cap_max_watts", "energy_joules_total", "memory_free_bytes", "pcie_link_generation", "pcie_link_width",
-        "pcie_replays_total", "temperature_celsius", "temperature_slowdown_celsius",
-        "temperature_shutdown_celsius", "fan_ratio", "clock_hertz", "clock_max_hertz", "memory_used_bytes",
-        "memory_total_bytes", "memory_used_ratio", "memory_bandwidth_ratio", "ecc_enabled", "ecc_corrected_total",
-        "ecc_uncorrected_total", "pcie_link_generation_max", "pcie_link_width_max", "health", "processes",
-    ),
-    polls=(
-        Poll(
-            name="readings",
-            request=Command(
-                alternatives=((TOOL, "dump", "-d", "-1", "-m", _DUMPED, "-i", "1", "-n", "1"), (TOOL,)),
-                folders=("/usr/bin",),
-            ),
-        ),
-        Poll(
-            name="discovery",
-            request=Command(
-                alternatives=((TOOL, "discovery", "-j"), (TOOL, "discovery")),
-                folders=("/usr/bin",),
-            ),
-            tier="slow",
-            interval=60.0,
-        ),
-        Poll(
-            name="details",
-            request=Command(
-                alternatives=(
-                    (TOOL, "discovery", "-d", "{device}", "-j"),
-                    (TOOL, "discovery", "-d", "{device}"),
-                ),
-                per="device",
-                folders=("/usr/bin",),
-            ),
-            tier="inventory",
-            interval=300.0,
-            lists_devices=False,
-        ),
-        Poll(
-            name="limits",
-            request=Command(
-                alternatives=((TOOL, "config", "-d", "{device}"),),
-                per="device",
-                folders=("/usr/bin",),
-            ),
-            tier="inventory",
-            interval=300.0,
-            lists_devices=False,
-        ),
-        Poll(
-            name="health",
-            request=Command(alternatives=((TOOL, "health", "-l"),), folders=("/usr/bin",)),
-            tier="slow",
-            interval=60.0,
-            lists_devices=False,
-        ),
-        Poll(
-            name="processes",
-            request=Command(alternatives=((TOOL, "ps"),), folders=("/usr/bin",)),
-            tier="slow",
-            interval=60.0,
-            lists_devices=False,
-        ),
-    ),
-    parse=parse,
-)  # fmt: skip
+_DETAILS = _ask(("discovery", "-d", "{device}", "-j"), ("discovery", "-d", "{device}"), per="device")
+PARSER = parser_of(
+    _TOOL,
+    Poll("readings", _ask(("dump", "-d", "-1", "-m", _DUMPED, "-i", "1", "-n", "1"), ())),
+    Poll("discovery", _ask(("discovery", "-j"), ("discovery",)), "slow", 60.0),
+    Poll("details", _DETAILS, "inventory", 300.0, lists_devices=False),
+    Poll("limits", _ask(("config", "-d", "{device}"), per="device"), "inventory", 300.0, lists_devices=False),
+    Poll("health", _ask(("health", "-l")), "slow", 60.0, lists_devices=False),
+    Poll("processes", _ask(("ps",)), "slow", 60.0, lists_devices=False),
+    also=("processes",),
+)

@@ -12,9 +12,6 @@ from telemetry_parsers.boxed.table import Box
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, identity, metric, only
 
-TOOL = "xpu-smi-kunlun"
-VENDOR = "kunlunxin"
-
 _NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
 COLUMNS: Mapping[str, Column] = {
     "xpu": column(look.ID, identity("index")),

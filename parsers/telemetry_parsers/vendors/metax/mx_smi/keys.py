@@ -13,10 +13,6 @@ from telemetry_parsers.boxed.monitor import Monitor
 from telemetry_parsers.boxed.table import Box
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric, only
 
-TOOL = "mx-smi"
-OTHER_NAME = "ht-smi"
-VENDOR = "metax"
-
 _POWER, _CAP = metric("power_watts"), metric("power_cap_watts")
 _HOTSPOT = metric("temperature_celsius", "hotspot", unit="C")
 _UTILIZATION = metric("utilization_ratio", unit="%")

@@ -7,19 +7,20 @@ from collections.abc import Sequence
 
 from telemetry_parsers.boxed.lists import is_list, read_list
 from telemetry_parsers.boxed.monitor import is_monitor, read_monitor
-from telemetry_parsers.boxed.table import is_table, read_table
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Report
+from telemetry_parsers.boxed.table import Box, is_table, read_table
+from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import identity
-from telemetry_parsers.reports.tool import Shape, Text, Tool, of_lines, shape
+from telemetry_parsers.reports.tool import Shape, Text, Tool, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.metax.mx_smi.document import read_document
-from telemetry_parsers.vendors.metax.mx_smi.keys import BOX, LIST, MONITOR, OTHER_NAME, STATE, TOOL, VENDOR
+from telemetry_parsers.vendors.metax.mx_smi.keys import BOX, DOCUMENT, LIST, MONITOR, STATE
 from telemetry_parsers.vendors.metax.mx_smi.slices import read_slices
 
+# The tool, and the name under which it is sold, too.
+_NAMES = ("mx-smi", "ht-smi")
 _FOLDERS = ("/opt/mxdriver/bin", "/opt/maca/bin", "/usr/bin", "/opt/htdriver/bin", "/opt/hpcc/bin")
 # A line of `-L`: number, model, bus address, state, and behind it the UUID or the reason of the state.
 _LISTED = re.compile(
@@ -29,12 +30,8 @@ _LISTED = re.compile(
 _ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4})[ \t]{0,8}\Z")
 
 
-def _is_table(lines: Sequence[Line]) -> bool:
-    return is_table(lines, BOX)
-
-
-def _read_table(lines: Sequence[Line], draft: Draft) -> None:
-    read_table(lines, BOX, draft)
+def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
+    read_table(lines, box, draft)
     told = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
     if told is not None and told != draft.size():
         draft.complain("text", f"the tool counts {told} cards and lists {draft.size()}")
@@ -64,12 +61,12 @@ def _read_names(answer: Text, draft: Draft) -> bool:
 
 
 _TOOL = Tool(
-    name=TOOL,
-    vendor=VENDOR,
+    name=_NAMES[0],
+    vendor="metax",
     shapes=(
-        Shape(read_document, "json"),
-        of_lines(_is_table, _read_table),
-        Shape(_read_names),
+        Shape(read_document, "json", tables=(DOCUMENT,)),
+        shape(is_table, _read_table, BOX),
+        Shape(_read_names, tables=(STATE,)),
         shape(is_list, read_list, LIST),
         shape(is_monitor, read_monitor, MONITOR),
     ),
@@ -85,36 +82,14 @@ _TOOL = Tool(
 )
 
 
-def parse(capture: Capture) -> Report:
-    """What mx-smi said: devices and readings, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
+def _ask(*arguments: str) -> Command:
+    return Command(tuple((name, *arguments) for name in _NAMES), folders=_FOLDERS)
 
 
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=(
-        "utilization_ratio", "memory_used_bytes", "memory_total_bytes", "power_watts", "power_cap_watts",
-        "temperature_celsius", "performance_state", "ecc_corrected_total", "ecc_uncorrected_total", "retired_pages",
-        "processes", "ecc_enabled", "engine_utilization_ratio", "clock_hertz", "throttled", "memory_used_ratio",
-        "pcie_link_generation", "pcie_link_generation_max", "pcie_link_width", "pcie_link_width_max", "health",
-    ),
-    polls=(
-        Poll(name="readings", request=Command(alternatives=((TOOL,), (OTHER_NAME,)), folders=_FOLDERS)),
-        Poll(
-            name="temperatures",
-            request=Command(
-                alternatives=((TOOL, "--show-temperature"), (OTHER_NAME, "--show-temperature")), folders=_FOLDERS
-            ),
-            lists_devices=False,
-        ),
-        Poll(
-            name="errors",
-            request=Command(alternatives=((TOOL, "--count-ecc"), (OTHER_NAME, "--count-ecc")), folders=_FOLDERS),
-            tier="slow",
-            interval=60.0,
-            lists_devices=False,
-        ),
-    ),
-    parse=parse,
-)  # fmt: skip
+PARSER = parser_of(
+    _TOOL,
+    Poll("readings", _ask()),
+    Poll("temperatures", _ask("--show-temperature"), lists_devices=False),
+    Poll("errors", _ask("--count-ecc"), "slow", 60.0, lists_devices=False),
+    also=("processes",),
+)
