@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import PERFORMANCE_LEVELS
 from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.targets import ON_OFF, Target, metric, only, special, switch
 from telemetry_parsers.rocm import values
-from telemetry_parsers.rocm.values import Read
+from telemetry_parsers.rocm.saved import keys as saved
 
 # A card has some two hundred keys in the longest output; a text that has many more is none of the tools'.
 MOST_KEYS = 2000
@@ -29,19 +29,10 @@ class Key:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """The metric that a key gives; `power_kind` is set for what may be the main power."""
-
-    metric: str
-    read: Read
-    label: str = ""
-    power_kind: str = ""
-
-
 _UNIT = re.compile(r"(.{1,80}?) \(([^()]{1,16}|[0-9.]{1,8} ?[GgMmuUjJ/Ts]{1,4}[^()]{0,4}(?:\([^()]{0,12}\))?)\)\Z")
 # Not of `HCU memory use`: that is the share of memory in use, where AMD's is the share of time that it is busy.
 _PROCESSOR = re.compile(r"\A(?:dcu|hcu) (?!memory use)")
+_UNITS = MappingProxyType({"vram%": "%", "count": "", "lanes": ""})
 # What stands in brackets at the end of a key and is no unit.
 _NO_UNITS = re.compile(r"sensor |vddgfx|(?:level|edge|junction|mem|memory|hotspot|hbm ?[0-9])\Z")
 
@@ -54,32 +45,17 @@ def key_of(text: str) -> Key:
     match = _UNIT.match(plain)
     if match is None or _NO_UNITS.match(match[2].lower()):
         return Key(name, "")
-    return Key(_PROCESSOR.sub("gpu ", match[1].lower()), match[2])
+    return Key(_PROCESSOR.sub("gpu ", match[1].lower()), _UNITS.get(match[2].lower(), match[2]))
 
 
 # Kernels that name no sensor have one, which is the edge's.
 _SENSORS = MappingProxyType(
-    {
-        "mem": "memory",
-        "memory": "memory",
-        "hotspot": "junction",
-        "dieedge": "edge",
-        "#1": "edge",
-        "#2": "sensor2",
-        "#3": "sensor3",
-    }
+    {"mem": "memory", "hotspot": "junction", "dieedge": "edge", "#1": "edge", "#2": "sensor2", "#3": "sensor3"}
 )
 _SENSOR = re.compile(r"temperature \((?:sensor )?(#[123]|[a-z0-9_]{1,20}(?: [0-9]{1,2})?)\)\Z")
-_MOST_STACKS = 16
-_METRICS_SENSOR = re.compile(r"temperature_([a-z0-9_]{1,20})\Z")
-# A row of the table of --showrasinfo.
-_BLOCK_COUNTS = re.compile(
-    r"Block ([A-Za-z0-9_]{2,16}) is: {0,4}([A-Za-z]{2,16}) {0,4}\(ue: {0,4}([0-9]{1,20}), {0,4}ce: {0,4}([0-9]{1,20})\)\s{0,8}\Z"
-)
-_BLOCK_OF = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 _BLOCK = re.compile(r"([a-z0-9_]{2,16}) ras(?: (correctable|uncorrectable))?\Z")
-_CLOCK_KEY = re.compile(r"(gpu memory|[a-z0-9]{2,10}) clock (?:speed|level)\Z")
-DOMAINS = MappingProxyType(
+_CLOCK = re.compile(r"(gpu memory|[a-z0-9]{2,10}) clock (?:speed|level)\Z")
+_DOMAINS = MappingProxyType(
     {
         "sclk": "graphics",
         "mclk": "memory",
@@ -90,113 +66,49 @@ DOMAINS = MappingProxyType(
         "gpu memory": "memory",
     }
 )
+_FAN = (special("fan_ratio", values.fan),)
+_LINK = (special("pcie_link_generation", values.generation), special("pcie_link_width", values.width))
 
-
-def sensor_word(text: str) -> str:
-    """The sensor's word: `mem` is memory, `HBM 0` is hbm0."""
-    word = text.lower().replace(" ", "")
-    return _SENSORS.get(word, word)
-
-
-def pieces_of(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """The key and its text, or each of the several that it tells.
-
-    One for each memory stack of `temperature_hbm (C): [48, N/A]`; three for hy-smi's `Block umc is: ENABLED (ue: 0, ce: 3)`.
-    """
-    counts = _BLOCK_COUNTS.match(f"{key}: {text}")
-    if counts is not None:
-        name = f"{counts[1]} RAS"
-        return (name, counts[2]), (f"{name} uncorrectable", counts[3]), (f"{name} correctable", counts[4])
-    block = _BLOCK_OF.match(key)
-    if block is not None and "(" in text:
-        # Counts that are not whole are none, and are told.
-        return (f"{block[1]} RAS uncorrectable", text), (f"{block[1]} RAS correctable", text)
-    match = values.LIST.match(text.strip())
-    if match is None or not key.lower().startswith("temperature_hbm"):
-        return ((key, text),)
-    parts = enumerate(part.strip(" '\"") for part in match[1].split(",")[:_MOST_STACKS])
-    return tuple((key.lower().replace("hbm", f"hbm{number}", 1), part) for number, part in parts)
-
-
-FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
+TARGETS: Mapping[str, tuple[Target, ...]] = MappingProxyType(
     {
-        "average graphics package power": (Field("power_average_watts", values.watts, power_kind="average"),),
-        "current socket graphics package power": (Field("power_instant_watts", values.watts, power_kind="instant"),),
+        "average graphics package power": only("power_average_watts"),
+        "current socket graphics package power": only("power_instant_watts"),
         # The concise table's Power without a sub-heading does not say which kind it is.
-        "power": (Field("power_watts", values.watts),),
-        "max graphics package power": (Field("power_cap_watts", values.cap),),
-        "gpu use": (Field("utilization_ratio", values.ratio),),
-        # Of hy-smi --showhcuutil, which measures for a second; never asked by us.
-        "gpu util in last second": (Field("utilization_ratio", values.ratio),),
-        "gpu memory use": (Field("memory_activity_ratio", values.ratio),),
-        "gpu memory read/write activity": (Field("memory_activity_ratio", values.ratio),),
-        "gpu memory allocated": (Field("memory_used_ratio", values.ratio),),
-        "vram": (Field("memory_used_ratio", values.ratio),),
+        "power": only("power_watts"),
+        # A limit of 0 W is how the second die of a package prints that it has none.
+        "max graphics package power": (metric("power_cap_watts", zero=Absent.NOT_SUPPORTED),),
+        "gpu use": only("utilization_ratio"),
+        "gpu memory use": only("memory_activity_ratio"),
+        "gpu memory read/write activity": only("memory_activity_ratio"),
+        "gpu memory allocated": only("memory_used_ratio"),
+        "vram": only("memory_used_ratio"),
         # 98 beside 64,169 of 65,520 MiB and a use of 0.0 (BW); Hygon's exporter names it with VRAM%.
-        "hcu memory use": (Field("memory_used_ratio", values.ratio),),
-        "dcu memory use": (Field("memory_used_ratio", values.ratio),),
-        "vram total memory": (Field("memory_total_bytes", values.size),),
-        "vram total used memory": (Field("memory_used_bytes", values.size),),
-        "gtt total memory": (Field("memory_gtt_total_bytes", values.size),),
-        "gtt total used memory": (Field("memory_gtt_used_bytes", values.size),),
-        "fan rpm": (Field("fan_rpm", values.rpm),),
+        "hcu memory use": only("memory_used_ratio"),
+        "dcu memory use": only("memory_used_ratio"),
+        "vram total memory": only("memory_total_bytes"),
+        "vram total used memory": only("memory_used_bytes"),
+        "gtt total memory": only("memory_gtt_total_bytes"),
+        "gtt total used memory": only("memory_gtt_used_bytes"),
+        "available memory size": only("memory_free_bytes"),
+        "fan rpm": only("fan_rpm"),
+        "fan speed": _FAN,
+        "fan level": _FAN,
         # Of the graphics' rail, as rocm_smi.py asks for it.
-        "voltage": (Field("voltage_volts", values.volts, "graphics"),),
-        "available memory size": (Field("memory_free_bytes", values.size),),
-        "decoder use": (Field("engine_utilization_ratio", values.ratio, "decoder"),),
-        "encoder use": (Field("engine_utilization_ratio", values.ratio, "encoder"),),
-        "fan speed": (Field("fan_ratio", values.fan),),
-        "fan level": (Field("fan_ratio", values.fan),),
-        "pcie clock level": (Field("pcie_link_generation", values.generation), Field("pcie_link_width", values.width)),
-        "pcie clock speed": (Field("pcie_link_generation", values.generation), Field("pcie_link_width", values.width)),
-        "pcie replay count": (Field("pcie_replays_total", values.count),),
-        "accumulated energy": (Field("energy_joules_total", values.joules),),
-        # Of ROCm 1 and 2, in the words of the time.
-        "temperature": (Field("temperature_celsius", values.celsius, "edge"),),
-        "average gpu power": (Field("power_average_watts", values.watts, power_kind="average"),),
-        "current gpu use": (Field("utilization_ratio", values.ratio),),
-        "current gpu memory use": (Field("memory_activity_ratio", values.ratio),),
+        "voltage": only("voltage_volts", "graphics"),
+        "decoder use": only("engine_utilization_ratio", "decoder"),
+        "encoder use": only("engine_utilization_ratio", "encoder"),
+        "pcie clock level": _LINK,
+        "pcie clock speed": _LINK,
+        "pcie replay count": only("pcie_replays_total"),
+        "accumulated energy": (special("energy_joules_total", values.joules),),
         # Of the tables of `--showpagesinfo`.
-        "retired pages": (Field("retired_pages", values.count, "all"),),
-        "pending pages": (Field("retired_pages_pending", values.any_bit),),
-        "vram memory ecc status": (Field("ecc_enabled", values.enabled),),
-        # `--showmetrics`, from ROCm 6.3: the driver's own table with units.
-        "average_gfx_activity": (Field("utilization_ratio", values.ratio),),
-        "average_umc_activity": (Field("memory_activity_ratio", values.ratio),),
-        "average_socket_power": (Field("power_average_watts", values.watts, power_kind="average"),),
-        "current_socket_power": (Field("power_instant_watts", values.watts, power_kind="instant"),),
-        "current_gfxclk": (Field("clock_hertz", values.highest(values.hertz), "graphics"),),
-        "current_uclk": (Field("clock_hertz", values.highest(values.hertz), "memory"),),
-        "current_socclk": (Field("clock_hertz", values.highest(values.hertz), "soc"),),
-        "current_vclk0": (Field("clock_hertz", values.highest(values.hertz), "video"),),
-        # Where a chip has several dies: for those that leave the figure above out.
-        "current_gfxclks": (Field("clock_hertz", values.highest(values.hertz), "graphics"),),
-        "current_socclks": (Field("clock_hertz", values.highest(values.hertz), "soc"),),
-        "current_vclk0s": (Field("clock_hertz", values.highest(values.hertz), "video"),),
-        "vcn_activity": (Field("engine_utilization_ratio", values.highest(values.ratio), "vcn"),),
-        "jpeg_activity": (Field("engine_utilization_ratio", values.highest(values.ratio), "jpeg"),),
-        "average_mm_activity": (Field("engine_utilization_ratio", values.ratio, "multimedia"),),
-        "energy_accumulator": (Field("energy_joules_total", values.joules),),
-        "throttle_status": (Field("throttled", values.any_bit, "any"),),
-        "indep_throttle_status": (Field("throttled", values.any_bit, "any"),),
-        "pcie_replay_count_acc": (Field("pcie_replays_total", values.count),),
-        "pcie_nak_sent_count_acc": (Field("pcie_errors_total", values.count, "nak_sent"),),
-        "pcie_nak_rcvd_count_acc": (Field("pcie_errors_total", values.count, "nak_received"),),
-        "pcie_l0_to_recov_count_acc": (Field("pcie_errors_total", values.count, "l0_to_recovery"),),
-        "pcie_replay_rover_count_acc": (Field("pcie_errors_total", values.count, "replay_rollover"),),
-        "pcie_bandwidth_inst": (Field("pcie_bandwidth_bytes_per_second", values.bandwidth),),
-        "voltage_gfx": (Field("voltage_volts", values.volts, "graphics"),),
-        "voltage_soc": (Field("voltage_volts", values.volts, "soc"),),
-        "voltage_mem": (Field("voltage_volts", values.volts, "memory"),),
-        "current_fan_speed": (Field("fan_rpm", values.rpm),),
-        "pcie_link_width": (Field("pcie_link_width", values.lanes),),
-        "pcie_link_speed": (Field("pcie_link_generation", values.speed_in_tenths),),
+        "retired pages": only("retired_pages", "all"),
+        "pending pages": (special("retired_pages_pending", values.any_bit),),
+        "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
+        **saved.TARGETS,
     }
 )
 LEVEL_KEYS = frozenset({"performance level", "current performance level", "current powerplay level"})
-_LEVELS = MappingProxyType({"perf_determinism": "determinism", "determinism": "determinism"})
-# `stable_peak` is what the driver calls profile_peak.
-_PROFILES = ("profile", "stable_")
 
 # Facts and identity, by key: the first that is no placeholder counts.
 SERIES = ("card series", "device name", "market name", "name")
@@ -250,39 +162,39 @@ _QUIET = re.compile(
     r"|numa affinity|(?:cu|wave) util in last second|bandwidth|pasid|(?:expected|actual) vendor name|dcefclk clock (?:speed|level)|valid .{1,40}|region [0-9]{1,2}"
     r"|[0-9]\. available power profile|od_[a-z_]{1,20}|[sm]clk|vddc_curve_[a-z]{4}\[[0-9]\]"
     r"|voltage point [0-9]{1,2}|pid[0-9]{1,10}|power profiles"
-    # Of --showmetrics.
-    r"|metric version and size|system_clock_counter|firmware_timestamp|xgmi_.{1,40}|num_partition"
-    r"|average_[a-z0-9_]{1,40}|current_[a-z0-9_]{1,40}|pcie_[a-z0-9_]{1,60}"
-    r"|[a-z0-9_]{1,60}_acc|gfxclk_lock_status|xcp_stats.{0,60}|accumulation_counter|vram_max_bandwidth|)\Z"
+    rf"|{saved.QUIET}|)\Z"
 )
 
 
-def fields_of(key: Key) -> tuple[Field, ...]:
+def targets_of(key: Key) -> tuple[Target, ...]:
     """What a key gives: nothing for one that is unknown, or known to give nothing."""
-    if key.name in FIELDS:
-        return FIELDS[key.name]
-    sensor = _SENSOR.match(key.name) or _METRICS_SENSOR.match(key.name)
+    if key.name in TARGETS:
+        return TARGETS[key.name]
+    sensor = _SENSOR.match(key.name) or saved.SENSOR.match(key.name)
     if sensor is not None:
-        return (Field("temperature_celsius", values.celsius, sensor_word(sensor[1])),)
+        word = sensor[1].replace(" ", "")
+        return only("temperature_celsius", _SENSORS.get(word, word))
     block = _BLOCK.match(key.name)
     if block is not None:
-        return _block_fields(block[1], block[2])
-    clock = _CLOCK_KEY.match(key.name)
-    if clock is not None and clock[1] in DOMAINS:
-        return (Field("clock_hertz", values.hertz, DOMAINS[clock[1]]),)
+        return _block_targets(block[1], block[2])
+    clock = _CLOCK.match(key.name)
+    if clock is not None and clock[1] in _DOMAINS:
+        return (special("clock_hertz", values.hertz, _DOMAINS[clock[1]]),)
     return ()
 
 
-def _block_fields(block: str, kind: str | None) -> tuple[Field, ...]:
+def _block_targets(block: str, kind: str | None) -> tuple[Target, ...]:
     """The errors of a block of the chip; whether the memory controller's are corrected is what ECC being on means."""
     if kind is not None:
-        return (Field(f"ecc_{'corrected' if kind == 'correctable' else 'uncorrected'}_total", values.count, block),)
-    return (Field("ecc_enabled", values.enabled),) if block == "umc" else ()
+        return only(f"ecc_{'corrected' if kind == 'correctable' else 'uncorrected'}_total", block)
+    return (switch("ecc_enabled", ON_OFF),) if block == "umc" else ()
 
 
-def is_known(key: Key) -> bool:
-    """Whether a key that gives no reading is known all the same."""
-    return key.name in _IDENTITY or key.name in LEVEL_KEYS or _QUIET.match(key.name) is not None
+def is_quiet(key: Key, text: str) -> bool:
+    """Whether a key is known to give no reading; one without a name, where it has no text."""
+    if not key.name:
+        return not text.strip()
+    return key.name in _IDENTITY or _QUIET.match(key.name) is not None
 
 
 def is_level_only(key: Key, text: str) -> bool:
@@ -290,15 +202,3 @@ def is_level_only(key: Key, text: str) -> bool:
     if key.name == "fan level":
         return units.whole(text) is not None
     return key.name.endswith("clock level") and (units.whole(text) is not None or text.strip() == "S")
-
-
-def level_word(text: str) -> str | Absent:
-    """The performance level's word in the catalogue."""
-    word = text.strip().lower().removeprefix("amdsmi_dev_perf_level_")
-    absent = units.placeholder(word)
-    if absent is not None and word != "unknown":
-        return absent
-    if word.startswith(_PROFILES):
-        return "profile"
-    word = _LEVELS.get(word, word)
-    return word if word in PERFORMANCE_LEVELS else Absent.NOT_UNDERSTOOD

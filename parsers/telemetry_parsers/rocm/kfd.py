@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
+from telemetry_parsers.model import Absent, Process
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.rocm.pids import count_processes
 from telemetry_parsers.text.lines import Line
 
 _ROW = re.compile(
@@ -47,7 +47,7 @@ class Usage:
     titled: Line | None = None
 
 
-def read_usage(lines: Sequence[Line]) -> Usage | None:
+def usage_in(lines: Sequence[Line]) -> Usage | None:
     """The cards that each process uses, None when the text does not speak of that."""
     usage = Usage()
     user: _User | None = None
@@ -102,38 +102,25 @@ def _take_row(row: re.Match[str], usage: Usage) -> None:
     usage.names[pid] = (row[2], memory)
 
 
-def with_usage(report: Report, usage: Usage, vendor: str) -> Report:
-    """The report with the processes; cards that only their list names are added."""
-    places = {device.index: position for position, device in enumerate(report.devices) if device.index is not None}
-    devices = list(report.devices)
-    processes: list[Process] = []
+def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
+    """Put the processes into the draft, and cards that only their list names; whether the text speaks of them."""
+    usage = usage_in(lines)
+    if usage is None:
+        return False
     # The tool tells how many cards there are for each process; a list of another length is cut off.
     whole_users = [user for user in usage.users.values() if len(user.cards) == user.count]
-    for user in whole_users:
-        for card in user.cards:
-            if card not in places:
-                places[card] = len(devices)
-                devices.append(Device(vendor, index=card))
-            processes.append(_process(places[card], user, usage.names))
-    counts: tuple[Reading, ...] = ()
-    problems = report.problems
+    draft.processes.extend(
+        _process(draft.device(card), user, usage.names) for user in whole_users for card in user.cards
+    )
     if not usage.whole or usage.stray is not None or len(whole_users) < len(usage.users):
         where = "processes" if usage.stray is None else usage.stray.where
-        problems = (*problems, Problem(where, "the list of who uses which card is not whole; nobody is counted"))
+        draft.complain(where, "the list of who uses which card is not whole; nobody is counted")
     else:
-        users = Counter(process.device for process in processes)
-        counts = tuple(reading(place, "processes", float(users[place])) for place in range(len(devices)))
-    return replace(
-        report,
-        outcome="ok",
-        devices=tuple(devices),
-        readings=(*report.readings, *counts),
-        problems=problems,
-        processes=(*report.processes, *processes),
-    )
+        count_processes(draft)
+    return True
 
 
-def _process(place: int, user: _User, names: Mapping[int, tuple[str, float | None]]) -> Process:
+def _process(device: int, user: _User, names: Mapping[int, tuple[str, float | None]]) -> Process:
     name, memory = names.get(user.pid, ("", None))
     # The memory is that on all cards together.
-    return Process(place, user.pid, "" if name == "UNKNOWN" else name, memory if user.count == 1 else None)
+    return Process(device, user.pid, "" if name == "UNKNOWN" else name, memory if user.count == 1 else None)

@@ -6,13 +6,14 @@ AMD's forms tell how many cards a process uses, not which; only Hygon's list nam
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import reading
-from telemetry_parsers.model import Absent, Device, Problem, Process, Reading, Report
-from telemetry_parsers.text.answers import capped
+from telemetry_parsers.model import Absent, Device, Process
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
@@ -62,70 +63,72 @@ def is_pid_list(lines: Sequence[Line]) -> bool:
     return any(entry.first(_INDEX_KEYS) for entry in _listed(lines).entries)
 
 
-def read_pids(lines: Sequence[Line], vendor: str, index_space: str) -> Report:
-    """The processes by card where the list names the cards; else nothing, since a guess would blame the wrong card."""
-    devices: list[Device] = []
-    places: dict[int, int] = {}
-    processes: list[Process] = []
-    seen: set[tuple[int, int]] = set()
-    twice: dict[int, None] = {}
+def read_pids(lines: Sequence[Line], draft: Draft) -> None:
+    """Put the processes into the draft where the list names their cards; else a guess would blame the wrong card."""
     listed = _listed(lines)
-    for entry in listed.entries:
-        indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
-        buses = _QUOTED.findall(entry.values.get("pci bus", ""))
-        # One figure for a process on several cards is not that of each.
-        used = _used_bytes(entry.values) if len(indices) == 1 else None
-        for position, index in enumerate(indices):
-            if index is None:
-                continue
-            if index not in places:
-                places[index] = len(devices)
-                bus = bus_address(buses[position]) if len(buses) == len(indices) else None
-                devices.append(Device(vendor, index=index, bus_id=bus))
-            if (places[index], entry.pid) in seen:
-                twice[entry.pid] = None
-                continue
-            seen.add((places[index], entry.pid))
-            processes.append(Process(places[index], entry.pid, entry.first(_NAME_KEYS), used))
-    is_whole = listed.is_whole and listed.stray is None and all(entry.cards for entry in listed.entries)
-    counts = _counts(devices, processes) if is_whole else ()
-    found = [Problem(f"PID {pid}", "the process is listed a second time; the first is kept") for pid in twice]
+    seen: set[tuple[int, int]] = set()
+    twice = dict.fromkeys(entry.pid for entry in listed.entries if not _take(entry, seen, draft))
+    for pid in twice:
+        draft.complain(f"PID {pid}", "the process is listed a second time; the first is kept")
     if listed.stray is not None:
-        found.append(
-            Problem(listed.stray.where, f"a line of no process, whose own is lost: {quote(listed.stray.text)}")
-        )
+        draft.complain(listed.stray.where, f"a line of no process, whose own is lost: {quote(listed.stray.text)}")
     elif listed.entries and not listed.is_whole:
-        found.append(Problem(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}"))
-    found += [
-        Problem(f"PID {entry.pid}", "no list of the cards that it uses") for entry in listed.entries if not entry.cards
-    ]
-    return Report(
-        devices=tuple(devices), readings=counts, processes=tuple(processes), problems=capped(found),
-        index_space=index_space, form="text",
-    )  # fmt: skip
+        draft.complain(lines[-1].where, f"the list of processes is cut off here: {quote(lines[-1].text)}")
+    elif all(entry.cards for entry in listed.entries):
+        count_processes(draft)
+    for entry in listed.entries:
+        if not entry.cards:
+            draft.complain(f"PID {entry.pid}", "no list of the cards that it uses")
+
+
+def _take(entry: _Entry, seen: set[tuple[int, int]], draft: Draft) -> bool:
+    """Put one process into the draft, for each of its cards; whether none was there before."""
+    indices = [units.whole(text) for text in _QUOTED.findall(entry.cards)]
+    buses = _QUOTED.findall(entry.values.get("pci bus", ""))
+    # One figure for a process on several cards is not that of each.
+    used = _used_bytes(entry.values) if len(indices) == 1 else None
+    is_new = True
+    for position, index in enumerate(indices):
+        if index is None:
+            continue
+        bus = bus_address(buses[position]) if len(buses) == len(indices) else None
+        device = draft.device(index, Device(draft.vendor, index, bus_id=bus))
+        if (device, entry.pid) in seen:
+            is_new = False
+        else:
+            seen.add((device, entry.pid))
+            draft.processes.append(Process(device, entry.pid, entry.first(_NAME_KEYS), used))
+    return is_new
+
+
+def count_processes(draft: Draft) -> None:
+    """Give each device the number of its processes, of a list that is whole."""
+    users = Counter(process.device for process in draft.processes)
+    for device in range(draft.size()):
+        draft.give(device, metric("processes"), float(users[device]))
 
 
 def _listed(lines: Sequence[Line]) -> _List:
-    found = _List()
+    listed = _List()
     for line in lines:
         if not line.ended:
             continue
         pid = _PID.match(line.text)
         pair = _PAIR.match(line.text)
+        key = " ".join(pair[1].lower().split()) if pair is not None else ""
         if pid is not None:
-            found.entries.append(_Entry(int(pid[1])))
-            found.is_whole = False
-        elif found.entries and not found.is_whole:
-            found.is_whole = _RULE.match(line.text) is not None
-            key = " ".join(pair[1].lower().split()) if pair is not None else ""
-            if pair is not None and key not in found.entries[-1].values:
-                found.entries[-1].values[key] = pair[2].strip()
+            listed.entries.append(_Entry(int(pid[1])))
+            listed.is_whole = False
+        elif listed.entries and not listed.is_whole:
+            listed.is_whole = _RULE.match(line.text) is not None
+            if pair is not None and key not in listed.entries[-1].values:
+                listed.entries[-1].values[key] = pair[2].strip()
             elif pair is not None:
                 # The same key again: the line that begins the next process is lost.
-                found.stray = found.stray or line
-        elif pair is not None and " ".join(pair[1].lower().split()) in _OF_PROCESS:
-            found.stray = found.stray or line
-    return found
+                listed.stray = listed.stray or line
+        elif key in _OF_PROCESS:
+            listed.stray = listed.stray or line
+    return listed
 
 
 def _used_bytes(values: Mapping[str, str]) -> float | None:
@@ -136,10 +139,3 @@ def _used_bytes(values: Mapping[str, str]) -> float | None:
             used = units.quantity(text, units.BYTES, _USED_UNITS[match[1]])
             return None if isinstance(used, Absent) or used < 0 else used
     return None
-
-
-def _counts(devices: Sequence[Device], processes: Sequence[Process]) -> tuple[Reading, ...]:
-    return tuple(
-        reading(position, "processes", float(sum(process.device == position for process in processes)))
-        for position in range(len(devices))
-    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 
+from telemetry_parsers.model import Absent
 from telemetry_parsers.text.answers import ErrorText, error_report
 from telemetry_parsers.text.lines import Line
 
@@ -63,9 +65,18 @@ _ABSENT = (
     ("mclk current clock frequency not found", "mclk clock speed:"),
     ("pcie replay count", "PCIe Replay Count"),
 )
+_BANNER = re.compile(
+    r"\s{0,8}={0,200}[ =]{0,80}(?:(?:ROCm )?System Management Interface|End of (?:ROCm )?SMI Log)[ =]{0,200}\Z"
+)
 _FRAME = re.compile(r"\s{0,8}[=_\-]{2,200}(?: {0,2}\S[^=]{0,80})?[=_\-]{0,200}\s{0,8}\Z")
 # ROCm 1.x drew its lines with dots.
 _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
+
+# Of the library's statuses: not supported, not yet implemented. Up to 5.5 the tool ends with that of the query that failed
+# last, although its answer is whole (ROCm 5.2.3).
+QUIET_STATUSES = frozenset({2, 9})
+# Of a die whose package's power the other die tells.
+NO_NUMBERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
     ErrorText("driver not initialized", "failed", "driver_gone", "load the kernel module amdgpu"),
@@ -138,6 +149,18 @@ def is_error(line: Line) -> bool:
     return is_of_empty_file(line.text) or error_report([line], None, ERRORS) is not None
 
 
+def is_complaint(text: str) -> bool:
+    """Whether a line beside the data says something that a person should see."""
+    if not text.strip() or is_notice(text) or is_unsupported(text) or is_banner(text):
+        return False
+    return not text.lstrip().lower().startswith("warning") and set(text.strip()) != {"="}
+
+
+def is_banner(text: str) -> bool:
+    """Whether a line is the head or the foot of all that the tools print."""
+    return _BANNER.match(text) is not None
+
+
 def is_end(text: str) -> bool:
     """Whether a line is the last one that the tools print."""
     return _END.match(text) is not None
@@ -159,8 +182,3 @@ def absent_of(message: str) -> tuple[str, str] | None:
     lower = message.lower()
     key = next((key for words, key in _ABSENT if words in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")
-
-
-# Of the library's statuses: not supported, not yet implemented. Up to 5.5 the tool ends with that of the query that failed
-# last, although its answer is whole (ROCm 5.2.3).
-QUIET_STATUSES = frozenset({2, 9})

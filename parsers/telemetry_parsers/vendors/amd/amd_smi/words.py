@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Value
+from telemetry_parsers.rocm.levels import level_of
 from telemetry_parsers.text.answers import ErrorText
 
 VENDOR = "amd"
@@ -58,22 +59,6 @@ THROTTLED: Mapping[str, float] = MappingProxyType({"throttled": 1.0, "unthrottle
 ENABLED: Mapping[str, float] = MappingProxyType({"enabled": 1.0, "disabled": 0.0})
 _LINKS: Mapping[str, float] = MappingProxyType({**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0})
 _DISABLED_LINK = "X"
-_LEVEL_PREFIX = "amdsmi_dev_perf_level_"
-LEVELS: Mapping[str, str] = MappingProxyType(
-    {
-        "auto": "auto",
-        "low": "low",
-        "high": "high",
-        "manual": "manual",
-        "determinism": "determinism",
-        "perf_determinism": "determinism",
-        "stable_std": "profile",
-        "stable_peak": "profile",
-        "stable_min_mclk": "profile",
-        "stable_min_sclk": "profile",
-        "unknown": "unknown",
-    }
-)
 
 
 def known(text: str | None) -> str | None:
@@ -118,4 +103,5 @@ def link_up(text: str, _unit: str = "") -> Value:
 
 def level(text: str) -> str | None:
     """The word of the catalogue for a performance level such as `AMDSMI_DEV_PERF_LEVEL_AUTO`, None for others."""
-    return LEVELS.get(text.strip().lower().removeprefix(_LEVEL_PREFIX))
+    word = level_of(text)
+    return None if isinstance(word, Absent) else word

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from telemetry_parsers import units
 from telemetry_parsers.metrics import states
 from telemetry_parsers.model import Absent, Device, Value
-from telemetry_parsers.rocm.keys import level_word
+from telemetry_parsers.rocm.levels import level_of
 from telemetry_parsers.vendors.amd.amdgpu_sysfs import blob, values
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.found import Found
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import CardFiles, Tree
@@ -182,7 +182,7 @@ def _blob(card: CardFiles, found: Found) -> list[blob.BlobReading]:
 
 
 def _level(position: int, card: CardFiles, found: Found) -> None:
-    word = level_word(card.text("power_dpm_force_performance_level"))
+    word = level_of(card.text("power_dpm_force_performance_level"))
     if not isinstance(word, Absent):
         for item in states(position, "performance_level", word):
             found.keep(position, item.metric, item.value, item.label)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
-from telemetry_parsers.rocm import cards, shapes
+from telemetry_parsers.reports.frame import parse as parse_with
 from telemetry_parsers.rocm.origin import is_hygons
+from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
+from telemetry_parsers.rocm.tool import Brand, tool_of
 
 TOOL = "rocm-smi"
 GIVES = (
-    *(metric for metric in cards.GIVES if metric != "memory_free_bytes"),
+    *(metric for metric in OF_BOTH if metric != "memory_free_bytes"),
     "ecc_enabled",
     "ecc_corrected_total",
     "ecc_uncorrected_total",
@@ -62,17 +64,19 @@ def _ask(*alternatives: tuple[str, ...]) -> Command:
 
 def parse(capture: Capture) -> Report:
     """What rocm-smi said: devices and readings, or the reason why there are none."""
-    return shapes.parse(capture, _TOOL)
+    return parse_with(capture, _TOOL)
 
 
-_TOOL = shapes.Tool(
-    name=TOOL,
-    vendor="amd",
-    plain_sensor="edge",
-    is_other=is_hygons,
-    other="Hygon's hy-smi",
-    silent="no output: rocm-smi prints nothing when the driver amdgpu is not loaded, and tells so on stderr only",
-    gives=GIVES,
+_TOOL = tool_of(
+    Brand(
+        name=TOOL,
+        vendor="amd",
+        plain_sensor="edge",
+        is_other=is_hygons,
+        other="Hygon's hy-smi",
+        silent="no output: rocm-smi prints nothing when the driver amdgpu is not loaded, and tells so on stderr only",
+        gives=GIVES,
+    )
 )
 
 PARSER = SourceParser(

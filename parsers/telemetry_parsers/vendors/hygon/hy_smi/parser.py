@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Command, Poll, Report
-from telemetry_parsers.rocm import cards, shapes
+from telemetry_parsers.reports.frame import parse as parse_with
 from telemetry_parsers.rocm.origin import is_amds
+from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
+from telemetry_parsers.rocm.tool import Brand, tool_of
 
 TOOL = "hy-smi"
 # In DTK it is installed under AMD's name.
 _OTHER_NAME = "rocm-smi"
 _NOT_GIVEN = ("energy_joules_total", "pcie_replays_total", "power_instant_watts", "memory_activity_ratio")
 GIVES = (
-    *(key for key in cards.GIVES if key not in _NOT_GIVEN),
+    *(key for key in OF_BOTH if key not in _NOT_GIVEN),
     "ecc_enabled",
     "ecc_corrected_total",
     "ecc_uncorrected_total",
@@ -52,18 +54,20 @@ def _ask(*lines: tuple[str, ...]) -> Command:
 
 def parse(capture: Capture) -> Report:
     """What hy-smi said: devices and readings, or the reason why there are none."""
-    return shapes.parse(capture, _TOOL)
+    return parse_with(capture, _TOOL)
 
 
-_TOOL = shapes.Tool(
-    name=TOOL,
-    vendor="hygon",
-    # The vendor's manual: the temperature of the core, without HBM.
-    plain_sensor="core",
-    is_other=is_amds,
-    other="AMD's rocm-smi",
-    silent="no output: check that hydcu or hycu is loaded and that /dev/kfd and /dev/mkfd can be opened",
-    gives=GIVES,
+_TOOL = tool_of(
+    Brand(
+        name=TOOL,
+        vendor="hygon",
+        # The vendor's manual: the temperature of the core, without HBM.
+        plain_sensor="core",
+        is_other=is_amds,
+        other="AMD's rocm-smi",
+        silent="no output: check that hydcu or hycu is loaded and that /dev/kfd and /dev/mkfd can be opened",
+        gives=GIVES,
+    )
 )
 
 PARSER = SourceParser(
