@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from telemetry_parsers.model import Problem
-from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.rocm import words
+from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.rocm.sections import is_of_card
-from telemetry_parsers.rocm.words import is_frame
 from telemetry_parsers.text.lines import Line, quote
 
 _TITLE = re.compile(
@@ -37,33 +36,31 @@ class _Table:
 
 def read_blocks(lines: Sequence[Line]) -> Listing | None:
     """The listing of these tables, None when there is none."""
-    entries: dict[int, list[Entry]] = {}
+    listing = Listing()
     table: _Table | None = None
     seen = False
-    odd: list[Problem] = []
     for line in lines:
         title = _TITLE.match(line.text)
         if title is not None and line.ended:
-            _end(table, line, entries)
+            _end(table, line, listing)
             table, seen = _Table(int(title[1]), title[3] or ""), True
-            entries.setdefault(table.card, [])
-        elif table is not None and (not line.ended or not _take(line, table, entries[table.card])):
+            listing.card(table.card)
+        elif table is not None and (not line.ended or not _take(line, table, listing)):
             if line.ended:
-                _end(table, line, entries)
-                if not is_frame(line.text) and not is_of_card(line):
-                    odd.append(Problem(line.where, f"ends a card's table without being of it: {quote(line.text)}"))
+                _end(table, line, listing)
+                if not words.is_frame(line.text) and not is_of_card(line):
+                    listing.complain(line.where, f"ends a card's table without being of it: {quote(line.text)}")
             table = None
         elif table is None and (_HEADING.match(line.text) or _PAGE_HEADING.match(line.text)):
-            odd.append(Problem(line.where, "a table that does not say which card it is of"))
+            listing.complain(line.where, "a table that does not say which card it is of")
             seen = True
-    if not seen:
-        return None
-    cut = (Problem("text", "the text ends inside a card's table"),) if table is not None else ()
-    cards = tuple(Card(index, tuple(found)) for index, found in entries.items())
-    return Listing(cards, problems=(*odd, *cut), complete=not cut)
+    if table is not None:
+        listing.complain("text", "the text ends inside a card's table")
+        listing.is_cut = True
+    return listing if seen else None
 
 
-def _take(line: Line, table: _Table, entries: list[Entry]) -> bool:
+def _take(line: Line, table: _Table, listing: Listing) -> bool:
     """Whether the line belongs to the table, and what it says if so."""
     page = _PAGE.match(line.text) if table.pages else None
     if page is not None:
@@ -74,29 +71,27 @@ def _take(line: Line, table: _Table, entries: list[Entry]) -> bool:
         table.first_column = (heading[1] or "").lower() + "correctable"
     block = _BLOCK.match(line.text) if not table.pages else None
     if block is not None:
-        entries.extend(_counts(block, table, line.where))
+        listing.card(table.card).extend(_counts(block, table, line.where))
     return block is not None or heading is not None or _PAGE_HEADING.match(line.text) is not None
 
 
 def _counts(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
     """What a row tells of its block: whether errors are watched for, and how many there were."""
     name, state, first, second = block.groups()
-    found = [Entry(f"{name} RAS", state, where)]
+    counts = [Entry(f"{name} RAS", state, where)]
     if first is None or not table.first_column:
-        return found
+        return counts
     if table.first_column == "uncorrectable" and first != second:
         # Up to ROCm 5.7 the headings of these two columns are swapped (rocm_smi.py, showRasInfo): which is which
         # cannot be told from the text of a version that may have been mended.
         first = second = f"{first} and {second} below headings that some versions swap"
-    return [*found, Entry(f"{name} RAS correctable", first, where), Entry(f"{name} RAS uncorrectable", second, where)]
+    return [*counts, Entry(f"{name} RAS correctable", first, where), Entry(f"{name} RAS uncorrectable", second, where)]
 
 
-def _end(table: _Table | None, line: Line, entries: dict[int, list[Entry]]) -> None:
-    """Tells of the pages of a table that is whole; none are told for a card without any."""
+def _end(table: _Table | None, line: Line, listing: Listing) -> None:
+    """Count the pages of a table that is whole; none are told for a card without any."""
     if table is None or not table.states:
         return
-    found = entries[table.card]
-    if table.pages in ("ALL", "RESERVED"):
-        found.append(Entry("retired pages", str(table.states.count("reserved")), line.where))
-    if table.pages in ("ALL", "PENDING"):
-        found.append(Entry("pending pages", str(table.states.count("pending")), line.where))
+    for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):
+        if table.pages in ("ALL", state.upper()):
+            listing.card(table.card).append(Entry(key, str(table.states.count(state)), line.where))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from telemetry_parsers import units
 from telemetry_parsers.metrics import states
-from telemetry_parsers.model import Absent, Device, Reading
+from telemetry_parsers.model import Absent, Reading
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.rocm import keys
-from telemetry_parsers.rocm.identity import devices_of
+from telemetry_parsers.rocm.identity import devices_of, texts_of
 from telemetry_parsers.rocm.keys import MOST_KEYS
 from telemetry_parsers.rocm.levels import level_of
-from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.rocm.saved.keys import pieces_of
 from telemetry_parsers.text.lines import quote
 
@@ -33,47 +32,31 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
     `gives` are the metrics that the tool is known to tell: another that a key stands for is an unknown field.
     """
     draft.problems.extend(listing.problems)
-    draft.name_unknown(*(entry.key for entry in listing.unknown))
-    draft.is_cut = not listing.complete
-    driver = _driver(listing.system)
+    draft.name_unknown(*listing.unknown)
+    draft.is_cut = listing.is_cut
+    driver = texts_of(listing.system).get(keys.DRIVER)
     if driver:
         draft.facts["driver_version"] = driver
-    cards = _distinct(listing.cards, draft)
-    for card, device in zip(cards, devices_of(cards, draft.vendor), strict=True):
-        _read_card(card, replace(device, driver=_driver(card.entries) or driver), gives, draft)
+    for (index, entries), known in zip(listing.cards.items(), devices_of(listing.cards, draft.vendor), strict=True):
+        device = draft.device(index, replace(known, driver=known.driver or driver))
+        _read_card(device, f"card {index}", entries, gives, draft)
 
 
-def _distinct(cards: Sequence[Card], draft: Draft) -> list[Card]:
-    """Each card once: a second one of the same number would be another's readings."""
-    distinct: dict[int, Card] = {}
-    for card in cards:
-        if distinct.setdefault(card.index, card) is not card:
-            draft.complain(f"card {card.index}", "the card is listed a second time; the first is kept")
-    return list(distinct.values())
-
-
-def _driver(entries: Sequence[Entry]) -> str | None:
-    texts = (entry.text.strip() for entry in entries[:MOST_KEYS] if keys.key_of(entry.key).name == keys.DRIVER)
-    return next((text for text in texts if units.placeholder(text) is None), None)
-
-
-def _read_card(card: Card, known: Device, gives: Collection[str], draft: Draft) -> None:
+def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collection[str], draft: Draft) -> None:
     """Put a card's readings into the draft, and what they tell of the device."""
-    device = draft.device(card.index, known)
-    for entry in card.entries[:MOST_KEYS]:
+    for entry in entries[:MOST_KEYS]:
         for key, text in pieces_of(entry.key, entry.text):
             _take(Entry(key, text, entry.where), device, gives, draft)
     kind = _take_main_power(device, draft)
     readings = draft.readings_of(device)
     _deny_zeros(readings, draft)
-    if len(card.entries) > MOST_KEYS:
-        text = f"{len(card.entries)} values; those after the first {MOST_KEYS} are not read"
-        draft.complain(f"card {card.index}", text)
+    if len(entries) > MOST_KEYS:
+        draft.complain(where, f"{len(entries)} values; those after the first {MOST_KEYS} are not read")
+    known = draft.device_at(device)
     # Of a card in partitions, only the first one has readings in some versions (MI300A in TPX, ROCm 6.4).
     is_up = known.parent is not None or _may_answer(readings, _SIGNS_OF_LIFE)
     if not is_up:
-        text = "none of its temperature, power and use can be read: the card does not answer"
-        draft.complain(f"card {card.index}", text)
+        draft.complain(where, "none of its temperature, power and use can be read: the card does not answer")
     facts = tuple(sorted((*known.facts, ("power_kind", kind)))) if kind else known.facts
     draft.rewrite(device, replace(known, up=is_up, facts=facts))
 

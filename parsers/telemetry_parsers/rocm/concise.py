@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm import columns, words
 from telemetry_parsers.rocm.columns import Placed, cells_of, columns_of, fits_column
-from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.complaints import listed_twice
 from telemetry_parsers.text.lines import Line, quote
 
@@ -50,23 +49,13 @@ class _Table:
         return self.columns[0].heading.lower() in ("dcu", "hcu")
 
 
-@dataclass(slots=True)
-class _Rows:
-    """What is collected line by line."""
-
-    cards: dict[int, list[Entry]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    unknown: dict[str, None] = field(default_factory=dict)
-    complete: bool = True
-
-
 def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     """The listing of the tables in these lines, None when there is no heading of one.
 
     `plain_sensor` is what the tool means by a temperature whose heading names no sensor.
     """
     table: _Table | None = None
-    rows = _Rows()
+    listing = Listing()
     seen = False
     for line in lines:
         heading = columns_of(line.text) if line.ended else ()
@@ -74,26 +63,22 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
             two_lines = heading[0].heading.lower() == _TWO_LINES
             table, seen = _Table(heading, "" if two_lines else plain_sensor), True
         elif table is None:
-            _keep_error(line, rows)
+            _keep_error(line, listing)
         else:
-            table = _take(line, table, rows)
-    if not seen:
-        return None
+            table = _take(line, table, listing)
     if table is not None and not table.is_closed:
-        rows.complete = False
-        rows.problems.append(Problem(lines[-1].where, f"{_CUT}: {quote(lines[-1].text)}"))
-    cards = tuple(Card(index, tuple(entries)) for index, entries in rows.cards.items())
-    unknown = tuple(Entry(name, "", "heading") for name in rows.unknown)
-    return Listing(cards, (), tuple(rows.problems), rows.complete, unknown)
+        listing.is_cut = True
+        listing.complain(lines[-1].where, f"{_CUT}: {quote(lines[-1].text)}")
+    return listing if seen else None
 
 
-def _keep_error(line: Line, rows: _Rows) -> None:
+def _keep_error(line: Line, listing: Listing) -> None:
     """Tells of an error that stands beside the tables: `Open mkfd failed`, a traceback."""
     if words.is_error(line):
-        rows.problems.append(Problem(line.where, quote(line.text)))
+        listing.complain(line.where, quote(line.text))
 
 
-def _take(line: Line, table: _Table, rows: _Rows) -> _Table | None:
+def _take(line: Line, table: _Table, listing: Listing) -> _Table | None:
     """Takes in one line below a heading; the table that goes on, None once it has ended."""
     rule = _RULE.match(line.text)
     if rule is not None:
@@ -108,11 +93,11 @@ def _take(line: Line, table: _Table, rows: _Rows) -> _Table | None:
         # A card is there whose row is cut; its cells may be, too.
         table.is_closed = False
         if (row := _ROW_START.match(line.text)) is not None:
-            rows.cards.setdefault(int(row[1]), [])
+            listing.card(int(row[1]))
     elif not table.has_rows and _is_sub_heading(line.text):
         _refine(table, line.text.lower())
-    elif not _take_row(line, table, rows) and not _take_name(line, table, rows):
-        return _passed_over(line, table, rows)
+    elif not _take_row(line, table, listing) and not _take_name(line, table, listing):
+        return _passed_over(line, table, listing)
     return table
 
 
@@ -130,31 +115,31 @@ def _refine(table: _Table, text: str) -> None:
     table.has_name_rows = table.has_name_rows or _NAME_HEADING in text
 
 
-def _take_name(line: Line, table: _Table, rows: _Rows) -> bool:
+def _take_name(line: Line, table: _Table, listing: Listing) -> bool:
     """Takes in the name of the card whose row stands above, if this line may be one."""
     text = line.text.strip()
     if table.unnamed is None or not table.has_name_rows or words.is_notice(text) or words.absent_of(text) is not None:
         return False
     if words.is_error(line):
         return False
-    rows.cards[table.unnamed].append(Entry("name", text, line.where))
+    listing.cards[table.unnamed].append(Entry("name", text, line.where))
     table.unnamed, table.below_row = None, True
     return True
 
 
-def _passed_over(line: Line, table: _Table, rows: _Rows) -> _Table | None:
+def _passed_over(line: Line, table: _Table, listing: Listing) -> _Table | None:
     """Tells of a line that is no row; below the rule that closes a table, any but a message ends it."""
     if table.is_closed:
-        _keep_error(line, rows)
+        _keep_error(line, listing)
         return table if words.is_notice(line.text) or words.absent_of(line.text) is not None else None
     row = _ROW_START.match(line.text)
     if row is not None:
         table.has_rows = True
-        rows.cards.setdefault(int(row[1]), [])
+        listing.card(int(row[1]))
         what = f"does not fit the headings, and is not read: {quote(line.text)}"
-        rows.problems.append(Problem(line.where, what))
+        listing.complain(line.where, what)
     elif _is_like_a_row(line, table) or not (words.is_notice(line.text) or words.is_unsupported(line.text)):
-        rows.problems.append(Problem(line.where, quote(line.text)))
+        listing.complain(line.where, quote(line.text))
     return table
 
 
@@ -163,25 +148,25 @@ def _is_like_a_row(line: Line, table: _Table) -> bool:
     return len(_GAP.split(line.text.strip())) > max(3, len(table.columns) - 3)
 
 
-def _take_row(line: Line, table: _Table, rows: _Rows) -> bool:
+def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
     """Takes in a row; False for a line that is none, or whose cells cannot be told from each other."""
     cells = cells_of(line.text, table.columns)
     if not cells or "" in cells:
         return False
     index = int(cells[0])
     if not table.has_rows and _lacks_second_line(table):
-        rows.problems.append(Problem(line.where, _NO_SECOND_LINE))
+        listing.complain(line.where, _NO_SECOND_LINE)
     table.has_rows, table.is_closed, table.below_row = True, False, True
-    if rows.cards.get(index):
-        rows.problems.append(Problem(line.where, listed_twice(index)))
+    if listing.cards.get(index):
+        listing.complain(line.where, listed_twice(index))
         return True
     table.unnamed = index
-    rows.cards[index] = [Entry("index", cells[0], line.where)]
+    listing.cards[index] = [Entry("index", cells[0], line.where)]
     for placed, text in zip(table.columns[1:], cells[1:], strict=False):
-        rows.cards[index].extend(
-            Entry(key, value, line.where) for key, value in _meanings(placed, text, table, line, rows)
+        listing.cards[index].extend(
+            Entry(key, value, line.where) for key, value in _meanings(placed, text, table, line, listing)
         )
-    _doubt(rows.cards[index], table)
+    _doubt(listing.cards[index], table)
     return True
 
 
@@ -190,11 +175,11 @@ def _lacks_second_line(table: _Table) -> bool:
     return ("temp" in keys and not table.sensor) or ("power" in keys and not table.power)
 
 
-def _meanings(placed: Placed, text: str, table: _Table, line: Line, rows: _Rows) -> list[tuple[str, str]]:
+def _meanings(placed: Placed, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
     """What a cell says, as keys and texts of the listing."""
     key = placed.column.key
     if key == columns.UNKNOWN:
-        rows.unknown[placed.heading] = None
+        listing.unknown[placed.heading] = None
         return []
     if key == "temp":
         return [(f"temperature (sensor {table.sensor})", columns.celsius(text))] if table.sensor else []
@@ -204,7 +189,7 @@ def _meanings(placed: Placed, text: str, table: _Table, line: Line, rows: _Rows)
         return [(table.power or key if key == "power" else key, text)] if key else []
     if not fits_column(text, placed.column):
         if text:
-            rows.problems.append(Problem(f"{line.where} {placed.heading}", f'"{quote(text)}" is not_understood'))
+            listing.complain(f"{line.where} {placed.heading}", f'"{quote(text)}" is not_understood')
         return []
     return _several(key, text)
 

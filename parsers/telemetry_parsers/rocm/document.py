@@ -7,11 +7,10 @@ around it, an end cut off. So no JSON parser of the library's: it would give up,
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from telemetry_parsers import units
-from telemetry_parsers.model import Problem
-from telemetry_parsers.rocm.listing import Card, Entry, Listing, joined
+from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.documents import past_foreign_lines
 from telemetry_parsers.text.lines import quote
 
@@ -75,54 +74,37 @@ class _Scanner:
 def read_document(text: str) -> Found | None:
     """The listing of each `{"card0": …}` in a text, None when there is none."""
     found, foreign = past_foreign_lines(
-        text, _read_all, lambda found: (found is not None and found.listing.complete, found.end if found else 0)
+        text, _read_all, lambda found: (found is not None and not found.listing.is_cut, found.end if found else 0)
     )
     lines = "\n".join(line for _, line in foreign)
     return replace(found, around=f"{found.around}\n{lines}") if found is not None else None
 
 
 def _read_all(text: str) -> Found | None:
-    listings: list[Listing] = []
+    """Several documents as one; of a key that two of them tell differently the first is kept, and said to be."""
+    listing = Listing()
     around: list[str] = []
     position = 0
-    while (start := _START.search(text, position)) is not None:
+    known: dict[tuple[int, str], str] = {}
+    contradicted: dict[int, None] = {}
+    while not listing.is_cut and (start := _START.search(text, position)) is not None:
         # What stands before the brace in its line is a launcher's name for it, or a command.
         around.append(text[position : start.start()].rpartition("\n")[0])
-        listing, position = _one(text, start.start())
-        listings.append(listing)
-        if not listing.complete:
-            break
-    else:
-        around.append(text[position:])
-    return Found(_all_of(listings), "\n".join(around), position) if listings else None
-
-
-def _all_of(listings: list[Listing]) -> Listing:
-    """Several documents as one; of a key that two of them tell differently the first is kept, and said to be."""
-    known: dict[tuple[int, str], str] = {}
-    twice: dict[int, None] = {}
-    for listing in listings:
-        texts = {(card.index, entry.key): entry.text for card in listing.cards for entry in reversed(card.entries)}
-        twice |= {key[0]: None for key, text in texts.items() if known.setdefault(key, text) != text}
-    problems = tuple(
-        Problem(f"card {index}", "the card is told of a second time, and otherwise; the first is kept")
-        for index in twice
-    )
-    whole = joined(listings)
-    return replace(whole, problems=(*whole.problems, *problems))
-
-
-def _one(text: str, start: int) -> tuple[Listing, int]:
-    """The listing of the document that starts here, and where it ends."""
-    scanner = _Scanner(text, start)
-    problems: tuple[Problem, ...] = ()
-    try:
-        _read(scanner)
-    except _CutError:
-        said = quote(text[max(start, scanner.position - 60) : scanner.position])
-        problems = (Problem("JSON", f"the JSON is cut off or broken after: {said}"),)
-    cards, system = _sorted(scanner.members)
-    return Listing(cards, system, problems, complete=not problems), scanner.position
+        scanner = _Scanner(text, start.start())
+        try:
+            _read(scanner)
+        except _CutError:
+            listing.is_cut = True
+            rest = quote(text[max(start.start(), scanner.position - 60) : scanner.position])
+            listing.complain("JSON", f"the JSON is cut off or broken after: {rest}")
+        position = scanner.position
+        contradicted |= dict.fromkeys(_take(scanner.members, known, listing))
+    for index in contradicted:
+        listing.complain(f"card {index}", "the card is told of a second time, and otherwise; the first is kept")
+    if not around:
+        return None
+    rest = "" if listing.is_cut else text[position:]
+    return Found(listing, "\n".join([*around, rest]), position)
 
 
 def _read(scanner: _Scanner) -> None:
@@ -169,14 +151,26 @@ def _string(token: str) -> str:
     )
 
 
-def _sorted(members: list[tuple[str, list[tuple[str, str]]]]) -> tuple[tuple[Card, ...], tuple[Entry, ...]]:
-    cards: list[Card] = []
-    system: list[Entry] = []
-    for name, entries in members:
+def _take(
+    members: list[tuple[str, list[tuple[str, str]]]], known: dict[tuple[int, str], str], listing: Listing
+) -> Iterator[int]:
+    """Put a document into the listing; the cards that one before it told otherwise, by what is `known`.
+
+    A second card of the same number in one document would be another's readings.
+    """
+    here: set[int] = set()
+    for name, pairs in members:
         match = _CARD.match(name)
-        found = tuple(Entry(key, text, name) for key, text in entries)
+        entries = [Entry(key, text, name) for key, text in pairs]
         if match is None:
-            system.extend(found)
-        elif (index := units.whole(match[1])) is not None:
-            cards.append(Card(index, found))
-    return tuple(cards), tuple(system)
+            listing.system += entries
+            continue
+        index = int(match[1])
+        if index in here:
+            listing.complain(f"card {index}", "the card is listed a second time; the first is kept")
+            continue
+        here.add(index)
+        listing.card(index).extend(entries)
+        texts = dict(reversed(pairs))
+        if [key for key, text in texts.items() if known.setdefault((index, key), text) != text]:
+            yield index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
 
@@ -17,41 +17,38 @@ class Entry:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """What the output says of the card of this number, in its order; a key may come twice."""
-
-    index: int
-    entries: tuple[Entry, ...]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Listing:
-    """What one output lists; `complete` is False when it shows that it does not list all cards.
+    """What one text says of each card, by the card's number, and of the node; a reader fills it line by line.
 
-    `unknown` are headings and keys that no table knows.
+    A key may come twice. `is_cut`: the text shows that it does not list all cards. `unknown` are headings that no table
+    knows.
     """
 
-    cards: tuple[Card, ...] = ()
-    system: tuple[Entry, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    complete: bool = True
-    unknown: tuple[Entry, ...] = ()
+    cards: dict[int, list[Entry]] = field(default_factory=dict)
+    system: list[Entry] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    unknown: dict[str, None] = field(default_factory=dict)
+    is_cut: bool = False
+
+    def card(self, index: int) -> list[Entry]:
+        """What is said of that card so far, to be added to; the card is listed from now on."""
+        return self.cards.setdefault(index, [])
+
+    def complain(self, where: str, text: str) -> None:
+        """Tell a problem."""
+        self.problems.append(Problem(where, text))
 
 
 def joined(listings: Sequence[Listing]) -> Listing:
     """Several listings of the same cards as one."""
-    if len(listings) == 1:
-        return listings[0]
-    entries: dict[int, list[Entry]] = {}
-    for card in (card for listing in listings for card in listing.cards):
-        entries.setdefault(card.index, []).extend(card.entries)
-    # Of two readers that complain of one line the later knows it better: the sections' after the table's.
-    problems = {problem.where: problem for listing in listings for problem in listing.problems}
-    return Listing(
-        cards=tuple(Card(index, tuple(found)) for index, found in entries.items()),
-        system=tuple(entry for listing in listings for entry in listing.system),
-        problems=tuple(problems.values()),
-        complete=all(listing.complete for listing in listings),
-        unknown=tuple(entry for listing in listings for entry in listing.unknown),
-    )
+    whole, *others = listings
+    for listing in others:
+        for index, entries in listing.cards.items():
+            whole.card(index).extend(entries)
+        whole.system += listing.system
+        whole.unknown |= listing.unknown
+        whole.is_cut = whole.is_cut or listing.is_cut
+        # Of two readers that complain of one line the later knows it better: the sections' after the table's.
+        whole.problems = list({item.where: item for item in (*whole.problems, *listing.problems)}.values())
+    return whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from telemetry_parsers.rocm.identity import vendor_of
+from telemetry_parsers.rocm.identity import texts_of, vendor_of
 from telemetry_parsers.rocm.listing import Listing
 
 _HYGON = re.compile(
@@ -34,5 +34,5 @@ def is_amds(text: str, listing: Listing | None) -> bool:
 
 
 def _all_of(vendor: str, listing: Listing | None) -> bool:
-    vendors = {vendor_of(card) for card in listing.cards} if listing is not None else set()
+    vendors = {vendor_of(texts_of(entries)) for entries in listing.cards.values()} if listing is not None else set()
     return vendors == {vendor}

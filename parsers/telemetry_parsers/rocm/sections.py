@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from telemetry_parsers.model import Problem
 from telemetry_parsers.rocm import words
-from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.complaints import CUT_LINE
 from telemetry_parsers.text.lines import Line, quote
 
@@ -33,18 +31,9 @@ CUT = "no closing line below, further lines may be missing"
 _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
-@dataclass(slots=True)
-class _Found:
-    """What is collected line by line."""
-
-    entries: dict[int, list[Entry]] = field(default_factory=dict)
-    system: list[Entry] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-
 def read_sections(lines: Sequence[Line]) -> Listing | None:
     """The listing of the sections in these lines, None when no line speaks of a card or the driver."""
-    found = _Found()
+    listing = Listing()
     seen = False
     for line in lines:
         match = _OF_CARD.match(line.text)
@@ -52,23 +41,23 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
         seen = seen or match is not None or driver is not None
         if not line.ended:
             if match is not None or driver is not None or not words.is_frame(line.text):
-                found.problems.append(Problem(line.where, CUT_LINE))
+                listing.complain(line.where, CUT_LINE)
+            listing.is_cut = bool(listing.problems)
         elif match is not None:
-            _take(line, match[1] or "", int(match[2]), match[3].rstrip(), found)
+            _take(line, match[1] or "", int(match[2]), match[3].rstrip(), listing)
         elif driver is not None:
-            found.system.append(Entry(driver[1], driver[2].strip(), line.where))
+            listing.system.append(Entry(driver[1], driver[2].strip(), line.where))
         elif _OF_NOBODY.match(line.text):
-            found.problems.append(Problem(line.where, f"does not say which card it is of: {quote(line.text)}"))
-    if not seen:
-        return None
-    cards = tuple(Card(index, tuple(entries)) for index, entries in found.entries.items())
-    return Listing(cards, tuple(found.system), tuple(found.problems), complete=not found.problems or lines[-1].ended)
+            listing.complain(line.where, f"does not say which card it is of: {quote(line.text)}")
+    return listing if seen else None
 
 
-def without_end(lines: Sequence[Line]) -> tuple[Problem, ...]:
-    """The problem that no closing line stands below the last line of a card; none where one does."""
+def miss_the_end(lines: Sequence[Line], listing: Listing) -> None:
+    """Tell where no closing line stands below the last line of a card."""
     last = next((line for line in reversed(lines) if words.is_end(line.text) or is_of_card(line)), None)
-    return () if last is None or words.is_end(last.text) else (Problem(last.where, f"{CUT}: {quote(last.text)}"),)
+    if last is not None and not words.is_end(last.text):
+        listing.complain(last.where, f"{CUT}: {quote(last.text)}")
+        listing.is_cut = True
 
 
 def is_of_card(line: Line) -> bool:
@@ -76,28 +65,28 @@ def is_of_card(line: Line) -> bool:
     return _OF_CARD.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 
-def _take(line: Line, severity: str, index: int, told: str, found: _Found) -> None:
-    """Takes in what a line says of a card: a value, or in words why there is none."""
-    entries = found.entries.setdefault(index, [])
-    pairs = () if severity else _entries(told, line)
+def _take(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
+    """Take in what a line says of a card: a value, or in words why there is none."""
+    entries = listing.card(index)
+    pairs = () if severity else _entries(text, line)
     if pairs:
         entries.extend(pairs)
         return
-    absent = words.absent_of(told)
+    absent = words.absent_of(text)
     if absent is not None:
         entries.append(Entry(*absent, line.where))
-    expected = words.is_unsupported(told) or words.is_notice(told) or (not severity and words.is_usual(told))
+    expected = words.is_unsupported(text) or words.is_notice(text) or (not severity and words.is_usual(text))
     if not expected:
-        found.problems.append(Problem(line.where, quote(line.text)))
+        listing.complain(line.where, quote(line.text))
 
 
-def _entries(told: str, line: Line) -> tuple[Entry, ...]:
+def _entries(text: str, line: Line) -> tuple[Entry, ...]:
     """The keys and values of a line; nothing for a message about the card."""
-    if _MESSAGE.match(told):
+    if _MESSAGE.match(text):
         return ()
-    pool = _POOL.match(told)
+    pool = _POOL.match(text)
     if pool is not None:
         total, used = (f"{pool[1]} Total {kind}Memory (B)" for kind in ("", "Used "))
         return Entry(total, pool[2], line.where), Entry(used, pool[3], line.where)
-    match = _PAIR.match(told) or _LEVEL.match(told)
+    match = _PAIR.match(text) or _LEVEL.match(text)
     return () if match is None else (Entry(match[1].strip(), (match[2] or "").strip(), line.where),)

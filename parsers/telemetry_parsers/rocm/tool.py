@@ -18,7 +18,7 @@ from telemetry_parsers.rocm.document import read_document
 from telemetry_parsers.rocm.listing import Listing, joined
 from telemetry_parsers.rocm.pids import is_pid_list, read_pids
 from telemetry_parsers.rocm.saved.csvform import read_csv
-from telemetry_parsers.rocm.sections import CUT, is_of_card, read_sections, without_end
+from telemetry_parsers.rocm.sections import CUT, is_of_card, miss_the_end, read_sections
 from telemetry_parsers.text.answers import capped, error_report, failed
 from telemetry_parsers.text.lines import Line, lines, plain, quote
 
@@ -121,9 +121,10 @@ def _document(text: Text) -> Listing | None:
     document = read_document(text.joined)
     if document is None:
         return None
-    beside = [line for line in lines(document.around) if words.is_complaint(line.text)]
-    problems = (Problem("text beside the JSON", quote(line.text)) for line in beside)
-    return replace(document.listing, problems=(*document.listing.problems, *problems))
+    for line in lines(document.around):
+        if words.is_complaint(line.text):
+            document.listing.complain("text beside the JSON", quote(line.text))
+    return document.listing
 
 
 def _tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
@@ -132,14 +133,10 @@ def _tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     told_in = (concise, read_sections(lines), read_blocks(lines))
     listings = [listing for listing in told_in if listing is not None]
     if listings and concise is None:
-        errors = [
-            Problem(line.where, quote(line.text))
-            for line in lines
-            if not is_of_card(line) and (words.is_error(line) or _BARE_ROW.match(line.text))
-        ]
-        cut = without_end(lines)
-        last = listings[-1]
-        listings[-1] = replace(last, problems=(*last.problems, *errors, *cut), complete=last.complete and not cut)
+        for line in lines:
+            if not is_of_card(line) and (words.is_error(line) or _BARE_ROW.match(line.text)):
+                listings[-1].complain(line.where, quote(line.text))
+        miss_the_end(lines, listings[-1])
     return joined(listings) if listings else None
 
 

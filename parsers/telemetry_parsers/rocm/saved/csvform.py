@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from telemetry_parsers.model import Problem
-from telemetry_parsers.rocm.listing import Card, Entry, Listing
+from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.text.lines import Line, quote
 
 # A byte order mark and blanks are what editors and web pages put before it. Some versions of hy-smi begin with the time.
@@ -21,37 +19,24 @@ _PAIR = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
 _NO_KEYS = frozenset({"time", "timestamp", "device"})
 
 
-@dataclass(slots=True)
-class _Found:
-    """What is collected row by row."""
-
-    cards: dict[int, list[Entry]] = field(default_factory=dict)
-    system: list[Entry] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-
 def read_csv(lines: Sequence[Line]) -> Listing | None:
     """The listing of the CSV in these lines, None when no line is its heading."""
     heading: list[str] = []
-    found = _Found(system=_pairs(lines))
+    listing = Listing(system=_pairs(lines), is_cut=not all(line.ended for line in lines))
     for line in lines:
         row = _ROW.match(line.text) if heading else None
         if _HEADING.match(line.text):
             heading = [cell.strip("\ufeff ") for cell in _cells(line.text)]
             if not all(heading):
-                found.problems.append(Problem(line.where, "a column without a heading, which is not read"))
+                listing.complain(line.where, "a column without a heading, which is not read")
         elif row is not None:
-            index = None if row[1] is None else int(row[1])
-            entries = found.system if index is None else found.cards.setdefault(index, [])
-            entries.extend(_entries(line, heading, found.problems))
+            entries = listing.system if row[1] is None else listing.card(int(row[1]))
+            entries.extend(_entries(line, heading, listing))
         elif heading and line.text.lstrip().startswith(","):
-            found.problems.append(Problem(line.where, f"a row that does not say which card: {quote(line.text)}"))
+            listing.complain(line.where, f"a row that does not say which card: {quote(line.text)}")
         if not line.ended and heading:
-            found.problems.append(Problem(line.where, "the text ends inside this row; further cards may be missing"))
-    if not heading and not found.system:
-        return None
-    cards = tuple(Card(index, tuple(entries)) for index, entries in found.cards.items())
-    return Listing(cards, tuple(found.system), tuple(found.problems), complete=lines[-1].ended)
+            listing.complain(line.where, "the text ends inside this row; further cards may be missing")
+    return listing if heading or listing.system else None
 
 
 def _pairs(lines: Sequence[Line]) -> list[Entry]:
@@ -62,17 +47,17 @@ def _pairs(lines: Sequence[Line]) -> list[Entry]:
     return [Entry(row[1], row[2].strip(), line.where) for line, row in rows if row is not None]
 
 
-def _entries(line: Line, heading: Sequence[str], problems: list[Problem]) -> list[Entry]:
+def _entries(line: Line, heading: Sequence[str], listing: Listing) -> list[Entry]:
     """The row's keys and texts: all of a whole row, of one that the text ends in all but the last."""
     # A quote that nothing closes: part of its cell is lost.
     cells = _mended(_cells(line.text) if line.text.count('"') % 2 == 0 else [], len(heading))
     if not line.ended:
         cells = cells[:-1]
     elif len(cells) != len(heading):
-        problems.append(Problem(line.where, f"{len(cells)} cells below {len(heading)} headings; the row is not read"))
+        listing.complain(line.where, f"{len(cells)} cells below {len(heading)} headings; the row is not read")
         return []
-    found = zip(heading, cells, strict=False)
-    return [Entry(key, text.strip(), line.where) for key, text in found if key.lower() not in _NO_KEYS]
+    pairs = zip(heading, cells, strict=False)
+    return [Entry(key, text.strip(), line.where) for key, text in pairs if key.lower() not in _NO_KEYS]
 
 
 def _mended(cells: list[str], count: int) -> list[str]:
