@@ -26,7 +26,7 @@ _PAGE_HEADING = re.compile(r"\s{0,40}Page address\s{1,40}Page size\s{1,40}Status
 
 @dataclass(slots=True)
 class _Table:
-    """The table that is being read: whose, of pages or of blocks, and what it has told so far."""
+    """The table that is being read: of which card, of pages or of blocks, and the states of its pages so far."""
 
     card: int
     pages: str
@@ -76,20 +76,20 @@ def _take(line: Line, table: _Table, listing: Listing) -> bool:
 
 
 def _counts(block: re.Match[str], table: _Table, where: str) -> list[Entry]:
-    """What a row tells of its block: whether errors are watched for, and how many there were."""
+    """The entries of a row: whether errors of its block are watched for, and how many there were."""
     name, state, first, second = block.groups()
     counts = [Entry(f"{name} RAS", state, where)]
     if first is None or not table.first_column:
         return counts
     if table.first_column == "uncorrectable" and first != second:
         # Up to ROCm 5.7 the headings of these two columns are swapped (rocm_smi.py, showRasInfo): which is which
-        # cannot be told from the text of a version that may have been mended.
+        # cannot be known where a version may have been mended.
         first = second = f"{first} and {second} below headings that some versions swap"
     return [*counts, Entry(f"{name} RAS correctable", first, where), Entry(f"{name} RAS uncorrectable", second, where)]
 
 
 def _end(table: _Table | None, line: Line, listing: Listing) -> None:
-    """Count the pages of a table that is whole; none are told for a card without any."""
+    """Count the pages of a table that is whole; a card without any gets no count."""
     if table is None or not table.states:
         return
     for key, state in (("retired pages", "reserved"), ("pending pages", "pending")):

@@ -10,7 +10,7 @@ from telemetry_parsers.model import Absent, Reading
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
 from telemetry_parsers.rocm import keys
-from telemetry_parsers.rocm.identity import devices_of, texts_of
+from telemetry_parsers.rocm.identity import devices_of, first_of, texts_of
 from telemetry_parsers.rocm.keys import MOST_KEYS
 from telemetry_parsers.rocm.levels import level_of
 from telemetry_parsers.rocm.listing import Entry, Listing
@@ -20,7 +20,7 @@ from telemetry_parsers.text.lines import quote
 # A card of which one alone was asked may lack it for other reasons, as a second die its power.
 _SIGNS_OF_LIFE = frozenset({"temperature_celsius", "power_watts", "utilization_ratio"})
 _FEWEST_SIGNS = 2
-# What a card that does not answer is printed with where it tells nothing: a zero of these is none of its readings.
+# A card that does not answer is printed with zeros of these, which are none of its readings.
 _ZEROS = frozenset(
     {"utilization_ratio", "fan_ratio", "fan_rpm", "memory_used_ratio", "memory_used_bytes", "memory_activity_ratio", "clock_hertz"}
 )  # fmt: skip
@@ -29,12 +29,12 @@ _ZEROS = frozenset(
 def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
     """Put the cards into the draft; one's vendor is what it says of itself, else the tool's own.
 
-    `gives` are the metrics that the tool is known to tell: another that a key stands for is an unknown field.
+    `gives` are the metrics that the tool is known to print; a key that stands for another one is an unknown field.
     """
     draft.problems.extend(listing.problems)
     draft.name_unknown(*listing.unknown)
     draft.is_cut = listing.is_cut
-    driver = texts_of(listing.system).get(keys.DRIVER)
+    driver = first_of(texts_of(listing.system), "driver")
     if driver:
         draft.facts["driver_version"] = driver
     for (index, entries), known in zip(listing.cards.items(), devices_of(listing.cards, draft.vendor), strict=True):
@@ -43,7 +43,7 @@ def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
 
 
 def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collection[str], draft: Draft) -> None:
-    """Put a card's readings into the draft, and what they tell of the device."""
+    """Put a card's readings into the draft, and what follows from them for the device."""
     for entry in entries[:MOST_KEYS]:
         for key, text in pieces_of(entry.key, entry.text):
             _take(Entry(key, text, entry.where), device, gives, draft)
@@ -85,9 +85,9 @@ def _take_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _take_main_power(device: int, draft: Draft) -> str:
-    """The kind of power that is the main figure: instantaneous where it is told, else average; never one for the other."""
-    told = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
-    values = [(kind, value) for kind, value in told.items() if value is not None]
+    """Give the card's main power, and say of which kind it is: instantaneous where that is printed, else average."""
+    printed = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
+    values = [(kind, value) for kind, value in printed.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]
     for _, value in numbers[:1] or values[:1]:
         draft.give(device, metric("power_watts"), value)
@@ -103,7 +103,7 @@ def _deny_zeros(readings: Sequence[Reading], draft: Draft) -> None:
 
 
 def _may_answer(readings: Iterable[Reading], kinds: Collection[str]) -> bool:
-    """Whether something of these kinds can be read, or too few of them were asked for to tell."""
+    """Whether something of these kinds can be read, or too few of them were asked for to know."""
     signs = [item for item in readings if item.metric in kinds]
     asked = {item.metric for item in signs}
     return len(asked) < _FEWEST_SIGNS or any(item.value is not Absent.NOT_REPORTED for item in signs)

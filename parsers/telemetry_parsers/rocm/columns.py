@@ -104,15 +104,15 @@ def columns_of(line: str) -> tuple[Placed, ...]:
     """The columns of a heading line; none for any other line."""
     if len(line) > _LONGEST_LINE:
         return ()
-    found: list[Placed] = []
+    columns: list[Placed] = []
     position = _after_blanks(line, 0)
     while position < len(line):
         placed = _column_at(line, position)
-        if not found and placed.column is not INDEX:
+        if not columns and placed.column is not INDEX:
             return ()
-        found.append(placed)
+        columns.append(placed)
         position = _after_blanks(line, placed.end)
-    return tuple(found) if any(item.column.key.startswith(_TELLING) for item in found) else ()
+    return tuple(columns) if any(item.column.key.startswith(_TELLING) for item in columns) else ()
 
 
 def _column_at(line: str, start: int) -> Placed:
@@ -140,15 +140,15 @@ def cells_of(line: str, columns: Sequence[Placed]) -> list[str] | None:
 
 
 def _by_look(line: str, columns: Sequence[Placed]) -> list[str] | None:
-    found: list[str] = []
+    cells: list[str] = []
     position = 0
     for placed in columns:
         match = placed.column.cell.match(line, _after_blanks(line, position))
         if match is None:
             return None
-        found.append(match[0])
+        cells.append(match[0])
         position = match.end()
-    return found if _after_blanks(line, position) == len(line) else None
+    return cells if _after_blanks(line, position) == len(line) else None
 
 
 def _by_place(line: str, columns: Sequence[Placed]) -> list[str] | None:
@@ -176,8 +176,8 @@ def _plausible(cells: list[str], columns: Sequence[Placed]) -> list[str] | None:
     if any(placed.column.one_word and " " in text for text, placed in zip(cells, columns, strict=True)):
         return None
     fits = [fits_column(text, placed.column) for text, placed in zip(cells, columns, strict=True)]
-    told = [fit for fit, text in zip(fits[1:], cells[1:], strict=True) if text]
-    return cells if fits[0] and told and 2 * sum(told) > len(told) else None
+    filled = [fit for fit, text in zip(fits[1:], cells[1:], strict=True) if text]
+    return cells if fits[0] and filled and 2 * sum(filled) > len(filled) else None
 
 
 def fits_column(text: str, column: Column) -> bool:

@@ -149,7 +149,7 @@ def _is_like_a_row(line: Line, table: _Table) -> bool:
 
 
 def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Takes in a row; False for a line that is none, or whose cells cannot be told from each other."""
+    """Takes in a row; False for a line that is none, or whose cells cannot be kept apart."""
     cells = cells_of(line.text, table.columns)
     if not cells or "" in cells:
         return False

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from telemetry_parsers.rocm.listing import Entry, Listing
+from telemetry_parsers.rocm.words import is_complaint
 from telemetry_parsers.text.documents import past_foreign_lines
-from telemetry_parsers.text.lines import quote
+from telemetry_parsers.text.lines import lines, quote
 
 _START = re.compile(r'\{\s*"(?:card[0-9]{1,4}|system)"')
 _CARD = re.compile(r"card([0-9]{1,4})\Z")
@@ -23,12 +24,17 @@ _DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A listing, and the text around the JSON that it was read from."""
+class _Documents:
+    """The listing of some documents, the text around them, and where the last of them ends."""
 
     listing: Listing
     around: str
     end: int
+
+    @property
+    def progress(self) -> tuple[bool, int]:
+        """Whether all was read, and how much."""
+        return not self.listing.is_cut, self.end
 
 
 class _CutError(Exception):
@@ -71,17 +77,21 @@ class _Scanner:
         return False
 
 
-def read_document(text: str) -> Found | None:
-    """The listing of each `{"card0": …}` in a text, None when there is none."""
-    found, foreign = past_foreign_lines(
-        text, _read_all, lambda found: (found is not None and not found.listing.is_cut, found.end if found else 0)
+def read_document(text: str) -> Listing | None:
+    """The listing of each `{"card0": …}` in a text, None when there is none; complaints beside them are its problems."""
+    documents, foreign = past_foreign_lines(
+        text, _read_all, lambda documents: (False, 0) if documents is None else documents.progress
     )
-    lines = "\n".join(line for _, line in foreign)
-    return replace(found, around=f"{found.around}\n{lines}") if found is not None else None
+    if documents is None:
+        return None
+    for line in lines("\n".join([documents.around, *(line for _, line in foreign)])):
+        if is_complaint(line.text):
+            documents.listing.complain("text beside the JSON", quote(line.text))
+    return documents.listing
 
 
-def _read_all(text: str) -> Found | None:
-    """Several documents as one; of a key that two of them tell differently the first is kept, and said to be."""
+def _read_all(text: str) -> _Documents | None:
+    """Several documents as one; where two say different things for one key, the first counts, and that is a problem."""
     listing = Listing()
     around: list[str] = []
     position = 0
@@ -104,7 +114,7 @@ def _read_all(text: str) -> Found | None:
     if not around:
         return None
     rest = "" if listing.is_cut else text[position:]
-    return Found(listing, "\n".join([*around, rest]), position)
+    return _Documents(listing, "\n".join([*around, rest]), position)
 
 
 def _read(scanner: _Scanner) -> None:
@@ -154,7 +164,7 @@ def _string(token: str) -> str:
 def _take(
     members: list[tuple[str, list[tuple[str, str]]]], known: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Put a document into the listing; the cards that one before it told otherwise, by what is `known`.
+    """Put a document into the listing; the cards of which a document before it said something else, by what is `known`.
 
     A second card of the same number in one document would be another's readings.
     """

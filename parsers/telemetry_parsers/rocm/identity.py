@@ -33,6 +33,8 @@ _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")
 _DIES = 2
 _SECOND_DIE = "secondary die"
 _CHIP_ID = re.compile(r"[0-9a-f]{4}\Z")
+# -1, also as the unsigned number that older versions print: the machine has no NUMA nodes.
+_NO_NUMA_NODE = ("-1", "4294967295")
 # Which partition a card is, and the position of the card that stands for the whole; None where that is not known.
 _Partition = tuple[str, int | None]
 
@@ -45,14 +47,14 @@ class _Card:
     texts: Mapping[str, str]
     is_second_die: bool
 
-    def first(self, names: Iterable[str]) -> str | None:
-        """The text of the first of these keys that tells something."""
-        return next((self.texts[name] for name in names if name in self.texts), None)
+    def first(self, what: str) -> str | None:
+        """What it says of its `uuid` or another of these, None where it does not."""
+        return first_of(self.texts, what)
 
     @property
     def bus(self) -> str | None:
         """The address of the card, None where none is printed."""
-        return bus_address(_ARROW.split(self.first(keys.BUS) or "", maxsplit=1)[0])
+        return bus_address(_ARROW.split(self.first("bus") or "", maxsplit=1)[0])
 
 
 def devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
@@ -60,7 +62,7 @@ def devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> li
     cards = [_card(index, entries) for index, entries in listed.items()]
     chips: dict[str, list[int]] = {}
     for position, card in enumerate(cards):
-        if uuid := card.first(keys.UUID):
+        if uuid := card.first("uuid"):
             chips.setdefault(uuid, []).append(position)
     primary_dies = _primary_dies(cards, chips)
     partitions = _by_function(cards, chips.values()) | _by_number(cards)
@@ -79,12 +81,16 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
     return texts
 
 
+def first_of(texts: Mapping[str, str], what: str) -> str | None:
+    """The first text of the keys that tell who a card is in this respect, such as `driver`."""
+    return next((texts[name] for name in keys.WHO[what] if name in texts), None)
+
+
 def vendor_of(texts: Mapping[str, str]) -> str | None:
     """Whose card it is by what it says of itself, None when it does not say."""
-    named = " ".join(texts.get(name, "") for name in (*keys.VENDOR, *keys.SERIES)).lower()
-    chip = next((texts[name].lower() for name in keys.CHIP if name in texts), "")
-    told = (vendor for words, vendor in _VENDOR_WORDS.items() if words in named)
-    return next(told, "hygon" if chip in _HYGON_CHIPS else None)
+    names = " ".join(texts.get(name, "") for name in (*keys.WHO["vendor"], *keys.WHO["series"])).lower()
+    vendors = (vendor for words, vendor in _VENDOR_WORDS.items() if words in names)
+    return next(vendors, "hygon" if (first_of(texts, "chip") or "").lower() in _HYGON_CHIPS else None)
 
 
 def _card(index: int, entries: Sequence[Entry]) -> _Card:
@@ -94,7 +100,7 @@ def _card(index: int, entries: Sequence[Entry]) -> _Card:
 def _device(
     card: _Card, default_vendor: str, partition: tuple[str | None, int | None], primary_die: str | None
 ) -> Device:
-    serial, uuid = card.first(keys.SERIAL), card.first(keys.UUID)
+    serial, uuid = card.first("serial"), card.first("uuid")
     facts = _facts(card) | ({"primary_die": primary_die} if primary_die else {})
     return Device(
         vendor=vendor_of(card.texts) or default_vendor,
@@ -106,24 +112,24 @@ def _device(
         partition=partition[0],
         parent=partition[1],
         serial=None if serial == "0" else serial,
-        driver=card.texts.get(keys.DRIVER),
+        driver=card.first("driver"),
         facts=tuple(sorted(facts.items())),
     )
 
 
 def _model(card: _Card) -> str | None:
     """The name of the card; some versions print a number where the name should be, which is none."""
-    names = (card.texts.get(key) for key in (*keys.SERIES, *keys.MODEL))
+    names = (card.texts.get(key) for key in (*keys.WHO["series"], *keys.WHO["model"]))
     return next((name for name in names if name and not _HEXADECIMAL.match(name)), None)
 
 
 def _facts(card: _Card) -> dict[str, str]:
-    facts = {name: text for name, names in keys.FACTS.items() if (text := card.first(names)) is not None}
-    chip = (card.first(keys.CHIP) or "").lower()
+    facts = {name: text for name in keys.FACTS if (text := card.first(name)) is not None}
+    chip = (card.first("chip") or "").lower()
     if chip:
         facts["chip_id"] = f"0x{chip}" if _CHIP_ID.match(chip) else chip
-    node = card.first(keys.NUMA_NODE)
-    if node is not None and node not in keys.NO_NUMA_NODE:
+    node = card.first("numa_node")
+    if node is not None and node not in _NO_NUMA_NODE:
         facts["numa_node"] = node
     return facts
 
@@ -147,11 +153,11 @@ def _by_number(cards: Sequence[_Card]) -> dict[int, _Partition]:
     partitions: dict[int, _Partition] = {}
     owner: int | None = None
     for position, card in enumerate(cards):
-        number = units.whole(card.texts.get(keys.PARTITION, ""))
+        number = units.whole(card.first("partition") or "")
         if not number:
             owner = position if number == 0 else None
             continue
-        is_owned = owner is not None and card.first(keys.CHIP) in (None, cards[owner].first(keys.CHIP))
+        is_owned = owner is not None and card.first("chip") in (None, cards[owner].first("chip"))
         partitions[position] = (str(number), owner if is_owned else None)
     return partitions
 

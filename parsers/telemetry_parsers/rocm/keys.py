@@ -110,20 +110,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = MappingProxyType(
 )
 LEVEL_KEYS = frozenset({"performance level", "current performance level", "current powerplay level"})
 
-# Facts and identity, by key: the first that is no placeholder counts.
-SERIES = ("card series", "device name", "market name", "name")
-MODEL = ("card model",)
-VENDOR = ("card vendor",)
-CHIP = ("device id", "gpu id", "chip id")
-UUID = ("unique id",)
-SERIAL = ("serial number",)
-BUS = ("pci bus", "bus")
-# Of the node; some versions of hy-smi print it for each card.
-DRIVER = "driver version"
-PARTITION = "partition id"
-NUMA_NODE = ("(topology) numa node", "numa node")
-# -1, also as the unsigned number that older versions print: the machine has no NUMA nodes.
-NO_NUMA_NODE = ("-1", "4294967295")
+# The keys that become labels of the card.
 FACTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "firmware": ("vbios version", "vbios"),
@@ -135,21 +122,24 @@ FACTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "mode": ("mode",),
     }
 )
-_IDENTITY = frozenset(
+# The keys that say who a card is: of several for one thing the first that is no placeholder counts.
+WHO: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        *SERIES,
-        *MODEL,
-        *VENDOR,
-        *CHIP,
-        *UUID,
-        *SERIAL,
-        *BUS,
-        DRIVER,
-        PARTITION,
-        *NUMA_NODE,
-        *(key for keys in FACTS.values() for key in keys),
+        **FACTS,
+        "series": ("card series", "device name", "market name", "name"),
+        "model": ("card model",),
+        "vendor": ("card vendor",),
+        "chip": ("device id", "gpu id", "chip id"),
+        "uuid": ("unique id",),
+        "serial": ("serial number",),
+        "bus": ("pci bus", "bus"),
+        # Of the node; some versions of hy-smi print it for each card.
+        "driver": ("driver version",),
+        "partition": ("partition id",),
+        "numa_node": ("(topology) numa node", "numa node"),
     }
 )
+_WHO_KEYS = frozenset(name for names in WHO.values() for name in names)
 
 # Keys that are known and give nothing: counters without a unit, settings, versions, lists of clocks, other pools.
 _QUIET = re.compile(
@@ -194,7 +184,7 @@ def is_quiet(key: Key, text: str) -> bool:
     """Whether a key is known to give no reading; one without a name, where it has no text."""
     if not key.name:
         return not text.strip()
-    return key.name in _IDENTITY or _QUIET.match(key.name) is not None
+    return key.name in _WHO_KEYS or _QUIET.match(key.name) is not None
 
 
 def is_level_only(key: Key, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""AMD's processes: the table of `--showpids`, and `--showpidgpus`, which alone tells the cards that a process uses."""
+"""AMD's processes: the table of `--showpids`, and `--showpidgpus`, which alone names the cards that a process uses."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
     usage = usage_in(lines)
     if usage is None:
         return False
-    # The tool tells how many cards there are for each process; a list of another length is cut off.
+    # The tool counts the cards of each process; a list of another length is cut off.
     whole_users = [user for user in usage.users.values() if len(user.cards) == user.count]
     draft.processes.extend(
         _process(draft.device(card), user, usage.names) for user in whole_users for card in user.cards

@@ -1,6 +1,6 @@
-"""Which processes use which card, as `--showpids` tells: AMD's table and JSON rows, Hygon's indented list.
+"""Which processes use which card, as `--showpids` prints them: AMD's table and JSON rows, Hygon's indented list.
 
-AMD's forms tell how many cards a process uses, not which; only Hygon's list names them.
+AMD's forms say how many cards a process uses, not which; only Hygon's list names them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ _PAIR = re.compile(r"\s{0,16}([A-Za-z][^:]{1,40}):\s{0,8}(.{0,2000})\Z")
 _QUOTED = re.compile(r"'([^']{0,40})'")
 _RULE = re.compile(r"\s{0,8}={4}")
 _USED = re.compile(r"vram used ?\(([a-z]{1,3})\)\Z")
-_USED_UNITS = {"mib": "MiB", "mb": "MiB", "gib": "GiB", "gb": "GiB", "kib": "KiB", "b": "B"}
 _INDEX_KEYS = ("hcu index", "dcu index", "gpu index")
 _OF_PROCESS = frozenset({"pasid", *_INDEX_KEYS, "sdma used"})
 _NAME_KEYS = ("process name", "name")
@@ -38,7 +37,7 @@ class _Entry:
 
     @property
     def cards(self) -> str:
-        """The list of the cards that it uses, with its brackets; empty where it is not told whole."""
+        """The list of the cards that it uses, with its brackets; empty where it is not whole."""
         text = self.first(_INDEX_KEYS)
         return text if text.startswith("[") and text.endswith("]") else ""
 
@@ -135,7 +134,7 @@ def _used_bytes(values: Mapping[str, str]) -> float | None:
     """The memory of a process, in whichever unit its key names."""
     for key, text in values.items():
         match = _USED.match(key)
-        if match is not None and match[1] in _USED_UNITS:
-            used = units.quantity(text, units.BYTES, _USED_UNITS[match[1]])
+        if match is not None:
+            used = units.quantity(text, units.BYTES, units.spelled(match[1], units.BYTES))
             return None if isinstance(used, Absent) or used < 0 else used
     return None

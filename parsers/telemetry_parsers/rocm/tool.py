@@ -20,7 +20,7 @@ from telemetry_parsers.rocm.pids import is_pid_list, read_pids
 from telemetry_parsers.rocm.saved.csvform import read_csv
 from telemetry_parsers.rocm.sections import CUT, is_of_card, miss_the_end, read_sections
 from telemetry_parsers.text.answers import capped, error_report, failed
-from telemetry_parsers.text.lines import Line, lines, plain, quote
+from telemetry_parsers.text.lines import Line, plain, quote
 
 # What both tools give.
 GIVES = (
@@ -44,10 +44,10 @@ _BARE_ROW = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """What tells one of the two tools from the other.
+    """How one of the two tools differs from the other.
 
-    `plain_sensor` is what it means by a temperature without a sensor's name. `is_other` knows a text, with the listing in
-    it, of the `other` one. `gives` are the metrics that it tells.
+    `plain_sensor` is what it means by a temperature without a sensor's name. `is_other` recognises a text, with the listing
+    in it, as output of the `other` tool. `gives` are the metrics that it is known to print.
     """
 
     name: str
@@ -65,7 +65,7 @@ def tool_of(brand: Brand) -> Tool:
         name=brand.name,
         vendor=brand.vendor,
         shapes=(
-            _listing(brand, _document, "json"),
+            _listing(brand, lambda text: read_document(text.joined), "json"),
             _listing(brand, lambda text: read_csv(text.lines), "json"),
             _listing(brand, lambda text: _tables(text.lines, brand.plain_sensor), "text"),
             _unlisted(brand, _read_processes),
@@ -86,7 +86,7 @@ def tool_of(brand: Brand) -> Tool:
 
 
 def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: Form) -> Shape:
-    """A shape that tells of cards or of the node, and maybe of processes beside them."""
+    """A shape that lists cards or facts of the node, and maybe processes beside them."""
 
     def read(text: Text, draft: Draft) -> bool:
         listing = listing_in(text)
@@ -109,7 +109,7 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
 
 
 def _unlisted(brand: Brand, read: Callable[[Sequence[Line], Draft], bool]) -> Shape:
-    """A shape of lines without any listing, which need not tell of a card."""
+    """A shape without a listing, such as versions; it need not name a card."""
 
     def read_own(text: Text, draft: Draft) -> bool:
         return not brand.is_other(text.joined, None) and read(text.lines, draft)
@@ -117,21 +117,11 @@ def _unlisted(brand: Brand, read: Callable[[Sequence[Line], Draft], bool]) -> Sh
     return Shape(read_own, empty=is_fine)
 
 
-def _document(text: Text) -> Listing | None:
-    document = read_document(text.joined)
-    if document is None:
-        return None
-    for line in lines(document.around):
-        if words.is_complaint(line.text):
-            document.listing.complain("text beside the JSON", quote(line.text))
-    return document.listing
-
-
 def _tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
     """The listing of concise tables, sections and tables of blocks, which may stand in one text."""
     concise = read_concise(lines, plain_sensor)
-    told_in = (concise, read_sections(lines), read_blocks(lines))
-    listings = [listing for listing in told_in if listing is not None]
+    readings = (concise, read_sections(lines), read_blocks(lines))
+    listings = [listing for listing in readings if listing is not None]
     if listings and concise is None:
         for line in lines:
             if not is_of_card(line) and (words.is_error(line) or _BARE_ROW.match(line.text)):
@@ -141,7 +131,7 @@ def _tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> bool:
-    """The processes by card: by card of each process, or in Hygon's list."""
+    """The processes by card, out of AMD's list of each process's cards or out of Hygon's list."""
     if not kfd.read_usage(lines, draft):
         if not is_pid_list(lines):
             return False

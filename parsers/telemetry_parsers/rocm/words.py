@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from types import MappingProxyType
 
 from telemetry_parsers.model import Absent
@@ -19,7 +20,7 @@ _NOTICES = (
     ". trying /opt/rocm",
 )
 # Said of a sensor's file that is empty: the card sleeps, and zeros in its row are none of its readings.
-_EMPTY_FILE = "expected integer value from monitor"
+_EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
 # Of a suspended card nothing can be read, and these say so.
 _ASLEEP = ("low-power state", "data is inaccessible")
@@ -75,7 +76,7 @@ _END = re.compile(r"[ =.]{0,200}End of (?:ROCm )?SMI Log[ =.]{0,200}\Z")
 # Of the library's statuses: not supported, not yet implemented. Up to 5.5 the tool ends with that of the query that failed
 # last, although its answer is whole (ROCm 5.2.3).
 QUIET_STATUSES = frozenset({2, 9})
-# Of a die whose package's power the other die tells.
+# Printed for a die whose package's power stands beside the other die.
 NO_NUMBERS = MappingProxyType({"n/a (secondary die)": Absent.NOT_REPORTED})
 
 ERRORS = (
@@ -121,32 +122,24 @@ ERRORS = (
 
 def is_notice(text: str) -> bool:
     """Whether a line says nothing of what was read."""
-    lower = text.lower()
-    return any(words in lower for words in _NOTICES)
-
-
-def is_of_empty_file(text: str) -> bool:
-    """Whether a line says that a sensor's file was empty."""
-    return _EMPTY_FILE in text.lower()
+    return _has(text, _NOTICES)
 
 
 def is_unsupported(text: str) -> bool:
     """Whether a message says that the card does not have something, which is no trouble."""
-    lower = text.lower()
-    return any(words in lower for words in _UNSUPPORTED)
+    return _has(text, _UNSUPPORTED)
 
 
 def is_usual(text: str) -> bool:
     """Whether a message about a card is one of those that say nothing of its health."""
-    lower = text.lower()
-    return any(words in lower for words in _USUAL)
+    return _has(text, _USUAL)
 
 
 def is_error(line: Line) -> bool:
-    """Whether a line tells an error that is no card's: `Open mkfd failed`, a traceback."""
+    """Whether a line is an error that is no card's: `Open mkfd failed`, a traceback."""
     if is_notice(line.text) or is_unsupported(line.text):
         return False
-    return is_of_empty_file(line.text) or error_report([line], None, ERRORS) is not None
+    return _has(line.text, _EMPTY_FILE) or error_report([line], None, ERRORS) is not None
 
 
 def is_complaint(text: str) -> bool:
@@ -168,8 +161,7 @@ def is_end(text: str) -> bool:
 
 def is_asleep(text: str) -> bool:
     """Whether a line says that cards sleep."""
-    lower = text.lower()
-    return any(words in lower for words in _ASLEEP)
+    return _has(text, _ASLEEP)
 
 
 def is_frame(text: str) -> bool:
@@ -182,3 +174,8 @@ def absent_of(message: str) -> tuple[str, str] | None:
     lower = message.lower()
     key = next((key for words, key in _ABSENT if words in lower), None)
     return None if key is None else (key, "Not Supported" if is_unsupported(message) else "N/A")
+
+
+def _has(text: str, phrases: Iterable[str]) -> bool:
+    lower = text.lower()
+    return any(phrase in lower for phrase in phrases)

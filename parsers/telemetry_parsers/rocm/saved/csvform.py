@@ -12,7 +12,7 @@ from telemetry_parsers.text.lines import Line, quote
 # A byte order mark and blanks are what editors and web pages put before it. Some versions of hy-smi begin with the time.
 _HEADING = re.compile(r"[\ufeff ]{0,16}(?:time(?:stamp)?, ?)?device,", re.IGNORECASE)
 _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system),")
-# Of a text that tells of the node only, `--showdriverversion --csv`: a pair in each row, in quotes.
+# Of a text about the node only, `--showdriverversion --csv`: a pair in each row, in quotes.
 _PAIRS_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _PAIR = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
 # The columns that say when, and of which card.

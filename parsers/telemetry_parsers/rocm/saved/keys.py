@@ -73,7 +73,7 @@ _BLOCK = re.compile(r"Block ([A-Za-z0-9_]{2,16}) is\Z")
 
 
 def pieces_of(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    """The key and its text, or each of several that it tells: of a block of the chip, of each stack of memory."""
+    """The key and its text, or several pairs in its place: for the counts of a block, for each stack of memory."""
     counts = _BLOCK_COUNTS.match(f"{key}: {text}")
     if counts is not None:
         name = f"{counts[1]} RAS"
