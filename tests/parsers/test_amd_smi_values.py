@@ -188,6 +188,7 @@ def test_a_violation_is_a_state_whoever_of_a_card_is_in_it(printed: object, expe
         ("AMDSMI_DEV_PERF_LEVEL_AUTO", "auto"),
         ("AMDSMI_DEV_PERF_LEVEL_DETERMINISM", "determinism"),
         ("AMDSMI_DEV_PERF_LEVEL_STABLE_PEAK", "profile"),
+        ("profile_peak", "profile"),
         ("manual", "manual"),
         ("N/A", None),
         ("AMDSMI_DEV_PERF_LEVEL_WARP", None),

@@ -107,6 +107,7 @@ CLOCKS = [
     ("Performance Level", "PERF_DETERMINISM", {"performance_level.determinism": 1.0}),
     ("Performance Level", "AMDSMI_DEV_PERF_LEVEL_DETERMINISM", {"performance_level.determinism": 1.0}),
     ("Performance Level", "stable_min_mclk", {"performance_level.profile": 1.0}),
+    ("Performance Level", "profile_peak", {"performance_level.profile": 1.0}),
     ("Current PowerPlay Level", "manual", {"performance_level.manual": 1.0}),
     ("Performance Level", "unknown", {"performance_level.unknown": 1.0}),
 ]
@@ -171,6 +172,12 @@ def test_what_is_not_understood_is_told_with_its_place(key: str, text: str) -> N
     report = report_of({key: text})
     assert set(readings(report).values()) <= {"not_understood"} | {16.0}
     assert text in problems(report)[0]
+
+
+def test_a_link_that_is_not_understood_is_one_problem_of_its_generation_and_its_width() -> None:
+    report = report_of({"pcie clock level": "1 (16.0GT/s}x16)"})
+    assert readings(report) == dict.fromkeys(("pcie_link_generation", "pcie_link_width"), "not_understood")
+    assert len(problems(report)) == 1
 
 
 def test_of_a_clock_told_twice_the_first_number_counts() -> None:
