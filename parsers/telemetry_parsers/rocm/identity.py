@@ -27,6 +27,7 @@ _VENDOR_WORDS: Mapping[str, str] = MappingProxyType(
 )
 # PCI device ids of Hygon's cards; AMD's tools print no vendor beside them.
 _HYGON_CHIPS = frozenset({"0x54b7", "0x55b7", "0x62b7", "0x6210", "0x6211", "0x6320", "0x6370", "0x6430"})
+_MARKS = {**_VENDOR_WORDS, **dict.fromkeys(_HYGON_CHIPS, "hygon")}
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}\Z")
 # Hygon's hy-smi: `0000:09:00.0 --> SN: 01-000206 --> OAM ID: 1`.
 _ARROW = re.compile(r"\s{0,4}-->\s{0,4}")
@@ -84,6 +85,12 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
 def first_of(texts: Mapping[str, str], what: str) -> str | None:
     """The first text of the keys that tell who a card is in this respect, such as `driver`."""
     return next((texts[name] for name in keys.WHO[what] if name in texts), None)
+
+
+def may_name(vendor: str, text: str) -> bool:
+    """Whether a card in this text can say that it is of that vendor."""
+    lower = text.lower()
+    return any(mark in lower for mark, owner in _MARKS.items() if owner == vendor)
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from telemetry_parsers.rocm.identity import texts_of, vendor_of
-from telemetry_parsers.rocm.listing import Listing
+from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.rocm.identity import may_name, texts_of, vendor_of
+from telemetry_parsers.rocm.tables import any_listing
 
 _HYGON = re.compile(
     r"\b(?:DCU|HCU)(?:\[[0-9]|%|\s{1,12}Temp| use \(| Index:| Node\(| memory use)|\bvram Total (?:Used )?Memory \(MiB\)"
@@ -19,20 +20,16 @@ _AMD = re.compile(
 )
 
 
-def is_hygons(text: str, listing: Listing | None) -> bool:
+def is_hygons(text: Text) -> bool:
     """Whether Hygon's tool printed it: by its words, or because every card that says whose it is says so."""
-    if _HYGON.search(text) is not None:
-        return True
-    return _all_of("hygon", listing)
+    return _HYGON.search(text.joined) is not None or _lists_only("hygon", text)
 
 
-def is_amds(text: str, listing: Listing | None) -> bool:
+def is_amds(text: Text) -> bool:
     """Whether AMD's tool printed it, and nothing in it is Hygon's."""
-    if is_hygons(text, listing):
-        return False
-    return _AMD.search(text) is not None or _all_of("amd", listing)
+    return not is_hygons(text) and (_AMD.search(text.joined) is not None or _lists_only("amd", text))
 
 
-def _all_of(vendor: str, listing: Listing | None) -> bool:
-    vendors = {vendor_of(texts_of(entries)) for entries in listing.cards.values()} if listing is not None else set()
-    return vendors == {vendor}
+def _lists_only(vendor: str, text: Text) -> bool:
+    listing = any_listing(text) if may_name(vendor, text.joined) else None
+    return listing is not None and {vendor_of(texts_of(entries)) for entries in listing.cards.values()} == {vendor}

@@ -11,16 +11,15 @@ from telemetry_parsers.model import Form, Output, Problem, Report
 from telemetry_parsers.reports.draft import Draft, by_text
 from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, is_fine
 from telemetry_parsers.rocm import kfd, words
-from telemetry_parsers.rocm.blocks import read_blocks
 from telemetry_parsers.rocm.cards import read_cards
-from telemetry_parsers.rocm.concise import read_concise
 from telemetry_parsers.rocm.document import read_document
-from telemetry_parsers.rocm.listing import Listing, joined
+from telemetry_parsers.rocm.listing import Listing
 from telemetry_parsers.rocm.pids import is_pid_list, read_pids
 from telemetry_parsers.rocm.saved.csvform import read_csv
-from telemetry_parsers.rocm.sections import CUT, is_of_card, miss_the_end, read_sections
+from telemetry_parsers.rocm.sections import CUT
+from telemetry_parsers.rocm.tables import is_bare_row, read_tables
 from telemetry_parsers.text.answers import capped, error_report, failed
-from telemetry_parsers.text.lines import Line, plain, quote
+from telemetry_parsers.text.lines import Line, lines, quote
 
 # What both tools give.
 GIVES = (
@@ -36,24 +35,20 @@ _VERSION = re.compile(
 _LIBRARY = re.compile(
     r"\s{0,8}\"?ROCM-SMI-LIB version\"?[:,]?\s{0,8}\"?([0-9][^\s\",]{0,40})\"?,?\s{0,8}\Z", re.IGNORECASE
 )
-# `0   54.0c  …`, and since ROCm 6.1 `0   2   0x74a1,   28851  45.0°C  …`.
-_BARE_ROW = re.compile(
-    r"\s{0,8}[0-9]{1,4}\s{1,12}(?:[0-9]{1,4}\s{1,12}0x[0-9a-fA-F]{2,8},\s{1,12}[0-9]{1,9}\s{1,12})?-?[0-9.]{1,6}(?:°C|c|C)\s"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Brand:
     """How one of the two tools differs from the other.
 
-    `plain_sensor` is what it means by a temperature without a sensor's name. `is_other` recognises a text, with the listing
-    in it, as output of the `other` tool. `gives` are the metrics that it is known to print.
+    `plain_sensor` is what it means by a temperature without a sensor's name. `is_other` recognises output of the
+    `other` tool. `gives` are the metrics that it is known to print.
     """
 
     name: str
     vendor: str
     plain_sensor: str
-    is_other: Callable[[str, Listing | None], bool]
+    is_other: Callable[[Text], bool]
     other: str
     silent: str
     gives: tuple[str, ...]
@@ -65,11 +60,12 @@ def tool_of(brand: Brand) -> Tool:
         name=brand.name,
         vendor=brand.vendor,
         shapes=(
+            _of_the_other(brand),
             _listing(brand, lambda text: read_document(text.joined), "json"),
             _listing(brand, lambda text: read_csv(text.lines), "json"),
-            _listing(brand, lambda text: _tables(text.lines, brand.plain_sensor), "text"),
-            _unlisted(brand, _read_processes),
-            _unlisted(brand, _read_versions),
+            _listing(brand, lambda text: read_tables(text.lines, brand.plain_sensor), "text"),
+            Shape(_read_processes, empty=is_fine),
+            Shape(_read_versions, empty=is_fine),
         ),
         silent=brand.silent,
         errors=words.ERRORS,
@@ -78,7 +74,7 @@ def tool_of(brand: Brand) -> Tool:
         quiet_statuses=words.QUIET_STATUSES,
         marks_first=False,
         # Before the marks of other tools: Hygon's errors may stand beside lines that rocm-smi prints as well.
-        refusals=(_of_the_other(brand), _error),
+        refusals=(_errors_of_the_other(brand), _error),
         remnants=(partial(_remnant, tool=brand.name),),
         is_complaint=words.is_complaint,
         finish=_with_sleep,
@@ -90,15 +86,13 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
 
     def read(text: Text, draft: Draft) -> bool:
         listing = listing_in(text)
-        if listing is not None and not brand.is_other(text.joined, listing):
+        if listing is not None:
             read_cards(listing, brand.gives, draft)
             kfd.read_usage(text.lines, draft)
         return listing is not None
 
     def without_cards(report: Report, text: Text, _tool: Tool) -> Report:
         listing = listing_in(text)
-        if brand.is_other(text.joined, listing):
-            return _output_of_the_other(brand)
         if (listing is not None and listing.system) or kfd.usage_in(text.lines) is not None:
             return replace(report, outcome="ok")
         empty = Problem("text", "the list of devices is empty")
@@ -108,30 +102,18 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
     return Shape(read, form, without_cards)
 
 
-def _unlisted(brand: Brand, read: Callable[[Sequence[Line], Draft], bool]) -> Shape:
-    """A shape without a listing, such as versions; it need not name a card."""
+def _of_the_other(brand: Brand) -> Shape:
+    """Whatever the other brand printed, of which nothing is read."""
 
-    def read_own(text: Text, draft: Draft) -> bool:
-        return not brand.is_other(text.joined, None) and read(text.lines, draft)
+    def refuse(_report: Report, _text: Text, _tool: Tool) -> Report:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {brand.other}, not of {brand.name}"),))
 
-    return Shape(read_own, empty=is_fine)
-
-
-def _tables(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
-    """The listing of concise tables, sections and tables of blocks, which may stand in one text."""
-    concise = read_concise(lines, plain_sensor)
-    readings = (concise, read_sections(lines), read_blocks(lines))
-    listings = [listing for listing in readings if listing is not None]
-    if listings and concise is None:
-        for line in lines:
-            if not is_of_card(line) and (words.is_error(line) or _BARE_ROW.match(line.text)):
-                listings[-1].complain(line.where, quote(line.text))
-        miss_the_end(lines, listings[-1])
-    return joined(listings) if listings else None
+    return Shape(lambda text, _draft: brand.is_other(text), empty=refuse)
 
 
-def _read_processes(lines: Sequence[Line], draft: Draft) -> bool:
+def _read_processes(text: Text, draft: Draft) -> bool:
     """The processes by card, out of AMD's list of each process's cards or out of Hygon's list."""
+    lines = text.lines
     if not kfd.read_usage(lines, draft):
         if not is_pid_list(lines):
             return False
@@ -141,11 +123,11 @@ def _read_processes(lines: Sequence[Line], draft: Draft) -> bool:
     return True
 
 
-def _read_versions(lines: Sequence[Line], draft: Draft) -> bool:
+def _read_versions(text: Text, draft: Draft) -> bool:
     """The versions of the tool and its library, which are all that `--version` prints."""
     draft.index_space = ""
-    draft.tool_version = _first(_VERSION, lines)
-    library = _first(_LIBRARY, lines)
+    draft.tool_version = _first(_VERSION, text.lines)
+    library = _first(_LIBRARY, text.lines)
     if library is not None:
         draft.facts["library_version"] = library
     return draft.tool_version is not None or library is not None
@@ -155,19 +137,13 @@ def _first(pattern: re.Pattern[str], lines: Sequence[Line]) -> str | None:
     return next((match[1] for line in lines if line.ended and (match := pattern.match(line.text))), None)
 
 
-def _output_of_the_other(brand: Brand) -> Report:
-    return Report("not_mine", problems=(Problem("text", f"this is output of {brand.other}, not of {brand.name}"),))
+def _errors_of_the_other(brand: Brand) -> Refusal:
+    """The report on words of the other brand in the error stream."""
 
-
-def _of_the_other(brand: Brand) -> Refusal:
-    """The report on words of the other brand where no shape was read."""
-
-    def refuse(output: Output, lines: Sequence[Line]) -> Report | None:
-        if brand.is_other(plain(output.text), None):
-            return _output_of_the_other(brand)
-        if not brand.is_other(f"{output.text}\n{output.stderr}", None):
+    def refuse(output: Output, printed: Sequence[Line]) -> Report | None:
+        if not brand.is_other(Text(lines(f"{output.text}\n{output.stderr}"))):
             return None
-        first = next(line for line in lines if line.text.strip())
+        first = next(line for line in printed if line.text.strip())
         what = f"this is said by {brand.other}, not by {brand.name}: {quote(first.text)}"
         return Report("not_mine", problems=(Problem(first.where, what),))
 
@@ -186,7 +162,7 @@ def _remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
         return Report("no_devices", problems=(Problem(first.where, quote(first.text)),))
     if any(words.is_banner(line.text) for line in printed):
         return Report("no_devices", problems=(Problem(first.where, f"{tool} lists no device"),))
-    if not _BARE_ROW.match(first.text):
+    if not is_bare_row(first):
         return None
     what = "rows of a table without its heading, which alone says what each column is; save the whole output"
     return failed("exit_status" if output.status else "not_understood", first.where, f"{what}: {quote(first.text)}")
