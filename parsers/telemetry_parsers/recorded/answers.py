@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from telemetry_parsers.model import Absent, Output, Plain, Problem, Report
+from telemetry_parsers.model import Absent, Output, Plain, Problem, Reading, Report
 from telemetry_parsers.recorded.plain import mapping
+from telemetry_parsers.reports.draft import Draft, why
 from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import TOOL_MARKS, quote
 
@@ -21,9 +22,19 @@ class RecordedLibrary:
 
     name: str
     source: str
+    vendor: str
     devices: str
     most: int
     reasons: Mapping[int, Absent]
+
+    def draft(self) -> Draft:
+        """An empty draft for one of its answers."""
+        return Draft(self.vendor, _by_source, index_space=self.source)
+
+
+def _by_source(item: Reading, source: str) -> str:
+    """`GpuTemperature: temperature_celsius is implausible`."""
+    return f"{source}: {item.metric} is {why(item).replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from telemetry_parsers.metrics import BY_KEY, in_range
-from telemetry_parsers.model import Absent, Plain, Problem, Reading, Value
+from telemetry_parsers.metrics import BY_KEY, in_range, reading
+from telemetry_parsers.model import Absent, Plain, Value
 from telemetry_parsers.recorded.answers import RecordedLibrary
 from telemetry_parsers.recorded.plain import error_in, number, part_of
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import quote
-
-_LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,40 +24,25 @@ class Row:
     part: str | int | None = None
 
 
-@dataclass(slots=True)
-class Notes:
-    """What is told beside the readings: problems, each once, and names that no table knows."""
-
-    problems: dict[Problem, None] = field(default_factory=dict)
-    unknown: dict[str, None] = field(default_factory=dict)
-
-    def problem(self, where: str, text: str) -> None:
-        """Tell a problem."""
-        self.problems[Problem(where, text)] = None
-
-    def unknown_name(self, name: str) -> None:
-        """Name what no table knows."""
-        self.unknown[quote(name) or "unnamed"] = None
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Readings:
-    """The readings of one device; a number beats an absence, and the first number stays."""
+    """The readings of one device, which go into the draft."""
 
     library: RecordedLibrary
+    draft: Draft
     device: int
     where: str
-    notes: Notes
-    _values: dict[tuple[str, str], Value] = field(default_factory=dict)
 
     def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
         """Take a value in; one that is not plausible is told as a problem of its source."""
-        value = in_range(BY_KEY[metric], value)
-        if isinstance(value, Absent) and value in _LOUD:
-            self.notes.problem(self.where, f"{source or metric}: {metric} is {value.value.replace('_', ' ')}")
-        known = self._values.get((metric, label))
-        if known is None or (isinstance(known, Absent) and not isinstance(value, Absent)):
-            self._values[(metric, label)] = value
+        item = reading(self.device, metric, value, label)
+        if isinstance(item.value, Absent):
+            self.draft.complain_of(item, source or metric, self.where)
+        self.draft.keep(item)
+
+    def complain(self, text: str) -> None:
+        """Tell a problem of the device."""
+        self.draft.complain(self.where, text)
 
     def row(self, row: Row, answer: Plain, source: str) -> None:
         """Take in what a row of a table says of an answer."""
@@ -77,17 +61,8 @@ class Readings:
         code = error_in(answer)
         if code is not None and code in self.library.reasons:
             return self.library.reasons[code]
-        self.notes.problem(self.where, f"{source}: {self.library.name} error {quote(str(code))}")
+        self.complain(f"{source}: {self.library.name} error {quote(str(code))}")
         return Absent.NOT_REPORTED
-
-    def number(self, metric: str, label: str = "") -> float | None:
-        """The number of a reading that was taken in, None when there is none."""
-        value = self._values.get((metric, label))
-        return None if isinstance(value, Absent) else value
-
-    def told(self) -> tuple[Reading, ...]:
-        """All of them."""
-        return tuple(Reading(self.device, metric, value, label) for (metric, label), value in self._values.items())
 
     def value(self, answer: Plain, source: str) -> Value:
         """The number that an answer is, or why it is none."""

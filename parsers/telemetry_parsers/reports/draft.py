@@ -25,15 +25,16 @@ Key = tuple[str, str]
 
 def by_metric(item: Reading, text: str) -> str:
     """`power_watts: "57" is implausible`."""
-    return f'{item.metric}: "{quote(text)}" is {_why(item)}'
+    return f'{item.metric}: "{quote(text)}" is {why(item)}'
 
 
 def by_text(item: Reading, text: str) -> str:
     """`"57" is implausible`, for tools whose problems name the key as the place."""
-    return f'"{quote(text)}" is {_why(item)}'
+    return f'"{quote(text)}" is {why(item)}'
 
 
-def _why(item: Reading) -> str:
+def why(item: Reading) -> str:
+    """Why a reading has no number: `implausible`; empty where it has one."""
     return item.value.value if isinstance(item.value, Absent) else ""
 
 
@@ -84,6 +85,10 @@ class Draft:
             self._devices.append(known or Device(self.vendor, index))
             self._readings.append({})
         return position
+
+    def add(self, known: Device) -> int:
+        """The position of one more device, for an answer that lists each once."""
+        return self.device(len(self._devices), known)
 
     def device_at(self, position: int) -> Device:
         """What is known of a device so far."""
@@ -155,10 +160,9 @@ class Draft:
         self.keep(item)
 
     def complain_of(self, item: Reading, text: str, where: str) -> None:
-        """Tell a reading that a person should see as a problem: once, where one line is read for several devices."""
+        """Tell a reading that a person should see as a problem."""
         if isinstance(item.value, Absent) and item.value in LOUD:
-            problem = Problem(where, self.wording(item, text))
-            self.problems.extend([] if problem in self.problems[-1:] else [problem])
+            self.complain(where, self.wording(item, text))
 
     def keep(self, item: Reading) -> None:
         """Take a reading of the catalogue in, unless a number for the same was there before."""
@@ -217,7 +221,7 @@ class Draft:
             readings=tuple(self._readings[position][key] for position, key in self._order),
             events=tuple(self.events),
             processes=tuple(self.processes),
-            problems=capped(self.problems),
+            problems=capped(tuple(dict.fromkeys(self.problems))),
             unknown_fields=tuple(self.unknown)[: bounds.MOST_LISTED],
             facts=(*version, *self.facts.items()),
             index_space=self.index_space if self._devices else "",

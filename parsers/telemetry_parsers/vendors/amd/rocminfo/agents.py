@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers.model import Problem
+from telemetry_parsers.text.complaints import CUT_LINE
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.amd.rocminfo.keys import BLOCKS, KNOWN
 
@@ -92,7 +93,7 @@ class _Scan:
         # A backslash at the end of a line is the trace of a copy out of a document.
         text = line.text.strip().rstrip("\\").rstrip()
         if not line.ended:
-            problem = Problem(line.where, "the text ends inside this line, which is not read")
+            problem = Problem(line.where, CUT_LINE)
             self.listing.problems.append(problem)
         elif text == _DONE:
             self.listing.done = True

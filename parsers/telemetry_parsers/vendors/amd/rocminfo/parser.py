@@ -14,6 +14,7 @@ from telemetry_parsers.reports.frame import parse as parse_with
 from telemetry_parsers.reports.targets import metric, special
 from telemetry_parsers.reports.tool import Shape, Text, Tool, must_be_whole
 from telemetry_parsers.text.answers import ErrorText, failed
+from telemetry_parsers.text.complaints import not_understood
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.text.prefixes import without_prefix
 from telemetry_parsers.vendors.amd.rocminfo.agents import Agent, Listing, flags, read_listing
@@ -71,7 +72,7 @@ def _read(text: Text, draft: Draft) -> bool:
     for agent in listing.agents:
         index += _take(agent, index, listing, draft)
     for line in listing.unread:
-        draft.complain(line.where, f"not understood: {quote(line.text)}")
+        draft.complain(line.where, not_understood(line.text))
     draft.name_unknown(*listing.unknown)
     draft.tool_version = listing.system["runtime version"].text if "runtime version" in listing.system else None
     return True

@@ -12,6 +12,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, fact, switch
 from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.text.complaints import CUT_LINE, no_row, without_key
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import Shape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
@@ -101,7 +102,7 @@ class _Answer:
         self.device = int(prefix[1]) if prefix else self.device
         text = (line.text[prefix.end() :] if prefix else line.text).strip()
         if text and not line.ended:
-            self.draft.complain(line.where, "the text ends inside this line, which is not read")
+            self.draft.complain(line.where, CUT_LINE)
         elif text:
             self._take_text(text, line)
 
@@ -115,7 +116,7 @@ class _Answer:
         if bare in TITLES:
             self.is_understood = self.is_listing = True
         elif colon and not key and value.strip():
-            self.draft.complain(line.where, f"a value without its key: {quote(text)}")
+            self.draft.complain(line.where, without_key(text))
         elif colon and key and "|" not in text and not is_rule(text):
             self._take_value(key, value.strip(), line)
 
@@ -220,11 +221,11 @@ def _rows(answer: _Answer, lines: Sequence[Line], shape: Shape) -> Iterator[tupl
         if shape.headings <= cells.keys() and not record.misfits and record.line.ended:
             yield cells, record.line
         else:
-            answer.draft.complain(record.line.where, f"no row of the table: {quote(record.line.text)}")
+            answer.draft.complain(record.line.where, no_row(record.line.text))
     bars = next((line.text.count("|") for line in lines if _is_head(line, shape)), 0)
     for line in table.unread:
         if line.text.count("|") == bars > 0 and not _is_head(line, shape):
-            answer.draft.complain(line.where, f"no row of the table: {quote(line.text)}")
+            answer.draft.complain(line.where, no_row(line.text))
     last_rule = max((line.number for line in lines if is_rule(line.text)), default=0)
     last_row = max((line.number for line in lines if "|" in line.text), default=0)
     if table.headed and last_rule < last_row:

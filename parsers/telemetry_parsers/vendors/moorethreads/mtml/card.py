@@ -18,9 +18,8 @@ from telemetry_parsers.vendors.moorethreads.mtml.tables import (
     LINK_DOWNGRADED,
     LINK_STATES,
     QUIET,
+    VENDOR,
 )
-
-VENDOR = "moorethreads"
 
 
 def take(calls: dict[str, Plain], readings: Readings) -> None:
@@ -32,14 +31,14 @@ def take(calls: dict[str, Plain], readings: Readings) -> None:
         elif name.startswith(LINK_CALLS):
             _link(quote(name.removeprefix(LINK_CALLS)), answer, name, readings)
         elif not name.startswith(FAN_CALLS) and name not in QUIET:
-            readings.notes.unknown_name(name)
+            readings.draft.name_unknown(name)
     readings.greatest(FAN, {quote(name): answer for name, answer in calls.items() if name.startswith(FAN_CALLS)})
 
 
 def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
     state = readings.value(answer, quote(name))
     if state == LINK_DOWNGRADED:
-        readings.notes.problem(readings.where, f"MTLink {link} runs slower than it could")
+        readings.complain(f"MTLink {link} runs slower than it could")
     if not isinstance(state, Absent):
         state = LINK_STATES.get(int(state), Absent.NOT_UNDERSTOOD)
     readings.add("link_up", state, link, quote(name))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Reading, Report, Tier
+from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Report, Tier
 from telemetry_parsers.recorded.answers import answer_in
 from telemetry_parsers.recorded.plain import error_in, mapping, objects, text
-from telemetry_parsers.recorded.readings import Notes, Readings
-from telemetry_parsers.text.answers import capped
+from telemetry_parsers.recorded.readings import Readings
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.outputs import report_on
 from telemetry_parsers.vendors.moorethreads.mtml import tables
-from telemetry_parsers.vendors.moorethreads.mtml.card import VENDOR, card, instance, take
+from telemetry_parsers.vendors.moorethreads.mtml.card import card, instance, take
 
 SOURCE = tables.MTML.source
 
@@ -22,62 +24,41 @@ def parse(capture: Capture) -> Report:
 
 def _one(output: Output) -> Report:
     answer = answer_in(output, tables.MTML)
-    return answer if isinstance(answer, Report) else _Document(answer.node).read(answer.devices)
+    if isinstance(answer, Report):
+        return answer
+    draft = tables.MTML.draft()
+    draft.tool_version = text(answer.node.get("library"))
+    for told in objects(answer.devices):
+        _take_card(told, answer.node.get("driver"), draft)
+    if len(objects(answer.devices)) < len(answer.devices):
+        draft.complain("cards", "one of them is no object")
+    report = draft.report("data")
+    if report.devices:
+        return report
+    if report.problems:
+        return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
+    return replace(report, outcome="no_devices")
 
 
-class _Document:
-    """One answer on its way to a report."""
+def _take_card(told: dict[str, Plain], driver: Plain, draft: Draft) -> None:
+    device = card(told, driver)
+    where = f"GPU {device.bus_id or device.index}"
+    position = _take(device, told, where, draft)
+    if not device.up:
+        words = f"the card does not answer; it is looked for again (MTML error {error_in(told['lost'])})"
+        draft.complain(where, words)
+    for part in objects(told.get("instances")):
+        within = instance(part, device, position)
+        if within is None:
+            draft.complain(where, "an MPC instance without a number")
+        else:
+            _take(within, part, f"{where} MPC {within.partition}", draft)
 
-    def __init__(self, node: dict[str, Plain]) -> None:
-        self._node = node
-        self._devices: list[Device] = []
-        self._readings: list[Reading] = []
-        self._notes = Notes()
 
-    def read(self, cards: list[Plain]) -> Report:
-        """The report on all cards."""
-        for found in objects(cards):
-            self._card(found)
-        if len(objects(cards)) < len(cards):
-            self._notes.problem("cards", "one of them is no object")
-        if not self._devices and self._notes.problems:
-            return Report("failed", "not_understood", problems=capped(list(self._notes.problems)), facts=self._facts())
-        return Report(
-            outcome="ok" if self._devices else "no_devices",
-            devices=tuple(self._devices),
-            readings=tuple(self._readings),
-            problems=capped(list(self._notes.problems)),
-            unknown_fields=tuple(self._notes.unknown),
-            facts=self._facts(),
-            index_space=SOURCE,
-            form="data",
-        )
-
-    def _card(self, found: dict[str, Plain]) -> None:
-        device = card(found, self._node.get("driver"))
-        where = f"GPU {device.bus_id or device.index}"
-        position = self._take(device, found, where)
-        if not device.up:
-            words = f"the card does not answer; it is looked for again (MTML error {error_in(found['lost'])})"
-            self._notes.problem(where, words)
-        for part in objects(found.get("instances")):
-            within = instance(part, device, position)
-            if within is None:
-                self._notes.problem(where, "an MPC instance without a number")
-            else:
-                self._take(within, part, f"{where} MPC {within.partition}")
-
-    def _take(self, device: Device, found: dict[str, Plain], where: str) -> int:
-        position = len(self._devices)
-        self._devices.append(device)
-        readings = Readings(tables.MTML, position, where, self._notes)
-        take(mapping(found.get("calls")), readings)
-        self._readings += readings.told()
-        return position
-
-    def _facts(self) -> tuple[tuple[str, str], ...]:
-        version = text(self._node.get("library"))
-        return () if version is None else (("tool_version", version),)
+def _take(device: Device, told: dict[str, Plain], where: str, draft: Draft) -> int:
+    position = draft.add(device)
+    take(mapping(told.get("calls")), Readings(tables.MTML, draft, position, where))
+    return position
 
 
 def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devices: bool) -> Poll:
@@ -88,7 +69,7 @@ def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devi
 
 PARSER = SourceParser(
     name=SOURCE,
-    vendor=VENDOR,
+    vendor=tables.VENDOR,
     gives=tables.GIVES,
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),

@@ -72,4 +72,5 @@ _REASONS: Mapping[int, Absent] = MappingProxyType(
         667: Absent.NOT_SUPPORTED,
     }
 )
-MTML = RecordedLibrary("MTML", "mtml", devices="cards", most=1024, reasons=_REASONS)
+VENDOR = "moorethreads"
+MTML = RecordedLibrary("MTML", "mtml", VENDOR, devices="cards", most=1024, reasons=_REASONS)

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from telemetry_parsers.model import Device, Plain
 from telemetry_parsers.recorded.devices import device_in, instance_in
 from telemetry_parsers.recorded.plain import error_in, mapping, part_of, text, whole
+from telemetry_parsers.vendors.nvidia.nvml.library import VENDOR
 
-VENDOR = "nvidia"
 _PROFILE_MARK = " MIG "
 _ARCHITECTURES = MappingProxyType(
     {

@@ -24,4 +24,5 @@ _REASONS = MappingProxyType(
         27: Absent.NOT_REPORTED,
     }
 )
-NVML = RecordedLibrary("NVML", "nvml", devices="GPUs", most=256, reasons=_REASONS)
+VENDOR = "nvidia"
+NVML = RecordedLibrary("NVML", "nvml", VENDOR, devices="GPUs", most=256, reasons=_REASONS)

@@ -44,10 +44,10 @@ def read(answer: Plain, readings: Readings) -> None:
         return
     links = {link: mapping(told) for link, told in each.items() if link in _NUMBERS}
     if len(links) < len(each):
-        readings.notes.problem(readings.where, "NVLink: a link whose number is none")
+        readings.complain("NVLink: a link whose number is none")
     for link, told in links.items():
         for name in told.keys() - _KNOWN:
-            readings.notes.unknown_name(f"link {name}")
+            readings.draft.name_unknown(f"link {name}")
         readings.add("link_up", _state(told.get("state"), readings), link, "NvLinkState")
     together = mapping(mapping(answer).get("together"))
     for metric in _COUNTERS:

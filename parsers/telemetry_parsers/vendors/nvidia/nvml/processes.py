@@ -40,7 +40,7 @@ def _list(kind: str, told: Plain, found: dict[_Key, Process], readings: Readings
         return Absent.NOT_UNDERSTOOD
     entries = [_entry(kind, entry, readings) for entry in told]
     if any(entry is None for entry in entries):
-        readings.notes.problem(readings.where, f"{kind} processes: entries that are none")
+        readings.complain(f"{kind} processes: entries that are none")
         return Absent.NOT_UNDERSTOOD
     for key, process in (entry for entry in entries if entry is not None):
         known = found.get(key)
@@ -66,6 +66,6 @@ def _used(kind: str, memory: Value, readings: Readings) -> float | None:
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)
     if isinstance(used, Absent):
-        readings.notes.problem(readings.where, f"{kind} processes: the memory of one is {memory:.0f} bytes")
+        readings.complain(f"{kind} processes: the memory of one is {memory:.0f} bytes")
         return None
     return used

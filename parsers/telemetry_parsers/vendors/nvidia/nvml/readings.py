@@ -49,7 +49,7 @@ def _calls(calls: Mapping[str, Plain], told: dict[str, Plain], readings: Reading
         elif name == tables.PERFORMANCE_STATE:
             _performance_state(answer, readings)
         elif not _has_rules_of_its_own(name):
-            readings.notes.unknown_name(name)
+            readings.draft.name_unknown(name)
 
 
 def _row(row: Row, answer: Plain, told: dict[str, Plain], readings: Readings, source: str) -> None:
@@ -94,7 +94,7 @@ def _reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
             readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
     unknown = active & ~every
     if unknown:
-        readings.notes.problem(readings.where, f"{_REASONS}: no table knows {unknown:#x}")
+        readings.complain(f"{_REASONS}: no table knows {unknown:#x}")
 
 
 def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readings) -> None:
@@ -104,7 +104,7 @@ def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readi
             _recovery(answer, readings)
         elif row is None:
             if name not in tables.ECC_FIELDS:
-                readings.notes.unknown_name(name)
+                readings.draft.name_unknown(name)
         elif (reason := _why_none(name, answer, fields.get("power_average"), told)) is not None:
             readings.add(row.metric, reason, row.label)
         else:
@@ -190,8 +190,13 @@ def _number(answer: Plain) -> Value:
 
 
 def _fans(calls: Mapping[str, Plain], readings: Readings) -> None:
-    for row in dict.fromkeys(tables.FAN_CALLS.values()):
-        readings.greatest(row, {name: answer for name, answer in calls.items() if _fan_row(name) == row})
+    answers: dict[Row, dict[str, Plain]] = {}
+    for name, answer in calls.items():
+        row = _fan_row(name)
+        if row is not None:
+            answers.setdefault(row, {})[name] = answer
+    for row, of_row in answers.items():
+        readings.greatest(row, of_row)
 
 
 def _fan_row(name: str) -> Row | None:
@@ -203,7 +208,7 @@ def _gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings
     known = mapping(answer)
     for name in known:
         if name not in table and name != "error":
-            readings.notes.unknown_name(f"GPM {name}")
+            readings.draft.name_unknown(f"GPM {name}")
     for name, rows in table.items():
         for row in rows:
             if answer is None or error_in(answer) is not None:
