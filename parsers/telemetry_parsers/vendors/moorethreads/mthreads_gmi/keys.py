@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.reports.targets import Target, metric, switch
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ECC, YES_NO
@@ -15,42 +14,37 @@ Key = tuple[str, str]
 FANS = metric("fan_ratio")
 FAN_SECTION = "speed"
 FAN_COUNT: Key = ("fan", "channel")
-FIELDS: Mapping[Key, Target] = MappingProxyType(
-    {
-        ("fb memory usage", "total"): metric("memory_total_bytes"),
-        ("fb memory usage", "used"): metric("memory_used_bytes"),
-        ("fb memory usage", "free"): metric("memory_free_bytes"),
-        ("utilization", "gpu"): metric("utilization_ratio"),
-        ("utilization", "encoder"): metric("engine_utilization_ratio", "encoder"),
-        ("utilization", "decoder"): metric("engine_utilization_ratio", "decoder"),
-        ("temperature", "gpu current temp"): metric("temperature_celsius", "core"),
-        ("power readings", "power draw"): metric("power_watts"),
-        ("power readings", "current power limit"): metric("power_cap_watts"),
-        ("power readings", "power limit"): metric("power_cap_watts"),
-        ("power readings", "default power limit"): metric("power_cap_default_watts"),
-        ("power readings", "max power limit"): metric("power_cap_max_watts"),
-        ("clocks", "graphics"): metric("clock_hertz", "graphics"),
-        ("clocks", "memory"): metric("clock_hertz", "memory"),
-        ("clocks", "video"): metric("clock_hertz", "video"),
-        ("max clocks", "graphics"): metric("clock_max_hertz", "graphics"),
-        ("max clocks", "memory"): metric("clock_max_hertz", "memory"),
-        ("max clocks", "video"): metric("clock_max_hertz", "video"),
-        ("pcie generation", "current"): metric("pcie_link_generation"),
-        ("pcie generation", "max"): metric("pcie_link_generation_max"),
-        ("link width", "current"): metric("pcie_link_width"),
-        ("link width", "max"): metric("pcie_link_width_max"),
-        ("ecc mode", "current"): switch("ecc_enabled", ECC),
-        ("retired pages", "single bit ecc"): metric("retired_pages", "single_bit_ecc"),
-        ("retired pages", "double bit ecc"): metric("retired_pages", "double_bit_ecc"),
-        ("retired pages", "pending page blacklist"): switch("retired_pages_pending", YES_NO),
-        ("", "performance state"): metric("performance_state"),
-    }
-)
+FIELDS: Mapping[Key, Target] = {
+    ("fb memory usage", "total"): metric("memory_total_bytes"),
+    ("fb memory usage", "used"): metric("memory_used_bytes"),
+    ("fb memory usage", "free"): metric("memory_free_bytes"),
+    ("utilization", "gpu"): metric("utilization_ratio"),
+    ("utilization", "encoder"): metric("engine_utilization_ratio", "encoder"),
+    ("utilization", "decoder"): metric("engine_utilization_ratio", "decoder"),
+    ("temperature", "gpu current temp"): metric("temperature_celsius", "core"),
+    ("power readings", "power draw"): metric("power_watts"),
+    ("power readings", "current power limit"): metric("power_cap_watts"),
+    ("power readings", "power limit"): metric("power_cap_watts"),
+    ("power readings", "default power limit"): metric("power_cap_default_watts"),
+    ("power readings", "max power limit"): metric("power_cap_max_watts"),
+    ("clocks", "graphics"): metric("clock_hertz", "graphics"),
+    ("clocks", "memory"): metric("clock_hertz", "memory"),
+    ("clocks", "video"): metric("clock_hertz", "video"),
+    ("max clocks", "graphics"): metric("clock_max_hertz", "graphics"),
+    ("max clocks", "memory"): metric("clock_max_hertz", "memory"),
+    ("max clocks", "video"): metric("clock_max_hertz", "video"),
+    ("pcie generation", "current"): metric("pcie_link_generation"),
+    ("pcie generation", "max"): metric("pcie_link_generation_max"),
+    ("link width", "current"): metric("pcie_link_width"),
+    ("link width", "max"): metric("pcie_link_width_max"),
+    ("ecc mode", "current"): switch("ecc_enabled", ECC),
+    ("retired pages", "single bit ecc"): metric("retired_pages", "single_bit_ecc"),
+    ("retired pages", "double bit ecc"): metric("retired_pages", "double_bit_ecc"),
+    ("retired pages", "pending page blacklist"): switch("retired_pages_pending", YES_NO),
+    ("", "performance state"): metric("performance_state"),
+}
 # Keys that say nothing where another one is printed, which says it better.
-INSTEAD: Mapping[Key, Key] = MappingProxyType(
-    {("power readings", "power limit"): ("power readings", "current power limit")}
-)
-GIVES = (FANS.key, *(target.key for target in FIELDS.values()))
+INSTEAD: Mapping[Key, Key] = {("power readings", "power limit"): ("power readings", "current power limit")}
 FACTS: tuple[tuple[str, Key], ...] = (
     ("device_type", ("", "devicetype")),
     ("mpc_capable", ("", "mpc capable")),

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
-from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.boxed.table import is_table
 from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import identity
 from telemetry_parsers.reports.tool import Shape, Text, Tool, is_fine, may_be_empty, of_lines, shape
 from telemetry_parsers.text.echoes import arguments_of
@@ -78,14 +79,15 @@ def _may_be_refused(report: Report, output: Output) -> Report:
     return replace(report, outcome="wrong_request", reason=None) if is_refused else report
 
 
+_QUERY = (keys.FIELDS, keys.FANS)
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
     shapes=(
-        of_lines(table.is_cards, table.read),
+        shape(is_table, table.read_table, table.BOX),
         of_lines(processes.is_alone, processes.read_alone, empty=may_be_empty),
-        of_lines(query.is_list, query.read_list),
-        Shape(query.read_json, "json"),
+        of_lines(query.is_list, query.read_list, tables=_QUERY),
+        Shape(query.read_json, "json", tables=_QUERY),
         shape(is_list, read_list, _NAMES),
         Shape(_read_version, empty=is_fine),
     ),
@@ -97,13 +99,12 @@ _TOOL = Tool(
 )
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin")
 
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=tuple(dict.fromkeys((*table.GIVES, *keys.GIVES))),
-    polls=(
+PARSER = replace(
+    parser_of(
+        _TOOL,
         Poll("readings", Command(((TOOL, "-q", "--json"), (TOOL, "-q"), (TOOL,)), folders=_FOLDERS)),
         Poll(_PROCESSES, Command(((TOOL,),), folders=_FOLDERS), tier="slow", interval=60.0, lists_devices=False),
+        also=(_PROCESSES,),
     ),
     parse=parse,
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import Column, column
-from telemetry_parsers.boxed.table import Box, is_table, read_cards
+from telemetry_parsers.boxed.table import Box, read_cards
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric, switch
@@ -19,22 +18,20 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ECC
 # `1339MiB(16384MiB)`, `16x(16x)`; what follows the bracket is lost where the text ends there.
 _PAIR = r"(?:N/A|-|([^\s()]{1,40})\((?:([^\s()]{1,40})\))?)"
 # The last value of a cell may be blank.
-_COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        "id": column(look.ID, identity("index")),
-        "name": column(f"{look.NAME}?", identity("model")),
-        "pcie": column(look.NAME, identity("bus_id")),
-        "%gpu": column(look.WORD, metric("utilization_ratio")),
-        "mem": column(_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "device type": column(look.NAME, fact("device_type")),
-        "perf": column(r"(P[0-9]{1,2}|N/A|-)?", metric("performance_state")),
-        "pcie lane width": column(_PAIR, metric("pcie_link_width"), metric("pcie_link_width_max")),
-        "temp": column(look.WORD, metric("temperature_celsius", "core")),
-        "mpc capable": column(f"{look.WORD}?", fact("mpc_capable")),
-        "ecc mode": column(look.NAME, (switch("ecc_enabled", ECC), fact("ecc_mode"))),
-    }
-)
-_BOX = Box(
+_COLUMNS: Mapping[str, Column] = {
+    "id": column(look.ID, identity("index")),
+    "name": column(f"{look.NAME}?", identity("model")),
+    "pcie": column(look.NAME, identity("bus_id")),
+    "%gpu": column(look.WORD, metric("utilization_ratio")),
+    "mem": column(_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "device type": column(look.NAME, fact("device_type")),
+    "perf": column(r"(P[0-9]{1,2}|N/A|-)?", metric("performance_state")),
+    "pcie lane width": column(_PAIR, metric("pcie_link_width"), metric("pcie_link_width_max")),
+    "temp": column(look.WORD, metric("temperature_celsius", "core")),
+    "mpc capable": column(f"{look.WORD}?", fact("mpc_capable")),
+    "ecc mode": column(look.NAME, (switch("ecc_enabled", ECC), fact("ecc_mode"))),
+}
+BOX = Box(
     columns=_COLUMNS,
     opening=frozenset({"id", "name"}),
     # With its number: the tool puts its name before its error texts too.
@@ -49,17 +46,11 @@ _BOX = Box(
 _READINGS = tuple(
     target for each in _COLUMNS.values() for group in each.gives for target in group if target.kind == "metric"
 )
-GIVES = (*(target.key for target in _READINGS), "processes")
 
 
-def is_cards(lines: Sequence[Line]) -> bool:
-    """Whether these lines hold the table of cards, or the banner above it."""
-    return is_table(lines, _BOX)
-
-
-def read(lines: Sequence[Line], draft: Draft) -> None:
+def read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     """Put the cards and their processes into the draft; what a layout has no column for is not reported."""
-    below = read_cards(lines, _BOX, draft)
+    below = read_cards(lines, box, draft)
     for device in range(draft.size()):
         for target in _READINGS:
             if not draft.is_given(device, target):

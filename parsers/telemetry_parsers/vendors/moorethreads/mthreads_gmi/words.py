@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.text.answers import ErrorText
@@ -12,10 +11,8 @@ VENDOR = "moorethreads"
 TOOL = "mthreads-gmi"
 
 # "On-die, EDC" names the two protections of HBM cards: on-die ECC and error detection on the bus.
-ECC: Mapping[str, float] = MappingProxyType(
-    {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
-)
-YES_NO: Mapping[str, float] = MappingProxyType({"yes": 1.0, "no": 0.0})
+ECC: Mapping[str, float] = {"on-die, edc": 1.0, "on": 1.0, "enabled": 1.0, "off": 0.0, "disabled": 0.0}
+YES_NO: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 
 _REFUSALS = (
     "usage:",
