@@ -224,7 +224,7 @@ class Draft:
             problems=capped(tuple(dict.fromkeys(self.problems))),
             unknown_fields=tuple(self.unknown)[: bounds.MOST_LISTED],
             facts=(*version, *self.facts.items()),
-            index_space=self.index_space if self._devices else "",
+            index_space=self.index_space,
             form=form,
             is_cut=self.is_cut,
         )

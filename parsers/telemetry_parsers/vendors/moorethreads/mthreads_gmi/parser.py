@@ -46,8 +46,8 @@ def parse(capture: Capture) -> Report:
 
 
 def _read_version(text: Text, draft: Draft) -> bool:
-    """The version line of `-v`."""
-    draft.tool_version = _version(text.lines)
+    """The version line of `-v`, which numbers no card."""
+    draft.tool_version, draft.index_space = _version(text.lines), ""
     return draft.tool_version is not None and _report_title(text.lines) is None
 
 
