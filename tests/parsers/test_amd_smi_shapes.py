@@ -239,7 +239,7 @@ def test_every_table_that_is_not_read_says_what_to_ask_instead(title: str) -> No
 def test_a_driver_that_the_overview_cuts_off_is_not_told() -> None:
     head = "+---+\n| AMD-SMI            26.4 |\n| amdgpu Version:    {} |\n"
     body = (
-        "| BDF          GPU-Name | Mem-Uti Temp UEC Power-Usage |\n| GPU HIP-ID OAM-ID Partition-Mode | GFX-Uti Fan Mem-Usage |\n"
+        "| BDF          GPU-Name | Mem-Uti Temp UEC Power-Usage |\n| GPU HIP-ID OAM-ID Partition-Mode | GFX-Uti Fan Mem-Usage |\n|=====+=====|\n"
         "| 0000:0c:00.0 AMD Instinct | 3 % 43 °C 0 140/750 W |\n| 0 0 7 SPX/NPS1 | 5 % N/A 283/1000 MB |\n+---+\n"
     )
     assert the_device(report_on(head.format("6.16.6-2190") + body)).driver == "6.16.6-2190"

@@ -49,7 +49,7 @@ def _read_version(lines: Sequence[Line], draft: Draft) -> list[Block]:
 SHAPES = (
     _of_blocks(sections.is_sections, sections.read_sections),
     _of_blocks(tables.is_table, tables.read_table),
-    _of_blocks(box.is_box, box.read_box),
+    of_lines(box.is_box, box.read_box),
     _of_blocks(columns.is_csv, columns.read_csv),
     _of_blocks(_is_version, _read_version),
 )
