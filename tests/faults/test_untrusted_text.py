@@ -13,7 +13,7 @@ from kits import snapshots as kit
 from kits.daemon import run
 from kits.tool_node import TOOL, series, tool_node
 from telemetry_daemon.site.pages import Links, page
-from telemetry_exporters import csv, prometheus, textfile
+from telemetry_exporters import csv, prometheus
 from telemetry_exporters import json as json_form
 from telemetry_exporters.style import Colour
 from telemetry_exporters.table import Detail, table
@@ -29,7 +29,6 @@ EVIL = (
 FORMS: dict[str, Callable[[Snapshot], str]] = {
     "text": lambda snapshot: prometheus.text_page(snapshot).decode(),
     "OpenMetrics": lambda snapshot: kit.openmetrics_page(snapshot).decode(),
-    "textfile": lambda snapshot: textfile.render(snapshot).decode(),
     "JSON": json_form.render,
     "CSV": lambda snapshot: csv.render(snapshot).replace("\r\n", "\n"),  # RFC 4180 ends lines so
     "page": lambda snapshot: page(snapshot, LINKS),

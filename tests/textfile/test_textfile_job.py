@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.service.textfile_job import TextfileJob
+from telemetry_exporters.prometheus import text_page
 from telemetry_parsers.model import MergedDevice, Snapshot
 
 CARD = MergedDevice("acme", 0, "ACME-1", "0", "A1")
@@ -23,7 +24,10 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "telemetry.prom"
         self.cards = (CARD,)
-        self.job = TextfileJob(str(self.path), lambda: Snapshot("node", 1e9, 0.0, 9.0, devices=self.cards), {})
+        self.job = TextfileJob(str(self.path), self.snapshot, {})
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot("node", 1e9, 0.0, 9.0, devices=self.cards)
 
     def ups(self) -> int:
         return self.path.read_text().count("\naccelerator_up{")
@@ -45,6 +49,7 @@ def test_the_file_is_replaced_whole_and_may_be_read_by_all(tmp_path: Path) -> No
     bench = Bench(tmp_path)
     bench.job.run()
     assert bench.ups() == 1
+    assert bench.path.read_bytes() == text_page(bench.snapshot())
     bench.cards = ()
     with bench.path.open() as before:
         bench.job.run()

@@ -27,13 +27,7 @@ _TIMEOUT_SECONDS = 60.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Which sources, and the configuration."""
-    parser.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="check only this source; may be given several times",
-    )
+    options.add_source(parser, "check")
     parser.add_argument(
         "--all", action="store_true", help="also show where missing tools and libraries were looked for"
     )

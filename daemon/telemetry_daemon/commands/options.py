@@ -32,6 +32,12 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help=f"configuration file (default: {where})")
 
 
+def add_source(parser: argparse.ArgumentParser, verb: str) -> None:
+    """`--source`, which says what to do with only this source."""
+    text = f"{verb} only this source; may be given several times"
+    parser.add_argument("--source", action="append", default=[], metavar="NAME", help=text)
+
+
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """A flag for each setting that has one."""
     for setting, flag in FLAGS.items():

@@ -36,13 +36,7 @@ _BAD_STATES = frozenset({"failed", "stuck"})
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to read, what of it to show, and how."""
     parser.add_argument("--format", choices=forms.FORMS, default="table", help="output format (default: table)")
-    parser.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="read only this source; may be given several times",
-    )
+    options.add_source(parser, "read")
     parser.add_argument("--vendor", metavar="NAME", help="show only this vendor's devices")
     parser.add_argument("--device", metavar="DEVICE", help="show only devices with this index, `device` label or id")
     parser.add_argument("--all", action="store_true", help="run slow polls too, and show every reading of each device")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from telemetry_daemon.guarded import named
 from telemetry_daemon.terminal.log import ChangeLog
-from telemetry_exporters import textfile
+from telemetry_exporters.prometheus import text_page
 from telemetry_parsers.model import Metric, Snapshot
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,8 @@ _PATIENCE_SECONDS = 1.0
 class TextfileJob:
     """Replaces one file with the metrics of the current snapshot, and removes it when the daemon ends.
 
-    The collector cannot see that a file is old: one that stayed would be scraped for ever.
+    The collector refuses timestamps, and cannot see that a file is old: one that stayed would be scraped for ever. So the
+    daemon's own metrics are in it: `telemetry_source_up` says that the readings were taken, and not only written.
     """
 
     def __init__(self, path: str, snapshot: Callable[[], Snapshot], metrics: Mapping[str, Metric]) -> None:
@@ -37,7 +38,7 @@ class TextfileJob:
     def run(self) -> None:
         """Write once; a failure is logged once for as long as it lasts."""
         with self._turn:
-            content = textfile.render(self._snapshot(), self._metrics)
+            content = text_page(self._snapshot(), self._metrics)
             if self._ended:
                 return
             try:
