@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fleet_parts.measure import Outcome, PageSize, quantile
 from fleet_parts.nodes import STEP_SECONDS
-from fleet_parts.series import CARDS_PER_NODE, MANY_CARDS, SERIES_OF_A_SCRAPE, VendorSeries, table
+from fleet_parts.series import VendorSeries, table
 from fleet_parts.servers import EVALUATION_SECONDS, SERVERS, Disk
+from fleet_parts.sizes import Cost, arithmetic, cost_table
 
 _MIB = 2**20
-_DAY_SECONDS = 86400
 
 
 def machine() -> str:
@@ -120,21 +119,6 @@ def bytes_per_sample(disk: Disk) -> float:
     return sum(disk.bytes_by_part.values()) / disk.samples
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What one server needs for a series, a sample and a card; rules are per card, evaluated as often as scraped."""
-
-    memory_per_series: float
-    cpu_per_million: float
-    cpu_per_card_evaluation: float
-    disk_per_sample: float
-
-    def cores(self, samples_per_second: float) -> float:
-        """For a thousand cards."""
-        rules = MANY_CARDS * self.cpu_per_card_evaluation / EVALUATION_SECONDS
-        return samples_per_second * self.cpu_per_million / 1e6 + rules
-
-
 def cost(plain: Outcome, disk: Disk, with_rules: Outcome | None = None) -> Cost:
     """By a run without rules, and one with them: what that took besides is theirs."""
     rules = 0.0
@@ -147,39 +131,7 @@ def cost(plain: Outcome, disk: Disk, with_rules: Outcome | None = None) -> Cost:
 
 def extrapolated(cost: Cost, rows: Sequence[VendorSeries]) -> str:
     """A thousand cards of each vendor in nodes of eight, scraped every 15 s."""
-    heads = ["1,000 cards", "series", "samples/s", "memory", "CPU of a core", "disk a day"]
-    cells = []
-    for row in rows:
-        series = row.of(MANY_CARDS)
-        rate = series / STEP_SECONDS
-        cells.append(
-            [
-                row.vendor,
-                f"{series:,.0f}",
-                f"{rate:,.0f}",
-                _mib(series * cost.memory_per_series),
-                f"{cost.cores(rate) * 100:.1f} %",
-                f"{rate * _DAY_SECONDS * cost.disk_per_sample / 1e9:.2f} GB",
-            ]
-        )
-    return table(heads, cells) + "\n" + _arithmetic(rows[0], cost)
-
-
-def _arithmetic(row: VendorSeries, cost: Cost) -> str:
-    series = row.of(MANY_CARDS)
-    rate = series / STEP_SECONDS
-    nodes = MANY_CARDS / CARDS_PER_NODE
-    disk = rate * _DAY_SECONDS * cost.disk_per_sample
-    return (
-        f"The first line: series = {MANY_CARDS:,} × {row.per_card:.0f} + {nodes:.0f} nodes × "
-        f"({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} of the scrape) = {series:,.0f}\n"
-        f"samples/s = {series:,.0f} ÷ {STEP_SECONDS:.0f} s = {rate:,.0f}\n"
-        f"memory = {series:,.0f} × {cost.memory_per_series:,.0f} bytes = {_mib(series * cost.memory_per_series)}, "
-        f"on top of a server without targets\n"
-        f"CPU = {rate:,.0f} × {cost.cpu_per_million:.1f} s ÷ 1,000,000 + {MANY_CARDS:,} × "
-        f"{cost.cpu_per_card_evaluation * 1e3:.2f} ms for rules ÷ {EVALUATION_SECONDS} s = {cost.cores(rate):.3f}\n"
-        f"disk = {rate:,.0f} × {_DAY_SECONDS:,} s × {cost.disk_per_sample:.2f} bytes = {disk / 1e9:.2f} GB\n"
-    )
+    return f"{cost_table(cost, rows)}\n{arithmetic(cost, rows[0])}"
 
 
 def _parts(disk: Disk) -> str:

@@ -15,75 +15,76 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What one server needs for a series, a sample and a card; rules are per card, evaluated as often as scraped."""
+
+    memory_per_series: float
+    cpu_per_million: float
+    cpu_per_card_evaluation: float
+    disk_per_sample: float
+
+    def memory(self, series: float) -> str:
+        """Its memory, above that of a server without targets."""
+        return f"{series * self.memory_per_series / MIB:,.0f} MiB"
+
+    def cores(self, samples_per_second: float) -> float:
+        """The share of a core for so many samples a second, and the rules of a thousand cards."""
+        rules = MANY_CARDS * self.cpu_per_card_evaluation / SCRAPE_SECONDS
+        return samples_per_second * self.cpu_per_million / 1e6 + rules
+
+    def disk_a_day(self, samples_per_second: float) -> str:
+        """What so many samples a second take on disk in a day."""
+        return f"{samples_per_second * DAY_SECONDS * self.disk_per_sample / 1e9:.2f} GB"
+
+
+@dataclass(frozen=True)
 class Server:
-    """What a server takes, as docs/fleet.md measured it; the rules are those of a thousand cards."""
+    """A server as docs/fleet.md measured it, and the bytes of a sample to plan with."""
 
     title: str
-    bytes_per_series: float
-    cpu_per_sample: float
-    rules_seconds: float
-    bytes_per_sample: float
+    cost: Cost
     planned_bytes_per_sample: float
-
-    def memory_mib(self, series: float) -> float:
-        """Its memory, above that of a server without targets."""
-        return series * self.bytes_per_series / MIB
-
-    def cpu_ratio(self, samples: float) -> float:
-        """The share of a core for so many samples a second."""
-        return samples * self.cpu_per_sample + self.rules_seconds / SCRAPE_SECONDS
-
-    def disk_gb(self, samples: float) -> float:
-        """What so many samples a second take on disk in a day."""
-        return samples * DAY_SECONDS * self.bytes_per_sample / 1e9
 
 
 SERVERS = (
-    Server("Prometheus with our rules", 5350, 2.1e-6, MANY_CARDS * 0.67e-3, 1.22, 3.0),
-    Server("VictoriaMetrics", 2244, 3.9e-6, 0.0, 0.46, 1.5),
+    Server("Prometheus with our rules", Cost(5350, 2.1, 0.67e-3, 1.22), 3.0),
+    Server("VictoriaMetrics", Cost(2244, 3.9, 0.0, 0.46), 1.5),
 )
 
 
 def sizes(rows: Sequence[VendorSeries]) -> str:
     """For each server a table of the vendors with the most cards, and below the first how it was worked out."""
-    prometheus, *others = (f"{server.title}:\n\n{_table(server, rows[:MOST_SHOWN])}" for server in SERVERS)
-    return "\n".join((prometheus, _worked_out(SERVERS[0], rows[0]), *others, _kept(rows[0])))
+    prometheus, *others = (f"{server.title}:\n\n{cost_table(server.cost, rows[:MOST_SHOWN])}" for server in SERVERS)
+    worked_out = f"```\n{arithmetic(SERVERS[0].cost, rows[0])}```\n"
+    return "\n".join((prometheus, worked_out, *others, _kept(rows[0])))
 
 
-def _table(server: Server, rows: Sequence[VendorSeries]) -> str:
+def cost_table(cost: Cost, rows: Sequence[VendorSeries]) -> str:
+    """A thousand cards of each vendor in nodes of eight, scraped every 15 s."""
     heads = [f"{MANY_CARDS:,} cards", "series", "samples/s", "memory", "CPU of a core", "disk a day"]
-    return table(heads, [_row(server, row) for row in rows])
+    return table(heads, [_row(cost, row.vendor, row.of(MANY_CARDS)) for row in rows])
 
 
-def _row(server: Server, row: VendorSeries) -> list[str]:
-    series = row.of(MANY_CARDS)
+def _row(cost: Cost, vendor: str, series: float) -> list[str]:
     samples = series / SCRAPE_SECONDS
-    memory, cpu, disk = server.memory_mib(series), server.cpu_ratio(samples), server.disk_gb(samples)
-    return [
-        row.vendor,
-        f"{series:,.0f}",
-        f"{samples:,.0f}",
-        f"{memory:.0f} MiB",
-        f"{cpu:.1%}".replace("%", " %"),
-        f"{disk:.2f} GB",
-    ]
+    cpu = f"{cost.cores(samples) * 100:.1f} %"
+    return [vendor, f"{series:,.0f}", f"{samples:,.0f}", cost.memory(series), cpu, cost.disk_a_day(samples)]
 
 
-def _worked_out(server: Server, row: VendorSeries) -> str:
+def arithmetic(cost: Cost, row: VendorSeries) -> str:
+    """How the line of a vendor comes about."""
     series = row.of(MANY_CARDS)
     samples = series / SCRAPE_SECONDS
     nodes = MANY_CARDS // CARDS_PER_NODE
     besides = f"{nodes} nodes × ({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} of the scrape)"
-    rules = f"{MANY_CARDS:,} × {server.rules_seconds * 1e3 / MANY_CARDS:.2f} ms for rules ÷ {SCRAPE_SECONDS} s"
+    rules = f"{MANY_CARDS:,} × {cost.cpu_per_card_evaluation * 1e3:.2f} ms for rules ÷ {SCRAPE_SECONDS} s"
     return (
-        "```\n"
         f"The first line: series = {MANY_CARDS:,} × {row.per_card:.0f} + {besides} = {series:,.0f}\n"
         f"samples/s = {series:,.0f} ÷ {SCRAPE_SECONDS} s = {samples:,.0f}\n"
-        f"memory = {series:,.0f} × {server.bytes_per_series:,.0f} bytes = {server.memory_mib(series):.0f} MiB, "
+        f"memory = {series:,.0f} × {cost.memory_per_series:,.0f} bytes = {cost.memory(series)}, "
         "on top of a server without targets\n"
-        f"CPU = {samples:,.0f} × {server.cpu_per_sample * 1e6:.1f} s ÷ 1,000,000 + {rules} = {server.cpu_ratio(samples):.3f}\n"
-        f"disk = {samples:,.0f} × {DAY_SECONDS:,} s × {server.bytes_per_sample:.2f} bytes = {server.disk_gb(samples):.2f} GB\n"
-        "```\n"
+        f"CPU = {samples:,.0f} × {cost.cpu_per_million:.1f} s ÷ 1,000,000 + {rules} = {cost.cores(samples):.3f}\n"
+        f"disk = {samples:,.0f} × {DAY_SECONDS:,} s × {cost.disk_per_sample:.2f} bytes = {cost.disk_a_day(samples)}\n"
     )
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 from fleet_parts.density import of_prometheus
 from fleet_parts.measure import Load, Outcome
-from fleet_parts.report import Cost, bytes_per_sample, cost, extrapolated
+from fleet_parts.report import bytes_per_sample, cost, extrapolated
 from fleet_parts.series import VendorSeries
 from fleet_parts.servers import Disk
+from fleet_parts.sizes import Cost
 
 from kits.captures import ROOT
 from kits.page_lint import complaints
