@@ -8,15 +8,17 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+from side_by_side.contestants import running
+from side_by_side.ours import telemetry
+from side_by_side.processes import cpu_seconds
 
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
@@ -91,42 +93,16 @@ def print_polls(polls: int) -> None:
 def print_daemon(seconds: float) -> None:
     """CPU and memory of a daemon that polls 8 simulated devices every second."""
     with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "telemetry.toml"
-        config.write_text(
-            f'[state]\ndirectory = "{folder}"\nruntime_directory = "{folder}"\n'
-            '[sources.nvml]\ninterval = 1.0\n[web]\nlisten_address = ["127.0.0.1:0"]\n'
-        )
-        daemon = subprocess.Popen(
-            [sys.executable, "-m", "telemetry_daemon.cli", "serve", "--demo", "8xnvidia", "--config", str(config)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            address = wait_for_address(daemon)
-            urllib.request.urlopen(f"http://{address}/metrics").read()
+        config = "[sources.nvml]\ninterval = 1.0\n"
+        ours = telemetry(Path(folder), "accelerator_power_watts", config, ("--demo", "8xnvidia"))
+        with running(ours) as daemon:
+            pid = daemon.process.pid
             time.sleep(5)
-            before, start = cpu_seconds(daemon.pid), time.monotonic()
+            before, start = cpu_seconds(pid), time.monotonic()
             time.sleep(seconds)
-            used, passed = cpu_seconds(daemon.pid) - before, time.monotonic() - start
+            used, passed = cpu_seconds(pid) - before, time.monotonic() - start
             print(f"== an idle daemon, 8 simulated devices at 1 s, watched for {passed:.0f} s")
-            print(f"CPU {used / passed * 100:.2f} % of a core, RSS {rss_mib(daemon.pid):.1f} MiB (no children)")
-        finally:
-            daemon.terminate()
-            daemon.wait(timeout=20)
-            daemon.stderr.close()
-
-
-def wait_for_address(daemon: subprocess.Popen[str]) -> str:
-    for line in daemon.stderr:
-        found = re.search(r"msg=\"serving\" .*address=\"?([^\s\"]+)", line)
-        if found:
-            return found[1]
-    raise SystemExit("the daemon did not start")
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            print(f"CPU {used / passed * 100:.2f} % of a core, RSS {rss_mib(pid):.1f} MiB (no children)")
 
 
 def print_commands() -> None:
