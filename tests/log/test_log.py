@@ -316,14 +316,6 @@ def test_a_state_of_none_is_a_state():
     assert [log.changed("nvml", None), log.changed("nvml", None)] == [True, False]
 
 
-def test_what_is_forgotten_is_told_again():
-    log = ChangeLog()
-    log.changed("nvml", "failed")
-    log.forget("nvml")
-    log.forget("never seen")
-    assert log.changed("nvml", "failed")
-
-
 def test_made_up_keys_do_not_fill_the_memory_and_the_latest_are_remembered():
     log = ChangeLog()
     for number in range(3 * MOST_CHANGES_KEPT):

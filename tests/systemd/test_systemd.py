@@ -33,11 +33,13 @@ def heard(manager: socket.socket) -> list[str]:
         pytest.param(lambda: systemd.ready("8 devices"), ["READY=1", "STATUS=8 devices"], id="ready with a status"),
         pytest.param(systemd.stopping, ["STOPPING=1"], id="stopping"),
         pytest.param(systemd.watchdog, ["WATCHDOG=1"], id="watchdog"),
-        pytest.param(lambda: systemd.status("läuft"), ["STATUS=läuft"], id="status"),
+        pytest.param(lambda: systemd.notify("STATUS=läuft"), ["STATUS=läuft"], id="status"),
         pytest.param(
-            lambda: systemd.status("two\nlines\rSTOPPING=1"), ["STATUS=two lines STOPPING=1"], id="no line smuggled in"
+            lambda: systemd.notify("STATUS=two\nlines\rSTOPPING=1"),
+            ["STATUS=two lines STOPPING=1"],
+            id="no line smuggled in",
         ),
-        pytest.param(lambda: systemd.status("\udcff"), ["STATUS=?"], id="what is no text is replaced"),
+        pytest.param(lambda: systemd.notify("STATUS=\udcff"), ["STATUS=?"], id="what is no text is replaced"),
     ],
 )
 def test_each_message_has_the_lines_that_systemd_reads(manager, tell, lines):
@@ -77,14 +79,14 @@ def test_a_listener_that_does_not_read_holds_nobody_up(manager):
     answers = {systemd.watchdog() for _ in range(3)}
     sent = 3
     manager.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-    while systemd.status("x" * 4000):
+    while systemd.notify("STATUS=" + "x" * 4000):
         sent += 1
         assert sent < 10_000, "the queue never fills"
     assert answers == {True}
 
 
 def test_a_message_that_is_too_long_is_not_sent(manager):
-    assert systemd.status("x" * 10_000_000) is False
+    assert systemd.notify("STATUS=" + "x" * 10_000_000) is False
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import stat
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, final
+from typing import TextIO, final
 
 from telemetry_daemon.guarded import named
 from telemetry_parsers.codec.captures import CAPTURE_SCHEMA, CodecError, capture_to_plain, encode_line
@@ -20,23 +20,11 @@ class RecordError(Exception):
     """A capture could not be kept; says where, why and what to do."""
 
 
-class LineStream(Protocol):
-    """Where lines can be written, such as standard output."""
-
-    def write(self, text: str, /) -> object:
-        """Take a line."""
-        ...
-
-    def flush(self) -> object:
-        """Pass it on."""
-        ...
-
-
 @final
 class Recorder:
     """Writes captures to a text stream, or to a file with `to_file`; polls may add theirs from any thread."""
 
-    def __init__(self, stream: LineStream, name: str = "standard output") -> None:
+    def __init__(self, stream: TextIO | _WholeLines, name: str = "standard output") -> None:
         self._stream = stream
         self._name = name
         self._turn = threading.Lock()

@@ -31,11 +31,6 @@ def watchdog() -> bool:
     return notify("WATCHDOG=1")
 
 
-def status(text: str) -> bool:
-    """One line for `systemctl status`."""
-    return notify(f"STATUS={text}")
-
-
 def notify(*assignments: str) -> bool:
     """Send assignments, one per line; False when nobody listens or the message could not be sent."""
     address = os.environ.get("NOTIFY_SOCKET", "")

@@ -363,12 +363,9 @@ class Store:
             valid_until=min(ends),
             devices=with_ranks(devices, known.ranks),
             host=merged.host,
-            sources=tuple(self._status(source, merged, now) for source in sorted(self._polled_sources())),
+            sources=tuple(self._status(source, merged, now) for source in sorted({name for name, _ in known.healths})),
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
         )
-
-    def _polled_sources(self) -> set[str]:
-        return {source for source, _ in self._known.healths}
 
     def _status(self, source: str, merged: Merged, now: float) -> SourceStatus:
         known = self._known

@@ -71,11 +71,6 @@ class ChangeLog:
             self._states[key] = state
             return True
 
-    def forget(self, key: Hashable) -> None:
-        """Let the next state of the key count as a change."""
-        with self._lock:
-            self._states.pop(key, None)
-
 
 class _LineHandler(logging.Handler):
     """Renders a record and writes the line. When there is room again, it says how many lines were lost."""
