@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from telemetry_daemon.readers.binding import bus_id, members, same
 from telemetry_parsers.model import Plain
 
 # The handles below a card's own: what makes each, and what frees it.
@@ -18,16 +19,6 @@ PARTS: Mapping[str, tuple[str, str]] = {
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
-def _same(value: Any) -> Plain:
-    """A number or a text as it is, a pair as a list."""
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _members(*names: str) -> Callable[[Any], Plain]:
-    """The members of a structure as an object."""
-    return lambda found: {name: int(getattr(found, name)) for name in names}
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A function of pymtml with its arguments after the handle; `part` names the handle, empty for the card's own."""
@@ -36,23 +27,17 @@ class Call:
     function: str
     part: str = ""
     arguments: tuple[int, ...] = ()
-    plain: Callable[[Any], Plain] = field(default=_same)
+    plain: Callable[[Any], Plain] = field(default=same)
 
 
-def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = _same) -> Call:
+def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = same) -> Call:
     """The call `mtml<Part>Get<Name>`, kept under its part, name and arguments."""
     owner = part.capitalize() or "Device"
     key = ".".join((owner + name, *map(str, arguments)))
     return Call(key, f"mtml{owner}Get{name}", part, arguments, plain)
 
 
-def _bus_id(pci: Any) -> str:
-    """`0000:1a:00.0`, from what the library prints as `00000000:1A:00.0`."""
-    domain, _, rest = str(pci.sbdf).partition(":")
-    return f"{int(domain, 16):04x}:{rest}".lower()
-
-
-_PCI = _members("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
+_PCI = members("pciMaxGen", "pciCurGen", "pciMaxWidth", "pciCurWidth")
 
 
 def _ecc_counters(span: int) -> tuple[Call, ...]:
@@ -61,8 +46,8 @@ def _ecc_counters(span: int) -> tuple[Call, ...]:
 
 
 UUID = _call("", "UUID")
-NAMES = (_call("", "Name"), UUID, _call("", "SerialNumber"), _call("", "PciInfo", plain=_bus_id))
-PROPERTY = _call("", "Property", plain=_members("virtRole", "mpcCap", "mpcType"))
+NAMES = (_call("", "Name"), UUID, _call("", "SerialNumber"), _call("", "PciInfo", plain=lambda pci: bus_id(pci.sbdf)))
+PROPERTY = _call("", "Property", plain=members("virtRole", "mpcCap", "mpcType"))
 FAST = (
     _call("", "PowerUsage"),
     _call("gpu", "Utilization"),
@@ -74,11 +59,11 @@ FAST = (
 )
 SLOW = (
     _call("", "PciInfo", plain=_PCI),
-    _call("vpu", "Utilization", plain=_members("encUtil", "decUtil")),
+    _call("vpu", "Utilization", plain=members("encUtil", "decUtil")),
     _call("vpu", "Clock"),
     _call("memory", "EccMode"),
     *_ecc_counters(_VOLATILE),
-    _call("memory", "RetiredPagesCount", plain=_members("sbeCount", "dbeCount")),
+    _call("memory", "RetiredPagesCount", plain=members("sbeCount", "dbeCount")),
     _call("memory", "RetiredPagesPendingStatus"),
 )
 INVENTORY = (

@@ -5,31 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in
 from telemetry_daemon.readers.mtml import calls, codes
 from telemetry_daemon.readers.mtml.calls import Call
-from telemetry_daemon.readers.mtml.library import Mtml, Refused
+from telemetry_daemon.readers.mtml.library import Mtml
 from telemetry_parsers.model import Plain
 
 _MOST_FANS = 16
 _MOST_LINKS = 64
 _MOST_INSTANCES = 64
 _MPC_PARENT = 1
-
-
-class CardLostError(Exception):
-    """This card does not answer any more."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"the card is lost (MTML error {code})")
-        self.code = code
-
-
-class SessionOverError(Exception):
-    """The library as a whole does not answer any more."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"MTML error {code}")
-        self.code = code
 
 
 class Card:
@@ -46,12 +31,12 @@ class Card:
         self._instances = self._find_instances()
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """What this tier gives; CardLostError when the card does not answer any more."""
+        """What this tier gives; DeviceLostError when the card does not answer any more."""
         answers = {call.key: self._answer(call) for call in self._wanted(tier)}
-        errors = {_error_in(answer) for answer in answers.values()}
+        errors = {error_in(answer) for answer in answers.values()}
         lost = codes.LOSES_CARD.intersection(code for code in errors if code is not None)
         if lost and None not in errors:
-            raise CardLostError(min(lost))
+            raise DeviceLostError(min(lost))
         return {**self.known, "calls": answers, "instances": [card.read(tier) for card in self._instances]}
 
     def is_another(self) -> bool:
@@ -109,7 +94,7 @@ class Card:
 
     def _value(self, call: Call) -> Plain:
         answer = self._answer(call)
-        return None if _error_in(answer) is not None else answer
+        return None if error_in(answer) is not None else answer
 
     def _count(self, call: Call, most: int) -> int:
         found = self._value(call)
@@ -153,7 +138,7 @@ class Slot:
         if self._card is not None:
             try:
                 return self._card.read(tier)
-            except CardLostError as error:
+            except DeviceLostError as error:
                 self._lose(error.code)
         return {**self._known, "lost": {"error": self._code}}
 
@@ -182,8 +167,3 @@ class Slot:
         self.close()
         self._code = code
         self._not_before = self._clock() + self._pause_seconds
-
-
-def _error_in(answer: Plain) -> int | None:
-    """The number of the error that an answer is, None for one that is a value."""
-    return answer.get("error") if isinstance(answer, dict) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from telemetry_daemon.readers.binding import UNREADABLE
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Reason, State
 
@@ -19,8 +20,7 @@ UNINITIALIZED = 666
 FUNCTION_NOT_FOUND = 667
 GPU_IS_LOST = 669
 LIBRARY_NOT_FOUND = 670
-# Ours: the binding could not read the text that the library gave; the module is another package's.
-UNREADABLE = -1
+# Ours: the module is another package's.
 NO_BINDING = -2
 
 # A call that gets one of these is not made again before the card is found anew.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from telemetry_daemon.readers.binding import Refused, SessionOverError
 from telemetry_daemon.readers.mtml import codes
-from telemetry_daemon.readers.mtml.card import TIERS, SessionOverError, Slot
-from telemetry_daemon.readers.mtml.library import Mtml, Refused
+from telemetry_daemon.readers.mtml.card import TIERS, Slot
+from telemetry_daemon.readers.mtml.library import Mtml
 from telemetry_parsers.library import CallError, ReaderRefusal
 from telemetry_parsers.model import Plain
 

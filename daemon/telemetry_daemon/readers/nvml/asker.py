@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in, is_answered
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import UUID, Call
-from telemetry_daemon.readers.nvml.codes import GpuLostError, SessionOverError
 from telemetry_daemon.readers.nvml.fields import MOST_AT_ONCE, Field, plain_value
-from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_parsers.model import Plain
 
 # Permissions change seldom, and to ask costs as much as an answer.
@@ -66,15 +66,26 @@ class Asker:
             found.update(self._batch(wanted[start : start + MOST_AT_ONCE]))
         return found
 
+    def own(self, key: str, ask: Callable[[], Any]) -> Plain:
+        """What `ask` gives, which calls the library in its own way; its error is remembered under the key."""
+        off = self.off(key)
+        if off is not None:
+            return {"error": off}
+        given = ask()
+        if isinstance(given, Refused):
+            self.judge(key, given.code)
+            return {"error": given.code}
+        return given
+
     def off(self, key: str) -> int | None:
         """The error for which something is not asked at present, None when it is."""
         code, until = self._off.get(key, (0, -math.inf))
         return code if self._clock() < until else None
 
     def judge(self, key: str, code: int, switches_off: frozenset[int] = codes.SWITCHES_OFF) -> None:
-        """Remember what an error means for the next time; GpuLostError or SessionOverError when there is none."""
+        """Remember what an error means for the next time; DeviceLostError or SessionOverError when there is none."""
         if code in codes.LOSES_GPU:
-            raise GpuLostError(code)
+            raise DeviceLostError(code)
         if code in codes.ENDS_SESSION:
             raise SessionOverError(code)
         self._switch_off(key, code, switches_off)
@@ -87,7 +98,7 @@ class Asker:
         """One call that says nothing may be that call's; a GPU all of whose calls do is lost."""
         self._vague = self._vague + 1 if code in codes.VAGUE else 0
         if self._vague >= _MOST_VAGUE and not self._heard:
-            raise GpuLostError(code)
+            raise DeviceLostError(code)
 
     def _is_not_there(self, key: str, code: int | None) -> bool:
         """Whether the older form is asked: not in place of a newer one that answered, since it may mean another thing."""
@@ -144,13 +155,3 @@ class Asker:
             self._off[key] = (code, math.inf)
         elif code == codes.NO_PERMISSION:
             self._off[key] = (code, self._clock() + ASK_AGAIN_SECONDS)
-
-
-def error_in(answer: Plain) -> int | None:
-    """The number of the error that an answer is, None for one that is a value."""
-    return answer.get("error") if isinstance(answer, dict) else None
-
-
-def is_answered(answer: Plain) -> bool:
-    """Whether an answer is a value."""
-    return answer is not None and error_in(answer) is None

@@ -6,24 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from telemetry_daemon.readers.binding import bus_id, members, same
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.fields import driver_version
 from telemetry_parsers.model import Plain
 
 # sizeof(nvmlMemory_v2_t) | 2 << 24: wheels have it as a constant, but not under one name.
 _MEMORY_V2 = 0x02000028
-
-
-def _same(value: Any) -> Plain:
-    """A number or a text as it is, a pair as a list; some functions of pynvml forget to decode."""
-    if isinstance(value, bytes):
-        return value.decode()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _members(*names: str) -> Callable[[Any], Plain]:
-    """The members of a structure as an object."""
-    return lambda found: {name: int(getattr(found, name)) for name in names}
 
 
 def _bar1(found: Any) -> Plain:
@@ -41,12 +30,12 @@ class Call:
     key: str
     function: str
     arguments: tuple[Any, ...] = ()
-    plain: Callable[[Any], Plain] = field(default=_same)
+    plain: Callable[[Any], Plain] = field(default=same)
     fallback: Call | None = None
     switches_off: frozenset[int] = codes.SWITCHES_OFF
 
 
-def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = _same) -> Call:
+def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Callable[[Any], Plain] = same) -> Call:
     """The call `nvmlDeviceGet…`, kept under its own name and arguments."""
     key = ".".join((name, *map(str, arguments)))
     return Call(key, f"nvmlDeviceGet{name}", arguments, plain, fallback)
@@ -61,8 +50,8 @@ _MEMORY = Call(
     "MemoryInfo_v2",
     "nvmlDeviceGetMemoryInfo",
     (_MEMORY_V2,),
-    _members("total", "reserved", "free", "used"),
-    _call("MemoryInfo", plain=_members("total", "free", "used")),
+    members("total", "reserved", "free", "used"),
+    _call("MemoryInfo", plain=members("total", "free", "used")),
 )
 _TEMPERATURE = _call("TemperatureV", 0, fallback=_call("Temperature", 0))
 # The hottest part of the GPU, and the first driver for which it is a sensor.
@@ -77,6 +66,7 @@ COMPUTE_CAPABILITY = _call("CudaComputeCapability")
 # Only where the fields of the power are not known: on drivers before 525, on A100 and older cards.
 POWER_USAGE = _call("PowerUsage")
 UUID = _call("UUID")
+PCI_INFO = _call("PciInfo", plain=lambda pci: bus_id(pci.busId))
 PERSISTENT_NAMES = (_call("Name"), UUID, _call("Serial"))
 
 
@@ -86,7 +76,7 @@ def _ecc_counters(span: int) -> tuple[Call, ...]:
 
 
 _FAST = (
-    _call("UtilizationRates", plain=_members("gpu", "memory")),
+    _call("UtilizationRates", plain=members("gpu", "memory")),
     _MEMORY,
     _TEMPERATURE,
     _call("ClockInfo", 1),
@@ -135,7 +125,7 @@ INVENTORY = (
     _call("ModuleId"),
     _call("AddressingMode"),
 )
-INVENTORY_OF_INSTANCE = (_call("Attributes_v2", plain=_members("multiprocessorCount", "memorySizeMB")),)
+INVENTORY_OF_INSTANCE = (_call("Attributes_v2", plain=members("multiprocessorCount", "memorySizeMB")),)
 NUMBER_OF_FANS = _call("NumFans")
 
 

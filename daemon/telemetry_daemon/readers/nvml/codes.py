@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from telemetry_daemon.readers.binding import UNREADABLE
 from telemetry_parsers.library import ReaderRefusal
 from telemetry_parsers.model import Reason, State
 
@@ -26,9 +27,7 @@ DEPRECATED = 26
 NOT_READY = 27
 GPU_NOT_FOUND = 28
 UNKNOWN = 999
-# Not NVML's: pynvml could not read the text that the library gave.
-UNREADABLE = -1
-# Nor this: what was given as one device's handle answers as another device.
+# Not NVML's: what was given as one device's handle answers as another device.
 ANOTHER_DEVICE = -2
 
 # A call that gets one of these is not made again before the next initialisation.
@@ -69,22 +68,6 @@ _OTHER: tuple[State, Reason | None, str] = (
     "driver_gone",
     "NVML cannot be used: see the kernel's log for NVRM",
 )
-
-
-class GpuLostError(Exception):
-    """This GPU does not answer any more."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"the GPU is lost (NVML error {code})")
-        self.code = code
-
-
-class SessionOverError(Exception):
-    """The library as a whole does not answer any more."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"NVML error {code}")
-        self.code = code
 
 
 def refusal(code: int) -> ReaderRefusal:

@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from telemetry_daemon.readers.binding import Refused
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.library import Nvml, Refused, address
+from telemetry_daemon.readers.nvml.library import Nvml, address
 from telemetry_parsers.model import Plain
 
 XID = 0x8

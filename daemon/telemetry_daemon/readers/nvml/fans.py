@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 
+from telemetry_daemon.readers.binding import Refused
 from telemetry_daemon.readers.nvml import calls, codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.library import Nvml
@@ -35,20 +37,15 @@ class Fans:
     def read(self) -> dict[str, Plain]:
         """Key and answer of each fan; the first speed that the driver does not know speaks for all."""
         found = self._asker.answers(calls.fan_speed(fan) for fan in range(self._count))
-        return {**found, **{f"{_REVOLUTIONS}.{fan}": self._revolutions(fan) for fan in range(self._count)}}
+        revolutions = {
+            f"{_REVOLUTIONS}.{fan}": self._asker.own(_REVOLUTIONS, partial(self._ask, fan))
+            for fan in range(self._count)
+        }
+        return {**found, **revolutions}
 
-    def _revolutions(self, fan: int) -> Plain:
-        off = self._asker.off(_REVOLUTIONS)
-        if off is not None:
-            return {"error": off}
-        speed = _Speed(version=_VERSION_1, fan=fan)
-        code = self._ask(speed)
-        if code:
-            self._asker.judge(_REVOLUTIONS, code)
-            return {"error": code}
-        return int(speed.speed)
-
-    def _ask(self, speed: _Speed) -> int:
+    def _ask(self, fan: int) -> Plain | Refused:
         if not self._nvml.has_raw:
-            return codes.FUNCTION_NOT_FOUND
-        return self._nvml.raw("nvmlDeviceGetFanSpeedRPM", self._asker.handle, ctypes.byref(speed))
+            return Refused(codes.FUNCTION_NOT_FOUND)
+        speed = _Speed(version=_VERSION_1, fan=fan)
+        code = self._nvml.raw("nvmlDeviceGetFanSpeedRPM", self._asker.handle, ctypes.byref(speed))
+        return Refused(code) if code else int(speed.speed)

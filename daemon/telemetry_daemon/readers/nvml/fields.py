@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from telemetry_daemon.readers.binding import UNREADABLE
 from telemetry_daemon.readers.nvml import codes
 from telemetry_parsers.model import Plain
 
@@ -186,7 +187,7 @@ def plain_value(item: Any, field: Field) -> Plain:
     if field.counts and kind == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
         return int(item.value.ullVal)
     if kind >= len(_MEMBERS):
-        return {"error": codes.UNREADABLE}
+        return {"error": UNREADABLE}
     value = getattr(item.value, _MEMBERS[kind])
     return _finite(value) if kind == _DOUBLE else int(value)
 

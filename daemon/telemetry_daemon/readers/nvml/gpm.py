@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from telemetry_daemon.readers.binding import Refused
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import Asker
-from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_parsers.model import Plain
 
 # The library wants a tenth of a second between two samples; the average over more than some polls is no reading of now.

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from telemetry_daemon.readers.binding import is_answered
 from telemetry_daemon.readers.nvml import calls, fabric, fields
-from telemetry_daemon.readers.nvml.asker import Asker, is_answered
+from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.fans import Fans
 from telemetry_daemon.readers.nvml.fields import Field
 from telemetry_daemon.readers.nvml.gpm import Gpm
@@ -32,12 +33,6 @@ class Shared:
     lists: ProcessLists
 
 
-def _bus_id(pci: Any) -> str:
-    """`0000:1a:00.0`, from what the library prints as `00000000:1A:00.0`."""
-    domain, _, rest = str(pci.busId).partition(":")
-    return f"{int(domain, 16):04x}:{rest}".lower()
-
-
 class Gpu:
     """One GPU from the moment it was found until the session ends or it is lost."""
 
@@ -45,7 +40,7 @@ class Gpu:
         self._shared = shared
         self._asker = Asker(shared.nvml, handle, shared.clock)
         self.handle = handle
-        self.bus_id = self._answer(calls.Call("PciInfo", "nvmlDeviceGetPciInfo", (), _bus_id))
+        self.bus_id = self._answer(calls.PCI_INFO)
         name, uuid, serial = (self._answer(call) for call in calls.PERSISTENT_NAMES)
         self.known: dict[str, Plain] = {
             "index": index,
@@ -65,7 +60,7 @@ class Gpu:
         self._fans = Fans(shared.nvml, self._asker)
 
     def read(self, tier: str) -> dict[str, Plain]:
-        """What this tier gives; GpuLostError when the GPU does not answer any more."""
+        """What this tier gives; DeviceLostError when the GPU does not answer any more."""
         self._asker.begin()
         return {**self.known, **_TIERS[tier](self)}
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from telemetry_daemon.readers.binding import Refused, error_in, is_answered
 from telemetry_daemon.readers.nvml import calls, codes
-from telemetry_daemon.readers.nvml.asker import Asker, error_in, is_answered
+from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import UUID, Call
 from telemetry_daemon.readers.nvml.gpm import Gpm
-from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.processes import ProcessLists
 from telemetry_parsers.model import Plain
 

@@ -1,80 +1,44 @@
-"""The border to pynvml: every call gives a value or the number of its error, and raises nothing."""
+"""NVML through pynvml, and the library's own functions where pynvml's are not enough."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from telemetry_daemon.readers.binding import Binding, Refused, can_be_loaded
 from telemetry_daemon.readers.nvml import codes
 
 LIBRARY = "libnvidia-ml.so.1"
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """What a call gives in place of a value: the number of its error."""
-
-    code: int
-
-
-class Nvml:
-    """The module pynvml, imported when the library is there: on other machines it would only cost memory."""
+class Nvml(Binding):
+    """The module pynvml."""
 
     def __init__(self) -> None:
-        self._module: Any = None
-        self._mismatch: type[Exception] = Exception
+        super().__init__(codes.FUNCTION_NOT_FOUND)
 
     def load(self) -> Refused | None:
         """Load the library; the refusal when there is none."""
-        try:
-            ctypes.CDLL(LIBRARY)
-        except OSError:
+        if not can_be_loaded(LIBRARY):
             return Refused(codes.LIBRARY_NOT_FOUND)
-        if self._module is None:
-            self._module = importlib.import_module("pynvml")
-            # The oldest wheels raise NVMLError in its place.
-            self._mismatch = getattr(self._module, "NVMLLibraryMismatchError", self._module.NVMLError)
+        if self.module is None:
+            self.module = importlib.import_module("pynvml")
+            self.error = self.module.NVMLError
+            # The oldest wheels raise NVMLError in its place. A TypeError: in this wheel the call was another.
+            self.mismatches = (getattr(self.module, "NVMLLibraryMismatchError", self.error), TypeError)
         return None
-
-    @property
-    def module(self) -> Any:
-        """pynvml itself, for its structures and constants."""
-        return self._module
-
-    def call(self, name: str, *arguments: Any, plain: Callable[[Any], Any] | None = None) -> Any:
-        """What the function of that name gives, Refused when it, or the library's own, is not there or fails.
-
-        `plain` turns a structure into plain data: its texts are decoded only there, and may be none.
-        """
-        function = getattr(self._module, name, None)
-        if function is None:  # a wheel older than the call
-            return Refused(codes.FUNCTION_NOT_FOUND)
-        try:
-            found = function(*arguments)
-        except self._module.NVMLError as error:
-            return Refused(int(error.value))
-        except (self._mismatch, TypeError):  # a library, or a wheel, in which the call was another
-            return Refused(codes.FUNCTION_NOT_FOUND)
-        except UnicodeDecodeError:
-            return Refused(codes.UNREADABLE)
-        try:
-            return found if plain is None else plain(found)
-        except ValueError:  # of which UnicodeDecodeError is one
-            return Refused(codes.UNREADABLE)
 
     @property
     def has_raw(self) -> bool:
         """Whether this pynvml lets the library's own functions be called: not the old package that shadows it."""
-        return hasattr(self._module, "_nvmlGetFunctionPointer")
+        return hasattr(self.module, "_nvmlGetFunctionPointer")
 
     def raw(self, name: str, *arguments: Any) -> int:
         """The return code of the library's own function, for what pynvml asks in two calls and we in one."""
         try:
-            return int(self._module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001  # in every wheel; gpustat leans on it, too
-        except self._module.NVMLError as error:
+            return int(self.module._nvmlGetFunctionPointer(name)(*arguments))  # noqa: SLF001  # in every wheel; gpustat leans on it, too
+        except self.module.NVMLError as error:
             return int(error.value)
 
 

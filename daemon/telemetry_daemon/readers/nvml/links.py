@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from telemetry_daemon.readers.binding import error_in, is_answered
 from telemetry_daemon.readers.nvml import codes, fields
-from telemetry_daemon.readers.nvml.asker import Asker, error_in, is_answered
+from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import link_errors, link_state
 from telemetry_daemon.readers.nvml.fields import Field
 from telemetry_parsers.model import Plain

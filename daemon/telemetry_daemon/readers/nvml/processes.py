@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from telemetry_daemon.readers.binding import Refused
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.fields import driver_version
-from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
@@ -63,14 +65,8 @@ class ProcessLists:
     def _list(self, asker: Asker, kind: str) -> Plain:
         if self._unusable:
             return {"error": codes.NOT_SUPPORTED}
-        off = asker.off(kind)
-        if off is not None:
-            return {"error": off}
-        found = self._in_one_call(asker, kind) if self._nvml.has_raw else self._in_two_calls(asker, kind)
-        if isinstance(found, Refused):
-            asker.judge(kind, found.code)
-            return {"error": found.code}
-        return found
+        ask = self._in_one_call if self._nvml.has_raw else self._in_two_calls
+        return asker.own(kind, partial(ask, asker, kind))
 
     def _in_one_call(self, asker: Asker, kind: str) -> list[Plain] | Refused:
         code, count = self._fill(asker, kind)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from telemetry_daemon.readers.binding import Refused, SessionOverError
 from telemetry_daemon.readers.nvml import codes
-from telemetry_daemon.readers.nvml.codes import SessionOverError
 from telemetry_daemon.readers.nvml.events import Inbox
 from telemetry_daemon.readers.nvml.gpu import TIERS
-from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.session import Session
 from telemetry_parsers.library import CallError, ReaderRefusal
 from telemetry_parsers.model import Plain, Reason, State

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import ASK_AGAIN_SECONDS
 from telemetry_daemon.readers.nvml.calls import fast_calls
-from telemetry_daemon.readers.nvml.codes import GpuLostError, SessionOverError
 from telemetry_daemon.readers.nvml.events import Events, Inbox
 from telemetry_daemon.readers.nvml.fields import branch_of, fast_fields
 from telemetry_daemon.readers.nvml.gpu import Gpu, Shared
-from telemetry_daemon.readers.nvml.library import Nvml, Refused
+from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.processes import ProcessLists
 from telemetry_parsers.model import Plain
 
@@ -44,7 +44,7 @@ class Slot:
         if self.gpu is not None:
             try:
                 return self.gpu.read(tier)
-            except GpuLostError as error:
+            except DeviceLostError as error:
                 self._lose(error.code)
         return {**self.known, "lost": {"error": self.code}} if self.known else None
 
@@ -65,7 +65,7 @@ class Slot:
             return
         try:
             self.gpu = Gpu(self._shared, self._index, handle)
-        except GpuLostError as error:
+        except DeviceLostError as error:
             self._lose(error.code)
             return
         self.known = {key: self.gpu.known[key] for key in _IDENTITY}
