@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kits.waiting import PATIENCE_SECONDS, comes_true
-from telemetry_daemon.processes.process import Launch, Process, ToolProcess, launch
+from telemetry_daemon.processes.process import Launch, Process, launch
 from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.codec.wire import Parse
 from telemetry_parsers.model import Capture, Library, Output
@@ -48,7 +48,7 @@ class CountingLauncher:
 class UnkillableProcess:
     """A real process that, as one in uninterruptible sleep, takes no notice of any signal until it is let go."""
 
-    def __init__(self, process: ToolProcess) -> None:
+    def __init__(self, process: Process) -> None:
         self.held = True
         self._process = process
 

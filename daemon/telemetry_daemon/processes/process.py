@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 # What systemd tells the daemon is not for its children: one that answers NOTIFY_SOCKET would speak for us.
 NOT_FOR_CHILDREN = frozenset(
@@ -43,48 +42,6 @@ class Ended:
     cpu_seconds: float
 
 
-class Process(Protocol):
-    """A started tool; the seam at which tests put one that cannot be killed."""
-
-    @property
-    def pid(self) -> int:
-        """Its process id, which is also that of its group and session."""
-        ...
-
-    @property
-    def stdout(self) -> int:
-        """The descriptor that reads its standard output; it never blocks."""
-        ...
-
-    @property
-    def stderr(self) -> int:
-        """The descriptor that reads its standard error; it never blocks."""
-        ...
-
-    def exited(self) -> bool:
-        """Whether the tool itself has ended, be it reaped or not."""
-        ...
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the whole group, as long as the group is surely ours."""
-        ...
-
-    def reap(self) -> Ended:
-        """How it ended; only once `exited` said so."""
-        ...
-
-    def gone(self) -> bool:
-        """Whether, after reaping, nothing of its group lives on."""
-        ...
-
-    def close(self) -> None:
-        """Close our ends of its pipes."""
-        ...
-
-
-Launcher = Callable[[Launch], Process]
-
-
 @dataclass(frozen=True, slots=True)
 class _Member:
     """A process of a group, told apart from a later one of the same pid by its start time."""
@@ -93,8 +50,11 @@ class _Member:
     start_ticks: int
 
 
-class ToolProcess:
-    """A real process. Its group is signalled only before it is reaped: until then its number cannot be reused."""
+class Process:
+    """A process with the descriptors that read its output, which never block; its pid is that of its group and session, too.
+
+    The group is signalled only before the process is reaped: until then its number cannot be reused.
+    """
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
         self.pid = pid
@@ -144,7 +104,10 @@ class ToolProcess:
             os.close(self.stderr)
 
 
-def launch(what: Launch) -> ToolProcess:
+Launcher = Callable[[Launch], Process]
+
+
+def launch(what: Launch) -> Process:
     """Start a tool with closed stdin and two pipes; OSError or ValueError says why it could not be started."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         stdout, its_stdout = _pipe(ours, theirs)
@@ -163,7 +126,7 @@ def launch(what: Launch) -> ToolProcess:
         # We reap it ourselves with wait4; for Popen it is over, so that it neither waits nor warns.
         started.returncode = 0
         ours.pop_all()
-    return ToolProcess(started.pid, stdout, stderr)
+    return Process(started.pid, stdout, stderr)
 
 
 def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
