@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_daemon.web.access.auth import BasicAuth, LoginResult
-from telemetry_daemon.web.access.channel import Channel, PlainChannel, TlsChannel
+from telemetry_daemon.web.access.channel import Channel, TlsChannel
 from telemetry_daemon.web.access.hosts import HostRule
 from telemetry_daemon.web.access.toolkit import TlsConfig, WebConfig, load_web_config
 from telemetry_daemon.web.access.watch import Watch
@@ -142,7 +142,7 @@ class AccessControl:
     def channel(self) -> Channel:
         """What a new connection speaks through."""
         rules = self._rules
-        return PlainChannel() if rules.context is None else TlsChannel(rules.context, rules.check_client)
+        return Channel() if rules.context is None else TlsChannel(rules.context, rules.check_client)
 
     def decide(self, request: Request, caller: Caller, then: Decision) -> None:
         """Call `then` with the refusal or None, at once or when the password is checked."""

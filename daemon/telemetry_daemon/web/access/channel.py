@@ -12,7 +12,6 @@ import contextlib
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 _READ_BYTES = 16384  # a TLS record holds no more
 TLS_HANDSHAKE_RECORD = 0x16
@@ -35,39 +34,23 @@ class HandshakeError(Exception):
         self.alert = alert
 
 
-class Channel(Protocol):
-    """Turns the socket's bytes into HTTP's bytes, and back."""
+class Channel:
+    """Turns the socket's bytes into HTTP's bytes, and back; this one lets them pass as they are."""
 
     def receive(self, data: bytes) -> Received:
-        """Take in bytes from the socket."""
-        ...
-
-    def protect(self, data: memoryview) -> bytes | memoryview:
-        """The bytes to put on the socket for a piece of a response."""
-        ...
-
-    def farewell(self) -> bytes:
-        """The last bytes to put on the socket."""
-        ...
-
-
-class PlainChannel:
-    """No protection: bytes pass as they are."""
-
-    def receive(self, data: bytes) -> Received:
-        """The bytes themselves."""
+        """What comes of bytes from the socket."""
         return Received(data)
 
     def protect(self, data: memoryview) -> bytes | memoryview:
-        """The bytes themselves, uncopied."""
+        """The bytes to put on the socket for a piece of a response; here the same, uncopied."""
         return data
 
     def farewell(self) -> bytes:
-        """Nothing."""
+        """The last bytes to put on the socket."""
         return b""
 
 
-class TlsChannel:
+class TlsChannel(Channel):
     """TLS in memory; made only once the client has sent its first byte."""
 
     def __init__(self, context: ssl.SSLContext, check_client: Callable[[ssl.SSLObject], str]) -> None:

@@ -7,11 +7,11 @@ import functools
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from telemetry_daemon.web.access.access_control import AccessControl
-from telemetry_daemon.web.access.channel import TLS_HANDSHAKE_RECORD, Channel, HandshakeError, PlainChannel
+from telemetry_daemon.web.access.channel import TLS_HANDSHAKE_RECORD, Channel, HandshakeError
 from telemetry_daemon.web.clients import Caller, client_of
 from telemetry_daemon.web.messages import Handler, Request, Response, status_page
 from telemetry_daemon.web.seldom_logger import SeldomLogger
@@ -41,58 +41,39 @@ class Deadlines:
     linger: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
 class Shared:
     """What all connections of a server share."""
 
-    def __init__(
-        self, handler: Handler, access: AccessControl, open_connections: OpenConnections, deadlines: Deadlines
-    ) -> None:
-        self.handler = handler
-        self.access = access
-        self.open_connections = open_connections
-        self.deadlines = deadlines
-        # The event loop reads for one connection at a time, so one buffer is enough.
-        self.read_buffer = memoryview(bytearray(READ_BYTES))
-        self.handshake_log = SeldomLogger(logger)
+    handler: Handler
+    access: AccessControl
+    open_connections: OpenConnections
+    deadlines: Deadlines
+    # The event loop reads for one connection at a time, so one buffer is enough.
+    read_buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_BYTES)))
+    handshake_log: SeldomLogger = field(default_factory=lambda: SeldomLogger(logger))
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Connection(asyncio.BufferedProtocol):
     """One connection from accept to its end; `Phase` names its states."""
 
-    __slots__ = (
-        "_answer_made",
-        "_caller",
-        "_channel",
-        "_client_finished",
-        "_conversation",
-        "_deadline",
-        "_demands",
-        "_head_begun",
-        "_is_last_answer",
-        "_lingered_bytes",
-        "_phase",
-        "_shared",
-        "_to_send",
-        "_transport",
-        "_write_blocked",
-    )
-    _transport: asyncio.Transport
-    _caller: Caller
-    _conversation: Conversation  # from the first byte on, as the channel
-
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._channel: Channel | None = None  # none before the first byte
-        self._demands: object = None
-        self._phase = Phase.UNFINISHED
-        self._deadline: asyncio.TimerHandle | None = None
-        self._to_send: deque[memoryview] = deque()
-        self._answer_made = False
-        self._write_blocked = False
-        self._head_begun = False
-        self._client_finished = False
-        self._is_last_answer = False
-        self._lingered_bytes = 0
+    _shared: Shared
+    _transport: asyncio.Transport = field(init=False)
+    _caller: Caller = field(init=False)
+    # Channel and conversation are there from the first byte on.
+    _channel: Channel | None = None
+    _conversation: Conversation = field(init=False)
+    _demands: object = None
+    _phase: Phase = Phase.UNFINISHED
+    _deadline: asyncio.TimerHandle | None = None
+    _to_send: deque[memoryview] = field(default_factory=deque)
+    _answer_made: bool = False
+    _write_blocked: bool = False
+    _head_begun: bool = False
+    _client_finished: bool = False
+    _is_last_answer: bool = False
+    _lingered_bytes: int = 0
 
     # What the event loop calls.
 
@@ -194,7 +175,7 @@ class Connection(asyncio.BufferedProtocol):
         self._conversation = Conversation()
         self._demands = access.client_demands
         if access.encrypted and first_byte != TLS_HANDSHAKE_RECORD:
-            self._channel = PlainChannel()
+            self._channel = Channel()
             self._answer_with(_NOT_TLS, final=True)
             return None
         self._channel = access.channel()
