@@ -9,7 +9,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from telemetry_parsers.codec.captures import capture_from_plain, decode_line, report_to_plain
+from telemetry_parsers.codec.captures import capture_from_plain, decode_line
+from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Output, Report
 
@@ -79,7 +80,7 @@ def own_case(tool: str, name: str) -> Case:
 
 def golden_text(reports: list[Report]) -> str:
     """Reports as a golden file shows them: one reading, device or problem a line, so that a person can read it."""
-    return "".join(_report_text(report_to_plain(report)) for report in reports)
+    return "".join(_report_text(to_plain(Report, report)) for report in reports)
 
 
 def _report_text(plain: dict[str, Any]) -> str:

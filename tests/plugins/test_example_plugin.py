@@ -74,8 +74,9 @@ import json, sys
 from telemetry_daemon.plugins import loading as plugins
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
-from telemetry_parsers.codec.captures import capture_to_plain, report_to_plain
-from telemetry_parsers.model import Capture, Output
+from telemetry_parsers.codec.captures import capture_to_plain
+from telemetry_parsers.codec.derived import to_plain
+from telemetry_parsers.model import Capture, Output, Report
 
 with plugins.load() as loaded:
     found = {item.parser.name: item for item in loaded.parsers}
@@ -89,9 +90,9 @@ with plugins.load() as loaded:
         "isolated": [smi.isolated, library.isolated],
         "metrics": [metric.name for metric in loaded.metrics],
         "imported": [name for name in sys.modules if name.startswith("telemetry_example")],
-        "printed": report_to_plain(printed),
+        "printed": to_plain(Report, printed),
         "capture": capture_to_plain(capture),
-        "read": report_to_plain(library.parser.parse(capture)),
+        "read": to_plain(Report, library.parser.parse(capture)),
     }))
 """
 

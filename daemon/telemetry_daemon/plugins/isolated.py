@@ -6,12 +6,8 @@ from dataclasses import dataclass
 
 from telemetry_daemon.plugins.report import believed
 from telemetry_daemon.workers.worker import Worker, WorkerError
-from telemetry_parsers.codec.captures import (
-    CodecError,
-    DescribedParser,
-    described_parser_from_plain,
-    report_from_plain,
-)
+from telemetry_parsers.codec.captures import CodecError, DescribedParser
+from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.wire import Describe, Parse
 from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Problem, Reason, Report
@@ -30,7 +26,7 @@ class Patience:
 
 def describe(worker: Worker, target: str, patience: Patience) -> DescribedParser:
     """What the parser at `target` is; WorkerError or CodecError says why it cannot be told."""
-    return described_parser_from_plain(worker.call(Describe(target), patience.describe_seconds))
+    return from_plain(DescribedParser, worker.call(Describe(target), patience.describe_seconds))
 
 
 def isolated(parser: DescribedParser, worker: Worker, target: str, patience: Patience) -> Parser:
@@ -59,7 +55,7 @@ class _IsolatedParse:
 
     def __call__(self, capture: Capture) -> Report:
         try:
-            report = report_from_plain(self._worker.call(Parse(self._target, capture), self._deadline_seconds))
+            report = from_plain(Report, self._worker.call(Parse(self._target, capture), self._deadline_seconds))
         except WorkerError as error:
             return self._failed(error.reason or "timeout", str(error))
         except CodecError as error:

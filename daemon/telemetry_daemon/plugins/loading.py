@@ -18,7 +18,8 @@ from telemetry_daemon.workers.targets import load as load_target
 from telemetry_daemon.workers.worker import Worker, WorkerError, WorkerTimeoutError
 from telemetry_parsers.checks.declaration import violations
 from telemetry_parsers.checks.shape import shape_violations
-from telemetry_parsers.codec.captures import CodecError, described_parser_from_plain, parser_to_plain
+from telemetry_parsers.codec.captures import CodecError, DescribedParser
+from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Library, Metric
 
@@ -114,7 +115,7 @@ def load(
 def _load_built_in(candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory) -> _Attempt:
     try:
         parser = load_target(candidate.target)
-        broken = shape_violations(parser) or violations(described_parser_from_plain(parser_to_plain(parser)))
+        broken = shape_violations(parser) or violations(from_plain(DescribedParser, to_plain(DescribedParser, parser)))
     except Exception as error:  # noqa: BLE001  # one source that cannot be imported must not keep the others from starting
         return _Attempt(candidate, None, f"cannot be loaded: {in_one_line(error)}")
     if broken:

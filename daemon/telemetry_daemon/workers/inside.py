@@ -15,7 +15,7 @@ from typing import Any
 
 from telemetry_daemon.workers.targets import BrokenProtocolError, in_one_line, load
 from telemetry_parsers.checks.shape import shape_violations
-from telemetry_parsers.codec.captures import parser_to_plain, report_to_plain
+from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.codec.wire import (
     Answer,
@@ -47,7 +47,7 @@ class Workbench:
     def perform(self, what: Ask) -> Plain:
         """The result of one question in plain form."""
         if isinstance(what, Describe):
-            return parser_to_plain(self._parser(what.parser))
+            return to_plain(DescribedParser, self._parser(what.parser))
         if isinstance(what, Parse):
             return self._parse(what)
         return to_plain(Readout, self._read(what))
@@ -70,7 +70,7 @@ class Workbench:
         report: Any = self._parser(what.parser).parse(what.capture)
         if not isinstance(report, Report):
             raise BrokenProtocolError(f"parse returned {type(report).__name__}, not a Report")
-        return report_to_plain(report)
+        return to_plain(Report, report)
 
     def _read(self, what: Read) -> Readout:
         try:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from telemetry_parsers.checks.spelling import comes_from_input, is_spelled, tokens_of
-from telemetry_parsers.codec.captures import CodecError, report_from_plain, report_to_plain
+from telemetry_parsers.codec.captures import CodecError
+from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import (
@@ -155,7 +156,7 @@ def _rest(report: Report) -> Iterator[str]:
         yield "an unknown field without a name"
     yield from _facts("report", report.facts)
     try:
-        if report_from_plain(report_to_plain(report)) != report:
+        if from_plain(Report, to_plain(Report, report)) != report:
             yield "does not survive being recorded"
     except CodecError as error:
         yield f"cannot be recorded: {error}"

@@ -1,4 +1,4 @@
-"""The plain JSON forms of what is recorded or sent to another process: captures, reports and parsers."""
+"""The plain JSON form of a capture as it is recorded, and what is sent of a parser to another process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line, unexpected
-from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Capture, Metric, Plain, Poll, Report
+from telemetry_parsers.model import Capture, Metric, Plain, Poll
 
 __all__ = [
     "CAPTURE_SCHEMA",
@@ -17,11 +16,7 @@ __all__ = [
     "capture_from_plain",
     "capture_to_plain",
     "decode_line",
-    "described_parser_from_plain",
     "encode_line",
-    "parser_to_plain",
-    "report_from_plain",
-    "report_to_plain",
 ]
 
 CAPTURE_SCHEMA = "telemetry.capture/1"
@@ -51,23 +46,3 @@ def capture_from_plain(plain: Plain) -> Capture:
             raise unexpected(CAPTURE_SCHEMA, plain.get("schema")).inside("schema")
         plain = {key: value for key, value in plain.items() if key != "schema"}
     return from_plain(Capture, plain)
-
-
-def report_to_plain(report: Report) -> dict[str, Any]:
-    """A report; a value is a number or {"absent": reason}."""
-    return to_plain(Report, report)
-
-
-def report_from_plain(plain: Plain) -> Report:
-    """A report, its types and closed sets checked; whether its positions and metrics exist is not looked at."""
-    return from_plain(Report, plain)
-
-
-def parser_to_plain(parser: Parser | DescribedParser) -> dict[str, Any]:
-    """All of a parser but its function."""
-    return to_plain(DescribedParser, parser)
-
-
-def described_parser_from_plain(plain: Plain) -> DescribedParser:
-    """All of a parser but its function."""
-    return from_plain(DescribedParser, plain)
