@@ -91,7 +91,7 @@ def test_other_counters_have_no_row_and_are_no_unknown_fields() -> None:
 
 
 def test_a_text_without_a_chip_and_without_a_reading_lists_none() -> None:
-    assert report_on("vnic link status: UP\nvnic ipaddr: 192.0.2.1\n") == Report()
+    assert report_on("vnic link status: UP\nvnic ipaddr: 192.0.2.1\n") == Report(index_space="ascend-physical")
 
 
 @pytest.mark.parametrize("line", ["link status: {}", "net health status: {}"])
