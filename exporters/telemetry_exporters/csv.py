@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from telemetry_exporters.json import plain_number, utc_time
 from telemetry_exporters.screen import NO_METRICS, screen
-from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, Snapshot
+from telemetry_parsers.model import Absent, MergedReading, Metric, Snapshot
 
 COLUMNS = ("time", "hostname", "vendor", "device", "id", "model", "metric", "label", "value", "reason", "source")
 
@@ -33,13 +33,9 @@ def _rows(snapshot: Snapshot) -> Iterator[_Row]:
     for device in snapshot.devices:
         identity = (device.vendor, device.device, device.id, device.current_model or device.model)
         if device.up is not None:
-            yield (*identity, *_presence(device))
+            yield (*identity, "up", "", str(int(device.up)), "", "")
         for reading in device.readings:
             yield (*identity, *_cells(reading))
-
-
-def _presence(device: MergedDevice) -> _Row:
-    return ("up", "", str(int(bool(device.up))), "", "")
 
 
 def _cells(reading: MergedReading) -> _Row:

@@ -20,7 +20,6 @@ from telemetry_exporters.text import clean, cleaned
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
     Absent,
-    Health,
     MergedDevice,
     MergedReading,
     Metric,
@@ -103,8 +102,10 @@ def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Scre
     metrics = usable_metrics(extra)
     of_device, of_host = _Judge("device", metrics), _Judge("host", metrics)
     dropped: list[Dropped] = []
-    devices = _unique(map(_clean_device, snapshot.devices), lambda device: device.id, _second_device, dropped)
-    sources = _unique(map(cleaned, snapshot.sources), lambda source: source.source, _second_source, dropped)
+    devices, second = _unique(map(_clean_device, snapshot.devices), lambda device: device.id)
+    dropped += [Dropped("", _name(device), "info", "", Fault.DUPLICATE) for device in second]
+    sources, again = _unique(map(cleaned, snapshot.sources), lambda source: source.source)
+    dropped += [Dropped(one.source, one.source, "telemetry_source_state", "", Fault.DUPLICATE) for one in again]
     shown = Snapshot(
         hostname=clean(snapshot.hostname),
         wall_time=snapshot.wall_time,
@@ -118,27 +119,13 @@ def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Scre
     return Screened(_with_problems(shown, dropped), tuple(dropped)) if dropped else Screened(shown)
 
 
-def _unique(
-    things: Iterable[_T], key: Callable[[_T], str], as_dropped: Callable[[_T], Dropped], dropped: list[Dropped]
-) -> list[_T]:
+def _unique(things: Iterable[_T], key: Callable[[_T], str]) -> tuple[list[_T], list[_T]]:
+    """The first of each key, and the others."""
     every = list(things)
     first: dict[str, _T] = {}
     for thing in every:
         first.setdefault(key(thing), thing)
-    dropped.extend(as_dropped(thing) for thing in every if first[key(thing)] is not thing)
-    return list(first.values())
-
-
-def _second_device(device: MergedDevice) -> Dropped:
-    return Dropped("", _name(device), "info", "", Fault.DUPLICATE)
-
-
-def _second_source(source: SourceStatus) -> Dropped:
-    return Dropped(source.source, source.source, "telemetry_source_state", "", Fault.DUPLICATE)
-
-
-def _second_poll(poll: Health) -> Dropped:
-    return Dropped(poll.source, poll.poll, "telemetry_source_poll_up", "", Fault.DUPLICATE)
+    return list(first.values()), [thing for thing in every if first[key(thing)] is not thing]
 
 
 def _name(device: MergedDevice) -> str:
@@ -168,8 +155,9 @@ def _screen_device(device: MergedDevice, judge: _Judge, dropped: list[Dropped]) 
 
 
 def _screen_polls(source: SourceStatus, dropped: list[Dropped]) -> SourceStatus:
-    polls = _unique(source.polls, lambda poll: poll.poll, _second_poll, dropped)
-    return source if len(polls) == len(source.polls) else replace(source, polls=tuple(polls))
+    polls, again = _unique(source.polls, lambda poll: poll.poll)
+    dropped += [Dropped(one.source, one.poll, "telemetry_source_poll_up", "", Fault.DUPLICATE) for one in again]
+    return replace(source, polls=tuple(polls)) if again else source
 
 
 class _Judge:

@@ -21,7 +21,7 @@ def names_here(
 ) -> frozenset[str]:
     """All these names; a host name also without its domain."""
     own_name = os.uname().nodename
-    hosts_known = (own_name, *_known_hosts(_lines(hosts)))
+    hosts_known = (own_name, *(name for line in _lines(hosts) for name in line.partition("#")[0].split()[1:]))
     people = (*_people(_lines(users)), *(environment.get(name, "") for name in _LOGINS))
     return frozenset((*hosts_known, *(name.partition(".")[0] for name in hosts_known), *people)) - {""}
 
@@ -31,11 +31,6 @@ def _lines(path: Path) -> list[str]:
         return read_file(str(path), _LARGEST_FILE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:  # an image may lack it; then it names nobody
         return []
-
-
-def _known_hosts(lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        yield from line.partition("#")[0].split()[1:]
 
 
 def _people(lines: list[str]) -> Iterator[str]:

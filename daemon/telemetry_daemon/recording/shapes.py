@@ -86,10 +86,6 @@ def is_private(text: str) -> bool:
         return False
 
 
-def _telling(match: re.Match[str]) -> bool:
-    return is_telling(match["value"])
-
-
 def _long(match: re.Match[str]) -> bool:
     value = match["value"].lower().removeprefix("0x").lstrip("0")
     return len(value) >= 8 and not set(value) <= set("x0")
@@ -97,10 +93,6 @@ def _long(match: re.Match[str]) -> bool:
 
 def _numbered(match: re.Match[str]) -> bool:
     return len(match["value"]) >= 5 and any(sign in "123456789" for sign in match["value"])
-
-
-def _address(match: re.Match[str]) -> bool:
-    return is_address(match["value"])
 
 
 def _no_version(match: re.Match[str]) -> bool:
@@ -157,7 +149,7 @@ SHAPES = _rows(
     (r"(?<![\w-])-p[ \t=]?(?P<value>(?=[^\s]{0,60}[0-9])(?=[^\s]{0,60}[A-Za-z])[^\s\"',;|]{6,60})", "each"),
     (r"(?i:\b(?:bearer|basic|negotiate)[ \t]+)(?P<value>[\w.+/=-]{8,4000})", "each"),
     (rf"(?i:v?die[ _-]?id{_TO_VALUE}){_DIE_ID}", "each"),
-    (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", _telling),
+    (rf"(?i:(?:{_SERIALS}|v?die[ _-]?id){_TO_VALUE}){_WORD_OF_A_TABLE}", "each", lambda match: is_telling(match["value"])),
     (rf"(?i:(?:{_SERIALS})[ \t#]+)(?P<value>[\w:.-]+)", "each", _numbered),
     (rf"(?i:(?:{_SHORT_OR_SERIAL}){_TO_VALUE})(?P<value>[\w-]+)", "whole", _long),
     # What looks like one, whatever is before it.
@@ -166,7 +158,7 @@ SHAPES = _rows(
     (rf"(?<![:-])(?P<value>{_HEX}{{2}}(?:([:-]){_HEX}{{2}})(?:\2{_HEX}{{2}}){{4,18}})", "whole", _telling_id),
     (rf"(?<![0-9a-fA-F.])(?P<value>{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}})(?![0-9a-zA-Z])", "whole", _telling_id),
     (rf"(?<![0-9a-fA-F:])(?P<value>{_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![0-9a-zA-Z:])", "whole", _telling_id),
-    (r"(?<![0-9a-zA-Z:.])(?P<value>[0-9a-fA-F:]{0,39}:[0-9a-fA-F:]{0,39}:(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}))(?![0-9a-zA-Z])", "address", _address),
+    (r"(?<![0-9a-zA-Z:.])(?P<value>[0-9a-fA-F:]{0,39}:[0-9a-fA-F:]{0,39}:(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}))(?![0-9a-zA-Z])", "address", lambda match: is_address(match["value"])),
     (r"(?<![0-9.])(?P<value>[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?![0-9]|\.[0-9])", "address", _no_version),
     (r"(?<![\w/+.-])(?P<value>[A-Za-z0-9+/]{32,}={0,2})", "whole", _is_base64),
     (rf"(?P<value>0[xX]{_HEX}+)", "whole", _many_digits),

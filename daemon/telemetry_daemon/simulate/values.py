@@ -50,10 +50,6 @@ def _clock(card: CardState, domain: str) -> float:
     return _MHZ * min(low + _CLOCK_STEP_MHZ * steps, high)
 
 
-def _fan(card: CardState) -> float:
-    return round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2)
-
-
 def _by_reason(demo: Demo, of_power: float, of_heat: float) -> Played:
     return dict(zip(demo.throttle, (float(of_power), float(of_heat)), strict=True))
 
@@ -106,7 +102,7 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = MappingProxyType(
         "throttled_seconds_total": lambda card: _by_reason(card.demo, card.capped_seconds, card.hot_seconds),
         "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
         "performance_level": lambda _: _one_of(_LEVELS, "auto"),
-        "fan_ratio": _fan,
+        "fan_ratio": lambda card: round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2),
         "pcie_link_generation": lambda card: float(card.model.pcie_generation),
         "pcie_link_generation_max": lambda card: float(card.model.pcie_generation),
         "pcie_link_width": lambda _: 16.0,

@@ -296,11 +296,6 @@ class Store:
         known.started_wall += step
         known.state = replace(known.state, identities=identities)
 
-    def _pending_vendors(self, now: float) -> frozenset[str]:
-        if now >= self._known.awaited_until:
-            return frozenset()
-        return frozenset(self._known.awaited.values())
-
     def _awaited_ended(self, now: float) -> bool:
         """Whether the time to wait for first inventories has just run out."""
         if not self._known.awaited or now < self._known.awaited_until:
@@ -316,7 +311,7 @@ class Store:
             known.state,
             now=now,
             wall=self._clock.wall(),
-            pending_vendors=self._pending_vendors(now),
+            pending_vendors=frozenset(known.awaited.values()) if now < known.awaited_until else (),
         )
         gone = {identity.id for identity in known.state.identities} - {i.id for i in merged.state.identities}
         known.state = merged.state

@@ -103,12 +103,9 @@ def choose(
 def _drop_totals(chosen: dict[ReadingKey, MergedReading]) -> None:
     """Drops a total (`all`) if another source gives its parts: a sum over both would count it twice."""
     for metric in [metric for metric, label in chosen if label == _ALL]:
-        if any(_is_part(key, metric) and not isinstance(item.value, Absent) for key, item in chosen.items()):
+        parts = (item.value for key, item in chosen.items() if key[0] == metric and key[1] != _ALL)
+        if any(not isinstance(part, Absent) for part in parts):
             del chosen[(metric, _ALL)]
-
-
-def _is_part(key: ReadingKey, metric: str) -> bool:
-    return key[0] == metric and key[1] != _ALL
 
 
 def _is_its_source(
