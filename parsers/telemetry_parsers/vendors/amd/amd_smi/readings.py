@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from telemetry_parsers.metrics import PERFORMANCE_LEVELS, reading, states
+from telemetry_parsers.metrics import reading, states
 from telemetry_parsers.model import Absent, Reading
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric, switch
+from telemetry_parsers.rocm.levels import level_of
 from telemetry_parsers.vendors.amd.amd_smi import links, processes
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
@@ -24,7 +25,7 @@ from telemetry_parsers.vendors.amd.amd_smi.keys import (
     is_quiet,
     temperature,
 )
-from telemetry_parsers.vendors.amd.amd_smi.words import ACTIVE, known, level
+from telemetry_parsers.vendors.amd.amd_smi.words import ACTIVE, known
 
 # Where errors are counted that no block is named for.
 _TOTAL = "all"
@@ -97,8 +98,8 @@ class _Choice:
         return (temperature(sensor),) if known(entry.text) is not None else ()
 
     def _take_level(self, entry: Entry) -> None:
-        word = level(entry.text)
-        if word in PERFORMANCE_LEVELS:
+        word = level_of(entry.text)
+        if not isinstance(word, Absent):
             self.levels = states(self._device, "performance_level", word)
         else:
             self.levels = ()

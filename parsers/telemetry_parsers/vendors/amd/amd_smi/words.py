@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Value
-from telemetry_parsers.rocm.levels import level_of
 from telemetry_parsers.text.answers import ErrorText
 
 VENDOR = "amd"
@@ -99,9 +98,3 @@ def link_up(text: str, _unit: str = "") -> Value:
     states = [state.strip().lower() for state in text.split("/") if state.strip().upper() != _DISABLED_LINK]
     ups = [_LINKS[state] for state in states if state in _LINKS]
     return Absent.NOT_UNDERSTOOD if len(ups) < len(states) else min(ups, default=Absent.NOT_SUPPORTED)
-
-
-def level(text: str) -> str | None:
-    """The word of the catalogue for a performance level such as `AMDSMI_DEV_PERF_LEVEL_AUTO`, None for others."""
-    word = level_of(text)
-    return None if isinstance(word, Absent) else word
