@@ -84,12 +84,9 @@ def placeholder(text: str) -> Absent | None:
 def number(text: str) -> Value:
     """A plain decimal number; exponents, hexadecimal, separators and sentinels are not numbers."""
     text = text.strip()
-    absent = placeholder(text)
-    if absent is not None:
-        return absent
     match = _NUMBER.match(text)
     if match is None:
-        return Absent.NOT_UNDERSTOOD
+        return placeholder(text) or Absent.NOT_UNDERSTOOD
     if int(match[2]) in ALL_BITS and not (match[3] or "").strip(".0"):
         return Absent.IMPLAUSIBLE
     return float(text)
@@ -101,12 +98,9 @@ def quantity(text: str, units: Units, unit: str | None = None) -> Value:
     `unit` is the unit of a bare number, if a heading or the tool's documentation gives one.
     """
     text = text.strip()
-    absent = placeholder(text) or _with_unit(text, units)
-    if absent is not None:
-        return absent
     match = _QUANTITY.match(text)
     if match is None:
-        return Absent.NOT_UNDERSTOOD
+        return placeholder(text) or _with_unit(text, units) or Absent.NOT_UNDERSTOOD
     if _WRAPPED.match(text) is not None:
         return Absent.IMPLAUSIBLE  # "16.0 EB" is how a wrapped 64-bit byte count prints
     factor = units.get(match[2]) if match[2] else units.get(unit if unit is not None else "")

@@ -94,6 +94,10 @@ class Draft:
         """What is known of a device so far."""
         return self._devices[position]
 
+    def devices(self) -> list[Device]:
+        """What is known of each device so far, by their positions."""
+        return list(self._devices)
+
     def rewrite(self, position: int, device: Device) -> None:
         """Put another description in the place of a device's, for what its readings tell of it: that it is not up."""
         self._devices[position] = device

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.metrics import states
+from telemetry_parsers.metrics import reading, states
 from telemetry_parsers.model import Absent, Device, Value
+from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.rocm.levels import level_of
 from telemetry_parsers.vendors.amd.amdgpu_sysfs import blob, values
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.found import Found
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import CardFiles, Tree
 
 _MOST_SENSORS = 16
@@ -20,75 +19,77 @@ _UNIQUE_ID = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,32}\Z")
 _MOST_RAILS = 8
 _RAS = "ras/"
 _RAS_END = "_err_count"
-_RAS_METRICS: Mapping[str, str] = MappingProxyType(
-    {"ue": "ecc_uncorrected_total", "ce": "ecc_corrected_total", "de": "ecc_deferred_total"}
-)
+_RAS_METRICS: Mapping[str, str] = {
+    "ue": "ecc_uncorrected_total",
+    "ce": "ecc_corrected_total",
+    "de": "ecc_deferred_total",
+}
 # The main figure is the instantaneous power where the card tells it, as rocm-smi has it since 6.0, else the average.
-_POWER_KINDS: Mapping[str, str] = MappingProxyType({"instant": "power_instant_watts", "average": "power_average_watts"})
-_FACTS: Mapping[str, str] = MappingProxyType(
-    {
-        "chip_id": "device",
-        "firmware": "vbios_version",
-        "numa_node": "numa_node",
-        "compute_partition": "current_compute_partition",
-        "memory_partition": "current_memory_partition",
-    }
-)
+_POWER_KINDS: Mapping[str, str] = {"instant": "power_instant_watts", "average": "power_average_watts"}
+_POWERS = frozenset(_POWER_KINDS.values())
+_FACTS: Mapping[str, str] = {
+    "chip_id": "device",
+    "firmware": "vbios_version",
+    "numa_node": "numa_node",
+    "compute_partition": "current_compute_partition",
+    "memory_partition": "current_memory_partition",
+}
 
 
-def read_cards(tree: Tree, found: Found) -> dict[str, CardFiles]:
+def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
     """Reads the cards of these drivers, and gives those that are awake by their address."""
     awake = {}
     for card in sorted(tree.cards.values(), key=lambda card: (card.bus_id, card.number or 0)):
         if not card.vendor or not (card.listed or card.files):
             continue
-        position = found.add(_device(card, tree.versions.get(card.module)))
+        position = draft.add(_device(card, tree.versions.get(card.module)))
         if card.listed and not card.files:
             # Its folder is listed and its files are left alone: the reader found it suspended.
-            found.keep(position, "suspended", 1.0)
+            draft.keep(reading(position, "suspended", 1.0))
             continue
-        _read_card(position, card, found)
-        if any(name in values.FIELDS or name in values.CLOCKS for name in card.files):
+        _read_card(position, card, draft)
+        if any(name in values.FILES or name in values.CLOCKS for name in card.files):
             awake[card.bus_id] = card
     return awake
 
 
-def _read_card(position: int, card: CardFiles, found: Found) -> None:
+def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
     if card.text("power/runtime_status"):
-        found.keep(position, "suspended", float(card.text("power/runtime_status") == "suspended"))
-    for name, wanted in values.FIELDS.items():
+        draft.keep(reading(position, "suspended", float(card.text("power/runtime_status") == "suspended")))
+    for name, target in values.FILES.items():
         if name in card.files:
-            value = values.value_of(card.files[name], wanted.read)
-            found.keep(position, wanted.metric, _power(position, value, found) if wanted.is_power else value)
-    _sensors(position, card, found)
-    _clocks(position, card, found)
-    _voltages(position, card, found)
-    _fan(position, card, found)
-    _faults(position, card, found)
-    _level(position, card, found)
-    kind = _main_power(position, found)
-    for item in _blob(card, found):
+            value = values.value_in(card.files[name], target)
+            draft.give(position, target, _power(position, value, draft) if target.key in _POWERS else value)
+    _sensors(position, card, draft)
+    _clocks(position, card, draft)
+    _voltages(position, card, draft)
+    _fan(position, card, draft)
+    _faults(position, card, draft)
+    _level(position, card, draft)
+    kind = _main_power(position, draft)
+    for item in _blob(card, draft):
         if not item.partition:
-            is_power = item.metric in _POWER_KINDS.values()
-            value = _power(position, item.value, found) if is_power else item.value
-            found.keep(position, item.metric, value, item.label)
-    kind = kind or _main_power(position, found)
+            is_power = item.metric in _POWERS
+            value = _power(position, item.value, draft) if is_power else item.value
+            draft.keep(reading(position, item.metric, value, item.label))
+    kind = kind or _main_power(position, draft)
     if kind:
-        facts = {**dict(found.devices[position].facts), "power_kind": kind}
-        found.devices[position] = replace(found.devices[position], facts=tuple(sorted(facts.items())))
+        device = draft.device_at(position)
+        facts = {**dict(device.facts), "power_kind": kind}
+        draft.rewrite(position, replace(device, facts=tuple(sorted(facts.items()))))
 
 
-def _power(position: int, value: Value, found: Found) -> Value:
+def _power(position: int, value: Value, draft: Draft) -> Value:
     """A power, unless it is the 0 W, under a limit of 0 W, of an MI200's second die: the first one tells both dies'."""
-    has_limit = isinstance(found.value(position, "power_cap_watts"), float)
+    has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 
 
-def read_partition(position: int, partition: str, card: CardFiles, found: Found) -> None:
+def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
     """Reads what the card's binary table tells of a partition."""
-    for item in _blob(card, found):
+    for item in _blob(card, draft):
         if str(item.partition) == partition:
-            found.keep(position, item.metric, item.value, item.label)
+            draft.keep(reading(position, item.metric, item.value, item.label))
 
 
 def _device(card: CardFiles, driver: str | None) -> Device:
@@ -109,67 +110,72 @@ def _known(text: str) -> str | None:
     return None if not text.strip("0") or units.placeholder(text) is not None else text
 
 
-def _sensors(position: int, card: CardFiles, found: Found) -> None:
+def _sensors(position: int, card: CardFiles, draft: Draft) -> None:
     for number in range(1, _MOST_SENSORS):
         source = card.files.get(f"temp{number}_input")
         if source is None:
             continue
         if card.has_lost(f"temp{number}_label"):
-            found.note(position, f"temp{number}_label", "is empty: which sensor it is of is not known")
+            draft.complain(
+                f"{card.bus_id or card.number} temp{number}_label", "is empty: which sensor it is of is not known"
+            )
             continue
         word = values.sensor_word(card.text(f"temp{number}_label"), number)
-        found.keep(position, "temperature_celsius", values.value_of(source, values.MILLICELSIUS), word)
-        for suffix, metric in values.LIMITS.items():
+        draft.keep(reading(position, "temperature_celsius", values.value_in(source, values.TEMPERATURE), word))
+        for suffix, target in values.LIMITS.items():
             limit = card.files.get(f"temp{number}_{suffix}")
             if limit is not None:
-                found.keep(position, metric, values.value_of(limit, values.limit(values.MILLICELSIUS)), word)
+                draft.keep(reading(position, target.key, values.value_in(limit, target), word))
 
 
-def _clocks(position: int, card: CardFiles, found: Found) -> None:
+def _clocks(position: int, card: CardFiles, draft: Draft) -> None:
     for name, domain in values.CLOCKS.items():
         levels = card.files.get(name)
         if levels is not None:
-            found.keep(position, "clock_hertz", values.value_of(levels, values.current_clock), domain)
-            highest = values.value_of(levels, values.highest_clock)
+            none = values.why_none(levels)
+            draft.keep(reading(position, "clock_hertz", none or values.current_clock(levels.text), domain))
+            highest = none or values.highest_clock(levels.text)
             if highest is Absent.NOT_UNDERSTOOD or (not isinstance(highest, Absent) and highest > 0):
-                found.keep(position, "clock_max_hertz", highest, domain)
-    for name, domain in values.HWMON_CLOCKS.items():
+                draft.keep(reading(position, "clock_max_hertz", highest, domain))
+    for name, target in values.HWMON_CLOCKS.items():
         if name in card.files:
-            found.keep(position, "clock_hertz", values.value_of(card.files[name], values.HERTZ), domain)
+            draft.give(position, target, values.value_in(card.files[name], target))
 
 
-def _voltages(position: int, card: CardFiles, found: Found) -> None:
+def _voltages(position: int, card: CardFiles, draft: Draft) -> None:
     for number in range(_MOST_RAILS):
         if card.has_lost(f"in{number}_label"):
-            found.note(position, f"in{number}_label", "is empty: which rail it is of is not known")
+            draft.complain(
+                f"{card.bus_id or card.number} in{number}_label", "is empty: which rail it is of is not known"
+            )
         source, rail = card.files.get(f"in{number}_input"), values.RAILS.get(card.text(f"in{number}_label"))
         if source is not None and rail is not None:
-            found.keep(position, "voltage_volts", values.value_of(source, values.MILLIVOLTS), rail)
+            draft.keep(reading(position, "voltage_volts", values.value_in(source, values.VOLTAGE), rail))
 
 
-def _fan(position: int, card: CardFiles, found: Found) -> None:
+def _fan(position: int, card: CardFiles, draft: Draft) -> None:
     """The share of the fan's highest speed; where the driver knows no speed, the share of the highest drive."""
     for part, whole in (("fan1_input", "fan1_max"), ("pwm1", "pwm1_max")):
         now, highest = units.number(card.text(part)), units.number(card.text(whole))
         if not isinstance(now, Absent) and not isinstance(highest, Absent) and highest > 0:
-            found.keep(position, "fan_ratio", now / highest)
+            draft.keep(reading(position, "fan_ratio", now / highest))
 
 
-def _faults(position: int, card: CardFiles, found: Found) -> None:
+def _faults(position: int, card: CardFiles, draft: Draft) -> None:
     for name, output in sorted(card.files.items()):
         if name.startswith(_RAS) and name.endswith(_RAS_END) and not output.status:
             block = values.word(name.removeprefix(_RAS).removesuffix(_RAS_END)) or "other"
             for kind, value in values.error_counts(output.text).items():
-                found.keep(position, _RAS_METRICS[kind], value, block)
+                draft.keep(reading(position, _RAS_METRICS[kind], value, block))
     pages = values.bad_pages(card.text("ras/gpu_vram_bad_pages"))
     if pages is None and card.text("ras/gpu_vram_bad_pages"):
-        found.keep(position, "retired_pages", Absent.NOT_UNDERSTOOD, "all")
+        draft.keep(reading(position, "retired_pages", Absent.NOT_UNDERSTOOD, "all"))
     if pages is not None:
-        found.keep(position, "retired_pages", pages[0], "all")
-        found.keep(position, "retired_pages_pending", pages[1])
+        draft.keep(reading(position, "retired_pages", pages[0], "all"))
+        draft.keep(reading(position, "retired_pages_pending", pages[1]))
 
 
-def _blob(card: CardFiles, found: Found) -> list[blob.BlobReading]:
+def _blob(card: CardFiles, draft: Draft) -> list[blob.BlobReading]:
     """What the binary table says; one that cannot be read is an unknown field."""
     output = card.files.get("gpu_metrics")
     if output is None or output.status:
@@ -177,25 +183,25 @@ def _blob(card: CardFiles, found: Found) -> list[blob.BlobReading]:
     try:
         return blob.read_blob(blob.content_of(output.data))
     except blob.UnknownBlobError as error:
-        found.unknown[f"gpu_metrics {error}"] = None
+        draft.name_unknown(f"gpu_metrics {error}")
         return []
 
 
-def _level(position: int, card: CardFiles, found: Found) -> None:
+def _level(position: int, card: CardFiles, draft: Draft) -> None:
     word = level_of(card.text("power_dpm_force_performance_level"))
     if not isinstance(word, Absent):
         for item in states(position, "performance_level", word):
-            found.keep(position, item.metric, item.value, item.label)
+            draft.keep(item)
 
 
-def _main_power(position: int, found: Found) -> str:
+def _main_power(position: int, draft: Draft) -> str:
     """Keeps the main power, and gives its kind; empty when no power is told."""
     told: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
-        value = found.value(position, metric)
+        value = draft.value(position, metric)
         if value is not None:
             told[kind] = value
     number = next((kind for kind, value in told.items() if not isinstance(value, Absent)), "")
     if told:
-        found.keep(position, "power_watts", told[number] if number else next(iter(told.values())))
+        draft.keep(reading(position, "power_watts", told[number] if number else next(iter(told.values()))))
     return number

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from dataclasses import replace
 
 from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Output, Problem, Report
-from telemetry_parsers.text.answers import capped, failed, not_read
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
-from telemetry_parsers.text.prefixes import without_prefix
+from telemetry_parsers.model import Absent, Capture, Device, Output, Report
+from telemetry_parsers.reports.draft import LOUD, Draft
+from telemetry_parsers.text.answers import failed, not_read
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_cards
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.found import Found
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.kfd import read_nodes, read_processes
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.polls import POLLS
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.saved import saved_files
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.saved import files_in
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.topology import cut_off, nodes_of
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import is_folder, tree_of
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import tree_of
 
 SOURCE = "amdgpu-sysfs"
-# Whole folders of all cards of a node are some ten thousand lines.
-_MOST_LINES = 5 * MOST_LINES
 
 
 def parse(capture: Capture) -> Report:
@@ -28,58 +25,34 @@ def parse(capture: Capture) -> Report:
     refusal = not_read(capture)
     if refusal is not None:
         return refusal
-    outputs = _files(capture.outputs)
-    if isinstance(outputs, Report):
-        return outputs
-    tree, found = tree_of(outputs), Found()
+    outputs = files_in(capture.outputs, SOURCE)
+    return outputs if isinstance(outputs, Report) else _report_on(outputs)
+
+
+def _report_on(outputs: Sequence[Output]) -> Report:
+    tree, draft = tree_of(outputs), Draft("amd")
     nodes = nodes_of(tree)
-    awake = read_cards(tree, found)
-    read_nodes(nodes, awake, found)
-    read_processes(tree, nodes, found)
+    awake = read_cards(tree, draft)
+    read_nodes(nodes, awake, draft)
+    read_processes(tree, nodes, draft)
     forbidden = [output for output in outputs if output.status in (errno.EPERM, errno.EACCES)]
-    if not found.devices and forbidden:
+    if not draft.size() and forbidden:
         return failed("no_permission", forbidden[0].name, "may not be read; run it as a user who may read /sys")
-    return Report(
-        outcome="ok" if found.devices else "no_devices",
-        devices=tuple(found.devices),
-        readings=tuple(found.readings()),
-        processes=tuple(found.processes),
-        problems=capped([*found.problems(), *cut_off(tree)]),
-        unknown_fields=tuple(found.unknown),
-        form="data",
-    )
+    for position, device in enumerate(draft.devices()):
+        _complain_of_numbers(draft, position, device)
+    draft.problems += cut_off(tree)
+    report = draft.report("data")
+    # KFD adds to cards that were read before.
+    return replace(report, readings=tuple(sorted(report.readings, key=lambda item: item.device or 0)))
 
 
-def _files(outputs: Sequence[Output]) -> list[Output] | Report:
-    """The files of a capture; of a text that was saved, the files in it."""
-    texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
-    if not texts:
-        return list(outputs)
-    text = "\n".join(part for output in texts for part in (output.text, output.stderr) if part)
-    if text.count("\n") > _MOST_LINES:
-        return failed("not_understood", "text", "far more lines than any node has files")
-    printed = lines(text)
-    saved = _saved(printed)
-    if not saved and (bare := without_prefix(printed)) != printed:
-        saved = _saved(bare)
-    if saved:
-        return saved
-    foreign = next((tool for output in texts if (tool := foreign_tool(output.text, SOURCE)) is not None), None)
-    if foreign is not None:
-        return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not files of a driver"),))
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    what = "no output" if not first else f"no file of AMD's or Hygon's cards or of KFD's topology in it: {quote(first)}"
-    return failed("not_understood", "text", what)
-
-
-def _saved(printed: Sequence[Line]) -> list[Output]:
-    """The files in a text, empty when none of them is a card's or a node's.
-
-    A path that ends at the card is the beginning of a longer one, where the text was cut.
-    """
-    saved = [output for output in saved_files(printed) if not is_folder(output.name)]
-    tree = tree_of(saved)
-    return saved if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
+def _complain_of_numbers(draft: Draft, position: int, device: Device) -> None:
+    """Tell the readings of a device that make no sense, once no other file can give them."""
+    name = device.bus_id or (f"card{device.index}" if device.index is not None else "card")
+    for item in draft.readings_of(position):
+        if isinstance(item.value, Absent) and item.value in LOUD:
+            where = f"{name} {item.metric} {item.label}".rstrip()
+            draft.complain(where, f"what the driver says is {item.value.value}")
 
 
 PARSER = SourceParser(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
-from telemetry_parsers.model import Output
-from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import belongs
+from telemetry_parsers.model import Output, Problem, Report
+from telemetry_parsers.text.answers import failed
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.prefixes import without_prefix
+from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import belongs, is_folder, tree_of
 
 _HEADING = re.compile(r"##? (\S{1,400})\s{0,4}\Z")
 # What head and tail print above each of several files, what more does, and find with -print.
@@ -28,27 +29,59 @@ _REFUSED = re.compile(
     r"(?:/\S{0,40}/)?(?:cat|grep|head|tail|more|find): (?:cannot open '|error reading ')?(\S{1,400}?)'?"
     r"(?: for reading)?: ([A-Z][A-Za-z/ ]{4,40})\s{0,4}\Z"
 )
+# Whole folders of all cards of a node are some ten thousand lines.
+_MOST_LINES = 5 * MOST_LINES
 # What these tools print for an error number.
-_ERRORS: Mapping[str, int] = MappingProxyType(
-    {
-        "Permission denied": errno.EACCES,
-        "Operation not permitted": errno.EPERM,
-        "Input/output error": errno.EIO,
-        "Device or resource busy": errno.EBUSY,
-        "Resource temporarily unavailable": errno.EAGAIN,
-        "Operation not supported": errno.EOPNOTSUPP,
-        "Invalid argument": errno.EINVAL,
-        "No data available": errno.ENODATA,
-        "No such file or directory": errno.ENOENT,
-        "No such device": errno.ENODEV,
-        "No such device or address": errno.ENXIO,
-        "Function not implemented": errno.ENOSYS,
-        "Connection timed out": errno.ETIMEDOUT,
-    }
-)
+_ERRORS: Mapping[str, int] = {
+    "Permission denied": errno.EACCES,
+    "Operation not permitted": errno.EPERM,
+    "Input/output error": errno.EIO,
+    "Device or resource busy": errno.EBUSY,
+    "Resource temporarily unavailable": errno.EAGAIN,
+    "Operation not supported": errno.EOPNOTSUPP,
+    "Invalid argument": errno.EINVAL,
+    "No data available": errno.ENODATA,
+    "No such file or directory": errno.ENOENT,
+    "No such device": errno.ENODEV,
+    "No such device or address": errno.ENXIO,
+    "Function not implemented": errno.ENOSYS,
+    "Connection timed out": errno.ETIMEDOUT,
+}
 
 
-def saved_files(lines: Sequence[Line]) -> list[Output]:
+def files_in(outputs: Sequence[Output], source: str) -> list[Output] | Report:
+    """The files of a capture; of a text that was saved, the files in it."""
+    texts = [output for output in outputs if not output.name.startswith("/sys/") and output.data is None]
+    if not texts:
+        return list(outputs)
+    text = "\n".join(part for output in texts for part in (output.text, output.stderr) if part)
+    if text.count("\n") > _MOST_LINES:
+        return failed("not_understood", "text", "far more lines than any node has files")
+    printed = lines(text)
+    saved = _saved(printed)
+    if not saved and (bare := without_prefix(printed)) != printed:
+        saved = _saved(bare)
+    if saved:
+        return saved
+    foreign = next((tool for output in texts if (tool := foreign_tool(output.text, source)) is not None), None)
+    if foreign is not None:
+        return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not files of a driver"),))
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    what = "no output" if not first else f"no file of AMD's or Hygon's cards or of KFD's topology in it: {quote(first)}"
+    return failed("not_understood", "text", what)
+
+
+def _saved(printed: Sequence[Line]) -> list[Output]:
+    """The files in a text, empty when none of them is a card's or a node's.
+
+    A path that ends at the card is the beginning of a longer one, where the text was cut.
+    """
+    saved = [output for output in _saved_files(printed) if not is_folder(output.name)]
+    tree = tree_of(saved)
+    return saved if tree.nodes or any(card.vendor for card in tree.cards.values()) else []
+
+
+def _saved_files(lines: Sequence[Line]) -> list[Output]:
     """The files in a text, by the one of the four ways that finds most; empty when none does."""
     refused: dict[str, int] = {}
     rest = []

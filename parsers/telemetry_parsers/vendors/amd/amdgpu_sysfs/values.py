@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Output, Value
+from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
 # The driver answers these for what a card does not have …
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
@@ -20,57 +19,32 @@ _STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
 _LEVEL = re.compile(r"([0-9]{1,3}): {0,2}([0-9]{1,6} ?[MGk]?[Hh]z)\b")
 _LINK = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?\Z")
 _ERRORS = re.compile(r"(ue|ce|de):(?: {0,4}([0-9]{1,20}))?\Z")
-_MASK = re.compile(r"feature mask: 0x([0-9a-f]{1,16})\Z")
+_MASK = re.compile(r"feature mask: 0x([0-9a-f]{1,16})(?: |\Z)")
 _PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """The metric that a file gives, and how its text is read."""
-
-    metric: str
-    read: Callable[[str], Value]
-    is_power: bool = False
-
-
-def value_of(output: Output, read: Callable[[str], Value]) -> Value:
-    """What a file says, or why it says nothing."""
+def why_none(output: Output) -> Absent | None:
+    """Why a file says nothing; None where it says something."""
     if output.status:
         if output.status in _FORBIDDEN:
             return Absent.NOT_PERMITTED
         return Absent.NOT_SUPPORTED if output.status in _UNSUPPORTED else Absent.NOT_REPORTED
-    text = output.text.strip()
     # Sensors of a card that sleeps, or is about to go, are empty.
-    return read(text) if text else Absent.NOT_REPORTED
+    return None if output.text.strip() else Absent.NOT_REPORTED
 
 
-def _in(table: units.Units, unit: str) -> Callable[[str], Value]:
-    return lambda text: units.quantity(text, table, unit)
+def value_in(output: Output, target: Target) -> Value:
+    """What a file says of a target, or why it says nothing."""
+    value = why_none(output) or value_of(target, output.text)
+    return Absent.NOT_UNDERSTOOD if value is None else value
 
 
-def limit(read: Callable[[str], Value]) -> Callable[[str], Value]:
-    """A limit of 0 is none."""
-
-    def read_limit(text: str) -> Value:
-        return units.zero_is_none(read(text))
-
-    return read_limit
-
-
-def generation(text: str) -> Value:
+def _generation(text: str, _unit: str) -> Value:
     """`16.0 GT/s PCIe` is generation 4; `Unknown` and `Unknown speed` are none."""
     match = _LINK.match(text)
-    return units.pcie_generation(match[1]) if match else _placeholder(text.removesuffix(" speed"))
-
-
-def _placeholder(text: str) -> Absent:
-    return units.placeholder(text) or Absent.NOT_UNDERSTOOD
-
-
-def lanes(text: str) -> Value:
-    """The lanes of a link; 0 is printed while there is none, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
-    value = units.number(text)
-    return Absent.NOT_SUPPORTED if value in (0.0, 255.0) else value
+    if match is not None:
+        return units.pcie_generation(match[1])
+    return units.placeholder(text.removesuffix(" speed")) or Absent.NOT_UNDERSTOOD
 
 
 def current_clock(text: str) -> Value:
@@ -99,10 +73,9 @@ def error_counts(text: str) -> Mapping[str, Value]:
     return {match[1]: units.number(match[2] or "") for match in found if match is not None}
 
 
-def ecc_enabled(text: str) -> Value:
+def _ecc_enabled(text: str, _unit: str) -> Value:
     """Whether the RAS blocks that are on include the memory controllers (umc, the first bit)."""
-    lines = text.splitlines()
-    match = _MASK.match(lines[0].strip()) if lines else None
+    match = _MASK.match(text)
     return float(int(match[1], 16) & 1) if match else Absent.NOT_UNDERSTOOD
 
 
@@ -118,54 +91,63 @@ def bad_pages(text: str) -> tuple[float, float] | None:
     return float(flags.count("R")), float("P" in flags)
 
 
-_PERCENT = _in(units.RATIO, "%")
-_BYTES = _in(units.BYTES, "B")
-_MICROWATTS = _in(units.WATTS, "uW")
-MILLICELSIUS = _in(units.CELSIUS, "mC")
-HERTZ = _in(units.HERTZ, "Hz")
-MILLIVOLTS = _in(units.VOLTS, "mV")
+def _limit(metric_key: str, unit: str) -> Target:
+    """A limit of 0 is none."""
+    return metric(metric_key, unit=unit, zero=Absent.NOT_SUPPORTED)
+
+
+def _lanes(metric_key: str) -> Target:
+    """The lanes of a link; 0 is printed while there is none, and 255 is the kernel's PCIE_LNK_WIDTH_UNKNOWN."""
+    return metric(metric_key, words={"255": Absent.NOT_SUPPORTED}, zero=Absent.NOT_SUPPORTED)
+
 
 # The limits stand before the powers, which are judged by them.
-FIELDS: Mapping[str, Field] = MappingProxyType(
-    {
-        "gpu_busy_percent": Field("utilization_ratio", _PERCENT),
-        "mem_busy_percent": Field("memory_activity_ratio", _PERCENT),
-        "mem_info_vram_total": Field("memory_total_bytes", _BYTES),
-        "mem_info_vram_used": Field("memory_used_bytes", _BYTES),
-        # Of an APU the memory that it shares with the processor, which is most of what it has.
-        "mem_info_gtt_total": Field("memory_gtt_total_bytes", _BYTES),
-        "mem_info_gtt_used": Field("memory_gtt_used_bytes", _BYTES),
-        "power1_cap": Field("power_cap_watts", limit(_MICROWATTS)),
-        "power1_cap_default": Field("power_cap_default_watts", limit(_MICROWATTS)),
-        "power1_cap_max": Field("power_cap_max_watts", limit(_MICROWATTS)),
-        "power1_cap_min": Field("power_cap_min_watts", _MICROWATTS),
-        "power1_average": Field("power_average_watts", _MICROWATTS, is_power=True),
-        "power1_input": Field("power_instant_watts", _MICROWATTS, is_power=True),
-        # Hygon's driver without hwmon: a report from an 8-card host says mW, its value is plainly in W.
-        "chip_power_average": Field("power_average_watts", _in(units.WATTS, "W"), is_power=True),
-        "ras/features": Field("ecc_enabled", ecc_enabled),
-        "fan1_input": Field("fan_rpm", units.number),
-        "pcie_replay_count": Field("pcie_replays_total", units.number),
-        "current_link_speed": Field("pcie_link_generation", generation),
-        "max_link_speed": Field("pcie_link_generation_max", generation),
-        "current_link_width": Field("pcie_link_width", lanes),
-        "max_link_width": Field("pcie_link_width_max", lanes),
-    }
-)
-CLOCKS: Mapping[str, str] = MappingProxyType(
-    {
-        "pp_dpm_sclk": "graphics",
-        "pp_dpm_mclk": "memory",
-        "pp_dpm_socclk": "soc",
-        "pp_dpm_fclk": "fabric",
-        "pp_dpm_vclk": "video",
-    }
-)
+FILES: Mapping[str, Target] = {
+    "gpu_busy_percent": metric("utilization_ratio", unit="%"),
+    "mem_busy_percent": metric("memory_activity_ratio", unit="%"),
+    "mem_info_vram_total": metric("memory_total_bytes", unit="B"),
+    "mem_info_vram_used": metric("memory_used_bytes", unit="B"),
+    # Of an APU the memory that it shares with the processor, which is most of what it has.
+    "mem_info_gtt_total": metric("memory_gtt_total_bytes", unit="B"),
+    "mem_info_gtt_used": metric("memory_gtt_used_bytes", unit="B"),
+    "power1_cap": _limit("power_cap_watts", "uW"),
+    "power1_cap_default": _limit("power_cap_default_watts", "uW"),
+    "power1_cap_max": _limit("power_cap_max_watts", "uW"),
+    "power1_cap_min": metric("power_cap_min_watts", unit="uW"),
+    "power1_average": metric("power_average_watts", unit="uW"),
+    "power1_input": metric("power_instant_watts", unit="uW"),
+    # Hygon's driver without hwmon: a report from an 8-card host says mW, its value is plainly in W.
+    "chip_power_average": metric("power_average_watts", unit="W"),
+    "ras/features": special("ecc_enabled", _ecc_enabled),
+    "fan1_input": metric("fan_rpm"),
+    "pcie_replay_count": metric("pcie_replays_total"),
+    "current_link_speed": special("pcie_link_generation", _generation),
+    "max_link_speed": special("pcie_link_generation_max", _generation),
+    "current_link_width": _lanes("pcie_link_width"),
+    "max_link_width": _lanes("pcie_link_width_max"),
+}
+TEMPERATURE = metric("temperature_celsius", unit="mC")
+# What a sensor's other files are.
+LIMITS: Mapping[str, Target] = {
+    "crit": _limit("temperature_critical_celsius", "mC"),
+    "emergency": _limit("temperature_shutdown_celsius", "mC"),
+}
+VOLTAGE = metric("voltage_volts", unit="mV")
+CLOCKS: Mapping[str, str] = {
+    "pp_dpm_sclk": "graphics",
+    "pp_dpm_mclk": "memory",
+    "pp_dpm_socclk": "soc",
+    "pp_dpm_fclk": "fabric",
+    "pp_dpm_vclk": "video",
+}
 # The kernel documents the first two clocks of hwmon as sclk and mclk; they speak where no level has the star.
-HWMON_CLOCKS: Mapping[str, str] = MappingProxyType({"freq1_input": "graphics", "freq2_input": "memory"})
+HWMON_CLOCKS: Mapping[str, Target] = {
+    "freq1_input": metric("clock_hertz", "graphics", unit="Hz"),
+    "freq2_input": metric("clock_hertz", "memory", unit="Hz"),
+}
 # The labels of hwmon's voltages, as the kernel documents them; the north bridge of an APU is what others call its SoC.
-RAILS: Mapping[str, str] = MappingProxyType({"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"})
-SENSORS: Mapping[str, str] = MappingProxyType({"mem": "memory"})
+RAILS: Mapping[str, str] = {"vddgfx": "graphics", "vddnb": "soc", "vddboard": "board"}
+SENSORS: Mapping[str, str] = {"mem": "memory"}
 _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
@@ -179,9 +161,3 @@ def sensor_word(label: str, number: int) -> str:
     """The sensor's word by its label; the first one without a label is what old kernels have: the edge."""
     named = word(label)
     return SENSORS.get(named, named) or ("edge" if number == 1 else f"temp{number}")
-
-
-# What a sensor's other files are.
-LIMITS: Mapping[str, str] = MappingProxyType(
-    {"crit": "temperature_critical_celsius", "emergency": "temperature_shutdown_celsius"}
-)

@@ -18,8 +18,8 @@ def read(answer: Plain, draft: Draft) -> None:
     if not items(answer):
         return
     positions: dict[_Place, int] = {}
-    for position in range(draft.size()):
-        positions.setdefault(_place_of(draft.device_at(position)), position)
+    for position, device in enumerate(draft.devices()):
+        positions.setdefault(_place_of(device), position)
     for given in items(answer):
         event = _event(mapping(given), positions)
         if event is None:
