@@ -15,9 +15,10 @@ from telemetry_parsers.reports.frame import parse as parse_with
 from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, must_be_whole, of_lines
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, foreign_tool, quote
-from telemetry_parsers.vendors.ascend.npu_smi import blocks, keys, rows, table
+from telemetry_parsers.vendors.ascend.npu_smi import blocks, keys, mapping, table
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place
-from telemetry_parsers.vendors.ascend.npu_smi.segments import segments
+from telemetry_parsers.vendors.ascend.npu_smi.saved import rows
+from telemetry_parsers.vendors.ascend.npu_smi.saved.segments import segments
 from telemetry_parsers.vendors.ascend.npu_smi.words import ERRORS, NO_NUMBERS, SILENT, TOOL, VENDOR
 
 _VERSION = re.compile(
@@ -95,7 +96,7 @@ _TOOL = Tool(
     vendor=VENDOR,
     shapes=(
         of_lines(table.is_table, table.read, empty=must_be_whole),
-        of_lines(rows.is_mapping, rows.read_mapping, empty=is_fine),
+        of_lines(mapping.is_mapping, mapping.read_mapping, empty=is_fine),
         of_lines(rows.is_watch, rows.read_watch, empty=is_fine),
         of_lines(rows.is_topology, rows.read_topology, empty=is_fine),
         Shape(_read_blocks, empty=is_fine),

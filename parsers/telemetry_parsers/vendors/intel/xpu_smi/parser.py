@@ -12,7 +12,7 @@ from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Shape, Tool, may_be_empty, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.intel.xpu_smi import documents, grids, keys, rows
+from telemetry_parsers.vendors.intel.xpu_smi import documents, grids, keys, rows, saved
 from telemetry_parsers.vendors.intel.xpu_smi.keys import BOX, QUERY
 
 _NAME = "xpu-smi"
@@ -40,7 +40,7 @@ _TOOL = Tool(
         ),
         shape(is_query, read_query, QUERY),
         of_lines(rows.is_ps, rows.read_ps, empty=may_be_empty),
-        of_lines(rows.is_matrix, rows.read_matrix),
+        of_lines(saved.is_matrix, saved.read_matrix),
         of_lines(rows.is_csv, rows.read_csv, tables=(keys.STATS, keys.DISCOVERY)),
     ),
     silent="no output: check that the driver i915 or xe is loaded and that /dev/dri can be opened",

@@ -1,4 +1,4 @@
-"""Rows of xpu-smi: the CSV of `dump` and of `discovery --dump`, the processes of `ps`, the matrix of `topology -m`."""
+"""Rows of xpu-smi: the CSV of `dump` and of `discovery --dump` and the processes of `ps`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _Newest = dict[tuple[str, str], tuple[Line, Sequence[str], list[str]]]
 _PS = re.compile(
     r"([0-9]{1,18})[ \t]{1,40}(\S.{0,200}?)[ \t]{1,80}([0-9]{1,4})[ \t]{1,40}[0-9]{1,18}[ \t]{1,40}([0-9]{1,18})\Z"
 )
-_MATRIX = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
 _LONGEST = 2000
 
 
@@ -117,24 +116,6 @@ def memory_of(text: str) -> float | None:
     """The bytes of a process, told in thousands of bytes: the tool divides by 1000."""
     number = units.number(text)
     return None if isinstance(number, Absent) else number * 1000
-
-
-def is_matrix(lines: Sequence[Line]) -> bool:
-    """Whether the heading of `topology -m` is in these lines."""
-    return any(line.ended and "|CPU Affinity" in line.text for line in lines)
-
-
-def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
-    """The devices that the matrix of links names: it holds no readings."""
-    started = False
-    for line in lines:
-        match = _MATRIX.match(line.text.strip()[:_LONGEST]) if line.ended else None
-        if "Affinity" in line.text:
-            started = True
-        elif match is not None:
-            draft.device(int(match[1]))
-        elif started and "|" in line.text:
-            draft.complain(line.where, f"no row of the matrix: {quote(line.text)}")
 
 
 def _is_ps_head(line: Line) -> bool:

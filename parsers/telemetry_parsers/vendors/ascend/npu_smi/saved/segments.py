@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line
-from telemetry_parsers.vendors.ascend.npu_smi import blocks, rows
+from telemetry_parsers.vendors.ascend.npu_smi import blocks, mapping
+from telemetry_parsers.vendors.ascend.npu_smi.saved import rows
 
 # By one of these a line tells its shape; most lines go on with the shape of the line before.
-_SHAPES: Mapping[str, Callable[[Sequence[Line]], bool]] = MappingProxyType(
-    {
-        "table": lambda found: found[0].text.lstrip().startswith("|") or is_rule(found[0].text),
-        "mapping": rows.is_mapping,
-        "watch": rows.is_watch,
-        "topology": rows.is_topology,
-        "blocks": blocks.is_blocks,
-    }
-)
+_SHAPES: Mapping[str, Callable[[Sequence[Line]], bool]] = {
+    "table": lambda found: found[0].text.lstrip().startswith("|") or is_rule(found[0].text),
+    "mapping": mapping.is_mapping,
+    "watch": rows.is_watch,
+    "topology": rows.is_topology,
+    "blocks": blocks.is_blocks,
+}
 
 
 def segments(run: Run) -> list[Run]:

@@ -1,0 +1,118 @@
+"""What no poll asks xpu-smi for: the matrix of `topology -m`, and the JSON of `stats`, `ps` and of `dump` of 2.x."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from telemetry_parsers import units
+from telemetry_parsers.model import Absent, Process
+from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.intel.xpu_smi import keys
+from telemetry_parsers.vendors.intel.xpu_smi.rows import memory_of
+
+_MATRIX = re.compile(r"GPU ([0-9]{1,4})(?:/[0-9]{1,3})?[ \t]{0,8}\|")
+_LONGEST = 2000
+_Object = dict[str, Any]
+
+
+def is_matrix(lines: Sequence[Line]) -> bool:
+    """Whether the heading of `topology -m` is in these lines."""
+    return any(line.ended and "|CPU Affinity" in line.text for line in lines)
+
+
+def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
+    """The devices that the matrix of links names: it holds no readings."""
+    started = False
+    for line in lines:
+        match = _MATRIX.match(line.text.strip()[:_LONGEST]) if line.ended else None
+        if "Affinity" in line.text:
+            started = True
+        elif match is not None:
+            draft.device(int(match[1]))
+        elif started and "|" in line.text:
+            draft.complain(line.where, f"no row of the matrix: {quote(line.text)}")
+
+
+def take_process(item: _Object, draft: Draft) -> None:
+    """Put a process of `ps -j` into the draft."""
+    index, pid = units.whole(str(item.get("device_id", ""))), units.whole(str(item.get("process_id", "")))
+    if index is None or pid is None:
+        draft.complain("JSON", f"no process of a device: {quote(str(item)[:200])}")
+        return
+    memory = memory_of(str(item.get("mem_size", "")))
+    process = Process(draft.device(index), pid, str(item.get("process_name", "")), memory)
+    if process not in draft.processes:
+        draft.processes.append(process)
+
+
+def take_stats(found: _Object, draft: Draft) -> None:
+    """Put the counters and engines of a device and of its tiles into the draft."""
+    index = units.whole(str(found.get("device_id", "")))
+    if index is None:
+        draft.complain("JSON", f"no device's number: {quote(str(found.get('device_id')))}")
+        return
+    device = draft.device(index)
+    _take_counters(found.get("device_level"), device, draft)
+    _take_engines(found.get("engine_util"), device, draft)
+    for tile in objects(found.get("tile_level")):
+        name = str(tile.get("tile_id", ""))
+        if units.whole(name) is not None:
+            part = draft.device((index, name))
+            draft.partition(part, device, name)
+            _take_counters(tile.get("data_list"), part, draft)
+            _take_engines(tile.get("engine_util"), part, draft)
+
+
+def _take_counters(entries: Any, device: int, draft: Draft) -> None:
+    for entry in objects(entries):
+        name = str(entry.get("metrics_type", "")).removeprefix(keys.STATISTICS)
+        text = str(entry.get("value", ""))
+        where = f"JSON {quote(name)}"
+        if name == keys.MEMORY_USED:
+            _take_memory(text, device, where, draft)
+        elif name in keys.STATS_JSON:
+            draft.take(device, (keys.STATS_JSON[name],), text, where)
+
+
+def _take_memory(text: str, device: int, where: str, draft: Draft) -> None:
+    """Memory in use, in the one of its two units in which the number can be meant."""
+    number = units.number(text)
+    in_bytes = not isinstance(number, Absent) and number >= keys.FEWEST_BYTES
+    if not in_bytes and not isinstance(number, Absent) and number > keys.MOST_MEBIBYTES:
+        draft.give(device, metric("memory_used_bytes"), Absent.NOT_UNDERSTOOD, text, where)
+    else:
+        draft.take(device, (metric("memory_used_bytes", unit="B" if in_bytes else "MiB"),), text, where)
+
+
+def _take_engines(kinds: Any, device: int, draft: Draft) -> None:
+    """The busiest engine of each kind."""
+    for kind, engines in kinds.items() if isinstance(kinds, dict) else ():
+        numbers = [str(engine.get("value", "")) for engine in objects(engines)]
+        told = [text for text in numbers if not isinstance(units.number(text), Absent)]
+        if numbers and kind in keys.ENGINE_KINDS:
+            target = metric("engine_utilization_ratio", kind, unit="%")
+            draft.take(device, (target,), max(told, key=float, default=numbers[0]), f"JSON {quote(kind)}")
+
+
+def take_sample(place: str, sample: _Object, draft: Draft) -> None:
+    """Put a line of `dump -j` into the draft; `place` is what it calls its device."""
+    index = units.whole(place)
+    if index is None:
+        draft.complain("JSON", f"no device's number: {quote(place)}")
+        return
+    device = draft.device(index)
+    for name, value in sample.items():
+        target = keys.QUERY.fields.get(name)
+        if target is not None and isinstance(value, str):
+            draft.take(device, (target,), value, f"JSON {quote(name)}")
+        elif target is None and name not in keys.QUERY.quiet:
+            draft.name_unknown(name)
+
+
+def objects(items: Any) -> Iterable[_Object]:
+    """The objects in a list; none for anything else."""
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
