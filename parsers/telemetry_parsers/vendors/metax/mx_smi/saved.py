@@ -1,4 +1,4 @@
-"""The JSON of `mx-smi -j`: an object for each GPU by its bus address, beside the versions."""
+"""What no poll asks mx-smi for: the JSON of `-j`, an object for each GPU beside the versions, and the names of `-L`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from telemetry_parsers.reports.targets import identity
 from telemetry_parsers.reports.tool import Text
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import bus_address, quote
-from telemetry_parsers.vendors.metax.mx_smi.keys import DOCUMENT, DOCUMENT_VERSIONS
+from telemetry_parsers.vendors.metax.mx_smi.keys import DOCUMENT, DOCUMENT_VERSIONS, STATE
 
 # `mx-smi  version: 2.2.12` stands above the document.
 _TITLE = re.compile(r"[ \t]{0,8}[mh][xt]-smi[ \t]{1,8}version:[^\n]{0,80}$", re.MULTILINE)
+# A line of `-L`: number, model, bus address, state, and behind it the UUID or the reason of the state.
+_LISTED = re.compile(
+    r"GPU#([0-9]{1,4})[ \t]{1,20}(\S{1,40})[ \t]{1,20}([0-9a-fA-F:.]{6,20})[ \t]{1,20}((?:Not )?Available)[ \t]{0,4}"
+    r"\((?:UUID: (\S{1,80})|([^()]{1,120}))\)\Z"
+)
 
 
 def read_document(answer: Text, draft: Draft) -> bool:
@@ -64,3 +69,25 @@ def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
     return found if isinstance(found, str) else None
+
+
+def read_names(answer: Text, draft: Draft) -> bool:
+    """The GPUs of `-L`; one that cannot be used is told as a problem."""
+    for line in answer.lines:
+        match = _LISTED.match(line.text.strip()) if line.ended else None
+        if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:
+            draft.complain(line.where, f"no line of a GPU: {quote(line.text)}")
+        if match is None or draft.has(int(match[1])):
+            continue
+        device = draft.device(int(match[1]))
+        for target, text in (
+            (identity("model"), match[2]),
+            (identity("bus_id"), match[3]),
+            (STATE, match[4]),
+        ):
+            draft.take(device, (target,), text, line.where)
+        if match[5]:
+            draft.take(device, (identity("uuid"),), match[5], line.where)
+        else:
+            draft.complain(line.where, f"GPU {match[1]}: {quote(match[4])} ({quote(match[6])})")
+    return bool(draft.size())
