@@ -34,7 +34,7 @@ class Readings:
     where: str
 
     def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
-        """Take a value in; one that is not plausible is told as a problem of its source."""
+        """Take a value in; one that is not plausible becomes a problem of its source."""
         item = reading(self.device, metric, value, label)
         if isinstance(item.value, Absent):
             self.draft.complain_of(item, source or metric, self.where)
@@ -57,7 +57,7 @@ class Readings:
             self.add(row.metric, absent[0] if absent else max(numbers), row.label)
 
     def error(self, answer: Plain, source: str) -> Absent:
-        """The reason that an error stands for; one that says nothing is told as a problem."""
+        """The reason that an error stands for; one that says nothing becomes a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.reasons:
             return self.library.reasons[code]

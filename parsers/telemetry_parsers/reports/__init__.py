@@ -28,8 +28,8 @@ What does not fit a row is a step before the draft, or a call of one of its othe
   takes it in. A file or a library's answer without a text: `give` without `where` complains of nothing.
 - What all readings of a device tell together (it does not answer, its zeros are none): `draft.readings_of(device)`, then
   `draft.overrule(item)` or `draft.rewrite(device, ...)`.
-- A `Device` that another function makes: `draft.device(place, known)` for a new one, `draft.describe(device, known, facts)`
-  for more of the same.
+- A `Device` that another function makes: `draft.device(place, known)` for a new one, `draft.add(known)` where each is listed
+  once, `draft.describe(device, known, facts)` for more of the same.
 - A list that ends too early: `draft.is_cut`. One that nothing closes: `draft.is_open`; it counts unless the tool failed.
 
 The limits on devices and unknown names are in bounds.py; nothing but the draft asks for them.

@@ -37,7 +37,7 @@ _FACTS: Mapping[str, str] = {
 
 
 def read_cards(tree: Tree, draft: Draft) -> dict[str, CardFiles]:
-    """Reads the cards of these drivers, and gives those that are awake by their address."""
+    """Put the cards of these drivers into the draft; those that are awake, by their address."""
     awake = {}
     for card in sorted(tree.cards.values(), key=lambda card: (card.bus_id, card.number or 0)):
         if not card.vendor or not (card.listed or card.files):
@@ -86,7 +86,7 @@ def _power(position: int, value: Value, draft: Draft) -> Value:
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Reads what the card's binary table tells of a partition."""
+    """Put what the card's binary table says of a partition into the draft."""
     for item in _blob(card, draft):
         if str(item.partition) == partition:
             draft.keep(reading(position, item.metric, item.value, item.label))
@@ -195,7 +195,7 @@ def _level(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _main_power(position: int, draft: Draft) -> str:
-    """Keeps the main power, and gives its kind; empty when no power is told."""
+    """Keep the main power; its kind, empty where there is no power."""
     told: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)

@@ -17,9 +17,9 @@ _MEGAHERTZ = 1e6
 
 
 def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Draft) -> None:
-    """Joins the nodes to the cards by their address, and adds the partitions of cards.
+    """Join the nodes to the cards by their address, and add the partitions of cards.
 
-    Numbers are told of cards that are awake, and of those that only KFD lists.
+    Only cards that are awake, and those that KFD alone lists, get numbers.
     """
     places = {device.bus_id: position for position, device in enumerate(draft.devices()) if device.bus_id}
     alone = {node.bus_id for node in nodes if node.bus_id not in places}
@@ -75,7 +75,7 @@ def _with_facts(device: Device, node: Node) -> Device:
 
 
 def read_processes(tree: Tree, nodes: Iterable[Node], draft: Draft) -> None:
-    """Adds the processes that have memory on a node; none is a number as well where the list is there."""
+    """Add the processes that have memory on a node; where the list is there, no process is a number, too."""
     if not tree.lists_processes:
         return
     places = {(device.bus_id, device.partition): position for position, device in enumerate(draft.devices())}

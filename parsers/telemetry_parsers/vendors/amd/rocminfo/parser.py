@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 
 from telemetry_parsers import units
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Absent, Capture, Command, Device, Output, Poll, Problem, Report
+from telemetry_parsers.model import Absent, Command, Device, Output, Poll, Problem, Report
 from telemetry_parsers.model import Value as Number
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import metric, special
 from telemetry_parsers.reports.tool import Shape, Text, Tool, must_be_whole
 from telemetry_parsers.text.answers import ErrorText, failed
@@ -50,11 +49,6 @@ _TARGET = re.compile(r"gfx[0-9a-f]{2,8}\Z")
 _CHIP = re.compile(r"[0-9]{1,10}\((0x[0-9A-Fa-f]{1,8})\)\Z")
 # What is left of the output where somebody searched it for a word.
 _EXTRACT = re.compile(r"amdgcn-|\bgfx[0-9]|Marketing Name:|Uuid:[ \t]")
-
-
-def parse(capture: Capture) -> Report:
-    """What rocminfo said: devices with memory and compute units, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
 
 
 def _read(text: Text, draft: Draft) -> bool:
@@ -180,28 +174,20 @@ _MEMORY = special("memory_total_bytes", _size)
 _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
-    shapes=(Shape(_read, empty=must_be_whole),),
+    shapes=(Shape(_read, empty=must_be_whole, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
     silent="no output",
     errors=_ERRORS,
     marks_first=False,
     remnants=(_before_agents, _extract),
 )
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=("compute_units", "clock_max_hertz", "memory_total_bytes"),
-    polls=(
-        Poll(
-            name="agents",
-            request=Command(
-                alternatives=((TOOL,),),
-                folders=("/opt/rocm/bin", "/opt/dtk/bin", "/opt/hyhal/bin", "/usr/bin"),
-            ),
-            tier="inventory",
-            interval=300.0,
-            # It opens /dev/kfd, which wakes every card.
-            wakes=True,
-        ),
+PARSER = parser_of(
+    _TOOL,
+    Poll(
+        name="agents",
+        request=Command(((TOOL,),), folders=("/opt/rocm/bin", "/opt/dtk/bin", "/opt/hyhal/bin", "/usr/bin")),
+        tier="inventory",
+        interval=300.0,
+        # It opens /dev/kfd, which wakes every card.
+        wakes=True,
     ),
-    parse=parse,
 )
