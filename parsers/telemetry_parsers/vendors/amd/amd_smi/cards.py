@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from telemetry_parsers.model import Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.tool import Text, Tool
-from telemetry_parsers.text.answers import failed_midway
-from telemetry_parsers.text.outputs import with_complaints
+from telemetry_parsers.reports.tool import Text, Tool, must_be_whole
 from telemetry_parsers.vendors.amd.amd_smi import links, processes
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern
 from telemetry_parsers.vendors.amd.amd_smi.devices import devices_of, partition_of
@@ -35,15 +33,9 @@ def fill(draft: Draft, blocks: Sequence[Block]) -> None:
         draft.complain("text", "it lists no GPU: the sections of processors and network cards are not read")
 
 
-def without_cards(report: Report, text: Text, _tool: Tool) -> Report:
-    """The report on an output that lists no card: versions are fine; a list that is cut off may have lost them all."""
-    if report.is_cut and text.output.status:
-        return failed_midway(report, text.output.status)
-    if report.facts:
-        return report
-    if report.is_cut:
-        report = replace(report, outcome="failed", reason="not_understood")
-    return with_complaints(report, text.output)
+def without_cards(report: Report, text: Text, tool: Tool) -> Report:
+    """The report on an output that lists no card: versions alone are fine; a list that is cut off may have lost them all."""
+    return report if report.facts else must_be_whole(report, text, tool)
 
 
 def _cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
@@ -92,5 +84,7 @@ def _merged(blocks: Sequence[Block]) -> Block:
 
 
 def _slot(entry: Entry) -> _Slot:
-    """Entries of lists stand side by side; a second one in the same place is of another run."""
+    """Entries of lists stand side by side; a second one in the same place is of another run, and so is a second list."""
+    if entry.path[0] == "process_list":
+        return entry.path[:1], 0
     return entry.path, 0 if entry.path[0] != "process_info" else entry.group

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Output, Poll, Report
+from telemetry_parsers.model import Command, Output, Poll, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Shape, Text, Tool
 from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import Line, quote
@@ -17,11 +16,6 @@ from telemetry_parsers.vendors.amd.amd_smi.saved import shapes
 from telemetry_parsers.vendors.amd.amd_smi.words import ERRORS, SILENT, TOOL, VENDOR
 
 _JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
-
-
-def parse(capture: Capture) -> Report:
-    """What amd-smi said: devices and readings, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
 
 
 def _read_json(text: Text, draft: Draft) -> bool:
@@ -46,7 +40,7 @@ _TOOL = Tool(
     name=TOOL,
     vendor=VENDOR,
     # All that the polls ask for is JSON.
-    shapes=(Shape(_read_json, "json", cards.without_cards), *shapes.SHAPES),
+    shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *shapes.SHAPES),
     silent=SILENT,
     errors=ERRORS,
     marks_first=False,
@@ -59,50 +53,19 @@ _FOLDERS = ("/opt/rocm/bin", "/usr/bin", "/usr/local/bin")
 _ENVIRONMENT = (("RSMI_MUTEX_THREAD_ONLY", "1"),)
 
 
-def _ask(*alternatives: tuple[str, ...]) -> Command:
-    return Command(alternatives, env=_ENVIRONMENT, folders=_FOLDERS)
+def _ask(*commands: str) -> Command:
+    return Command(tuple((TOOL, command, "--json") for command in commands), env=_ENVIRONMENT, folders=_FOLDERS)
 
 
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=tuple(
-        dict.fromkeys(
-            (
-                *(target.key for targets in keys.FIELDS.values() for target in targets),
-                *keys.ECC_COUNTS.values(),
-                "throttled",
-                "performance_level",
-                "processes",
-                "retired_pages",
-                "retired_pages_pending",
-                "link_up",
-                "link_receive_bytes_total",
-                "link_transmit_bytes_total",
-            )
-        )
+# It takes seconds for a node of eight cards, and wakes those that sleep.
+PARSER = parser_of(
+    _TOOL,
+    Poll("metric", _ask("metric", "monitor"), "fast", 30.0, 20.0, wakes=True),
+    Poll("list", _ask("list"), "inventory", 300.0, 20.0, wakes=True),
+    Poll("static", _ask("static"), "inventory", 300.0, 30.0, wakes=True),
+    Poll("process", _ask("process"), "slow", 60.0, 20.0, lists_devices=False, wakes=True),
+    also=(
+        *keys.ECC_COUNTS.values(), "performance_level", "processes", "retired_pages", "retired_pages_pending",
+        "link_up", "link_receive_bytes_total", "link_transmit_bytes_total",
     ),
-    # It takes seconds for a node of eight cards, and wakes those that sleep.
-    polls=(
-        Poll(
-            "metric",
-            _ask((TOOL, "metric", "--json"), (TOOL, "monitor", "--json")),
-            "fast",
-            interval=30.0,
-            deadline=20.0,
-            wakes=True,
-        ),
-        Poll("list", _ask((TOOL, "list", "--json")), "inventory", interval=300.0, deadline=20.0, wakes=True),
-        Poll("static", _ask((TOOL, "static", "--json")), "inventory", interval=300.0, deadline=30.0, wakes=True),
-        Poll(
-            "process",
-            _ask((TOOL, "process", "--json")),
-            "slow",
-            interval=60.0,
-            deadline=20.0,
-            lists_devices=False,
-            wakes=True,
-        ),
-    ),
-    parse=parse,
-)
+)  # fmt: skip

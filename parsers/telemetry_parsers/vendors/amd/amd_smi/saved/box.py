@@ -10,8 +10,7 @@ from types import MappingProxyType
 from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
 from telemetry_parsers.boxed.columns import QUIET, Column, column
-from telemetry_parsers.boxed.processes import is_process_title
-from telemetry_parsers.boxed.table import Box, read_table
+from telemetry_parsers.boxed.table import Box, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric
@@ -59,8 +58,7 @@ _BOX = Box(
         # One of eight letters may be cut off; later versions of the tool end it with dots then.
         ("driver", re.compile(r"amdgpu [Vv]ersion:[ \t]{1,30}(?!\S{8}\s)([0-9]\S{0,60})(?<!\.\.\.)(?=\s)")),
     ),
-    lists_processes=False,
-    ends_with_processes=True,
+    parting="|",
 )
 _PROCESS_HEADING = re.compile(r"[ \t|]{0,8}GPU[ \t]{1,20}PID[ \t]{1,20}Process Name[ \t]{1,40}(\S[^|]{0,100})")
 _NONE = "no running processes"
@@ -74,11 +72,9 @@ def is_box(lines: Sequence[Line]) -> bool:
 
 def read_box(lines: Sequence[Line], draft: Draft) -> None:
     """Put what the overview says of each card, and of the processes on it, into the draft."""
-    read_table(lines, _BOX, draft)
-    last = max((at for at, line in enumerate(lines) if line.ended and _BANNER.search(line.text)), default=0)
-    title = next((at for at in range(last, len(lines)) if is_process_title(lines[at])), None)
-    if title is not None:
-        _read_processes(lines[title:], draft)
+    below = read_cards(lines, _BOX, draft)
+    if below:
+        _read_processes(below, draft)
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
