@@ -236,6 +236,23 @@ def test_every_table_that_is_not_read_says_what_to_ask_instead(title: str) -> No
     assert "--json" in report.problems[0].text
 
 
+def test_of_two_lists_of_processes_in_one_text_the_later_counts_as_a_whole() -> None:
+    first = {"process_info": {"pid": 11, "memory_usage": {"vram_mem": {"value": 5, "unit": "GB"}}}}
+    second = {"process_info": {"pid": 12, "vram": "1.0 GB"}}
+    text = "".join(json.dumps([{"gpu": 0, "process_list": [item]}]) + "\n" for item in (first, second))
+    assert [(process.pid, process.memory_used_bytes) for process in report_on(text).processes] == [(12, 2.0**30)]
+
+
+def test_a_row_of_the_overviews_processes_that_is_not_understood_leaves_their_number_open() -> None:
+    box = (
+        "+---+\n| BDF          GPU-Name | Mem-Uti Temp UEC Power-Usage |\n| GPU HIP-ID OAM-ID Partition-Mode | GFX-Uti Fan Mem-Usage |\n"
+        "|=====+=====|\n| 0000:0c:00.0 AMD Instinct | 3 % 43 °C 0 140/750 W |\n| 0 0 7 SPX/NPS1 | 5 % N/A 283/1000 MB |\n+---+\n"
+        "| Processes: |\n| GPU  PID  Process Name  GTT_MEM  VRAM_MEM  MEM_USAGE |\n|=====|\n| 0  41  a b  1 MB  2 MB  3 MB |\n{}+---+\n"
+    )
+    assert readings(report_on(box.format("")))["processes"] == 1.0
+    assert readings(report_on(box.format("| 0  42  c  5 MB |\n")))["processes"] == Absent.NOT_UNDERSTOOD
+
+
 def test_a_driver_that_the_overview_cuts_off_is_not_told() -> None:
     head = "+---+\n| AMD-SMI            26.4 |\n| amdgpu Version:    {} |\n"
     body = (

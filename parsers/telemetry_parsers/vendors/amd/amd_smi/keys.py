@@ -7,7 +7,6 @@ A number without a unit, as CSV and the JSON of 6.0 print it, is in the unit tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.metrics import BOARD_SENSORS
 from telemetry_parsers.model import Absent
@@ -102,118 +101,112 @@ _MONITOR = {
     "fan": _share("fan_ratio"),
 }
 # By section. The power that two keys tell, and clocks, have rows of their own below.
-_SECTIONS: Mapping[str, Mapping[str, Target]] = MappingProxyType(
-    {
-        "usage": {
-            **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
-            **dict.fromkeys(("umc_activity", "mem_usage"), _share("memory_activity_ratio")),
-            **dict.fromkeys(("mm_activity", "mm_usage"), _share("engine_utilization_ratio", "multimedia")),
-            "vcn_activity": _share("engine_utilization_ratio", "vcn"),
-            "jpeg_activity": _share("engine_utilization_ratio", "jpeg"),
+_SECTIONS: Mapping[str, Mapping[str, Target]] = {
+    "usage": {
+        **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
+        **dict.fromkeys(("umc_activity", "mem_usage"), _share("memory_activity_ratio")),
+        **dict.fromkeys(("mm_activity", "mm_usage"), _share("engine_utilization_ratio", "multimedia")),
+        "vcn_activity": _share("engine_utilization_ratio", "vcn"),
+        "jpeg_activity": _share("engine_utilization_ratio", "jpeg"),
+    },
+    "power": {
+        **dict.fromkeys(("socket_power", "current_power"), metric("power_watts", unit="W")),
+        "average_socket_power": metric("power_average_watts", unit="W"),
+        "throttle_status": switch("throttled", THROTTLED, "any"),
+        "gfx_voltage": metric("voltage_volts", "graphics", unit="mV"),
+        "soc_voltage": metric("voltage_volts", "soc", unit="mV"),
+        "mem_voltage": metric("voltage_volts", "memory", unit="mV"),
+    },
+    "power_usage": {"current_power": metric("power_watts", unit="W"), "power_limit": _cap("power_cap_watts")},
+    "temperature": {key: temperature(sensor) for key, sensor in _SENSORS.items()},
+    "limit": {
+        "max_power": _cap("power_cap_max_watts"),
+        "min_power": metric("power_cap_min_watts", unit="W"),
+        **dict.fromkeys(("socket_power", "current_power", "power"), _cap("power_cap_watts")),
+        **{
+            f"{kind}_{name}_temperature": metric(f"temperature_{kind}_celsius", sensor, unit="C")
+            for name, sensor in _LIMIT_SENSORS.items()
+            for kind in ("slowdown", "shutdown")
         },
-        "power": {
-            **dict.fromkeys(("socket_power", "current_power"), metric("power_watts", unit="W")),
-            "average_socket_power": metric("power_average_watts", unit="W"),
-            "throttle_status": switch("throttled", THROTTLED, "any"),
-            "gfx_voltage": metric("voltage_volts", "graphics", unit="mV"),
-            "soc_voltage": metric("voltage_volts", "soc", unit="mV"),
-            "mem_voltage": metric("voltage_volts", "memory", unit="mV"),
+        **{
+            f"temperature_{name}": metric("temperature_critical_celsius", sensor, unit="C")
+            for name, sensor in _LIMIT_SENSORS.items()
         },
-        "power_usage": {"current_power": metric("power_watts", unit="W"), "power_limit": _cap("power_cap_watts")},
-        "temperature": {key: temperature(sensor) for key, sensor in _SENSORS.items()},
-        "limit": {
-            "max_power": _cap("power_cap_max_watts"),
-            "min_power": metric("power_cap_min_watts", unit="W"),
-            **dict.fromkeys(("socket_power", "current_power", "power"), _cap("power_cap_watts")),
-            **{
-                f"{kind}_{name}_temperature": metric(f"temperature_{kind}_celsius", sensor, unit="C")
-                for name, sensor in _LIMIT_SENSORS.items()
-                for kind in ("slowdown", "shutdown")
-            },
-            **{
-                f"temperature_{name}": metric("temperature_critical_celsius", sensor, unit="C")
-                for name, sensor in _LIMIT_SENSORS.items()
-            },
-        },
-        "pcie": {
-            **dict.fromkeys(("width", "current_lanes"), metric("pcie_link_width")),
-            **dict.fromkeys(("speed", "current_speed"), special("pcie_link_generation", pcie_speed)),
-            "replay_count": metric("pcie_replays_total"),
-            "nak_sent_count": metric("pcie_errors_total", "nak_sent"),
-            "nak_received_count": metric("pcie_errors_total", "nak_received"),
-            "l0_to_recovery_count": metric("pcie_errors_total", "l0_to_recovery"),
-            "replay_roll_over_count": metric("pcie_errors_total", "replay_rollover"),
-            "bandwidth": special("pcie_bandwidth_bytes_per_second", megabits),
-            "current_bandwidth_sent": special("pcie_transmit_bytes_per_second", megabits),
-            "current_bandwidth_received": special("pcie_receive_bytes_per_second", megabits),
-        },
-        "bus": {
-            **dict.fromkeys(("max_pcie_width", "max_pcie_lanes"), metric("pcie_link_width_max")),
-            "pcie_interface_version": metric("pcie_link_generation_max"),
-        },
-        "ecc": {
-            "total_correctable_count": metric("ecc_corrected_total", "all"),
-            "total_uncorrectable_count": metric("ecc_uncorrected_total", "all"),
-            "total_deferred_count": metric("ecc_deferred_total", "all"),
-        },
-        "fan": {"rpm": metric("fan_rpm"), "usage": _share("fan_ratio")},
-        "energy": {"total_energy_consumption": metric("energy_joules_total", unit="J")},
-        "mem_usage": {
-            "total_vram": metric("memory_total_bytes", unit="MB"),
-            "used_vram": metric("memory_used_bytes", unit="MB"),
-            "free_vram": metric("memory_free_bytes", unit="MB"),
-            "total_gtt": metric("memory_gtt_total_bytes", unit="MB"),
-            "used_gtt": metric("memory_gtt_used_bytes", unit="MB"),
-        },
-        "vram": {"size": metric("memory_total_bytes", unit="MB")},
-        "asic": {"num_compute_units": metric("compute_units")},
-    }
-)
+    },
+    "pcie": {
+        **dict.fromkeys(("width", "current_lanes"), metric("pcie_link_width")),
+        **dict.fromkeys(("speed", "current_speed"), special("pcie_link_generation", pcie_speed)),
+        "replay_count": metric("pcie_replays_total"),
+        "nak_sent_count": metric("pcie_errors_total", "nak_sent"),
+        "nak_received_count": metric("pcie_errors_total", "nak_received"),
+        "l0_to_recovery_count": metric("pcie_errors_total", "l0_to_recovery"),
+        "replay_roll_over_count": metric("pcie_errors_total", "replay_rollover"),
+        "bandwidth": special("pcie_bandwidth_bytes_per_second", megabits),
+        "current_bandwidth_sent": special("pcie_transmit_bytes_per_second", megabits),
+        "current_bandwidth_received": special("pcie_receive_bytes_per_second", megabits),
+    },
+    "bus": {
+        **dict.fromkeys(("max_pcie_width", "max_pcie_lanes"), metric("pcie_link_width_max")),
+        "pcie_interface_version": metric("pcie_link_generation_max"),
+    },
+    "ecc": {
+        "total_correctable_count": metric("ecc_corrected_total", "all"),
+        "total_uncorrectable_count": metric("ecc_uncorrected_total", "all"),
+        "total_deferred_count": metric("ecc_deferred_total", "all"),
+    },
+    "fan": {"rpm": metric("fan_rpm"), "usage": _share("fan_ratio")},
+    "energy": {"total_energy_consumption": metric("energy_joules_total", unit="J")},
+    "mem_usage": {
+        "total_vram": metric("memory_total_bytes", unit="MB"),
+        "used_vram": metric("memory_used_bytes", unit="MB"),
+        "free_vram": metric("memory_free_bytes", unit="MB"),
+        "total_gtt": metric("memory_gtt_total_bytes", unit="MB"),
+        "used_gtt": metric("memory_gtt_used_bytes", unit="MB"),
+    },
+    "vram": {"size": metric("memory_total_bytes", unit="MB")},
+    "asic": {"num_compute_units": metric("compute_units")},
+}
 # These count only where no other key gives a number.
-SPARES: Mapping[Path, tuple[Target, ...]] = MappingProxyType(
-    {
-        ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
-        # Of processors with graphics, since 7.14: for those that leave the other figures out.
-        ("power", "apu_average_socket_power"): (
-            metric("power_average_watts", unit="W"),
-            metric("power_watts", unit="W"),
-        ),
-        ("usage", "apu_average_gfx_activity"): (_share("utilization_ratio"),),
-        ("usage", "apu_average_vcn_activity"): (_share("engine_utilization_ratio", "vcn"),),
-        ("usage", "apu_average_mm_activity"): (_share("engine_utilization_ratio", "multimedia"),),
-        # Of cards without partitions, since 7.14: one figure.
-        ("usage", "vcn_busy"): (_share("engine_utilization_ratio", "vcn"),),
-        ("usage", "vcn_busy", "xcp_#"): (_share("engine_utilization_ratio", "vcn"),),
-        ("usage", "jpeg_busy", "xcp_#"): (_share("engine_utilization_ratio", "jpeg"),),
-        ("bus", "max_pcie_speed"): (special("pcie_link_generation_max", pcie_speed),),
-    }
-)
-_MAIN: Mapping[Path, tuple[Target, ...]] = MappingProxyType(
-    {
-        **{(key,): (target,) for key, target in _MONITOR.items()},
-        **{(section, key): (target,) for section, keys in _SECTIONS.items() for key, target in keys.items()},
-        ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
-        # 7.x prints a set of limits for each package power tracker; the first is that of the sustained power.
-        ("limit", "ppt0", "max_power_limit"): (_cap("power_cap_max_watts"),),
-        ("limit", "ppt0", "min_power_limit"): (metric("power_cap_min_watts", unit="W"),),
-        ("limit", "ppt0", "socket_power_limit"): (_cap("power_cap_watts"),),
-        **{
-            ("clock", name, key): (_clock(domain),)
-            for name, domain in _DOMAINS.items()
-            for key in ("clk", "cur_clk", "current_clk")
-        },
-        **{("clock", name, "max_clk"): (_highest_clock(domain),) for name, domain in _DOMAINS.items()},
-        **{
-            ("clock", name, "frequency_levels", "level_#"): (_highest_clock(domain),)
-            for name, domain in _LEVEL_DOMAINS.items()
-        },
-        # Whether the errors of the memory controller are watched for, as rocm-smi and the driver's file tell it.
-        ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
-    }
-)
-FIELDS: Mapping[Path, tuple[Target, ...]] = MappingProxyType(
-    {path: (*_MAIN.get(path, ()), *SPARES.get(path, ())) for path in (*_MAIN, *SPARES)}
-)
+SPARES: Mapping[Path, tuple[Target, ...]] = {
+    ("power", "average_socket_power"): (metric("power_watts", unit="W"),),
+    # Of processors with graphics, since 7.14: for those that leave the other figures out.
+    ("power", "apu_average_socket_power"): (
+        metric("power_average_watts", unit="W"),
+        metric("power_watts", unit="W"),
+    ),
+    ("usage", "apu_average_gfx_activity"): (_share("utilization_ratio"),),
+    ("usage", "apu_average_vcn_activity"): (_share("engine_utilization_ratio", "vcn"),),
+    ("usage", "apu_average_mm_activity"): (_share("engine_utilization_ratio", "multimedia"),),
+    # Of cards without partitions, since 7.14: one figure.
+    ("usage", "vcn_busy"): (_share("engine_utilization_ratio", "vcn"),),
+    ("usage", "vcn_busy", "xcp_#"): (_share("engine_utilization_ratio", "vcn"),),
+    ("usage", "jpeg_busy", "xcp_#"): (_share("engine_utilization_ratio", "jpeg"),),
+    ("bus", "max_pcie_speed"): (special("pcie_link_generation_max", pcie_speed),),
+}
+_MAIN: Mapping[Path, tuple[Target, ...]] = {
+    **{(key,): (target,) for key, target in _MONITOR.items()},
+    **{(section, key): (target,) for section, keys in _SECTIONS.items() for key, target in keys.items()},
+    ("power", "current_socket_power"): (metric("power_instant_watts", unit="W"), metric("power_watts", unit="W")),
+    # 7.x prints a set of limits for each package power tracker; the first is that of the sustained power.
+    ("limit", "ppt0", "max_power_limit"): (_cap("power_cap_max_watts"),),
+    ("limit", "ppt0", "min_power_limit"): (metric("power_cap_min_watts", unit="W"),),
+    ("limit", "ppt0", "socket_power_limit"): (_cap("power_cap_watts"),),
+    **{
+        ("clock", name, key): (_clock(domain),)
+        for name, domain in _DOMAINS.items()
+        for key in ("clk", "cur_clk", "current_clk")
+    },
+    **{("clock", name, "max_clk"): (_highest_clock(domain),) for name, domain in _DOMAINS.items()},
+    **{
+        ("clock", name, "frequency_levels", "level_#"): (_highest_clock(domain),)
+        for name, domain in _LEVEL_DOMAINS.items()
+    },
+    # Whether the errors of the memory controller are watched for, as rocm-smi and the driver's file tell it.
+    ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
+}
+FIELDS: Mapping[Path, tuple[Target, ...]] = {
+    path: (*_MAIN.get(path, ()), *SPARES.get(path, ())) for path in (*_MAIN, *SPARES)
+}
 # Of several texts of these, the highest number counts.
 _MANY: frozenset[Path] = frozenset(
     {
@@ -223,17 +216,16 @@ _MANY: frozenset[Path] = frozenset(
     }
 )
 # Which counts of a RAS block are read; its name is the location.
-ECC_COUNTS: Mapping[str, str] = MappingProxyType(
-    {
-        "correctable_count": "ecc_corrected_total",
-        "uncorrectable_count": "ecc_uncorrected_total",
-        "deferred_count": "ecc_deferred_total",
-    }
-)
+ECC_COUNTS: Mapping[str, str] = {
+    "correctable_count": "ecc_corrected_total",
+    "uncorrectable_count": "ecc_uncorrected_total",
+    "deferred_count": "ecc_deferred_total",
+}
 # Lists of the temperatures of all stacks or dies, which are numbered in their order.
-STACKS: Mapping[Path, str] = MappingProxyType(
-    {("temperature", "hbm_stacks"): "hbm", **{("temperature", die): die for die in ("mid", "aid", "xcd")}}
-)
+STACKS: Mapping[Path, str] = {
+    ("temperature", "hbm_stacks"): "hbm",
+    **{("temperature", die): die for die in ("mid", "aid", "xcd")},
+}
 # Where the sensors of the board of the chip, and of that on which eight of them stand, are told by name.
 BOARDS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
@@ -258,21 +250,19 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("memory_type", (("vram", "type"),)),
 )  # fmt: skip
 # What is told of a process, by its name in CSV.
-PROCESS_KEYS: Mapping[str, Path] = MappingProxyType(
-    {
-        "name": ("process_info", "name"),
-        "pid": ("process_info", "pid"),
-        "gtt_mem": ("process_info", "memory_usage", "gtt_mem"),
-        "cpu_mem": ("process_info", "memory_usage", "cpu_mem"),
-        "vram_mem": ("process_info", "memory_usage", "vram_mem"),
-        "mem_usage": ("process_info", "mem_usage"),
-        "gfx": ("process_info", "usage", "gfx"),
-        "enc": ("process_info", "usage", "enc"),
-        "cu_occupancy": ("process_info", "cu_occupancy"),
-        "sdma_usage": ("process_info", "sdma_usage"),
-        "evicted_time": ("process_info", "evicted_time"),
-    }
-)
+PROCESS_KEYS: Mapping[str, Path] = {
+    "name": ("process_info", "name"),
+    "pid": ("process_info", "pid"),
+    "gtt_mem": ("process_info", "memory_usage", "gtt_mem"),
+    "cpu_mem": ("process_info", "memory_usage", "cpu_mem"),
+    "vram_mem": ("process_info", "memory_usage", "vram_mem"),
+    "mem_usage": ("process_info", "mem_usage"),
+    "gfx": ("process_info", "usage", "gfx"),
+    "enc": ("process_info", "usage", "enc"),
+    "cu_occupancy": ("process_info", "cu_occupancy"),
+    "sdma_usage": ("process_info", "sdma_usage"),
+    "evicted_time": ("process_info", "evicted_time"),
+}
 # What speaks of identity, of modes and of settings; of voltages, rates and counts for which there is no metric; and
 # `vram_percent`, a share of 1 that monitor 6.4 prints with a percent sign.
 _QUIET_SECTIONS = frozenset(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Value
@@ -51,12 +50,10 @@ SILENT = "no output: amd-smi prints nothing where its driver is not loaded; load
 
 # What somebody put in place of a value that is nobody else's business, as in `<redacted>`.
 _MASK = re.compile(r"<.{0,100}>\Z|(?:0x)?[xX*?-]{4,}\Z")
-ACTIVE: Mapping[str, float] = MappingProxyType(
-    {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
-)
-THROTTLED: Mapping[str, float] = MappingProxyType({"throttled": 1.0, "unthrottled": 0.0})
-ENABLED: Mapping[str, float] = MappingProxyType({"enabled": 1.0, "disabled": 0.0})
-_LINKS: Mapping[str, float] = MappingProxyType({**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0})
+ACTIVE: Mapping[str, float] = {"active": 1.0, "not active": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
+THROTTLED: Mapping[str, float] = {"throttled": 1.0, "unthrottled": 0.0}
+ENABLED: Mapping[str, float] = {"enabled": 1.0, "disabled": 0.0}
+_LINKS: Mapping[str, float] = {**ENABLED, "u": 1.0, "d": 0.0, "up": 1.0, "down": 0.0}
 _DISABLED_LINK = "X"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
@@ -21,32 +20,30 @@ from telemetry_parsers.vendors.amd.amd_smi.saved.tables import cells_of
 from telemetry_parsers.vendors.amd.amd_smi.words import known
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
-_COLUMNS: Mapping[str, Column] = MappingProxyType(
-    {
-        "bdf": column(look.BUS, identity("bus_id")),
-        # The number of its chip stands there for a chip without a name.
-        "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{look.NAME})", identity("model")),
-        "mem-uti": column(look.PERCENT, metric("memory_activity_ratio")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "uec": column(look.COUNT, metric("ecc_uncorrected_total", "all")),
-        # `611/750 W`, `N/A/0 W`, and `121 W` since 7.14. A limit of 0 W is none.
-        "power-usage": column(
-            rf"(?:({_NUMBER}|N/A)(?:/({_NUMBER}|N/A))? ?W|N/A)",
-            metric("power_watts", unit="W"),
-            metric("power_cap_watts", unit="W", zero=Absent.NOT_SUPPORTED),
-        ),
-        "gpu": column(look.ID, identity("index")),
-        "hip-id": QUIET,
-        "oam-id": column(look.COUNT, fact("oam_id")),
-        "partition-mode": column(
-            r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
-        ),
-        "gfx-uti": column(look.PERCENT, metric("utilization_ratio")),
-        # `100.0 %` and `38.82 %` are too wide for it and lose the sign, never a digit: the tool rounds to two decimals.
-        "fan": column(rf"({_NUMBER}(?: ?%)?|N/A)", metric("fan_ratio", unit="%")),
-        "mem-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-    }
-)
+_COLUMNS: Mapping[str, Column] = {
+    "bdf": column(look.BUS, identity("bus_id")),
+    # The number of its chip stands there for a chip without a name.
+    "gpu-name": column(rf"(?:0x[0-9A-Fa-f]{{1,8}}(?!\S)|{look.NAME})", identity("model")),
+    "mem-uti": column(look.PERCENT, metric("memory_activity_ratio")),
+    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+    "uec": column(look.COUNT, metric("ecc_uncorrected_total", "all")),
+    # `611/750 W`, `N/A/0 W`, and `121 W` since 7.14. A limit of 0 W is none.
+    "power-usage": column(
+        rf"(?:({_NUMBER}|N/A)(?:/({_NUMBER}|N/A))? ?W|N/A)",
+        metric("power_watts", unit="W"),
+        metric("power_cap_watts", unit="W", zero=Absent.NOT_SUPPORTED),
+    ),
+    "gpu": column(look.ID, identity("index")),
+    "hip-id": QUIET,
+    "oam-id": column(look.COUNT, fact("oam_id")),
+    "partition-mode": column(
+        r"(?:N/A|([A-Z0-9]{1,8})/([A-Z0-9]{1,8}))", fact("compute_partition"), fact("memory_partition")
+    ),
+    "gfx-uti": column(look.PERCENT, metric("utilization_ratio")),
+    # `100.0 %` and `38.82 %` are too wide for it and lose the sign, never a digit: the tool rounds to two decimals.
+    "fan": column(rf"({_NUMBER}(?: ?%)?|N/A)", metric("fan_ratio", unit="%")),
+    "mem-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+}
 _BANNER = re.compile(r"\|[ \t]{1,4}AMD-SMI[ \t]")
 _BOX = Box(
     columns=_COLUMNS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
@@ -24,30 +23,26 @@ from telemetry_parsers.vendors.amd.amd_smi.saved.sections import list_items
 
 _NOT_VALUES = frozenset({"gpu", "timestamp"})
 # Which of two keys of one name is meant: the first, where one of these stands beside it.
-_AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = MappingProxyType(
-    {
-        "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
-        "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
-        "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
-    }
-)
+_AMBIGUOUS: Mapping[str, tuple[frozenset[str], Path, Path]] = {
+    "mem": (frozenset({"edge", "hotspot", "gfx_activity", "total_vram"}), ("temperature", "mem"), ("mem",)),
+    "max_power": (frozenset({"min_power", "socket_power"}), ("limit", "max_power"), ("max_power",)),
+    "socket_power": (frozenset({"max_power", "min_power"}), ("limit", "socket_power"), ("power", "socket_power")),
+}
 # What CSV calls otherwise than the other forms, or what stands in no section of a reading there.
-_NAMED: Mapping[str, Path] = MappingProxyType(
-    {
-        "gpu_bdf": ("bdf",),
-        "gpu_uuid": ("uuid",),
-        "xcp": ("partition_id",),
-        "process_info": ("process_info",),
-        "target_graphics_version": ("asic", "target_graphics_version"),
-        "asic_serial": ("asic", "asic_serial"),
-        "device_id": ("asic", "device_id"),
-        "product_serial": ("board", "product_serial"),
-        "part_number": ("ifwi", "part_number"),
-        "accelerator_partition": ("partition", "accelerator_partition"),
-        "memory_partition": ("partition", "memory_partition"),
-        "link_status": ("link_status",),
-    }
-)
+_NAMED: Mapping[str, Path] = {
+    "gpu_bdf": ("bdf",),
+    "gpu_uuid": ("uuid",),
+    "xcp": ("partition_id",),
+    "process_info": ("process_info",),
+    "target_graphics_version": ("asic", "target_graphics_version"),
+    "asic_serial": ("asic", "asic_serial"),
+    "device_id": ("asic", "device_id"),
+    "product_serial": ("board", "product_serial"),
+    "part_number": ("ifwi", "part_number"),
+    "accelerator_partition": ("partition", "accelerator_partition"),
+    "memory_partition": ("partition", "memory_partition"),
+    "link_status": ("link_status",),
+}
 _PAGES = frozenset({"retired", "pending", "un_res"})
 _PAGE_ADDRESS = "'page_address':"
 _CLOCK = re.compile(r"([a-z]{2,8}(?:_[0-9]{1,3})?)_((?:min_|max_)?clk|clk_locked|deep_sleep)\Z")

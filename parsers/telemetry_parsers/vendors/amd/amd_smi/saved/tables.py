@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
@@ -13,32 +12,28 @@ from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
 
 # What stands under a heading, by its name in monitor's JSON.
-HEADINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "POWER": "power_usage", "PWR_CAP": "max_power", "GPU_TEMP": "gpu_temperature", "GPU_T": "gpu_temperature",
-        "EDGE_TEMP": "edge_temperature", "HOTSPOT_TEMP": "hotspot_temperature", "MEM_TEMP": "memory_temperature",
-        "MEM_T": "memory_temperature", "GFX_UTIL": "gfx", "GFX%": "gfx", "GFX_CLOCK": "gfx_clk", "GFX_CLK": "gfx_clk",
-        "MEM_UTIL": "mem", "MEM%": "mem", "MEM_CLOCK": "mem_clock", "MEM_CLK": "mem_clock", "ENC_UTIL": "encoder",
-        "ENC%": "encoder", "DEC_UTIL": "decoder", "DEC%": "decoder", "ENC_CLOCK": "encoder_clock",
-        "DEC_CLOCK": "decoder_clock", "VCLOCK": "vclock", "DCLOCK": "dclock", "SINGLE_ECC": "single_bit_ecc",
-        "DOUBLE_ECC": "double_bit_ecc", "PCIE_REPLAY": "pcie_replay", "VRAM_USED": "vram_used",
-        "VRAM_FREE": "vram_free", "VRAM_TOTAL": "vram_total", "VRAM%": "vram_percent", "VRAM_USAGE": "vram_usage",
-        "PCIE_BW": "pcie_bw", "PVIOL": "pviol", "TVIOL": "tviol", "TVIOL_ACTIVE": "tviol_active",
-        "PHOT_TVIOL": "phot_tviol", "VR_TVIOL": "vr_tviol", "HBM_TVIOL": "hbm_tviol", "GFX_CLKVIOL": "gfx_clkviol",
-        "GFXCLK_PVIOL": "gfxclk_pviol", "GFXCLK_TVIOL": "gfxclk_tviol", "GFXCLK_TOTALVIOL": "gfxclk_totalviol",
-        "LOW_UTILVIOL": "low_utilviol", "GTT_USAGE": "gtt_usage",
-        "GTT_USED": "gtt_used", "GTT_FREE": "gtt_free", "GTT_TOTAL": "gtt_total", "GTT%": "gtt_percent", "TIMESTAMP": "timestamp", "XCP": "partition_id", "GPU": "gpu",
-    }
-)  # fmt: skip
-_PROCESS_HEADINGS: Mapping[str, Path] = MappingProxyType(
-    {
-        **{name.upper(): path for name, path in PROCESS_KEYS.items() if name not in ("name", "gpu")},
-        "CU%": PROCESS_KEYS["cu_occupancy"],
-        "MEM_USG": PROCESS_KEYS["mem_usage"],
-        "SDMA": PROCESS_KEYS["sdma_usage"],
-        "EVICT": PROCESS_KEYS["evicted_time"],
-    }
-)
+HEADINGS: Mapping[str, str] = {
+    "POWER": "power_usage", "PWR_CAP": "max_power", "GPU_TEMP": "gpu_temperature", "GPU_T": "gpu_temperature",
+    "EDGE_TEMP": "edge_temperature", "HOTSPOT_TEMP": "hotspot_temperature", "MEM_TEMP": "memory_temperature",
+    "MEM_T": "memory_temperature", "GFX_UTIL": "gfx", "GFX%": "gfx", "GFX_CLOCK": "gfx_clk", "GFX_CLK": "gfx_clk",
+    "MEM_UTIL": "mem", "MEM%": "mem", "MEM_CLOCK": "mem_clock", "MEM_CLK": "mem_clock", "ENC_UTIL": "encoder",
+    "ENC%": "encoder", "DEC_UTIL": "decoder", "DEC%": "decoder", "ENC_CLOCK": "encoder_clock",
+    "DEC_CLOCK": "decoder_clock", "VCLOCK": "vclock", "DCLOCK": "dclock", "SINGLE_ECC": "single_bit_ecc",
+    "DOUBLE_ECC": "double_bit_ecc", "PCIE_REPLAY": "pcie_replay", "VRAM_USED": "vram_used",
+    "VRAM_FREE": "vram_free", "VRAM_TOTAL": "vram_total", "VRAM%": "vram_percent", "VRAM_USAGE": "vram_usage",
+    "PCIE_BW": "pcie_bw", "PVIOL": "pviol", "TVIOL": "tviol", "TVIOL_ACTIVE": "tviol_active",
+    "PHOT_TVIOL": "phot_tviol", "VR_TVIOL": "vr_tviol", "HBM_TVIOL": "hbm_tviol", "GFX_CLKVIOL": "gfx_clkviol",
+    "GFXCLK_PVIOL": "gfxclk_pviol", "GFXCLK_TVIOL": "gfxclk_tviol", "GFXCLK_TOTALVIOL": "gfxclk_totalviol",
+    "LOW_UTILVIOL": "low_utilviol", "GTT_USAGE": "gtt_usage",
+    "GTT_USED": "gtt_used", "GTT_FREE": "gtt_free", "GTT_TOTAL": "gtt_total", "GTT%": "gtt_percent", "TIMESTAMP": "timestamp", "XCP": "partition_id", "GPU": "gpu",
+}  # fmt: skip
+_PROCESS_HEADINGS: Mapping[str, Path] = {
+    **{name.upper(): path for name, path in PROCESS_KEYS.items() if name not in ("name", "gpu")},
+    "CU%": PROCESS_KEYS["cu_occupancy"],
+    "MEM_USG": PROCESS_KEYS["mem_usage"],
+    "SDMA": PROCESS_KEYS["sdma_usage"],
+    "EVICT": PROCESS_KEYS["evicted_time"],
+}
 _PROCESS_TITLE = "PROCESS INFO:"
 _NO_PROCESS = "no running processes detected"
 _SHORTENED = "..."
