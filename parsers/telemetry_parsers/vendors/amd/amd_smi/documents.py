@@ -30,15 +30,15 @@ _NOT_DEVICES = frozenset(
 def read_documents(text: str, draft: Draft) -> list[Block] | None:
     """What the JSON in this text says of each device; None when none of it is amd-smi's."""
     blocks: list[Block] = []
-    found = find_documents(text)
-    taken = [item for item in found.documents if (item.value or not item.fault) and _take(blocks, draft, item.value)]
+    json = find_documents(text)
+    taken = [item for item in json.documents if (item.value or not item.fault) and _take(blocks, draft, item.value)]
     if not taken:
         return None
-    draft.problems += found.problems(taken)
-    if found.fault:
+    draft.problems += json.problems(taken)
+    if json.fault:
         draft.is_cut = True
-        end = found.documents[-1].end
-        before = quote(found.text[max(0, end - 60) : end])
+        end = json.documents[-1].end
+        before = quote(json.text[max(0, end - 60) : end])
         draft.complain("JSON", f"the list is cut off; what stands whole before it is read: {before}")
     return blocks
 

@@ -95,7 +95,7 @@ _MONITOR = {
     "vram_used": metric("memory_used_bytes"),
     "vram_free": metric("memory_free_bytes"),
     "vram_total": metric("memory_total_bytes"),
-    # Of the overview, as a box or as JSON; its temperature is the hotspot's, or the edge's where that is not told.
+    # Of the overview, as a box or as JSON; its temperature is the hotspot's, or the edge's where that is not printed.
     "temp": temperature("core"),
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
     "fan": _share("fan_ratio"),
@@ -226,7 +226,7 @@ STACKS: Mapping[Path, str] = {
     ("temperature", "hbm_stacks"): "hbm",
     **{("temperature", die): die for die in ("mid", "aid", "xcd")},
 }
-# Where the sensors of the board of the chip, and of that on which eight of them stand, are told by name.
+# Where the sensors of the board of the chip, and of that on which eight of them stand, have names.
 BOARDS = frozenset({"gpu_board", "gpuboard", "base_board", "baseboard"})
 
 
@@ -235,7 +235,7 @@ def board_sensor(name: str) -> str:
     return name if name.startswith(BOARD_SENSORS) else f"board_{name}"
 
 
-# `PPT_VIOLATION_STATUS` is a state; the accumulated counts of it are in ticks of no told length.
+# `PPT_VIOLATION_STATUS` is a state; the accumulated counts of it are in ticks of unknown length.
 VIOLATION_END = "_violation_status"
 FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("gfx_version", (("asic", "target_graphics_version"),)),
@@ -249,7 +249,7 @@ FACTS: tuple[tuple[str, tuple[Path, ...]], ...] = (
     ("memory_partition", (("partition", "memory_partition"), ("memory_partition", "current"), ("memory",), ("current_memory_partition",))),
     ("memory_type", (("vram", "type"),)),
 )  # fmt: skip
-# What is told of a process, by its name in CSV.
+# What is printed of a process, by its name in CSV.
 PROCESS_KEYS: Mapping[str, Path] = {
     "name": ("process_info", "name"),
     "pid": ("process_info", "pid"),

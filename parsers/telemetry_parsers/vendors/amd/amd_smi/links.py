@@ -40,7 +40,7 @@ def _take_state(draft: Draft, device: int, link: str, text: str, block: Block) -
 
 
 def _links(block: Block, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """The neighbour at the other end of each link in a list, and what is told of the link by key."""
+    """The neighbour at the other end of each link in a list, and the texts of the link by key."""
     links: dict[int, dict[str, str]] = {}
     for entry in block.entries:
         if entry.path[:-1] == path:

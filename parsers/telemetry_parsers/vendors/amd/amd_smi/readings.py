@@ -33,7 +33,7 @@ _WORD = re.compile(r"[a-z0-9_]{1,40}\Z")
 
 
 def read_readings(draft: Draft, device: int, block: Block) -> None:
-    """Put the readings of a card into the draft; total errors only where no block's are told."""
+    """Put the readings of a card into the draft; total errors only where those of no block are printed."""
     choice = _Choice(draft, device, block.open_at)
     for entry in block.entries:
         choice.take(entry)
@@ -90,7 +90,7 @@ class _Choice:
         self.chosen[key] = candidate if before is None else _better(before, candidate, is_many=of_many)
 
     def _stack(self, entry: Entry) -> tuple[Target, ...]:
-        """The target of the next stack or die; none of one whose temperature is not told."""
+        """The target of the next stack or die; none of one whose temperature is not printed."""
         if entry.path not in STACKS:
             return ()
         self._stacks[entry.path] += 1

@@ -108,7 +108,7 @@ class _Scan:
     def _row(self, line: Line) -> bool:
         try:
             cells = next(csv.reader([line.text]), [])
-        except csv.Error:  # no row: the caller tells of the line
+        except csv.Error:  # no row: the caller complains of the line
             return False
         row = dict(zip(self._names, cells, strict=False))
         index = units.whole(row.get("gpu", "").removeprefix("GPU"))
@@ -120,12 +120,12 @@ class _Scan:
             path = self._paths.get(name)
             if path:
                 where = f"{line.where} {name}"
-                block.entries += [Entry(*told, self._group, where) for told in _told(path, cell)]
+                block.entries += [Entry(*item, self._group, where) for item in _items(path, cell)]
         self.blocks.append(block)
         return True
 
 
-def _told(path: Path, cell: str) -> list[tuple[Path, str]]:
+def _items(path: Path, cell: str) -> list[tuple[Path, str]]:
     """What a cell says: each item of a list; of a list of pages, which Python printed, that there is another page."""
     if path == _NAMED["process_info"] and units.placeholder(cell) is not None:
         return []  # the row of a process has its own columns
@@ -151,12 +151,12 @@ def _path(name: str, names: Sequence[str]) -> Path:
         return first if neighbours.intersection(names) else second
     if name.startswith("ppt1_"):
         return ("limit", "ppt1")
-    found: set[Path] = {path for path in FIELDS if name in (path[-1], "_".join(path[-2:]))}
-    if (name,) in found or is_quiet((name,)):
+    paths: set[Path] = {path for path in FIELDS if name in (path[-1], "_".join(path[-2:]))}
+    if (name,) in paths or is_quiet((name,)):
         return (name,)
-    if name in QUIET_NAMES or (not found and _QUIET.fullmatch(name)):
+    if name in QUIET_NAMES or (not paths and _QUIET.fullmatch(name)):
         return ("csv", name)
-    return _family(name) or (found.pop() if len(found) == 1 else ())
+    return _family(name) or (paths.pop() if len(paths) == 1 else ())
 
 
 def _family(name: str) -> Path:

@@ -116,7 +116,7 @@ class _Scan:
 
     def _key(self, line: Line, text: str) -> None:
         if self.blocks and not self._flat and _indent(line) <= self._device_indent:
-            # What a card has stands further in than its name: this is said by somebody else, a warning perhaps.
+            # What a card has stands further in than its name: this is of another program, a warning perhaps.
             self._draft.complain(line.where, not_understood(text))
             return
         level = _LEVEL.match(text)

@@ -1,4 +1,4 @@
-"""The shapes of amd-smi's texts, and what is said of those that cannot be read."""
+"""The shapes of amd-smi's texts, and what to ask for in place of those that are not read."""
 
 from __future__ import annotations
 
