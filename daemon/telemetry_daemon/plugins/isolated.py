@@ -42,25 +42,23 @@ def isolated(parser: DescribedParser, worker: Worker, target: str, patience: Pat
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _IsolatedParse:
     """Gives the checked report of a capture; a failed report when the worker fails."""
 
-    __slots__ = ("_deadline_seconds", "_parser", "_target", "_worker")
-
-    def __init__(self, parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> None:
-        self._parser = parser
-        self._worker = worker
-        self._target = target
-        self._deadline_seconds = deadline_seconds
+    parser: DescribedParser
+    worker: Worker
+    target: str
+    deadline_seconds: float
 
     def __call__(self, capture: Capture) -> Report:
         try:
-            report = from_plain(Report, self._worker.call(Parse(self._target, capture), self._deadline_seconds))
+            report = from_plain(Report, self.worker.call(Parse(self.target, capture), self.deadline_seconds))
         except WorkerError as error:
             return self._failed(error.reason or "timeout", str(error))
         except CodecError as error:
             return self._failed("internal", f"its report cannot be read: {error}")
-        return believed(report, self._parser)
+        return believed(report, self.parser)
 
     def _failed(self, reason: Reason, text: str) -> Report:
-        return Report(outcome="failed", reason=reason, problems=(Problem(f"plugin {self._parser.name}", text),))
+        return Report(outcome="failed", reason=reason, problems=(Problem(f"plugin {self.parser.name}", text),))

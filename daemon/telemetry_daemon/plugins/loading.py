@@ -168,10 +168,7 @@ def _sorted_out(attempts: Sequence[_Attempt]) -> tuple[tuple[LoadedParser, ...],
 
 
 def _taken(
-    attempt: _Attempt,
-    loaded: LoadedParser,
-    names: Mapping[str, _Attempt],
-    metrics: Mapping[str, tuple[Metric, str]],
+    attempt: _Attempt, loaded: LoadedParser, names: Mapping[str, _Attempt], metrics: Mapping[str, tuple[Metric, str]]
 ) -> str:
     """Which of its names another has already; empty when none."""
     holder = names.get(loaded.parser.name, attempt)

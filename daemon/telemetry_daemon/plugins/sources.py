@@ -51,29 +51,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class _Installed:
-    """An entry point of an installed distribution."""
+    """An entry point of an installed distribution, as the parser that it may be."""
 
-    distribution: str
-    version: str
     group: str
     name: str
-    target: str
-
-    @property
-    def built_in(self) -> bool:
-        return self.distribution == OWN_DISTRIBUTION
-
-    @property
-    def origin(self) -> str:
-        return f"{self.distribution} {self.version}"
-
-    @property
-    def plugin(self) -> str:
-        return self.name if self.built_in else f"{self.distribution}:{self.name}"
-
-    @property
-    def remedy(self) -> str:
-        return f"update or uninstall {self.distribution}"
+    candidate: Candidate
 
 
 def find(paths: Sequence[str], distributions: Callable[[], Iterable[Distribution]]) -> Candidates:
@@ -81,11 +63,7 @@ def find(paths: Sequence[str], distributions: Callable[[], Iterable[Distribution
     failures: list[PluginFailure] = []
     installed = _installed(distributions(), failures)
     readers = _readers(installed, failures)
-    parsers = [
-        Candidate(item.plugin, item.origin, item.target, item.remedy, item.built_in)
-        for item in installed
-        if item.group == PARSERS_GROUP
-    ]
+    parsers = [item.candidate for item in installed if item.group == PARSERS_GROUP]
     for file in _module_files(paths, failures):
         target = f"{file}:{MODULE_PARSER}"
         parsers.append(Candidate(str(file), str(file), target, f"fix or remove {file}"))
@@ -106,9 +84,9 @@ def _readers(installed: Iterable[_Installed], failures: list[PluginFailure]) -> 
             continue
         first = readers.setdefault(item.name, item)
         if first is not item:
-            text = f"the library reader {item.name} is that of {first.origin}: {item.remedy}"
-            failures.append(PluginFailure(item.plugin, item.origin, text))
-    return {name: item.target for name, item in readers.items()}
+            text = f"the library reader {item.name} is that of {first.candidate.origin}: {item.candidate.remedy}"
+            failures.append(PluginFailure(item.candidate.plugin, item.candidate.origin, text))
+    return {name: item.candidate.target for name, item in readers.items()}
 
 
 def _installed(distributions: Iterable[Distribution], failures: list[PluginFailure]) -> list[_Installed]:
@@ -128,17 +106,20 @@ def _installed(distributions: Iterable[Distribution], failures: list[PluginFailu
             by_distribution[name] = [
                 item for entry in entries if (item := _item(name, version, entry, failures)) is not None
             ]
-    everything = (item for items in by_distribution.values() for item in items)
-    return sorted(everything, key=lambda item: (not item.built_in, item.distribution, item.name))
+    names = sorted(by_distribution, key=lambda name: (name != OWN_DISTRIBUTION, name))
+    return [item for name in names for item in sorted(by_distribution[name], key=lambda item: item.name)]
 
 
 def _item(distribution: str, version: str, entry: EntryPoint, failures: list[PluginFailure]) -> _Installed | None:
-    module, _, attribute = entry.value.partition("[")[0].partition(":")
-    if module.strip() and attribute.strip():
-        target = f"{module.strip()}:{attribute.strip()}"
-        return _Installed(distribution, version, entry.group, entry.name, target)
-    text = f"its entry point {entry.name} = {entry.value!r} is not module:object: update or uninstall {distribution}"
-    failures.append(PluginFailure(f"{distribution}:{entry.name}", f"{distribution} {version}", text))
+    module, _, attribute = (part.strip() for part in entry.value.partition("[")[0].partition(":"))
+    built_in = distribution == OWN_DISTRIBUTION
+    plugin = entry.name if built_in else f"{distribution}:{entry.name}"
+    origin, remedy = f"{distribution} {version}", f"update or uninstall {distribution}"
+    if module and attribute:
+        candidate = Candidate(plugin, origin, f"{module}:{attribute}", remedy, built_in)
+        return _Installed(entry.group, entry.name, candidate)
+    text = f"its entry point {entry.name} = {entry.value!r} is not module:object: {remedy}"
+    failures.append(PluginFailure(f"{distribution}:{entry.name}", origin, text))
     return None
 
 
