@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from telemetry_parsers.checks.declaration import TAKEN_LABELS, is_label, is_word, rows
+from telemetry_parsers.checks.declaration import TAKEN_LABELS, is_label, label_fits, rows
 from telemetry_parsers.codec.captures import DescribedParser
 from telemetry_parsers.metrics import in_range
 from telemetry_parsers.model import Absent, Device, Event, Metric, Problem, Process, Reading, Report
@@ -15,8 +15,6 @@ from telemetry_parsers.model import Absent, Device, Event, Metric, Problem, Proc
 # A plugin that is wrong in everything is told so in a few lines.
 _MOST_PROBLEMS = 20
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-# State sets: their words are a closed list, so that a dashboard can colour them.
-_CLOSED_LABELS = frozenset({"state", "action", "level"})
 
 Placed = TypeVar("Placed", Event, Process)
 
@@ -105,8 +103,7 @@ def _complaint(reading: Reading, metric: Metric, devices: int) -> str | None:
         return f"is about device {reading.device} of {devices}"
     if reading.label and not metric.label:
         return "is a metric without label"
-    closed = metric.label in _CLOSED_LABELS and metric.words
-    if metric.label and not (reading.label in metric.words if closed else is_word(reading.label)):
+    if not label_fits(metric, reading.label):
         return f"has no {metric.label} of that name"
     return None
 

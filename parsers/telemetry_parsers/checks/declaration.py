@@ -18,6 +18,9 @@ MADE_BY_THE_DAEMON = frozenset({"info", "up", "busy_seconds_total", "energy_esti
 # Labels that every series of a device, or every scraped series, has already.
 TAKEN_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
 
+# State sets: their words are a closed list, so that a dashboard can colour them; other labels may carry a vendor's own.
+_CLOSED_LABELS = frozenset({"state", "action", "level"})
+
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _VENDOR = re.compile(r"[a-z0-9]+\Z")
 _WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
@@ -48,6 +51,15 @@ def is_word(text: str) -> bool:
 def is_label(text: str) -> bool:
     """Whether a text may be a label's name, or a fact's."""
     return _LABEL.match(text) is not None
+
+
+def label_fits(metric: Metric, label: str) -> bool:
+    """Whether a reading of the metric may have this label: none, a word of a closed list, or any word."""
+    if not metric.label:
+        return label == ""
+    if metric.label in _CLOSED_LABELS and metric.words:
+        return label in metric.words
+    return is_word(label)
 
 
 def _identity(parser: Parser | DescribedParser) -> Iterator[str]:

@@ -7,34 +7,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
+from telemetry_parsers.checks.declaration import is_label, label_fits
 from telemetry_parsers.checks.spelling import comes_from_input, is_spelled, tokens_of
 from telemetry_parsers.codec.captures import CodecError
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.metrics import BY_KEY
-from telemetry_parsers.model import (
-    REASONS,
-    Absent,
-    Capture,
-    Device,
-    Form,
-    Metric,
-    Outcome,
-    Process,
-    Reading,
-    Report,
-)
+from telemetry_parsers.model import REASONS, Absent, Capture, Device, Form, Metric, Outcome, Process, Reading, Report
 
 _OUTCOMES = get_args(Outcome)
 _FORMS = get_args(Form)
 # A tool that prints no PCI domain gives `bb:dd.f`; merge finds the one device that can be meant.
 _BUS = re.compile(r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-_WORD = re.compile(r"[a-z0-9_]{1,64}\Z")
 # Vendors whose cards another vendor's tool also lists: Hygon's runtime brings a copy of ROCm's tools.
 _LISTED_TOO: Mapping[str, frozenset[str]] = {"amd": frozenset({"hygon"})}
-_FACT = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
-# Labels whose words are a closed set; the others may carry a vendor's own.
-_CLOSED_LABELS = frozenset({"state", "action", "level"})
 
 
 def report_violations(parser: Parser, capture: Capture, report: object) -> list[str]:
@@ -92,7 +78,7 @@ def _devices(parser: Parser, devices: tuple[Device, ...]) -> Iterator[str]:
 
 def _facts(where: str, facts: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, text in facts:
-        if not _FACT.match(name) or not isinstance(text, str) or not text.strip():
+        if not is_label(name) or not isinstance(text, str) or not text.strip():
             yield f"{where}: fact {name!r} = {text!r}"
 
 
@@ -117,7 +103,7 @@ def _reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
         item.device is not None and item.device not in range(devices)
     ):
         yield "its device is none of the report's"
-    if not _label_fits(metric, item.label):
+    if not label_fits(metric, item.label):
         yield f"label {item.label!r} does not fit {metric.label or 'a metric without label'}"
     if isinstance(item.value, Absent):
         return
@@ -125,14 +111,6 @@ def _reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
         yield f"value {item.value!r} is no finite float"
     elif not metric.low <= item.value <= metric.high:
         yield f"value {item.value!r} is outside {metric.low} to {metric.high}"
-
-
-def _label_fits(metric: Metric, word: str) -> bool:
-    if not metric.label:
-        return word == ""
-    if metric.label in _CLOSED_LABELS:
-        return word in metric.words
-    return _WORD.match(word) is not None
 
 
 def _processes(processes: tuple[Process, ...], devices: int) -> Iterator[str]:
