@@ -127,8 +127,12 @@ def _device(row: Row) -> str:
             _state(row.condition),
             f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent("unknown")}</td>',
             _number("Temperature", _words(row.temperature, human.celsius)),
-            _number("Power", _power(row), _share(row.power, row.power_cap)),
-            _number("Memory", _memory(row), _share(row.memory_used, row.memory_total)),
+            _number("Power", _part(row.power, row.power_cap, human.watts), _share(row.power, row.power_cap)),
+            _number(
+                "Memory",
+                _part(row.memory_used, row.memory_total, human.byte_size),
+                _share(row.memory_used, row.memory_total),
+            ),
             _number("Utilization", _words(row.utilization, human.percent), _share(row.utilization, 1.0)),
             "</tr>\n",
         )
@@ -159,10 +163,6 @@ def _bar(share: float) -> str:
     )
 
 
-def _is_number(value: Value | None) -> bool:
-    return value is not None and not isinstance(value, Absent)
-
-
 def _share(part: Value | None, whole: Value | None) -> float | None:
     """The part's share of the whole, where both are known."""
     if part is None or whole is None or isinstance(part, Absent) or isinstance(whole, Absent) or whole <= 0:
@@ -182,17 +182,11 @@ def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
     return escaped(in_words(value))
 
 
-def _power(row: Row) -> str:
-    if not _is_number(row.power_cap):
-        return _words(row.power, human.watts)
-    return f'{_words(row.power, human.watts)} <span class="dim">of {_words(row.power_cap, human.watts)}</span>'
-
-
-def _memory(row: Row) -> str:
-    if not _is_number(row.memory_total):
-        return _words(row.memory_used, human.byte_size)
-    used, total = _words(row.memory_used, human.byte_size), _words(row.memory_total, human.byte_size)
-    return f'{used} <span class="dim">of {total}</span>'
+def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> str:
+    """The part in words, with the whole behind it where that is known."""
+    if whole is None or isinstance(whole, Absent):
+        return _words(part, in_words)
+    return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>'
 
 
 def _sources(snapshot: Snapshot) -> str:

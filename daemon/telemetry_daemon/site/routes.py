@@ -90,17 +90,12 @@ class Site:
         return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
 
     def _document(self, request: Request) -> Response:
-        return self._kept(request, "json", self._document_of, _JSON, ())
-
-    def _document_of(self, snapshot: Snapshot) -> bytes:
-        return json.render(snapshot, self._extra).encode()
+        return self._kept(request, "json", lambda snapshot: json.render(snapshot, self._extra).encode(), _JSON, ())
 
     def _page(self, request: Request) -> Response:
-        policy = ("Content-Security-Policy", PAGE_POLICY)
-        return self._kept(request, "html", self._page_text, _HTML, (policy, ("Referrer-Policy", "no-referrer")))
-
-    def _page_text(self, snapshot: Snapshot) -> bytes:
-        return page(snapshot, self._links, self._extra).encode()
+        headers = (("Content-Security-Policy", PAGE_POLICY), ("Referrer-Policy", "no-referrer"))
+        links, extra = self._links, self._extra
+        return self._kept(request, "html", lambda snapshot: page(snapshot, links, extra).encode(), _HTML, headers)
 
     def _kept(
         self,

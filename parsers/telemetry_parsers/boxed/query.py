@@ -64,7 +64,7 @@ def _head(line: Line, query: Query) -> _Head:
     """The names of a line that holds nothing but names, one of which tells the cards apart."""
     if not line.ended or len(line.text) > _LONGEST:
         return ()
-    cells = _split(line.text) if "," in line.text else _ALIGNED.findall(line.text)
+    cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)
     matches = [_NAME.match(cell) for cell in cells[:_MOST_CELLS]]
     if len(matches) < 2 or not all(matches):
         return ()
@@ -78,7 +78,7 @@ def _head(line: Line, query: Query) -> _Head:
 def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
     """Keep a row as its card's newest; where the text ends inside it, it is kept only if there is no other."""
     text = line.text[: _LONGEST + 1]
-    cells = _split(text) if "," in text else text.split()
+    cells = comma_cells(text) if "," in text else text.split()
     if "," not in text and len(cells) == len(head) + 1 and head[0][0] == "timestamp":
         cells = [" ".join(cells[:2]), *cells[2:]]
     names = [name for name, _ in head]
@@ -91,8 +91,9 @@ def _keep(draft: Draft, head: _Head, line: Line, newest: _Newest) -> None:
         newest[place] = (line, head, [*cells[:-1], ""])  # the last cell may be a fragment
 
 
-def _split(text: str) -> list[str]:
-    if len(text) > _LONGEST or text.count(",") > _MOST_CELLS:
+def comma_cells(text: str, longest: int = _LONGEST, most_commas: int = _MOST_CELLS) -> list[str]:
+    """The cells of a row of comma-separated values; none where the row is no such or too long."""
+    if len(text) > longest or text.count(",") > most_commas:
         return []
     try:
         # Before Python 3.11 the module refuses NUL. It must not vanish either: what stood around it is no number.

@@ -9,10 +9,7 @@ VENDOR = Vendor(
     word="metax",
     name="MetaX",
     pci=Pci(0x9999),
-    nodes=(
-        RENDER_NODES,
-        DeviceNodes(("/dev/mxcd",), ("mxcd",)),
-    ),
+    nodes=(RENDER_NODES, DeviceNodes(("/dev/mxcd",), ("mxcd",))),
     permissions="`/dev/mxcd`, `/dev/dri`",
     tools=(
         Tool(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers import units
+from telemetry_parsers.boxed.query import comma_cells
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
@@ -124,14 +124,7 @@ def _is_ps_head(line: Line) -> bool:
 
 
 def _split(line: Line) -> list[str]:
-    if line.text.count(",") > _LONGEST or len(line.text) > 4 * _LONGEST:
-        return []
-    try:
-        # Before Python 3.11 the module refuses NUL. It must not vanish either: what stood around it is no number.
-        rows = list(csv.reader([line.text.replace("\x00", "\ufffd")], skipinitialspace=True))
-    except csv.Error:
-        return []
-    return [cell.strip() for cell in rows[0]] if rows else []
+    return comma_cells(line.text, longest=4 * _LONGEST, most_commas=_LONGEST)
 
 
 def _header(line: Line) -> list[str]:

@@ -17,7 +17,7 @@ _LONGEST = 400
 
 def read_slices(lines: Sequence[Line], draft: Draft) -> None:
     """Put the slices into the draft as parts of their GPUs."""
-    start = next((at for at, line in enumerate(lines) if _bare(line) == SLICES), len(lines))
+    start = next((at for at, line in enumerate(lines) if line.text.strip("| \t").lower() == SLICES), len(lines))
     readers: list[CellReader] = []
     for line in lines[start + 1 :]:
         text = line.text.strip()[:_LONGEST]
@@ -47,7 +47,3 @@ def _take(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft
     draft.partition(part, parent, str(slice_))
     for targets, text in read:
         draft.take(part, [target for target in targets if target.kind == "metric"], text, line.where)
-
-
-def _bare(line: Line) -> str:
-    return line.text.strip("| \t").lower()
