@@ -50,6 +50,13 @@ class Binding:
     def __init__(self, function_not_found: int) -> None:
         self._not_found = Refused(function_not_found)
 
+    def needed(self, name: str, *arguments: Any) -> Any:
+        """What the function of that name gives; SessionOverError when it fails: without it the library is of no use."""
+        given = self.call(name, *arguments)
+        if isinstance(given, Refused):
+            raise SessionOverError(given.code)
+        return given
+
     def call(self, name: str, *arguments: Any, plain: Callable[[Any], Any] | None = None) -> Any:
         """What the function of that name gives, Refused when it, or the library's own, is not there or fails.
 

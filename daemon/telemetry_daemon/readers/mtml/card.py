@@ -71,7 +71,9 @@ class Card:
         if code is not None:
             return {"error": code}
         handle = self._handle(call.part)
-        given = handle if isinstance(handle, Refused) else self._ask(call, handle)
+        given = handle
+        if not isinstance(handle, Refused):
+            given = self._mtml.call(call.function, handle, *call.arguments, plain=call.plain)
         if not isinstance(given, Refused):
             return given
         if given.code in codes.ENDS_SESSION:
@@ -79,9 +81,6 @@ class Card:
         if given.code in codes.SWITCHES_OFF:
             self._off[call.key] = given.code
         return {"error": given.code}
-
-    def _ask(self, call: Call, handle: Any) -> Any:
-        return self._mtml.call(call.function, handle, *call.arguments, plain=call.plain)
 
     def _handle(self, part: str) -> Any:
         """The handle of a part, made when it is first wanted; Refused when there is none."""

@@ -65,24 +65,15 @@ class MtmlReader:
         return {"node": dict(self._node), "cards": cards}
 
     def _begin(self) -> None:
-        for step in (self._mtml.load, self._initialise):
-            refused = step()
-            if refused is not None:
-                raise SessionOverError(refused.code)
+        self._mtml.load()
+        self._mtml.needed("mtmlLibraryInit")
+        self._initialised = True
         self._node = {"driver": self._driver(), "library": self._value("mtmlLibraryGetVersion")}
         self._count_again()
 
-    def _initialise(self) -> Refused | None:
-        given = self._mtml.call("mtmlLibraryInit")
-        self._initialised = not isinstance(given, Refused)
-        return given if isinstance(given, Refused) else None
-
     def _count_again(self) -> None:
         """The cards anew when there are more or fewer of them: to count is cheap."""
-        given = self._mtml.call("mtmlLibraryCountDevice")
-        if isinstance(given, Refused):
-            raise SessionOverError(given.code)
-        count = min(int(given), _MOST_CARDS)
+        count = min(int(self._mtml.needed("mtmlLibraryCountDevice")), _MOST_CARDS)
         self._node["count"] = count
         if count != len(self._slots):
             self._find_again()

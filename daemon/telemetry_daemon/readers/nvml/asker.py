@@ -46,22 +46,21 @@ class Asker:
             return self.answer(call.fallback)
         return call.key, given
 
+    def value(self, call: Call) -> Plain:
+        """The value that a call gives, None for an error."""
+        _, answer = self.answer(call)
+        return answer if is_answered(answer) else None
+
     def confirm(self, uuid: Plain) -> None:
         """SessionOverError when the handle answers with another uuid than the one it was found with."""
-        _, answer = self.answer(UUID)
-        if uuid is not None and is_answered(answer) and answer != uuid:
+        if self.value(UUID) not in (None, uuid) and uuid is not None:
             raise SessionOverError(codes.ANOTHER_DEVICE)
 
     def fields(self, batch: Sequence[Field]) -> dict[str, Plain]:
         """Name and answer of each field, in as few calls as may be."""
-        found: dict[str, Plain] = {}
-        wanted = []
-        for field in batch:
-            code = self.off(field.name)
-            if code is None:
-                wanted.append(field)
-            else:
-                found[field.name] = {"error": code}
+        errors = {field.name: self.off(field.name) for field in batch}
+        found: dict[str, Plain] = {name: {"error": code} for name, code in errors.items() if code is not None}
+        wanted = [field for field in batch if field.name not in found]
         for start in range(0, len(wanted), MOST_AT_ONCE):
             found.update(self._batch(wanted[start : start + MOST_AT_ONCE]))
         return found

@@ -80,10 +80,6 @@ class Events:
         """Keep that a GPU was lost, as what comes of the driver is kept."""
         self._came.put({"bus_id": bus_id, "lost": code, "wall_time": self._wall()})
 
-    def take(self) -> list[Plain]:
-        """What came since the last time."""
-        return self._came.take()
-
     def stop(self) -> bool:
         """End the thread and free the set; False when the thread does not come back from the library."""
         self._stopped.set()

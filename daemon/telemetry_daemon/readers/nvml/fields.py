@@ -189,9 +189,9 @@ def plain_value(item: Any, field: Field) -> Plain:
     if kind >= len(_MEMBERS):
         return {"error": UNREADABLE}
     value = getattr(item.value, _MEMBERS[kind])
-    return _finite(value) if kind == _DOUBLE else int(value)
+    return finite(value) if kind == _DOUBLE else int(value)
 
 
-def _finite(value: float) -> Plain:
+def finite(value: float) -> Plain:
     """JSON has no NaN and no infinity; a driver that means them says nothing."""
     return value if value - value == 0.0 else None

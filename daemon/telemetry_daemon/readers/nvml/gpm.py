@@ -9,6 +9,7 @@ from typing import Any
 from telemetry_daemon.readers.binding import Refused
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import Asker
+from telemetry_daemon.readers.nvml.fields import finite
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_parsers.model import Plain
 
@@ -120,5 +121,4 @@ class Gpm:
 def _value(metric: Any) -> Plain:
     if metric.nvmlReturn:
         return {"error": int(metric.nvmlReturn)}
-    value = float(metric.value)
-    return value if value - value == 0.0 else None  # JSON has no NaN, and a driver that gives one says nothing
+    return finite(float(metric.value))

@@ -40,19 +40,19 @@ class Gpu:
         self._shared = shared
         self._asker = Asker(shared.nvml, handle, shared.clock)
         self.handle = handle
-        self.bus_id = self._answer(calls.PCI_INFO)
-        name, uuid, serial = (self._answer(call) for call in calls.PERSISTENT_NAMES)
+        self.bus_id = self._asker.value(calls.PCI_INFO)
+        name, uuid, serial = (self._asker.value(call) for call in calls.PERSISTENT_NAMES)
         self.known: dict[str, Plain] = {
             "index": index,
             "bus_id": self.bus_id,
             "uuid": uuid,
             "name": name,
             "serial": serial,
-            "compute_capability": self._answer(calls.COMPUTE_CAPABILITY),
-            "supported_reasons": self._answer(calls.SUPPORTED_REASONS),
+            "compute_capability": self._asker.value(calls.COMPUTE_CAPABILITY),
+            "supported_reasons": self._asker.value(calls.SUPPORTED_REASONS),
         }
         self.stale = False
-        self._mig_mode = self._answer(calls.MIG_MODE)
+        self._mig_mode = self._asker.value(calls.MIG_MODE)
         self._instances = self._find_instances()
         self._gpm = Gpm(shared.nvml, self._asker, shared.clock)
         self._gpm.begin()
@@ -80,7 +80,7 @@ class Gpu:
         self._asker.confirm(self.known["uuid"])
         for instance in self._instances:
             instance.confirm()
-        self.stale = self.stale or self._answer(calls.MIG_MODE) != self._mig_mode
+        self.stale = self.stale or self._asker.value(calls.MIG_MODE) != self._mig_mode
         values = self._asker.fields(fields.SLOW)
         found = self._asker.answers((*calls.SLOW, *self._limit_calls(values)))
         return {"calls": {**found, **self._fans.read()}, "fields": values}
@@ -114,11 +114,6 @@ class Gpu:
         self._gpm.close()
         for instance in self._instances:
             instance.close()
-
-    def _answer(self, call: calls.Call) -> Plain:
-        """The value that a call gives, None for an error."""
-        _, answer = self._asker.answer(call)
-        return answer if is_answered(answer) else None
 
     def _find_instances(self) -> list[Instance]:
         if not isinstance(self._mig_mode, list) or self._mig_mode[:1] != [1]:

@@ -33,10 +33,7 @@ class Instance:
 
     def __init__(self, nvml: Nvml, index: int, handle: Any, parent: Asker, clock: Callable[[], float]) -> None:
         self._asker = Asker(nvml, handle, clock)
-        self.known: dict[str, Plain] = {"index": index}
-        for key, call in _IDS:
-            _, answer = self._asker.answer(call)
-            self.known[key] = answer if is_answered(answer) else None
+        self.known: dict[str, Plain] = {"index": index, **{key: self._asker.value(call) for key, call in _IDS}}
         self._gpm: Gpm | None = None
         self._arguments = (nvml, parent, clock)
         self._has_answered = False

@@ -6,7 +6,7 @@ import ctypes
 import importlib
 from typing import Any
 
-from telemetry_daemon.readers.binding import Binding, Refused, can_be_loaded
+from telemetry_daemon.readers.binding import Binding, SessionOverError, can_be_loaded
 from telemetry_daemon.readers.nvml import codes
 
 LIBRARY = "libnvidia-ml.so.1"
@@ -18,16 +18,15 @@ class Nvml(Binding):
     def __init__(self) -> None:
         super().__init__(codes.FUNCTION_NOT_FOUND)
 
-    def load(self) -> Refused | None:
-        """Load the library; the refusal when there is none."""
+    def load(self) -> None:
+        """Load the library; SessionOverError when there is none."""
         if not can_be_loaded(LIBRARY):
-            return Refused(codes.LIBRARY_NOT_FOUND)
+            raise SessionOverError(codes.LIBRARY_NOT_FOUND)
         if self.module is None:
             self.module = importlib.import_module("pynvml")
             self.error = self.module.NVMLError
             # The oldest wheels raise NVMLError in its place. A TypeError: in this wheel the call was another.
             self.mismatches = (getattr(self.module, "NVMLLibraryMismatchError", self.error), TypeError)
-        return None
 
     @property
     def has_raw(self) -> bool:

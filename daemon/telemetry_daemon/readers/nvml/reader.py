@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from telemetry_daemon.readers.binding import Refused, SessionOverError
+from telemetry_daemon.readers.binding import SessionOverError
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.events import Inbox
 from telemetry_daemon.readers.nvml.gpu import TIERS
@@ -88,18 +88,12 @@ class NvmlReader:
 
     def _begin(self) -> None:
         """Begin a session; SessionOverError when the library is not there or not to be used."""
-        for step in (self._nvml.load, self._initialise):
-            refused = step()
-            if refused is not None:
-                raise SessionOverError(refused.code)
+        self._nvml.load()
+        self._nvml.needed("nvmlInitWithFlags", _INIT_NO_GPUS)
+        self._initialised = True
         self._began = self._clock()
         self._session = Session(self._nvml, self._clock, self._came)
         self._session.begin()
-
-    def _initialise(self) -> Refused | None:
-        given = self._nvml.call("nvmlInitWithFlags", _INIT_NO_GPUS)
-        self._initialised = not isinstance(given, Refused)
-        return given if isinstance(given, Refused) else None
 
     def _opened(self) -> Session:
         if self._session is None:

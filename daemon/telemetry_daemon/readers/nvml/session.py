@@ -93,6 +93,7 @@ class Session:
     def __init__(self, nvml: Nvml, clock: Callable[[], float], came: Inbox) -> None:
         self._nvml = nvml
         self._clock = clock
+        self._came = came
         self._events = Events(nvml, came)
         self._stale = False
         self._count = 0
@@ -142,7 +143,7 @@ class Session:
         if tier == "inventory":
             node["cuda"] = self._told("nvmlSystemGetCudaDriverVersion")
         found = [gpu for _, gpu in gpus if gpu is not None]
-        return {"node": node, "gpus": found, "events": self._events.take()}
+        return {"node": node, "gpus": found, "events": self._came.take()}
 
     def close(self) -> bool:
         """Free all that is held; False when a thread does not come back from the library."""
