@@ -28,15 +28,12 @@ def load_in_child(
     `deadline` is seconds; `command` stands in for the child.
     """
     try:
-        ended = ask(command or running("telemetry_daemon.config.check"), _request(inputs), deadline)
+        # Of the environment only what may be ours.
+        request = json.dumps(to_plain(ConfigInputs, replace(inputs, environment=inputs.variables())))
+        ended = ask(command or running("telemetry_daemon.config.check"), request, deadline)
     except NoAnswerError as error:
         raise ConfigError(f"{_FAILED}: {error}") from error
     return _answer(ended)
-
-
-def _request(inputs: ConfigInputs) -> str:
-    """The inputs as JSON; of the environment only what may be ours."""
-    return json.dumps(to_plain(ConfigInputs, replace(inputs, environment=inputs.variables())))
 
 
 def _answer(ended: Ended) -> Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,15 +12,7 @@ from pathlib import Path
 
 # What systemd tells the daemon is not for its children: one that answers NOTIFY_SOCKET would speak for us.
 NOT_FOR_CHILDREN = frozenset(
-    {
-        "NOTIFY_SOCKET",
-        "WATCHDOG_PID",
-        "WATCHDOG_USEC",
-        "LISTEN_PID",
-        "LISTEN_FDS",
-        "LISTEN_FDNAMES",
-        "JOURNAL_STREAM",
-    }
+    {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "JOURNAL_STREAM"}
 )
 _PROC = Path("/proc")
 
@@ -42,14 +35,6 @@ class Ended:
     cpu_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A process of a group, told apart from a later one of the same pid by its start time."""
-
-    pid: int
-    start_ticks: int
-
-
 class Process:
     """A process with the descriptors that read its output, which never block; its pid is that of its group and session, too.
 
@@ -61,7 +46,8 @@ class Process:
         self.stdout = stdout
         self.stderr = stderr
         self._ended: Ended | None = None
-        self._left: frozenset[_Member] | None = None
+        # The start time of each process that was left of the group: a later one of the same pid is another.
+        self._left: Mapping[int, int] | None = None
         self._closed = False
 
     def exited(self) -> bool:
@@ -91,9 +77,10 @@ class Process:
     def gone(self) -> bool:
         """Whether no member of its group lives on; zombies that nobody reaps don't count."""
         if self._left is None:
-            self._left = _members(self.pid) if _group_exists(self.pid) else frozenset()
+            self._left = _members(self.pid) if _group_exists(self.pid) else {}
         else:
-            self._left = frozenset(member for member in self._left if _lives(member))
+            left = ((pid, start, _stat(pid)) for pid, start in self._left.items())
+            self._left = {pid: start for pid, start, stat in left if stat is not None and stat.start_ticks == start}
         return not self._left
 
     def close(self) -> None:
@@ -147,31 +134,35 @@ def _group_exists(group: int) -> bool:
     return True
 
 
-def _members(group: int) -> frozenset[_Member]:
+def _members(group: int) -> Mapping[int, int]:
+    """The start time of each living process of the group, by its pid."""
     pids = (int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit())
     stats = ((pid, _stat(pid)) for pid in pids)
-    return frozenset(
-        _Member(pid, stat.start_ticks) for pid, stat in stats if stat is not None and stat.group == group and stat.lives
-    )
-
-
-def _lives(member: _Member) -> bool:
-    stat = _stat(member.pid)
-    return stat is not None and stat.lives and stat.start_ticks == member.start_ticks
+    return {pid: stat.start_ticks for pid, stat in stats if stat is not None and stat.group == group}
 
 
 @dataclass(frozen=True, slots=True)
 class _Stat:
-    lives: bool
     group: int
     start_ticks: int
 
 
 def _stat(pid: int) -> _Stat | None:
-    """What /proc/PID/stat says (proc_pid_stat(5)); the name in brackets may hold anything, so count from its end."""
+    """What /proc/PID/stat says (proc_pid_stat(5)) of a process that lives.
+
+    The name in brackets may hold anything, so count from its end.
+    """
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:  # it has ended
         return None
     fields = text.rpartition(b")")[2].split()
-    return _Stat(fields[0] not in (b"Z", b"X"), int(fields[2]), int(fields[19]))
+    return None if fields[0] in (b"Z", b"X") else _Stat(int(fields[2]), int(fields[19]))
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL` for 9; `signal 77` for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

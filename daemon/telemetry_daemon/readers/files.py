@@ -112,11 +112,10 @@ class _Skipped:
 
     def _is_left_out(self, folder: str) -> bool:
         if folder not in self._known:
-            self._known[folder] = self._is_left_out(folder.rpartition("/")[0]) or self._says_so(folder)
+            self._known[folder] = self._is_left_out(folder.rpartition("/")[0]) or any(
+                _says(f"{folder}/{name}", text) for name, text in self._skip_when
+            )
         return self._known[folder]
-
-    def _says_so(self, folder: str) -> bool:
-        return any(_says(f"{folder}/{name}", text) for name, text in self._skip_when)
 
 
 def _says(path: str, text: str) -> bool:

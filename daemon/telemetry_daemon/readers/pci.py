@@ -63,15 +63,11 @@ def _device(folder: Path) -> PciDevice | None:
     if class_code >> 16 not in pci.classes and class_code >> 8 not in pci.classes:
         return None
     bus_id = folder.name.lower()
-    if (folder / "physfn").exists() or (pci.behind_bridge and _on_first_bus(bus_id)):
+    if (folder / "physfn").exists() or (pci.behind_bridge and ":00:" in bus_id):
         return None
     if pci.but_not and _hexadecimal(folder / "device") in pci.but_not:
         return None
     return PciDevice(bus_id, vendor.word, class_code, _is_suspended(folder), _is_given_away(folder))
-
-
-def _on_first_bus(bus_id: str) -> bool:
-    return ":00:" in bus_id
 
 
 def _is_suspended(folder: Path) -> bool | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import signal
 
+from telemetry_daemon.processes.process import signal_name
 from telemetry_daemon.processes.supervise import Limits, Run
 from telemetry_parsers.model import Failure, Output, Reason
 
@@ -21,7 +21,9 @@ def failure_of(run: Run, line: str, deadline: float, limits: Limits) -> Failure 
     """Why a run gave nothing to parse; None for one that ended by itself, with whatever exit status."""
     if run.cause == "exited":
         status = run.ended.status if run.ended else None
-        return None if status is None or status >= 0 else failed("killed", f"{line} was ended by {_signal(-status)}")
+        return (
+            None if status is None or status >= 0 else failed("killed", f"{line} was ended by {signal_name(-status)}")
+        )
     if run.cause == "closed":
         return Failure("disabled", None, f"{line} was cut short: the reader was closed")
     if run.cause == "too_much_output":
@@ -79,10 +81,3 @@ def lost_output(run: Run, line: str, target: str, failure: Failure) -> Output:
 
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", errors="replace")
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

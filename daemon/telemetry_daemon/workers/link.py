@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
 
-from telemetry_daemon.processes.process import Ended, Launch, Launcher
+from telemetry_daemon.processes.process import Ended, Launch, Launcher, signal_name
 from telemetry_daemon.processes.supervise import Limits, end, settle, wait_for
 from telemetry_parsers.codec.wire import ANSWER_LIMIT_BYTES
 
@@ -181,7 +180,4 @@ def _how(ended: Ended | None) -> str:
         return "ended"
     if ended.status >= 0:
         return f"exited with status {ended.status}"
-    try:
-        return f"was ended by {signal.Signals(-ended.status).name}"
-    except ValueError:
-        return f"was ended by signal {-ended.status}"
+    return f"was ended by {signal_name(-ended.status)}"

@@ -89,7 +89,8 @@ class Worker:
         self._started = self._not_before = clock()
         self._trouble = ""
         self._trouble_kind: type[WorkerError] = WorkerDiedError
-        self._cpu_seconds = 0.0
+        # CPU time of all its processes so far; of a running one as of its last answer. Never goes back.
+        self.cpu_seconds = 0.0
 
     @property
     def pid(self) -> int | None:
@@ -102,11 +103,6 @@ class Worker:
         """The process id of a killed worker that had not ended at the last look."""
         stuck = self._stuck
         return None if stuck is None else stuck.pid
-
-    @property
-    def cpu_seconds(self) -> float:
-        """CPU time of all its processes so far; of a running one as of its last answer. Never goes back."""
-        return self._cpu_seconds
 
     @property
     def running_seconds(self) -> float:
@@ -135,7 +131,8 @@ class Worker:
         self._stopping.set()
         if self._turn.acquire(timeout=_CLOSE_SECONDS):
             try:
-                self._dismiss()
+                if self._link is not None:
+                    self._retire(self._link, self._link.dismiss)
                 self._settle_stuck()
             finally:
                 self._turn.release()
@@ -151,16 +148,13 @@ class Worker:
     def _running(self) -> Link:
         if self._closed.is_set():
             raise WorkerDiedError(f"{self.label}: the worker is closed")
-        self._look_after_the_stuck()
+        stuck = self._settle_stuck()
+        if stuck is not None:
+            raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not end, its library or driver holds it")
         if self._link is None:
             self._link = self._start()
             self._started = self._clock()
         return self._link
-
-    def _look_after_the_stuck(self) -> None:
-        stuck = self._settle_stuck()
-        if stuck is not None:
-            raise WorkerStuckError(f"{self.label}: worker {stuck.pid} does not end, its library or driver holds it")
 
     def _settle_stuck(self) -> Link | None:
         """The worker that still does not end, None once there is none."""
@@ -221,10 +215,6 @@ class Worker:
             return error(f"{self.label}: {self._trouble}")
         return WorkerStuckError(f"{self.label}: {self._trouble}, and worker {link.pid} does not end even when killed")
 
-    def _dismiss(self) -> None:
-        if self._link is not None:
-            self._retire(self._link, self._link.dismiss)
-
     def _retire(self, link: Link, make_end: Callable[[], bool]) -> bool:
         """End the process and tell whether it is gone. One that is not is remembered as stuck."""
         over = make_end()
@@ -247,5 +237,5 @@ class Worker:
 
     def _count_cpu(self, link: Link, cpu_seconds: float) -> None:
         more = max(0.0, cpu_seconds - link.counted_cpu_seconds)
-        self._cpu_seconds += more
+        self.cpu_seconds += more
         link.counted_cpu_seconds += more

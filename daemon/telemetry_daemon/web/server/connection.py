@@ -60,7 +60,7 @@ class Connection(asyncio.BufferedProtocol):
 
     _shared: Shared
     _transport: asyncio.Transport = field(init=False)
-    _caller: Caller = field(init=False)
+    caller: Caller = field(init=False)
     # Channel and conversation are there from the first byte on.
     _channel: Channel | None = None
     _conversation: Conversation = field(init=False)
@@ -82,7 +82,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         # pause_writing comes as soon as the kernel's buffer is full, so at most one piece of an answer waits here.
         self._transport.set_write_buffer_limits(high=0)
-        self._caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
+        self.caller = Caller(client_of(transport.get_extra_info("peername")), transport.get_extra_info("sockname"))
         self._within(self._shared.deadlines.head, self._head_overdue)
         self._shared.open_connections.add(self)
 
@@ -122,17 +122,12 @@ class Connection(asyncio.BufferedProtocol):
         """Forget everything."""
         self._phase = Phase.LEAVING
         self._shared.open_connections.remove(self)
-        self._shared.access.forget(self._caller)
+        self._shared.access.forget(self.caller)
         self._to_send.clear()
         if self._deadline is not None:
             self._deadline.cancel()
 
     # What the server calls.
-
-    @property
-    def caller(self) -> Caller:
-        """Who is at the other end."""
-        return self._caller
 
     def abort(self) -> None:
         """Hang up at once."""
@@ -228,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             return
         self._enter(Phase.ANSWERING)
-        self._shared.access.decide(request, self._caller, functools.partial(self._answer, request))
+        self._shared.access.decide(request, self.caller, functools.partial(self._answer, request))
         self._wait_until_answered()
 
     def _answer(self, request: Request, refusal: Response | None) -> None:
