@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from telemetry_parsers.model import Capture, Poll
+from telemetry_parsers.model import Capture, Failure, Output, Poll
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,30 @@ class Targets:
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """When a read began, by the wall clock and by the monotonic one."""
+
+    wall_time: float = field(default_factory=time.time)
+    monotonic_time: float = field(default_factory=time.monotonic)
+
+    def capture(
+        self, source: str, poll: Poll, outputs: tuple[Output, ...], failure: Failure | None, cpu_seconds: float
+    ) -> Capture:
+        """What the read gave; it took the time until now."""
+        return Capture(
+            source,
+            poll.name,
+            poll.request,
+            outputs,
+            failure,
+            seconds=time.monotonic() - self.monotonic_time,
+            cpu_seconds=cpu_seconds,
+            wall_time=self.wall_time,
+            monotonic_time=self.monotonic_time,
+        )
 
 
 class Reader(Protocol):

@@ -15,7 +15,7 @@ from telemetry_daemon.processes.pipes import Pipes
 from telemetry_daemon.processes.process import NOT_FOR_CHILDREN, Launch, Launcher, Process, launch
 from telemetry_daemon.processes.supervise import Limits, Run, settle, supervise
 from telemetry_daemon.readers.alternatives import Alternatives, Choice
-from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.run_results import (
     failed,
     failure_of,
@@ -110,24 +110,14 @@ class CommandReader:
 
     def read(self, poll: Poll, targets: Targets) -> Capture:
         """What the tool printed, run by run, or the failure that kept it from printing."""
-        wall, start = time.time(), time.monotonic()
-        attempt = _Attempt(poll.deadline, start + poll.deadline)
+        begun = Begun()
+        attempt = _Attempt(poll.deadline, begun.monotonic_time + poll.deadline)
         failure: Failure | None = None
         try:
             self._answer_in_turn(poll, targets, attempt)
         except _NoAnswerError as none:
             failure = none.failure
-        return Capture(
-            source=self._source,
-            poll=poll.name,
-            request=poll.request,
-            outputs=tuple(attempt.outputs),
-            failure=failure,
-            seconds=time.monotonic() - start,
-            cpu_seconds=attempt.cpu_seconds,
-            wall_time=wall,
-            monotonic_time=start,
-        )
+        return begun.capture(self._source, poll, tuple(attempt.outputs), failure, attempt.cpu_seconds)
 
     def reject(self, capture: Capture) -> bool:
         """Say that this version of the tool did not know the capture's command line: True if another is left to try.

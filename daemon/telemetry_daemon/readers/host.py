@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import psutil
 
-from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_parsers.model import Capture, Failure, Library, Output, Plain, Poll
 
 Call = Callable[[], Plain]
@@ -30,24 +30,14 @@ class HostReader:
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # the host has no targets
         """One output per call that was asked for; one that failed has its errno as status and no data."""
-        wall, start, cpu = time.time(), time.monotonic(), time.thread_time()
+        begun, cpu = Begun(), time.thread_time()
         outputs: tuple[Output, ...] = ()
         failure: Failure | None = None
         if isinstance(poll.request, Library) and poll.request.reader == "host":
             outputs = tuple(self._ask(name) for name in poll.request.calls)
         else:
             failure = Failure("failed", "internal", "the host reader answers only requests to the library `host`")
-        return Capture(
-            source="host",
-            poll=poll.name,
-            request=poll.request,
-            outputs=outputs,
-            failure=failure,
-            seconds=time.monotonic() - start,
-            cpu_seconds=time.thread_time() - cpu,
-            wall_time=wall,
-            monotonic_time=start,
-        )
+        return begun.capture("host", poll, outputs, failure, time.thread_time() - cpu)
 
     def close(self) -> None:
         """Nothing runs, nothing is held."""

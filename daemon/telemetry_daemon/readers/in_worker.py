@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.files import is_there
 from telemetry_daemon.workers.worker import Worker, WorkerError
 from telemetry_parsers.codec.derived import from_plain
@@ -40,20 +40,10 @@ class WorkerReader:
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
         """What the library or the files said, or the failure that kept them from saying it."""
-        wall_time, monotonic_time = time.time(), time.monotonic()
-        cpu_seconds = self._worker.cpu_seconds
+        begun, cpu_before = Begun(), self._worker.cpu_seconds
         readout = self._answer(poll)
-        return Capture(
-            source=self._source,
-            poll=poll.name,
-            request=poll.request,
-            outputs=readout.outputs,
-            failure=readout.failure,
-            seconds=time.monotonic() - monotonic_time,
-            cpu_seconds=self._worker.cpu_seconds - cpu_seconds,
-            wall_time=wall_time,
-            monotonic_time=monotonic_time,
-        )
+        cpu_seconds = self._worker.cpu_seconds - cpu_before
+        return begun.capture(self._source, poll, readout.outputs, readout.failure, cpu_seconds)
 
     def close(self) -> None:
         """Stop the worker, within a second."""

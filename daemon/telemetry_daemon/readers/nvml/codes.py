@@ -48,7 +48,7 @@ _CGROUP = (
     " 'systemctl daemon-reload' must be restarted"
 )
 # Why there is no library to ask: the source's state, its reason, and the remedy.
-_REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
+REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     LIBRARY_NOT_FOUND: ("missing", None, "libnvidia-ml.so.1 is not installed: install the NVIDIA driver"),
     DRIVER_NOT_LOADED: ("failed", "driver_gone", "the kernel module is not loaded: modprobe nvidia"),
     UNINITIALIZED: ("failed", "driver_gone", "the library lost its driver: it is initialised again"),
@@ -62,7 +62,10 @@ _REFUSALS: Mapping[int, tuple[State, Reason | None, str]] = {
     OPERATING_SYSTEM: ("failed", "no_permission", f"the device nodes cannot be opened: {_CGROUP}"),
 }
 # At the initialisation, and only there, an unknown error is as a rule a device node that cannot be opened.
-_UNKNOWN_AT_INIT: tuple[State, Reason | None, str] = ("failed", "no_permission", f"unknown error: {_CGROUP}")
+REFUSALS_AT_INIT: Mapping[int, tuple[State, Reason | None, str]] = {
+    **REFUSALS,
+    UNKNOWN: ("failed", "no_permission", f"unknown error: {_CGROUP}"),
+}
 _OTHER: tuple[State, Reason | None, str] = (
     "failed",
     "driver_gone",
@@ -70,16 +73,7 @@ _OTHER: tuple[State, Reason | None, str] = (
 )
 
 
-def refusal(code: int) -> ReaderRefusal:
+def refusal(code: int, refusals: Mapping[int, tuple[State, Reason | None, str]] = REFUSALS) -> ReaderRefusal:
     """What an error of the library as a whole means for the source."""
-    return _refusal(_REFUSALS.get(code, _OTHER), code)
-
-
-def refusal_at_init(code: int) -> ReaderRefusal:
-    """What it means that the library cannot be initialised."""
-    return _refusal(_UNKNOWN_AT_INIT, code) if code == UNKNOWN else refusal(code)
-
-
-def _refusal(row: tuple[State, Reason | None, str], code: int) -> ReaderRefusal:
-    state, reason, text = row
+    state, reason, text = refusals.get(code, _OTHER)
     return ReaderRefusal(state, reason, f"{text} (NVML error {code})")

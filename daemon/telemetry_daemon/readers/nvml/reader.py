@@ -54,7 +54,7 @@ class NvmlReader:
             self._begin()
         except SessionOverError as over:
             self.close()
-            raise self._put_off(over.code, codes.refusal_at_init(over.code)) from None
+            raise self._put_off(over.code, codes.refusal(over.code, codes.REFUSALS_AT_INIT)) from None
 
     def read(self, calls: Sequence[str]) -> Mapping[str, Plain | CallError]:
         """What these tiers give of the node, its GPUs and their events; no tiers: all of them."""
