@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, Column, column
+from telemetry_parsers.boxed.columns import QUIET, column
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
@@ -18,30 +17,29 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"
 
-# Of `Ecc-Error` no document says whether it counts corrected or uncorrected errors, or since when.
-_COLUMNS: Mapping[str, Column] = {
-    "card": column(look.ID, identity("index")),
-    "vf": QUIET,
-    "mi": QUIET,
-    "name": column(look.NAME, identity("model")),
-    "firmware": column(look.WORD, fact("firmware")),
-    "inited": QUIET,
-    "driver": column(look.WORD, identity("driver")),
-    "bus-id": column(look.BUS, identity("bus_id")),
-    "util": column(look.PERCENT, metric("utilization_ratio")),
-    "ecc-error": QUIET,
-    "fan": column(look.PERCENT, metric("fan_ratio")),
-    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-    "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-    "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-    "vmemory-usage": column(look.BYTES_PAIR),
-    "sr-iov": column(look.WORD, fact("sr_iov")),
-    "mode": column(look.WORD, fact("mode")),
-    "compute-mode": column(look.NAME, fact("compute_mode")),
-}
 _BANNER = re.compile(r"\bCNMON[ \t]{1,8}v?[0-9]")
+# Of `Ecc-Error` no document says whether it counts corrected or uncorrected errors, or since when.
 _BOX = Box(
-    columns=_COLUMNS,
+    columns={
+        "card": column(look.ID, identity("index")),
+        "vf": QUIET,
+        "mi": QUIET,
+        "name": column(look.NAME, identity("model")),
+        "firmware": column(look.WORD, fact("firmware")),
+        "inited": QUIET,
+        "driver": column(look.WORD, identity("driver")),
+        "bus-id": column(look.BUS, identity("bus_id")),
+        "util": column(look.PERCENT, metric("utilization_ratio")),
+        "ecc-error": QUIET,
+        "fan": column(look.PERCENT, metric("fan_ratio")),
+        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+        "vmemory-usage": column(look.BYTES_PAIR),
+        "sr-iov": column(look.WORD, fact("sr_iov")),
+        "mode": column(look.WORD, fact("mode")),
+        "compute-mode": column(look.NAME, fact("compute_mode")),
+    },
     opening=frozenset({"card", "name", "firmware"}),
     banner=_BANNER,
     versions=(

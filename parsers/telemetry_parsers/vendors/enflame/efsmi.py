@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, Column, column
+from telemetry_parsers.boxed.columns import QUIET, column
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.monitor import Monitor, is_monitor, read_monitor
 from telemetry_parsers.boxed.table import Box, is_table, read_table
@@ -20,26 +19,25 @@ TOOL = "efsmi"
 
 _ECC = metric("ecc_enabled", words=ON_OFF)
 _TOTAL = metric("memory_total_bytes")
-# `Mem` is the memory in all; what is in use stands in `-q` and, as a percentage, in the monitor.
-_COLUMNS: Mapping[str, Column] = {
-    "dev": column(look.ID, identity("index")),
-    "name": column(look.NAME, identity("model")),
-    "fw ver": column(look.WORD, fact("firmware")),
-    "boot fw ver": column(look.WORD, fact("firmware")),
-    "bus-id": column(look.BUS, identity("bus_id")),
-    "ecc": column(look.WORD, _ECC),
-    "temp": column(look.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
-    "dpm": QUIET,
-    "lpm": QUIET,
-    "pwr(usage/cap)": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-    "mem": column(look.BYTES, _TOTAL),
-    "gcu virt": column(look.WORD, fact("virtualization")),
-    "dused": column(look.PERCENT, metric("utilization_ratio")),
-    "sn": column(look.WORD, identity("serial")),
-}
 _VERSION = re.compile(r"\bEFSMI:?[ \t]{1,8}V?([0-9]\S{0,40})(?=\s)")
+# `Mem` is the memory in all; what is in use stands in `-q` and, as a percentage, in the monitor.
 _BOX = Box(
-    columns=_COLUMNS,
+    columns={
+        "dev": column(look.ID, identity("index")),
+        "name": column(look.NAME, identity("model")),
+        "fw ver": column(look.WORD, fact("firmware")),
+        "boot fw ver": column(look.WORD, fact("firmware")),
+        "bus-id": column(look.BUS, identity("bus_id")),
+        "ecc": column(look.WORD, _ECC),
+        "temp": column(look.BARE_CELSIUS, metric("temperature_celsius", "core", unit="C")),
+        "dpm": QUIET,
+        "lpm": QUIET,
+        "pwr(usage/cap)": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+        "mem": column(look.BYTES, _TOTAL),
+        "gcu virt": column(look.WORD, fact("virtualization")),
+        "dused": column(look.PERCENT, metric("utilization_ratio")),
+        "sn": column(look.WORD, identity("serial")),
+    },
     opening=frozenset({"dev", "name", "bus-id"}),
     banner=_VERSION,
     versions=(("tool_version", _VERSION), ("driver", re.compile(r"Driver Ver:[ \t]{0,8}([0-9]\S{0,40})(?=\s)"))),

@@ -6,30 +6,29 @@ import re
 from collections.abc import Mapping
 
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, QUIET_SWITCH, Column, column
+from telemetry_parsers.boxed.columns import QUIET, QUIET_SWITCH, column
 from telemetry_parsers.boxed.query import Query
 from telemetry_parsers.boxed.table import Box
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric
 
 _NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
-_COLUMNS: Mapping[str, Column] = {
-    "gpu": column(look.ID, identity("index")),
-    "name": column(look.NAME, identity("model")),
-    "persistence-m": QUIET_SWITCH,
-    "bus-id": column(look.BUS, identity("bus_id")),
-    "disp.a": QUIET,
-    "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
-    "fan": column(look.PERCENT, metric("fan_ratio")),
-    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-    "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-    "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-    "gpu-util": column(look.PERCENT, metric("utilization_ratio")),
-    "compute m.": column(look.NAME, fact("compute_mode")),
-}
 _VERSION = re.compile(r"Intel XPU-SMI[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")
 BOX = Box(
-    columns=_COLUMNS,
+    columns={
+        "gpu": column(look.ID, identity("index")),
+        "name": column(look.NAME, identity("model")),
+        "persistence-m": QUIET_SWITCH,
+        "bus-id": column(look.BUS, identity("bus_id")),
+        "disp.a": QUIET,
+        "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
+        "fan": column(look.PERCENT, metric("fan_ratio")),
+        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+        "gpu-util": column(look.PERCENT, metric("utilization_ratio")),
+        "compute m.": column(look.NAME, fact("compute_mode")),
+    },
     opening=frozenset({"gpu", "name", "bus-id", "volatile uncorr. ecc"}),
     banner=_VERSION,
     versions=(("tool_version", _VERSION), ("driver", re.compile(r"Driver:[ \t]{0,8}(\S{1,60})(?=\s)"))),

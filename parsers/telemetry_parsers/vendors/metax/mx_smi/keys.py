@@ -20,26 +20,25 @@ _UTILIZATION = metric("utilization_ratio", unit="%")
 STATE = health({"available": "ok", "unavailable": "critical", "not available": "critical"})
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
-# From 2.3 on a board and its GPUs have cells of their own, and power stands below the board; 2.1.6 tells no limit.
-_COLUMNS: Mapping[str, Column] = {
-    "board": column(look.ID, fact("board")),
-    "gpu": column(look.ID, identity("index")),
-    "name": column(look.NAME, identity("model")),
-    "bus-id": column(look.BUS, identity("bus_id")),
-    "gpu-util": column(look.PERCENT, _UTILIZATION),
-    "persistence-m": column(look.SWITCH, fact("persistence_mode")),
-    "persist-m": column(look.SWITCH, fact("persistence_mode")),
-    "sgpu-m": column(look.WORD, fact("sgpu_mode")),
-    "perf": column(look.STATE, metric("performance_state")),
-    "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-    "power": column(look.WATTS, _POWER),
-    "pwr:usage/cap": column(look.WATTS_PAIR, _POWER, _CAP),
-    "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-    "gpu-state": column(look.NAME, STATE),
-}
 SLICES = "sliced gpu"
+# From 2.3 on a board and its GPUs have cells of their own, and power stands below the board; 2.1.6 tells no limit.
 BOX = Box(
-    columns=_COLUMNS,
+    columns={
+        "board": column(look.ID, fact("board")),
+        "gpu": column(look.ID, identity("index")),
+        "name": column(look.NAME, identity("model")),
+        "bus-id": column(look.BUS, identity("bus_id")),
+        "gpu-util": column(look.PERCENT, _UTILIZATION),
+        "persistence-m": column(look.SWITCH, fact("persistence_mode")),
+        "persist-m": column(look.SWITCH, fact("persistence_mode")),
+        "sgpu-m": column(look.WORD, fact("sgpu_mode")),
+        "perf": column(look.STATE, metric("performance_state")),
+        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
+        "power": column(look.WATTS, _POWER),
+        "pwr:usage/cap": column(look.WATTS_PAIR, _POWER, _CAP),
+        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+        "gpu-state": column(look.NAME, STATE),
+    },
     opening=frozenset({"gpu", "name", "bus-id", "gpu-util"}),
     banner=re.compile(r"\b(?:MX|HT)-SMI[ \t]{1,8}v?[0-9]"),
     versions=(
