@@ -108,14 +108,6 @@ PARSER = SourceParser(
     name="host",
     vendor="",
     gives=tuple(_PREFIX + key for keys in _METRICS.values() for key in keys),
-    polls=(
-        Poll(
-            name="readings",
-            request=Library("host", tuple(_METRICS)),
-            interval=5.0,
-            deadline=2.0,
-            lists_devices=False,
-        ),
-    ),
+    polls=(Poll("readings", Library("host", tuple(_METRICS)), interval=5.0, deadline=2.0, lists_devices=False),),
     parse=parse,
 )

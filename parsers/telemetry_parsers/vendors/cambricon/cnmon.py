@@ -17,7 +17,6 @@ from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "cnmon"
 
-_BANNER = re.compile(r"\bCNMON[ \t]{1,8}v?[0-9]")
 # Of `Ecc-Error` no document says whether it counts corrected or uncorrected errors, or since when.
 _BOX = Box(
     columns={
@@ -41,7 +40,7 @@ _BOX = Box(
         "compute-mode": column(look.NAME, fact("compute_mode")),
     },
     opening=frozenset({"card", "name", "firmware"}),
-    banner=_BANNER,
+    banner=re.compile(r"\bCNMON[ \t]{1,8}v?[0-9]"),
     versions=(
         ("tool_version", re.compile(r"\bCNMON[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")),
         ("driver", re.compile(r"\bDriver[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")),
