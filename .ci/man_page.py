@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from command_tree import Argument, CommandTree, commands, common_options
 
@@ -30,62 +29,54 @@ commands read once, explain what is found, or talk to the daemon.
 A reading is fresh, or it is absent with a reason; a failure is never shown as a number.
 """
 
-_OF_COMMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
-        "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
-        "snapshot": "Reads all sources in parallel. If a running daemon is using a tool, its readings are taken from the daemon.",
-        "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "
-        "same node and give one document.",
-        "record": "Polls as the daemon does and writes each answer of a tool, file or library as a line of JSON. Serial "
-        "numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry serve --replay` plays a recording.",
-        "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, what is absent and "
-        "why, and what to do about it.",
-        "metrics": "Prints the name, kind, labels and meaning of each metric.",
-        "config": "`check` reports every mistake with its line and its remedy; `show` prints the settings in force and where "
-        "each comes from; `default` prints a file with all settings and what they do.",
-        "forget": "A device that was there once and is gone keeps accelerator_up 0 until it returns, for seven days, or "
-        "until it is forgotten.",
-        "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
-        "driver unloaded.",
-        "resume": "Undoes `telemetry release`.",
-        "version": "Prints the versions of telemetry and of Python.",
-    }
-)
+_OF_COMMANDS: Mapping[str, str] = {
+    "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
+    "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
+    "snapshot": "Reads all sources in parallel. If a running daemon is using a tool, its readings are taken from the daemon.",
+    "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "
+    "same node and give one document.",
+    "record": "Polls as the daemon does and writes each answer of a tool, file or library as a line of JSON. Serial "
+    "numbers, UUIDs, addresses and names are replaced by stand-ins. `telemetry serve --replay` plays a recording.",
+    "doctor": "Shows where each source was found, its version, the duration and CPU time of its polls, what is absent and "
+    "why, and what to do about it.",
+    "metrics": "Prints the name, kind, labels and meaning of each metric.",
+    "config": "`check` reports every mistake with its line and its remedy; `show` prints the settings in force and where "
+    "each comes from; `default` prints a file with all settings and what they do.",
+    "forget": "A device that was there once and is gone keeps accelerator_up 0 until it returns, for seven days, or "
+    "until it is forgotten.",
+    "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
+    "driver unloaded.",
+    "resume": "Undoes `telemetry release`.",
+    "version": "Prints the versions of telemetry and of Python.",
+}
 
-_EXITS: Mapping[str, str] = MappingProxyType(
-    {
-        "OK": "Success; for `snapshot`, every source that is present was read.",
-        "PROBLEMS": "A source failed, or an output contains something that was not understood. The rest is printed all the same.",
-        "NOTHING_FOUND": "No device was found.",
-        "USAGE": "The command line is wrong.",
-        "UNAVAILABLE": "The daemon, or a file that is needed, cannot be reached; for `serve`, the address is in use or not there yet.",
-        "BUG": "A bug in telemetry; TELEMETRY_DEBUG=1 shows the traceback.",
-        "OUTPUT": "The output could not be written.",
-        "RESTART": "For `serve` under systemd: asks to be restarted, because devices appeared after its start.",
-        "CONFIGURATION": "The configuration cannot be used. Nothing was started.",
-        "BY_SIGNAL": "And the number of the signal that ended the command, such as 130 after Ctrl-C.",
-    }
-)
+_EXITS: Mapping[str, str] = {
+    "OK": "Success; for `snapshot`, every source that is present was read.",
+    "PROBLEMS": "A source failed, or an output contains something that was not understood. The rest is printed all the same.",
+    "NOTHING_FOUND": "No device was found.",
+    "USAGE": "The command line is wrong.",
+    "UNAVAILABLE": "The daemon, or a file that is needed, cannot be reached; for `serve`, the address is in use or not there yet.",
+    "BUG": "A bug in telemetry; TELEMETRY_DEBUG=1 shows the traceback.",
+    "OUTPUT": "The output could not be written.",
+    "RESTART": "For `serve` under systemd: asks to be restarted, because devices appeared after its start.",
+    "CONFIGURATION": "The configuration cannot be used. Nothing was started.",
+    "BY_SIGNAL": "And the number of the signal that ended the command, such as 130 after Ctrl-C.",
+}
 
-_SIGNALS: Mapping[str, str] = MappingProxyType(
-    {
-        "SIGHUP": "`serve` reads its configuration again, without losing a scrape. If it is bad, the running one stays in force, the "
-        "error is logged, and telemetry_config_last_reload_successful becomes 0.",
-        "SIGTERM, SIGINT": "`serve` stops its tools, saves its state, and ends within ten seconds. Other commands end their tools, "
-        "too.",
-    }
-)
+_SIGNALS: Mapping[str, str] = {
+    "SIGHUP": "`serve` reads its configuration again, without losing a scrape. If it is bad, the running one stays in force, the "
+    "error is logged, and telemetry_config_last_reload_successful becomes 0.",
+    "SIGTERM, SIGINT": "`serve` stops its tools, saves its state, and ends within ten seconds. Other commands end their tools, "
+    "too.",
+}
 
-_EXAMPLES: Mapping[str, str] = MappingProxyType(
-    {
-        "telemetry snapshot --all": "Read everything that this node has, once.",
-        "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
-        "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
-        "telemetry record -o node.jsonl --for 60": "Record a minute for a bug report.",
-        "telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU.",
-    }
-)
+_EXAMPLES: Mapping[str, str] = {
+    "telemetry snapshot --all": "Read everything that this node has, once.",
+    "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
+    "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
+    "telemetry record -o node.jsonl --for 60": "Record a minute for a bug report.",
+    "telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU.",
+}
 
 
 def man_page() -> str:

@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 sys.path.extend(
     str(Path(__file__).resolve().parents[1] / name) for name in ("benchmarks", "daemon", "exporters", "parsers")
@@ -35,9 +34,10 @@ from telemetry_daemon.simulate.demo import DemoError, parse_demo
 KINDS = ("8xnvidia", "8xamd", "8xhygon", "8xmoorethreads", "8xascend")
 COURSES_PER_KIND = 4
 # What is extrapolated, and needs a run without rules.
-DENSITIES: Mapping[str, Callable[[tuple[str, ...], int, Path], Disk]] = MappingProxyType(
-    {"prometheus": density.of_prometheus, "victoria-metrics": density.of_victoria_metrics}
-)
+DENSITIES: Mapping[str, Callable[[tuple[str, ...], int, Path], Disk]] = {
+    "prometheus": density.of_prometheus,
+    "victoria-metrics": density.of_victoria_metrics,
+}
 
 
 def main(arguments: Sequence[str]) -> int:

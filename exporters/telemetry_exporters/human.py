@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
-from types import MappingProxyType
 
 from telemetry_parsers.metrics import CATALOGUE
 from telemetry_parsers.model import Metric
@@ -99,18 +98,16 @@ def utc(unix_seconds: float) -> str:
     return datetime.fromtimestamp(unix_seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-_BY_UNIT: Mapping[str, Callable[[float], str]] = MappingProxyType(
-    {
-        "celsius": celsius,
-        "watts": watts,
-        "volts": volts,
-        "joules": joules,
-        "bytes": byte_size,
-        "ratio": percent,
-        "hertz": hertz,
-        "seconds": seconds,
-    }
-)
+_BY_UNIT: Mapping[str, Callable[[float], str]] = {
+    "celsius": celsius,
+    "watts": watts,
+    "volts": volts,
+    "joules": joules,
+    "bytes": byte_size,
+    "ratio": percent,
+    "hertz": hertz,
+    "seconds": seconds,
+}
 
 
 def in_words(value: float, metric: Metric) -> str:

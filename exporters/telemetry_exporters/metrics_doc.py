@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from telemetry_exporters.text import display_width, pad_right
 from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS
@@ -35,21 +34,19 @@ a test keeps it true.
 - In OpenMetrics the families of counters and infos are named without `_total` and `_info`; samples are named alike.
 """
 # Each group by its first metric.
-_GROUPS: Mapping[str, str] = MappingProxyType(
-    {
-        "info": "Core: every vendor that can",
-        "power_average_watts": "Power and energy",
-        "temperature_slowdown_celsius": "Temperature and fan",
-        "memory_free_bytes": "Memory",
-        "engine_utilization_ratio": "Activity",
-        "clock_hertz": "Clocks and performance",
-        "pcie_link_generation": "PCIe",
-        "link_up": "Links between devices",
-        "ecc_enabled": "Faults, health and the rest",
-        "telemetry_host_cpu_utilization_ratio": "Host",
-        "telemetry_build_info": "The daemon itself",
-    }
-)
+_GROUPS: Mapping[str, str] = {
+    "info": "Core: every vendor that can",
+    "power_average_watts": "Power and energy",
+    "temperature_slowdown_celsius": "Temperature and fan",
+    "memory_free_bytes": "Memory",
+    "engine_utilization_ratio": "Activity",
+    "clock_hertz": "Clocks and performance",
+    "pcie_link_generation": "PCIe",
+    "link_up": "Links between devices",
+    "ecc_enabled": "Faults, health and the rest",
+    "telemetry_host_cpu_utilization_ratio": "Host",
+    "telemetry_build_info": "The daemon itself",
+}
 _HEADINGS = ("Metric", "Kind", "Unit", "Label", "Range", "Meaning", "JSON key")
 
 

@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from telemetry_exporters import human
 from telemetry_parsers.metrics import is_main_temperature
@@ -65,33 +64,27 @@ class Tile:
     note: str = ""
 
 
-_REMEDIES: Mapping[Reason, str] = MappingProxyType(
-    {
-        "timeout": "run the tool by hand; if it is merely slow, raise this source's deadline",
-        "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it said",
-        "not_understood": "send us what the tool printed: `telemetry record`",
-        "driver_gone": "load the driver or reset the device; `dmesg` says why it went",
-        "no_permission": "let the service's user read the device files (groups `render` and `video`)",
-        "too_much_output": "run the tool by hand; it printed far more than it should",
-        "library_mismatch": "the library and the loaded driver differ: reload the driver or reboot",
-        "killed": "something ended the tool; look for the out-of-memory killer in `dmesg`",
-        "internal": "a fault of ours: please report it with `telemetry record`",
-    }
-)
+_REMEDIES: Mapping[Reason, str] = {
+    "timeout": "run the tool by hand; if it is merely slow, raise this source's deadline",
+    "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it said",
+    "not_understood": "send us what the tool printed: `telemetry record`",
+    "driver_gone": "load the driver or reset the device; `dmesg` says why it went",
+    "no_permission": "let the service's user read the device files (groups `render` and `video`)",
+    "too_much_output": "run the tool by hand; it printed far more than it should",
+    "library_mismatch": "the library and the loaded driver differ: reload the driver or reboot",
+    "killed": "something ended the tool; look for the out-of-memory killer in `dmesg`",
+    "internal": "a fault of ours: please report it with `telemetry record`",
+}
 _STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
 _BUSY_REMEDY = "see who runs it; where it is asked again by itself there is nothing to do"
 _LOST_REMEDY = "see `dmesg`, reset the device or reboot; `telemetry forget {id}` if it was taken out"
-_CONDITIONS: Mapping[str, Condition] = MappingProxyType(
-    {
-        "warning": Condition("warning", Severity.WARNING),
-        "alarm": Condition("alarm", Severity.BAD),
-        "critical": Condition("critical", Severity.BAD),
-        "unknown": Condition("health unknown", Severity.QUIET),
-    }
-)
-_SOURCE_SEVERITIES: Mapping[str, Severity] = MappingProxyType(
-    {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
-)
+_CONDITIONS: Mapping[str, Condition] = {
+    "warning": Condition("warning", Severity.WARNING),
+    "alarm": Condition("alarm", Severity.BAD),
+    "critical": Condition("critical", Severity.BAD),
+    "unknown": Condition("health unknown", Severity.QUIET),
+}
+_SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 
 def rows(snapshot: Snapshot) -> tuple[Row, ...]:

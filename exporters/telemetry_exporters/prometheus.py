@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 
 from telemetry_exporters.families import Family, Labels, Owner, Series, families
 from telemetry_exporters.screen import NO_METRICS, family_name
@@ -47,9 +46,7 @@ def openmetrics_head(metric: Metric) -> str:
     return f"{head}# UNIT {name} {metric.unit}\n" if has_unit else head
 
 
-_HEADS: Mapping[Syntax, Callable[[Metric], str]] = MappingProxyType(
-    {Syntax.TEXT: text_head, Syntax.OPENMETRICS: openmetrics_head}
-)
+_HEADS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_head, Syntax.OPENMETRICS: openmetrics_head}
 
 
 @lru_cache(maxsize=512)  # clocks and memory sizes are a few numbers told again and again

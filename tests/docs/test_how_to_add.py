@@ -239,8 +239,8 @@ def add_metric(house: House) -> None:
     house.insert(f"{VENDORS}/anvil/__init__.py", '"power_cap_watts"', '"coolant_flow_ratio", ')
     house.insert(
         "daemon/telemetry_daemon/simulate/values.py",
-        '        "fan_ratio"',
-        '        "coolant_flow_ratio": lambda card: round(card.load, 2),\n',
+        '    "fan_ratio"',
+        '    "coolant_flow_ratio": lambda card: round(card.load, 2),\n',
     )
 
 
@@ -250,8 +250,8 @@ def add_alert(house: House) -> None:
     )
     house.insert(
         "grafana/telemetry_grafana/rules/thresholds.py",
-        '        "stale_seconds"',
-        '        "coolant_share": Threshold("0.2", "share of the coolant", "own figure"),\n',
+        '    "stale_seconds"',
+        '    "coolant_share": Threshold("0.2", "share of the coolant", "own figure"),\n',
     )
     low = '{"accelerator_coolant_flow_ratio{{D}}": "0.1x120"}'
     case = f'Case("AcceleratorCoolantLow", {low}, {{"enough": {low.replace("0.1", "0.3")}}}),\n'
@@ -261,7 +261,7 @@ def add_alert(house: House) -> None:
 def add_command(house: House) -> None:
     house.write("daemon/telemetry_daemon/commands/greet.py", COMMAND)
     house.insert("daemon/telemetry_daemon/cli.py", '    ("version"', '    ("greet", "say hello"),\n')
-    house.insert(".ci/man_page.py", '        "version": ', '        "greet": "Says hello.",\n')
+    house.insert(".ci/man_page.py", '    "version": ', '    "greet": "Says hello.",\n')
     house.write("tests/commands/test_greet.py", COMMAND_TEST)
 
 

@@ -15,11 +15,13 @@ import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime, timezone
-from types import MappingProxyType
 
-LEVELS: Mapping[str, int] = MappingProxyType(
-    {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-)
+LEVELS: Mapping[str, int] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
 FORMATS = ("text", "json")
 
 LONGEST_VALUE = 4096
@@ -170,7 +172,7 @@ def _as_json(facts: Facts) -> str:
     return _printable(json.dumps(facts, ensure_ascii=False))
 
 
-_RENDERERS: Mapping[str, Callable[[Facts], str]] = MappingProxyType({"text": _as_text, "json": _as_json})
+_RENDERERS: Mapping[str, Callable[[Facts], str]] = {"text": _as_text, "json": _as_json}
 
 
 def _time(seconds: float) -> str:

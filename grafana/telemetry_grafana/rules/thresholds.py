@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,50 +15,44 @@ class Threshold:
     origin: str
 
 
-THRESHOLDS: Mapping[str, Threshold] = MappingProxyType(
-    {
-        "stale_seconds": Threshold("1200", "seconds without a success of a poll", "four times the rarest interval"),
-        "slow_seconds": Threshold("5", "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
-        "up_share": Threshold("0.5", "share of ten minutes in which a node or source must answer", "own figure"),
-        "restarts": Threshold("3", "starts of the daemon in an hour", "own figure"),
-        "event_seconds": Threshold("600", "seconds for which an event fires", "nvidia_gpu_exporter"),
-        "xid_critical": Threshold(
-            "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
-        ),
-        "xid_application": Threshold(
-            "xid_(13|31|43|45)", "Xid codes that an application causes, or its end", "NVIDIA's table of Xid codes"
-        ),
-        "ecc_corrected": Threshold("2e7", "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
-        "ecc_corrected_sram": Threshold("1e4", "corrected errors in SRAM since the driver was loaded", "Azure NHC"),
-        "retired_pages": Threshold("10", "memory pages taken out of use", "Meta GCM"),
-        "remapped_rows": Threshold("512", "memory rows replaced by spare ones", "DCGM hardware limits"),
-        "limit_margin_celsius": Threshold("5", "degrees below the device's own limit", "nvidia_gpu_exporter"),
-        "hot_celsius": Threshold("85", "degrees if the device reports no limit", "VESSL, gpud"),
-        "hot_junction_celsius": Threshold(
-            "95", "the same at the junction or hotspot", "ten more, as AMD's own limits of edge and junction differ"
-        ),
-        "critical_celsius": Threshold("95", "degrees if the device reports no critical temperature", "VESSL"),
-        "critical_junction_celsius": Threshold("105", "the same at the junction or hotspot", "ten more, as above"),
-        "outlier_celsius": Threshold("15", "degrees above the mean of the node's cards of that model", "own figure"),
-        "busier_ratio": Threshold(
-            "0.1", "utilization above that mean which explains a higher temperature", "own figure"
-        ),
-        "busier_power": Threshold("1.2", "power as a multiple of their mean which explains it, too", "own figure"),
-        "fan_stopped_celsius": Threshold("70", "degrees at which a fan should turn", "own figure"),
-        "throttled_share": Threshold("0.6", "share of ten minutes in which heat holds the clocks down", "gpud"),
-        "link_changes": Threshold("6", "changes of a link within an hour: three times down and up", "gpud"),
-        "link_crc_per_second": Threshold("100", "checksum errors a second", "DCGM hardware limits"),
-        "pcie_replays_per_minute": Threshold("8", "packets sent again a minute", "widely used, no source: tune it"),
-        "busy_ratio": Threshold("0.5", "utilization at which a link must run at full speed", "own figure"),
-        "idle_ratio": Threshold("0.02", "utilization below which a device counts as idle", "Meta, jobstats"),
-        "held_ratio": Threshold("0.5", "memory held by whoever leaves the device idle", "own figure"),
-        "straggler_ratio": Threshold("0.2", "utilization below the median of the node's cards", "own figure"),
-        "alike_ratio": Threshold(
-            "0.05", "median distance from that median of cards that do the same work", "own figure"
-        ),
-        "straggler_peers": Threshold("4", "devices of a model that make a median meaningful", "own figure"),
-    }
-)
+THRESHOLDS: Mapping[str, Threshold] = {
+    "stale_seconds": Threshold("1200", "seconds without a success of a poll", "four times the rarest interval"),
+    "slow_seconds": Threshold("5", "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
+    "up_share": Threshold("0.5", "share of ten minutes in which a node or source must answer", "own figure"),
+    "restarts": Threshold("3", "starts of the daemon in an hour", "own figure"),
+    "event_seconds": Threshold("600", "seconds for which an event fires", "nvidia_gpu_exporter"),
+    "xid_critical": Threshold(
+        "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
+    ),
+    "xid_application": Threshold(
+        "xid_(13|31|43|45)", "Xid codes that an application causes, or its end", "NVIDIA's table of Xid codes"
+    ),
+    "ecc_corrected": Threshold("2e7", "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
+    "ecc_corrected_sram": Threshold("1e4", "corrected errors in SRAM since the driver was loaded", "Azure NHC"),
+    "retired_pages": Threshold("10", "memory pages taken out of use", "Meta GCM"),
+    "remapped_rows": Threshold("512", "memory rows replaced by spare ones", "DCGM hardware limits"),
+    "limit_margin_celsius": Threshold("5", "degrees below the device's own limit", "nvidia_gpu_exporter"),
+    "hot_celsius": Threshold("85", "degrees if the device reports no limit", "VESSL, gpud"),
+    "hot_junction_celsius": Threshold(
+        "95", "the same at the junction or hotspot", "ten more, as AMD's own limits of edge and junction differ"
+    ),
+    "critical_celsius": Threshold("95", "degrees if the device reports no critical temperature", "VESSL"),
+    "critical_junction_celsius": Threshold("105", "the same at the junction or hotspot", "ten more, as above"),
+    "outlier_celsius": Threshold("15", "degrees above the mean of the node's cards of that model", "own figure"),
+    "busier_ratio": Threshold("0.1", "utilization above that mean which explains a higher temperature", "own figure"),
+    "busier_power": Threshold("1.2", "power as a multiple of their mean which explains it, too", "own figure"),
+    "fan_stopped_celsius": Threshold("70", "degrees at which a fan should turn", "own figure"),
+    "throttled_share": Threshold("0.6", "share of ten minutes in which heat holds the clocks down", "gpud"),
+    "link_changes": Threshold("6", "changes of a link within an hour: three times down and up", "gpud"),
+    "link_crc_per_second": Threshold("100", "checksum errors a second", "DCGM hardware limits"),
+    "pcie_replays_per_minute": Threshold("8", "packets sent again a minute", "widely used, no source: tune it"),
+    "busy_ratio": Threshold("0.5", "utilization at which a link must run at full speed", "own figure"),
+    "idle_ratio": Threshold("0.02", "utilization below which a device counts as idle", "Meta, jobstats"),
+    "held_ratio": Threshold("0.5", "memory held by whoever leaves the device idle", "own figure"),
+    "straggler_ratio": Threshold("0.2", "utilization below the median of the node's cards", "own figure"),
+    "alike_ratio": Threshold("0.05", "median distance from that median of cards that do the same work", "own figure"),
+    "straggler_peers": Threshold("4", "devices of a model that make a median meaningful", "own figure"),
+}
 
 
 def values() -> dict[str, str]:
