@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from telemetry_daemon.commands import forms, options
+from telemetry_daemon.commands import formats, options
 from telemetry_daemon.commands.lookup import find_parser
 from telemetry_daemon.guarded.reading import TooLargeError, read_stream
 from telemetry_daemon.plugins.loading import load
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         parser = find_parser(as_source if as_source in parsers else arguments.source, parsers)
         captures = [capture for name in arguments.files for capture in _captures(parser, name)]
         snapshot = read_captures(parser, captures)
-        sys.stdout.write(forms.render(snapshot, arguments.format, loaded.metrics, Detail.EVERYTHING))
+        sys.stdout.write(formats.render(snapshot, arguments.format, loaded.metrics, Detail.EVERYTHING))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
 

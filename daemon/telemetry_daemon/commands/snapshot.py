@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_daemon.commands import durations, endings, forms, options
+from telemetry_daemon.commands import durations, endings, formats, options
 from telemetry_daemon.commands.lookup import check_vendor, find_parser
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control.remote import NoSuchPartError, report_of
@@ -35,7 +35,7 @@ _BAD_STATES = frozenset({"failed", "stuck"})
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to read, what of it to show, and how."""
-    parser.add_argument("--format", choices=forms.FORMS, default="table", help="output format (default: table)")
+    parser.add_argument("--format", choices=formats.FORMATS, default="table", help="output format (default: table)")
     options.add_source(parser, "read")
     parser.add_argument("--vendor", metavar="NAME", help="show only this vendor's devices")
     parser.add_argument("--device", metavar="DEVICE", help="show only devices with this index, `device` label or id")
@@ -85,8 +85,8 @@ def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric
     while True:
         whole = ranked(shot.read(tiers, arguments.timeout), settings.ranks)
         snapshot = _filtered(whole, arguments)
-        clear = _CLEAR_SCREEN if arguments.watch and forms.understands_escapes() else ""
-        sys.stdout.write(clear + forms.render(snapshot, arguments.format, metrics, detail))
+        clear = _CLEAR_SCREEN if arguments.watch and formats.understands_escapes() else ""
+        sys.stdout.write(clear + formats.render(snapshot, arguments.format, metrics, detail))
         sys.stdout.flush()
         if whole.devices and not snapshot.devices:
             sys.stderr.write(f"telemetry: {clean(_unmatched(arguments, whole.devices))}\n")
