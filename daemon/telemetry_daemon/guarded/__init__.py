@@ -1,1 +1,4 @@
-"""Files and sockets in folders where other users may have put something; every file that we write is opened here."""
+"""Files and sockets in folders where other users may have put something; every file that we write is opened here.
+
+docs/architecture.md, "What is written", lists who writes which file.
+"""

@@ -1,4 +1,7 @@
-"""One run of a tool from its start to its end: read it, end it at the deadline, see whether anything lives on."""
+"""One run of a tool from its start to its end: read it, end it at the deadline, see whether anything lives on.
+
+docs/architecture.md, "When a tool hangs", has the table of what becomes of the poll.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The lines between the daemon and a worker: a question goes to the worker, its answer comes back, each as one line."""
+"""What goes between the daemon and a worker: a question as one line of JSON, and its answer as another.
+
+docs/architecture.md, "What a worker is asked", shows both.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVIDIA: what is declared of the vendor, once; its parsers stand in this folder."""
+"""NVIDIA: what is declared of the vendor, once; its parser stands in this folder. NVML is asked, nvidia-smi is not run."""
 
 from __future__ import annotations
 

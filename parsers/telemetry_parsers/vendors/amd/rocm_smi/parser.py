@@ -1,4 +1,7 @@
-"""AMD's rocm-smi: what to ask it, and how to tell it from Hygon's tool of the same name."""
+"""AMD's rocm-smi: what to ask it, and how to tell it from Hygon's tool of the same name.
+
+`rocm/keys.py` has the table from its keys to metrics, `rocm/columns.py` the headings of its tables.
+"""
 
 from __future__ import annotations
 
