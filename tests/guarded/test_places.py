@@ -97,7 +97,7 @@ PLACES = {
     "web/server/listeners.py": {"bind": "an address of the network"},
     "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
     "workers/inside.py": {"open": "the pipe of requests"},
-    "readers/holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
+    "readers/lock_holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
     "processes/process.py": {"read_bytes": KERNEL},
     "readers/pci.py": {"read_text": KERNEL},
     "readers/nvml/processes.py": {"read_text": KERNEL},

@@ -15,7 +15,7 @@ from kits.fake_tools import Answer, ToolFolder
 from telemetry_daemon.readers.alternatives import Alternatives
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.command import CommandReader
-from telemetry_daemon.readers.tools import Tool
+from telemetry_daemon.readers.tool_path import Tool
 from telemetry_parsers.model import Capture, Command, Failure, Library, Output, Poll
 
 TABLE = "GPU  Temp   Power\n0    41.0C  80.0W\n"

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from telemetry_daemon.readers.tools import Whereabouts
+from telemetry_daemon.readers.tool_path import Whereabouts
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Command, Files, Health, Library, MergedDevice, SourceStatus
 from telemetry_parsers.states import BUSY

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from telemetry_daemon.readers.tools import Tool
+from telemetry_daemon.readers.tool_path import Tool
 from telemetry_parsers.model import Command
 
 # What was taken for a refusal may have been a bad moment of the tool's: after so long the first line is tried again.

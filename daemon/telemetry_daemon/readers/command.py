@@ -25,8 +25,8 @@ from telemetry_daemon.readers.run_results import (
     remains_of,
     stuck,
 )
+from telemetry_daemon.readers.tool_path import Whereabouts
 from telemetry_daemon.readers.toollock import HeldLock, ToolBusyError, ToolLocks
-from telemetry_daemon.readers.tools import Whereabouts
 from telemetry_parsers.model import Capture, Command, Failure, Output, Poll
 
 _LOCALE = {"LC_ALL": "C", "LANG": "C"}

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.readers import holder
+from telemetry_daemon.readers import lock_holder
 from telemetry_parsers.model import Failure
 from telemetry_parsers.states import BUSY
 
@@ -53,7 +53,7 @@ class HeldLock:
     def runs(self, tool_pid: int) -> None:
         """Note the tool's process, for whoever waits for the lock."""
         if self.descriptor is not None:
-            holder.note(self.descriptor, self._source, tool_pid)
+            lock_holder.note(self.descriptor, self._source, tool_pid)
 
     def release(self) -> None:
         """Give the lock back, even if a child still has a copy of the descriptor."""
@@ -93,7 +93,7 @@ class ToolLocks:
             with contextlib.suppress(OSError), OwnFolder.at(folder) as own:  # not in this folder
                 descriptor = own.existing_lock_file(_file_name(tool))
                 try:
-                    return holder.words(descriptor)
+                    return lock_holder.words(descriptor)
                 finally:
                     os.close(descriptor)
         return f"{self._folders[0] / _file_name(tool)} is locked"
