@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from telemetry_parsers.library_answers.devices import device_in, instance_in
+from telemetry_parsers.library_answers.plain import mapping, text, whole
+from telemetry_parsers.library_answers.readings import Readings
 from telemetry_parsers.model import Absent, Device, Plain
-from telemetry_parsers.recorded.devices import device_in, instance_in
-from telemetry_parsers.recorded.plain import mapping, text, whole
-from telemetry_parsers.recorded.readings import Readings
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.moorethreads.mtml.tables import (
     ANSWERS,

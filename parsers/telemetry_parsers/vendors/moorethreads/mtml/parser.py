@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.library_answers.answers import answer_in
+from telemetry_parsers.library_answers.plain import error_in, mapping, objects, text
+from telemetry_parsers.library_answers.readings import Readings
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Report, Tier
-from telemetry_parsers.recorded.answers import answer_in
-from telemetry_parsers.recorded.plain import error_in, mapping, objects, text
-from telemetry_parsers.recorded.readings import Readings
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.outputs import report_on
 from telemetry_parsers.vendors.moorethreads.mtml import tables

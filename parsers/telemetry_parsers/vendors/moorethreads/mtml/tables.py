@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from telemetry_parsers.library_answers.answers import RecordedLibrary
+from telemetry_parsers.library_answers.readings import Row
 from telemetry_parsers.model import Absent
-from telemetry_parsers.recorded.answers import RecordedLibrary
-from telemetry_parsers.recorded.readings import Row
 
 _MHZ = 1_000_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from telemetry_parsers.library_answers.devices import device_in, instance_in
+from telemetry_parsers.library_answers.plain import error_in, mapping, part_of, text, whole
 from telemetry_parsers.model import Device, Plain
-from telemetry_parsers.recorded.devices import device_in, instance_in
-from telemetry_parsers.recorded.plain import error_in, mapping, part_of, text, whole
 from telemetry_parsers.vendors.nvidia.nvml.library import VENDOR
 
 _PROFILE_MARK = " MIG "

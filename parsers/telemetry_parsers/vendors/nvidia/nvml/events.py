@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from telemetry_parsers.library_answers.plain import items, mapping, number, text, whole
 from telemetry_parsers.model import Absent, Device, Event, Plain
-from telemetry_parsers.recorded.plain import items, mapping, number, text, whole
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import quote
 

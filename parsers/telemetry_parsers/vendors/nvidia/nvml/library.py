@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from telemetry_parsers.library_answers.answers import RecordedLibrary
 from telemetry_parsers.model import Absent
-from telemetry_parsers.recorded.answers import RecordedLibrary
 
 NOT_SUPPORTED_CODE = 3
 # 2 is what some drivers say of a field or a link that does not exist, 25 and 26 of calls of other times.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from telemetry_parsers.library_answers.plain import error_in, mapping, number
+from telemetry_parsers.library_answers.readings import Readings, Row
 from telemetry_parsers.model import Absent, Plain, Value
-from telemetry_parsers.recorded.plain import error_in, mapping, number
-from telemetry_parsers.recorded.readings import Readings, Row
 from telemetry_parsers.vendors.nvidia.nvml.tables import LINK_METRICS
 
 _MOST_LINKS = 128

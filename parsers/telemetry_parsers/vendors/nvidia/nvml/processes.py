@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from telemetry_parsers.library_answers.plain import error_in, mapping, number, text, whole
+from telemetry_parsers.library_answers.readings import Readings
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Plain, Process, Value
-from telemetry_parsers.recorded.plain import error_in, mapping, number, text, whole
-from telemetry_parsers.recorded.readings import Readings
 from telemetry_parsers.vendors.nvidia.nvml.library import NOT_SUPPORTED_CODE
 
 # Linux gives no larger ones.

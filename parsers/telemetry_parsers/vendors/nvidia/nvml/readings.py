@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from telemetry_parsers.library_answers.plain import error_in, mapping, number, part_of, text, whole
+from telemetry_parsers.library_answers.readings import Readings, Row
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Plain, Value
-from telemetry_parsers.recorded.plain import error_in, mapping, number, part_of, text, whole
-from telemetry_parsers.recorded.readings import Readings, Row
 from telemetry_parsers.vendors.nvidia.nvml import devices, tables
 
 # The energy counter of these counts the whole module, CPU and memory included (ml-energy/zeus #172).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.recorded.readings import Row
+from telemetry_parsers.library_answers.readings import Row
 
 _MHZ = 10**6
 _NS = 10**9

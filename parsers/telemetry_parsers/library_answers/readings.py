@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from telemetry_parsers.library_answers.answers import RecordedLibrary
+from telemetry_parsers.library_answers.plain import error_in, number, part_of
 from telemetry_parsers.metrics import BY_KEY, in_range, reading
 from telemetry_parsers.model import Absent, Plain, Value
-from telemetry_parsers.recorded.answers import RecordedLibrary
-from telemetry_parsers.recorded.plain import error_in, number, part_of
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import quote
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from telemetry_parsers.library_answers.plain import text, whole
 from telemetry_parsers.model import Device, Plain
-from telemetry_parsers.recorded.plain import text, whole
 from telemetry_parsers.text.lines import bus_address
 
 _Facts = tuple[tuple[str, str], ...]

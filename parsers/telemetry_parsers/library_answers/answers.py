@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from telemetry_parsers.library_answers.plain import mapping
 from telemetry_parsers.model import Absent, Output, Plain, Problem, Reading, Report
-from telemetry_parsers.recorded.plain import mapping
 from telemetry_parsers.reports.draft import Draft, why
 from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import TOOL_MARKS, quote
