@@ -8,6 +8,7 @@ import pytest
 
 from kits.captures import own_case, parse_file, text_capture
 from kits.parsed.any_source import numbers, report_on, text_of
+from telemetry_parsers.model import Absent
 
 TABLES = (
     ("cnmon", "table-5.10-busy"),
@@ -293,3 +294,21 @@ def test_items_behind_a_lost_device_number_are_not_read() -> None:
     assert {device.index for device in found.devices} == {0, 2, 3}
     assert numbers(found)[0, "health", "ok"] == 1.0
     assert any("of which device" in problem.text for problem in found.problems)
+
+
+@pytest.mark.parametrize(
+    ("source", "case"),
+    [("cnmon", "table-4.20-idle"), ("mx-smi", "table-2.1.12-idle"), ("ixsmi", "table-idle-container")],
+)
+@pytest.mark.parametrize("body", [None, "|     |"])
+def test_a_blank_process_table_is_no_count_of_0(source: str, case: str, body: str | None) -> None:
+    text = text_of(source, case)
+    assert 0.0 in [
+        number for (_, metric, _), number in numbers(report_on(source, text)).items() if metric == "processes"
+    ]
+    lines = [body if re.search("no .*process.* found", line, re.IGNORECASE) else line for line in text.splitlines()]
+    found = report_on(source, "".join(f"{line}\n" for line in lines if line is not None))
+    assert {item.value for item in found.readings if item.metric == "processes"} == {Absent.NOT_REPORTED}
+    assert [problem.text for problem in found.problems][-1:] == [
+        "the process table has no row and does not say that there is none"
+    ]

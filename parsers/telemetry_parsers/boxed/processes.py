@@ -25,11 +25,11 @@ _LONGEST = 400
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the table says; `gap` is why no rows are counted."""
+class _Counted:
+    """The processes of each card so far; `has_body`: there is a row, or the words for none; `gap` is why none are counted."""
 
     counts: Counter[int] = field(default_factory=Counter)
-    idle: bool = False
+    has_body: bool = False
     gap: Absent | None = None
 
 
@@ -40,7 +40,7 @@ def is_process_title(line: Line) -> bool:
 
 def read_processes(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes, and the number of those of each card, into the draft."""
-    found = _Found(gap=Absent.NOT_REPORTED)
+    counted = _Counted(gap=Absent.NOT_REPORTED)
     heads: list[Line] = []
     row: re.Pattern[str] | None = None
     unit: str | None = None
@@ -49,18 +49,26 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
         if row is None and is_rule(text) and any("pid" in head.text.lower() for head in heads):
             unit = next((match[1] for head in heads if (match := _UNIT.search(head.text))), None)
             row = _row_pattern(next(head.text for head in heads if "pid" in head.text.lower()))
-            found.gap = None
+            counted.gap = None
         elif row is None:
             heads.append(line)
         elif is_rule(text):
+            _require_body(draft, line, counted)
             break
         elif line.ended or text.endswith("|"):
-            _take(draft, line, row, unit, found)
+            _take(draft, line, row, unit, counted)
     else:
-        found.gap = Absent.NOT_REPORTED
+        counted.gap = Absent.NOT_REPORTED
         if lines:
             draft.complain(lines[-1].where, "the process table is cut off here")
-    _count(draft, found)
+    _count(draft, counted)
+
+
+def _require_body(draft: Draft, line: Line, counted: _Counted) -> None:
+    """A blank table counts nothing: a tool that may not see the processes prints one, too."""
+    if not counted.has_body and counted.gap is None:
+        counted.gap = Absent.NOT_REPORTED
+        draft.complain(line.where, "the process table has no row and does not say that there is none")
 
 
 def _row_pattern(head: str) -> re.Pattern[str]:
@@ -73,30 +81,31 @@ def _row_pattern(head: str) -> re.Pattern[str]:
     return re.compile(rf"\|?[ \t]{{0,20}}{_GAP.join([*parts, _NAME, _MEMORY])}[ \t]{{0,20}}\|?\Z")
 
 
-def _take(draft: Draft, line: Line, row: re.Pattern[str], unit: str | None, found: _Found) -> None:
+def _take(draft: Draft, line: Line, row: re.Pattern[str], unit: str | None, counted: _Counted) -> None:
     text = line.text.strip()
     match = row.match(text) if len(text) <= _LONGEST else None
     if _NONE.search(text):
-        found.idle = True
+        counted.has_body = True
     elif match is not None:
-        _add(draft, match, unit, line, found)
+        _add(draft, match, unit, line, counted)
     elif text.strip("| \t"):
-        found.gap = Absent.NOT_UNDERSTOOD
+        counted.gap = Absent.NOT_UNDERSTOOD
         draft.complain(line.where, f"no row of the process table: {quote(line.text)}")
 
 
-def _add(draft: Draft, match: re.Match[str], unit: str | None, line: Line, found: _Found) -> None:
+def _add(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counted: _Counted) -> None:
+    counted.has_body = True
     card, pid = int(match[1]), int(match[2])
     position = draft.positions().get(card)
     if position is None:
         draft.complain(line.where, f"a process of card {card}, which is not listed")
         return
-    found.counts[position] += 1
+    counted.counts[position] += 1
     used = units.quantity(match[4], units.BYTES, unit or "MiB")
     draft.processes.append(Process(position, pid, match[3].strip(), None if isinstance(used, Absent) else used))
 
 
-def _count(draft: Draft, found: _Found) -> None:
+def _count(draft: Draft, counted: _Counted) -> None:
     for position in draft.positions().values():
-        count: Value = found.gap or float(found.counts[position])
+        count: Value = counted.gap or float(counted.counts[position])
         draft.give(position, _TARGET, count)
