@@ -106,6 +106,15 @@ def test_a_cut_document_of_a_killed_tool_is_a_failure() -> None:
     assert (report.outcome, report.reason, report.devices) == ("failed", "killed", ())
 
 
+@pytest.mark.parametrize("status", [None, 0])
+@pytest.mark.parametrize("text", ['{"card0"', '{"system": {"Driver version": "6.1', "device,GPU use (%)\ncar"])
+def test_a_list_that_is_cut_before_its_first_card_does_not_say_that_there_is_none(
+    text: str, status: int | None
+) -> None:
+    report = report_on(text, status=status)
+    assert (report.outcome, report.reason, report.devices) == ("failed", "not_understood", ())
+
+
 @pytest.mark.parametrize("depth", [5, 100_000])
 def test_depth_is_bounded(depth: int) -> None:
     report = report_on('{"card0": {"GPU use (%)": ' + "[" * depth)

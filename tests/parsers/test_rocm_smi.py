@@ -65,6 +65,8 @@ def test_several_outputs_are_one_report() -> None:
         "$ rocm-smi --version\nROCM-SMI version: 2.0.0+8e78352\nROCM-SMI-LIB version: 6.0.0\n",
         '{\n  "ROCM-SMI version": "2.0.0+8e78352",\n  "ROCM-SMI-LIB version": "6.0.0"\n}\n',
         "name, value\nROCM-SMI version, 2.0.0+8e78352\nROCM-SMI-LIB version, 6.0.0\n",
+        # The words that both of the last lines begin with are no launcher's.
+        "ROCM-SMI version: 2.0.0+8e78352\nROCM-SMI-LIB version: 6.0.0\nROCM-SMI-LIB version: 6.0.0\n",
     ],
 )
 def test_the_versions_in_each_form(text: str) -> None:

@@ -58,15 +58,16 @@ def _report_of(output: Output, tool: Tool) -> Report:
 
 
 def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
-    """The answers in the first way to read the lines that lists a device, else in the last that has any answer.
+    """The answers in the first way to read the lines that lists a device, else in the first that has any answer.
 
     Of a tool that answers for one device at a time, in the first that has any: the next may lose whose answer it is.
     """
     best: list[_Answer] = []
     for found in _ways_to_read(stdout, tool):
-        best = _answers(found, output, tool) or best
-        if best and (tool.several is not None or any(answer.report.devices for answer in best)):
-            break
+        answers = _answers(found, output, tool)
+        if answers and (tool.several is not None or any(answer.report.devices for answer in answers)):
+            return answers
+        best = best or answers
     return best
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from telemetry_parsers.model import Form, Output, Problem, Report
 from telemetry_parsers.reports.draft import Draft, by_text
-from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, is_fine
+from telemetry_parsers.reports.tool import Refusal, Shape, Text, Tool, is_fine, must_be_whole
 from telemetry_parsers.rocm import kfd, words
 from telemetry_parsers.rocm.cards import read_cards
 from telemetry_parsers.rocm.document import read_document
@@ -91,13 +91,13 @@ def _listing(brand: Brand, listing_in: Callable[[Text], Listing | None], form: F
             kfd.read_usage(text.lines, draft)
         return listing is not None
 
-    def without_cards(report: Report, text: Text, _tool: Tool) -> Report:
+    def without_cards(report: Report, text: Text, tool: Tool) -> Report:
         listing = listing_in(text)
         if (listing is not None and listing.system) or kfd.usage_in(text.lines) is not None:
             return replace(report, outcome="ok")
         empty = Problem("text", "the list of devices is empty")
-        why = error_report(text.lines, None, words.ERRORS)
-        return why or replace(report, problems=capped([*report.problems, empty]), is_cut=False)
+        listed = must_be_whole(replace(report, problems=capped([*report.problems, empty])), text, tool)
+        return error_report(text.lines, None, words.ERRORS) or listed
 
     return Shape(read, form, without_cards)
 
