@@ -6,7 +6,7 @@ import pytest
 
 from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Absent, Capture, Command, Output, Report, Value
-from telemetry_parsers.vendors.ascend.hccn_tool.parser import PARSER, parse
+from telemetry_parsers.vendors.ascend.hccn_tool.parser import PARSER
 
 POLLS = {poll.name: poll for poll in PARSER.polls}
 
@@ -16,7 +16,7 @@ def text_of(case: str) -> str:
 
 
 def report_on(text: str) -> Report:
-    return parse(text_capture(PARSER, text))
+    return PARSER.parse(text_capture(PARSER, text))
 
 
 def printed_values(report: Report) -> dict[tuple[int | None, str, str], Value]:
@@ -59,7 +59,7 @@ def test_a_prefix_says_it_too_and_wins() -> None:
 
 def test_the_reader_says_it_where_the_text_does_not() -> None:
     outputs = tuple(Output(f"hccn_tool -i {n} -link -g", str(n), "link status: UP\n", status=0) for n in (4, 12))
-    report = parse(Capture(PARSER.name, "link", POLLS["link"].request, outputs))
+    report = PARSER.parse(Capture(PARSER.name, "link", POLLS["link"].request, outputs))
     assert set(printed_values(report)) == {(4, "link_up", "roce"), (12, "link_up", "roce")}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Absent, Capture, Failure, Output, Report, Value
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.parser import PARSER, parse
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi.parser import PARSER
 
 
 def text_of(case: str) -> str:
@@ -17,7 +17,7 @@ def text_of(case: str) -> str:
 
 
 def report_on(text: str, status: int | None = None) -> Report:
-    return parse(text_capture(PARSER, Output(text=text, status=status)))
+    return PARSER.parse(text_capture(PARSER, Output(text=text, status=status)))
 
 
 def values(report: Report, metric: str, label: str = "") -> list[Value]:
@@ -214,7 +214,7 @@ def test_several_outputs_are_one_node() -> None:
         Output(text=text_of("table-cf-mpc-parent")),
         Output(text=text_of("table-processes-only").replace("5    30021", "1    30021")),
     )
-    report = parse(Capture(PARSER.name, poll.name, poll.request, outputs))
+    report = PARSER.parse(Capture(PARSER.name, poll.name, poll.request, outputs))
     assert [(device.index, device.bus_id) for device in report.devices] == [(0, "0000:5d:00.0"), (1, "0000:5f:00.0")]
     assert values(report, "processes") == [Absent.NOT_REPORTED, 1.0]
     assert [(process.device, process.pid) for process in report.processes] == [(1, 30021)]
@@ -223,7 +223,7 @@ def test_several_outputs_are_one_node() -> None:
 def test_a_readers_failure_is_no_text_to_parse() -> None:
     poll = PARSER.polls[0]
     failure = Failure("failed", "too_much_output", "more than 4 MiB")
-    report = parse(Capture(PARSER.name, poll.name, poll.request, (Output(text=OLD),), failure))
+    report = PARSER.parse(Capture(PARSER.name, poll.name, poll.request, (Output(text=OLD),), failure))
     assert (report.outcome, report.reason, report.readings) == ("failed", "too_much_output", ())
 
 
@@ -241,7 +241,7 @@ def test_the_query_is_asked_first_and_the_table_for_the_processes() -> None:
 
 def test_the_poll_for_processes_tells_nothing_but_them() -> None:
     _, poll = PARSER.polls
-    report = parse(Capture(PARSER.name, poll.name, poll.request, (Output("mthreads-gmi", text=BUSY, status=0),)))
+    report = PARSER.parse(Capture(PARSER.name, poll.name, poll.request, (Output("mthreads-gmi", text=BUSY, status=0),)))
     assert {item.metric for item in report.readings} == {"processes"}
     assert values(report, "processes") == [1.0, 1.0, 0.0, 2.0]
     assert len(report.processes) == 4
@@ -262,7 +262,7 @@ REFUSALS = {
 @pytest.mark.parametrize("asked", ["mthreads-gmi -q --json", "/usr/bin/mthreads-gmi -q", "mthreads-gmi"])
 @pytest.mark.parametrize(("stdout", "stderr", "status"), REFUSALS.values(), ids=REFUSALS)
 def test_what_is_no_answer_to_flags_may_be_their_refusal(asked: str, stdout: str, stderr: str, status: int) -> None:
-    report = parse(text_capture(PARSER, Output(asked, text=stdout, stderr=stderr, status=status)))
+    report = PARSER.parse(text_capture(PARSER, Output(asked, text=stdout, stderr=stderr, status=status)))
     said = any(word in stdout.lower() + stderr for word in ("usage:", "invalid argument", "unrecognized option"))
     assert report.outcome == ("wrong_request" if said or " -q" in asked else "failed")
 
@@ -272,8 +272,8 @@ def test_what_is_no_answer_to_flags_may_be_their_refusal(asked: str, stdout: str
 )
 def test_what_is_known_is_no_refusal(case: str) -> None:
     output = parse_file(own_case("mthreads-gmi", case).path.read_text())
-    report = parse(text_capture(PARSER, replace(output, name="mthreads-gmi -q --json")))
-    assert report == parse(text_capture(PARSER, output))
+    report = PARSER.parse(text_capture(PARSER, replace(output, name="mthreads-gmi -q --json")))
+    assert report == PARSER.parse(text_capture(PARSER, output))
     assert report.outcome != "wrong_request"
 
 

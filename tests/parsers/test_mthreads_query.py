@@ -8,7 +8,7 @@ import pytest
 
 from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Absent, Output, Report, Value
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.parser import PARSER, parse
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi.parser import PARSER
 
 
 def text_of(case: str) -> str:
@@ -16,7 +16,7 @@ def text_of(case: str) -> str:
 
 
 def report_on(text: str, status: int | None = 0) -> Report:
-    return parse(text_capture(PARSER, Output(text=text, status=status)))
+    return PARSER.parse(text_capture(PARSER, Output(text=text, status=status)))
 
 
 LIST = text_of("query-two-cards")

@@ -6,7 +6,7 @@ import pytest
 
 from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Absent, Output, Report, Value
-from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse
+from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER
 
 MIB = 2**20
 
@@ -16,7 +16,7 @@ def text_of(case: str) -> str:
 
 
 def report_on(text: str, status: int | None = None) -> Report:
-    return parse(text_capture(PARSER, Output(text=text, status=status)))
+    return PARSER.parse(text_capture(PARSER, Output(text=text, status=status)))
 
 
 def values(report: Report, metric: str, label: str = "") -> list[Value]:

@@ -7,7 +7,7 @@ import pytest
 from kits.parsed.npu_smi import POLLS, asked, chip_places, report_on, text_of, values
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Absent, Capture, Command, Output, Report, Value
-from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse
+from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER
 
 USAGES, COMMON = text_of("usages-310p"), text_of("common-mcu")
 
@@ -245,7 +245,7 @@ def test_one_card_that_does_not_answer_costs_its_own_readings_only() -> None:
 def test_error_codes_are_facts_of_the_chip_that_was_asked() -> None:
     request = POLLS["health"].request
     output = Output("npu-smi info -t health -i 7 -c 0", "7", text_of("health-alarm"), status=0)
-    report = parse(Capture(PARSER.name, "health", request, (output,)))
+    report = PARSER.parse(Capture(PARSER.name, "health", request, (output,)))
     assert chip_places(report) == [("7", "0")]
     assert dict(report.devices[0].facts)["error_codes"] == "A4025021 8C03A000"
     assert report.readings == ()  # the state is the table's to tell

@@ -9,7 +9,7 @@ from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import merge
 from telemetry_parsers.merge.precedence import offered
 from telemetry_parsers.model import Capture, Output, Report, SourceReport, Value
-from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse
+from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER
 
 COMMON = text_of("common-mcu")
 
@@ -99,7 +99,7 @@ def test_the_sensors_of_the_controller_alone_are_the_cards() -> None:
     text = "LM75A_TE (C) : 39\nTEC_TEMP (C) : NA\n"
     request = POLLS["temperatures"].request
     output = Output("npu-smi info -t temp -i 4 -c 1", "4", text, status=0)
-    report = parse(Capture(PARSER.name, "temperatures", request, (output,)))
+    report = PARSER.parse(Capture(PARSER.name, "temperatures", request, (output,)))
     assert (chip_places(report), values(report, "temperature_celsius", "lm75_a")) == ([("4", None)], [39.0])
 
 

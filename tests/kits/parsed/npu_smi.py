@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kits.captures import own_case, parse_file, text_capture
 from telemetry_parsers.model import Capture, Output, Report, Value
-from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER, parse
+from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER
 
 POLLS = {poll.name: poll for poll in PARSER.polls}
 
@@ -14,13 +14,13 @@ def text_of(case: str) -> str:
 
 
 def report_on(text: str) -> Report:
-    return parse(text_capture(PARSER, text))
+    return PARSER.parse(text_capture(PARSER, text))
 
 
 def asked(poll: str, *answers: tuple[str, str]) -> Report:
     """The report on what each card answered, as the reader hands it over."""
     outputs = tuple(Output(f"npu-smi info -t {poll} -i {card}", card, text, status=0) for card, text in answers)
-    return parse(Capture(PARSER.name, poll, POLLS[poll].request, outputs))
+    return PARSER.parse(Capture(PARSER.name, poll, POLLS[poll].request, outputs))
 
 
 def values(report: Report, metric: str, label: str = "") -> list[Value]:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from telemetry_parsers import units
 from telemetry_parsers.model import Device
 from telemetry_parsers.text.lines import bus_address
+from telemetry_parsers.vendors.amd import VENDOR
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Path
 from telemetry_parsers.vendors.amd.amd_smi.keys import FACTS
-from telemetry_parsers.vendors.amd.amd_smi.words import VENDOR, known
+from telemetry_parsers.vendors.amd.amd_smi.words import known
 
 # The whole of /proc/version without blanks is what an in-tree driver has for a version; its first word is the kernel's.
 _KERNEL = re.compile(r"Linuxversion([0-9][0-9A-Za-z.+~_-]{0,60})\(")
@@ -57,7 +58,7 @@ def _device(block: Block) -> Device:
     if serial in _NO_SERIALS:
         serial = None
     return Device(
-        vendor=VENDOR,
+        vendor=VENDOR.word,
         index=block.index,
         model=_model(block),
         uuid=_first(block, ("uuid",)),

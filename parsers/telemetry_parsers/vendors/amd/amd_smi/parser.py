@@ -11,9 +11,10 @@ from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Shape, Text, Tool
 from telemetry_parsers.text.answers import failed
 from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.amd import VENDOR
 from telemetry_parsers.vendors.amd.amd_smi import cards, documents, keys
 from telemetry_parsers.vendors.amd.amd_smi.saved import shapes
-from telemetry_parsers.vendors.amd.amd_smi.words import ERRORS, SILENT, TOOL, VENDOR
+from telemetry_parsers.vendors.amd.amd_smi.words import ERRORS, SILENT, TOOL
 
 _JSON_MARK = re.compile(r"^[ \t]{0,80}\"(?:gpu|gpu_data|gpu_id)\"[ \t]{0,4}:", re.MULTILINE)
 
@@ -38,7 +39,7 @@ def _no_whole_device(output: Output, _lines: Sequence[Line]) -> Report | None:
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR,
+    vendor=VENDOR.word,
     # All that the polls ask for is JSON.
     shapes=(Shape(_read_json, "json", cards.without_cards, (keys.FIELDS,)), *shapes.SHAPES),
     silent=SILENT,

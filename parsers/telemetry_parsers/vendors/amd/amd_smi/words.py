@@ -9,7 +9,6 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.text.answers import ErrorText
 
-VENDOR = "amd"
 TOOL = "amd-smi"
 # What amd-smi lists besides cards: processors, their cores, network cards and switches.
 OTHER_KINDS = frozenset({"cpu", "core", "nic", "ainic", "brcm_nic", "switch", "brcm_switch"})

@@ -10,6 +10,7 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Absent, Capture, Device, Output, Report
 from telemetry_parsers.reports.draft import LOUD, Draft
 from telemetry_parsers.text.answers import failed, not_read
+from telemetry_parsers.vendors.amd import VENDOR
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.cards import read_cards
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.kfd import read_nodes, read_processes
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.polls import POLLS
@@ -57,7 +58,7 @@ def _complain_of_numbers(draft: Draft, position: int, device: Device) -> None:
 
 PARSER = SourceParser(
     name=SOURCE,
-    vendor="amd",
+    vendor=VENDOR.word,
     gives=(
         "suspended", "temperature_celsius", "temperature_critical_celsius", "temperature_shutdown_celsius", "power_watts",
         "power_average_watts", "power_instant_watts", "power_cap_watts", "power_cap_default_watts", "power_cap_max_watts",

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Report
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.model import Command, Poll
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.rocm.origin import is_hygons
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
 from telemetry_parsers.rocm.tool import Brand, tool_of
+from telemetry_parsers.vendors.amd import VENDOR
 
 TOOL = "rocm-smi"
 GIVES = (
@@ -65,15 +65,10 @@ def _ask(*alternatives: tuple[str, ...]) -> Command:
     return Command(alternatives=lines, env=_ENVIRONMENT, folders=_FOLDERS)
 
 
-def parse(capture: Capture) -> Report:
-    """What rocm-smi said: devices and readings, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
-
-
 _TOOL = tool_of(
     Brand(
         name=TOOL,
-        vendor="amd",
+        vendor=VENDOR.word,
         plain_sensor="edge",
         is_other=is_hygons,
         other="Hygon's hy-smi",
@@ -82,47 +77,43 @@ _TOOL = tool_of(
     )
 )
 
-PARSER = SourceParser(
-    name=TOOL,
-    vendor="amd",
-    gives=GIVES,
-    polls=(
-        # -a has it all but takes seconds; the table is for versions before JSON.
-        Poll(
-            name="readings",
-            request=_ask((*_READINGS, "--json"), (*_USUAL, "--json"), (*_CORE, "--json"), ("-a", "--json"), ()),
-            wakes=True,
-        ),
-        # Only the text has which process uses which card, errors by block and retired pages.
-        Poll(
-            name="processes",
-            request=_ask(
-                ("--showbus", "--showpids", "--showpidgpus", "--showrasinfo", "--showpagesinfo"),
-                ("--showbus", "--showpids", "--showpidgpus"),
-                ("--showpids",),
-            ),
-            tier="slow",
-            interval=60.0,
-            lists_devices=False,
-            wakes=True,
-        ),
-        Poll(
-            name="facts",
-            request=_ask((*_FACTS, "--json"), ("--showbus", "--showuniqueid", "--json"), ("--showid", "--json")),
-            tier="inventory",
-            interval=300.0,
-            lists_devices=False,
-            wakes=True,
-        ),
-        # Versions before 6.0 do not tell theirs.
-        Poll(
-            name="version",
-            request=_ask(("--version",), ("--showdriverversion", "--json")),
-            tier="inventory",
-            interval=300.0,
-            lists_devices=False,
-            wakes=True,
-        ),
+PARSER = parser_of(
+    _TOOL,
+    # -a has it all but takes seconds; the table is for versions before JSON.
+    Poll(
+        name="readings",
+        request=_ask((*_READINGS, "--json"), (*_USUAL, "--json"), (*_CORE, "--json"), ("-a", "--json"), ()),
+        wakes=True,
     ),
-    parse=parse,
+    # Only the text has which process uses which card, errors by block and retired pages.
+    Poll(
+        name="processes",
+        request=_ask(
+            ("--showbus", "--showpids", "--showpidgpus", "--showrasinfo", "--showpagesinfo"),
+            ("--showbus", "--showpids", "--showpidgpus"),
+            ("--showpids",),
+        ),
+        tier="slow",
+        interval=60.0,
+        lists_devices=False,
+        wakes=True,
+    ),
+    Poll(
+        name="facts",
+        request=_ask((*_FACTS, "--json"), ("--showbus", "--showuniqueid", "--json"), ("--showid", "--json")),
+        tier="inventory",
+        interval=300.0,
+        lists_devices=False,
+        wakes=True,
+    ),
+    # Versions before 6.0 do not tell theirs.
+    Poll(
+        name="version",
+        request=_ask(("--version",), ("--showdriverversion", "--json")),
+        tier="inventory",
+        interval=300.0,
+        lists_devices=False,
+        wakes=True,
+    ),
+    also=GIVES,
 )

@@ -16,11 +16,11 @@ from telemetry_parsers.text.answers import ErrorText, failed
 from telemetry_parsers.text.complaints import not_understood
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.text.prefixes import without_prefix
+from telemetry_parsers.vendors.amd import VENDOR
 from telemetry_parsers.vendors.amd.rocminfo.agents import Agent, Listing, flags, read_listing
 from telemetry_parsers.vendors.amd.rocminfo.keys import ACCELERATORS, HYGON_NAMES, HYGON_TYPES, NO_CARDS
 
 TOOL = "rocminfo"
-VENDOR = "amd"
 _GROUPS = "add the user to the groups render and video, or give the container /dev/kfd and /dev/dri"
 _ERRORS = (
     ErrorText("/dev/kfd read-write: permission denied", "failed", "no_permission", _GROUPS),
@@ -144,7 +144,7 @@ def _vendor(agent: Agent, listing: Listing) -> str:
     if agent.text("device type").upper() in HYGON_TYPES or any(word in name for word in HYGON_NAMES):
         return "hygon"
     told_amd = "amd" in name.split() or "advanced micro" in name
-    return "hygon" if not told_amd and listing.module is not None and listing.module.hygon else VENDOR
+    return "hygon" if not told_amd and listing.module is not None and listing.module.hygon else VENDOR.word
 
 
 def _known(text: str) -> str | None:
@@ -173,7 +173,7 @@ _CLOCK = metric("clock_max_hertz", "graphics", unit="MHz")
 _MEMORY = special("memory_total_bytes", _size)
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR,
+    vendor=VENDOR.word,
     shapes=(Shape(_read, empty=must_be_whole, tables=((_COMPUTE_UNITS, _CLOCK, _MEMORY),)),),
     silent="no output",
     errors=_ERRORS,

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from telemetry_parsers.reports.targets import Target, metric
 from telemetry_parsers.text.answers import ErrorText
 
-VENDOR = "ascend"
 TOOL = "hccn_tool"
 # The same number as the Phy-ID of npu-smi and the number of the /dev/davinci node.
 INDEX_SPACE = "ascend-physical"
@@ -51,7 +50,6 @@ FLAGS: Mapping[str, str] = MappingProxyType(
     }
 )
 BESIDE_FLAPS = frozenset({"current time", "link change records", "link down count"})
-GIVES = ("link_up", *dict.fromkeys(target.key for target in COUNTERS.values()))
 FACTS: Mapping[str, str] = MappingProxyType({"speed": "link_speed", "net health status": "net_health"})
 PORT_KEY = "port_id"
 # Titles under which every line is known and gives nothing but what is named above.

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Problem, Report
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.model import Command, Poll, Problem
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Several, Shape, Tool, is_fine
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.text.outputs import failure_of
+from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.hccn_tool.answer import parts, read_answer
-from telemetry_parsers.vendors.ascend.hccn_tool.keys import ERRORS, FLAGS, GIVES, INDEX_SPACE, TOOL, VENDOR
-
-
-def parse(capture: Capture) -> Report:
-    """What hccn_tool said of the ports, or the reason why it said nothing."""
-    return parse_with(capture, _TOOL)
+from telemetry_parsers.vendors.ascend.hccn_tool.keys import COUNTERS, ERRORS, FLAGS, INDEX_SPACE, TOOL
 
 
 def _missing(run: Run) -> Problem | None:
@@ -30,8 +25,8 @@ def _missing(run: Run) -> Problem | None:
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR,
-    shapes=(Shape(read_answer, empty=is_fine),),
+    vendor=VENDOR.word,
+    shapes=(Shape(read_answer, empty=is_fine, tables=(COUNTERS,)),),
     silent="no output: a chip whose port has no such setting answers with nothing",
     errors=ERRORS,
     index_space=INDEX_SPACE,
@@ -51,16 +46,12 @@ def _poll(name: str, seconds: float, *lines: tuple[str, ...]) -> Poll:
     return Poll(name, request, "slow" if seconds < 300 else "inventory", seconds, 30.0, lists_devices=False)
 
 
-PARSER = SourceParser(
-    name="hccn-tool",
-    vendor=VENDOR,
-    gives=GIVES,
-    polls=(
-        _poll("link", 60.0, ("-i", "{device}", "-link", "-g"), ("-g", "-dev_info", "-i", "{device}")),
-        _poll("flaps", 60.0, ("-i", "{device}", "-link_stat", "-g")),
-        _poll("statistics", 60.0, ("-i", "{device}", "-stat", "-g")),
-        _poll("speed", 300.0, ("-i", "{device}", "-speed", "-g")),
-        _poll("net-health", 300.0, ("-i", "{device}", "-net_health", "-g")),
-    ),
-    parse=parse,
+PARSER = parser_of(
+    _TOOL,
+    _poll("link", 60.0, ("-i", "{device}", "-link", "-g"), ("-g", "-dev_info", "-i", "{device}")),
+    _poll("flaps", 60.0, ("-i", "{device}", "-link_stat", "-g")),
+    _poll("statistics", 60.0, ("-i", "{device}", "-stat", "-g")),
+    _poll("speed", 300.0, ("-i", "{device}", "-speed", "-g")),
+    _poll("net-health", 300.0, ("-i", "{device}", "-net_health", "-g")),
+    also=("link_up",),
 )

@@ -114,6 +114,9 @@ HEALTH = ("health status", "health")
 TO_ECC_ENABLED = switch("ecc_enabled", {"true": 1.0, "false": 0.0})
 TO_HEALTH = health({state: state for state in HEALTH_STATES})
 
+# All that an answer gives.
+TABLES = (FIELDS, MEMORY_FIELDS, ECC_FIELDS, PART_FIELDS, TO_ECC_ENABLED, TO_HEALTH)
+
 CARD_KEY, COUNT_KEY, CHIP_KEY, NAME_KEY = "npu id", "chip count", "chip id", "chip name"
 # Parts of a card that are none of its chips open a block with their name.
 OTHER_PARTS = frozenset({"mcu", "3559"})
@@ -212,18 +215,4 @@ ENDS_OF_PARTS: tuple[End, ...] = (
     *map(End, ("npu real-time power", "power dissipation")),
     # Beside a 910's chips, of which common counts the cores, it has a temperature and no power (910B, 23.0; 910A's had one).
     End("temperature", beside="aicore count"),
-)
-
-GIVES = tuple(
-    dict.fromkeys(
-        (
-            *(wanted.key for fields in FIELDS.values() for wanted in fields),
-            *(wanted.key for wanted in MEMORY_FIELDS.values()),
-            *(wanted.key for wanted in ECC_FIELDS.values()),
-            *(wanted.key for wanted in PART_FIELDS.values()),
-            "ecc_enabled",
-            "retired_pages_pending",
-            "health",
-        )
-    )
 )

@@ -9,8 +9,9 @@ from telemetry_parsers.model import Device
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.framed import headings_in
 from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at
-from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, VENDOR, known
+from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, known
 
 _NAME = "chip name"
 _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy-id", _NAME})
@@ -75,5 +76,5 @@ def _add_mapped(draft: Draft, row: Mapping[str, str]) -> str | None:
     draft.number(device, logic if physical is None else physical)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
     told = {name: known(row.get(heading)) for name, heading in facts.items()}
-    draft.describe(device, Device(VENDOR, model=known(row.get(_NAME))), told)
+    draft.describe(device, Device(VENDOR.word, model=known(row.get(_NAME))), told)
     return "logic" if physical is None else PHYSICAL

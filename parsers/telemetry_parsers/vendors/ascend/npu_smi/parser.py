@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from telemetry_parsers import units
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
+from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Several, Shape, Text, Tool, is_fine, must_be_whole, of_lines
 from telemetry_parsers.text.echoes import Run
 from telemetry_parsers.text.lines import Line, foreign_tool, quote
+from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, keys, mapping, table
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place
 from telemetry_parsers.vendors.ascend.npu_smi.saved import rows
 from telemetry_parsers.vendors.ascend.npu_smi.saved.segments import segments
-from telemetry_parsers.vendors.ascend.npu_smi.words import ERRORS, NO_NUMBERS, SILENT, TOOL, VENDOR
+from telemetry_parsers.vendors.ascend.npu_smi.words import ERRORS, NO_NUMBERS, SILENT, TOOL
 
 _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
@@ -44,17 +43,13 @@ _ADDED: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 
 
-_TABLES = ("temperature_celsius", "core")
+_IN_THE_TABLE = ("temperature_celsius", "core")
 
 
-def parse(capture: Capture) -> Report:
-    """What npu-smi said: devices and readings, or the reason why there are none."""
-    report = parse_with(capture, _TOOL)
-    added = _ADDED.get(capture.poll)
-    if added is None:
-        return report
-    readings = (item for item in report.readings if item.metric in added)
-    return replace(report, readings=tuple(item for item in readings if (item.metric, item.label) != _TABLES))
+def _is_added(poll: str, item: Reading) -> bool:
+    """Whether a poll gives this reading beside those of the table."""
+    added = _ADDED.get(poll)
+    return added is None or (item.metric in added and (item.metric, item.label) != _IN_THE_TABLE)
 
 
 def _read_blocks(text: Text, draft: Draft) -> bool:
@@ -93,13 +88,13 @@ def _missing(run: Run) -> Problem | None:
 
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR,
+    vendor=VENDOR.word,
     shapes=(
-        of_lines(table.is_table, table.read, empty=must_be_whole),
+        of_lines(table.is_table, table.read, empty=must_be_whole, tables=table.TABLES),
         of_lines(mapping.is_mapping, mapping.read_mapping, empty=is_fine),
         of_lines(rows.is_watch, rows.read_watch, empty=is_fine),
         of_lines(rows.is_topology, rows.read_topology, empty=is_fine),
-        Shape(_read_blocks, empty=is_fine),
+        Shape(_read_blocks, empty=is_fine, tables=keys.TABLES),
         Shape(_read_version, empty=is_fine),
     ),
     silent=SILENT,
@@ -125,23 +120,20 @@ def _per_card(name: str, kind: str, interval: float, *, first_chip: bool = False
 
 _FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/bin")
 _MAPPING = Command(alternatives=((TOOL, "info", "-m"),), folders=_FOLDERS)
-PARSER = SourceParser(
-    name=TOOL,
-    vendor=VENDOR,
-    gives=tuple(dict.fromkeys((*table.GIVES, "memory_used_ratio", *keys.GIVES))),
-    polls=(
-        Poll("readings", Command(alternatives=((TOOL, "info"),), folders=_FOLDERS)),
-        Poll("mapping", _MAPPING, "inventory", 300.0, lists_devices=False),
-        _per_card("usages", "usages", 60.0),
-        _per_card("common", "common", 60.0),
-        _per_card("memory", "memory", 60.0),
-        _per_card("temperatures", "temp", 120.0),
-        _per_card("voltage", "volt", 120.0),
-        _per_card("board", "board", 300.0, first_chip=True),
-        _per_card("card", "board", 300.0),
-        _per_card("ecc", "ecc", 300.0),
-        _per_card("health", "health", 300.0, first_chip=True),
-        _per_card("pcie-errors", "pcie-err", 300.0, first_chip=True),
-    ),
-    parse=parse,
+PARSER = parser_of(
+    _TOOL,
+    Poll("readings", Command(alternatives=((TOOL, "info"),), folders=_FOLDERS)),
+    Poll("mapping", _MAPPING, "inventory", 300.0, lists_devices=False),
+    _per_card("usages", "usages", 60.0),
+    _per_card("common", "common", 60.0),
+    _per_card("memory", "memory", 60.0),
+    _per_card("temperatures", "temp", 120.0),
+    _per_card("voltage", "volt", 120.0),
+    _per_card("board", "board", 300.0, first_chip=True),
+    _per_card("card", "board", 300.0),
+    _per_card("ecc", "ecc", 300.0),
+    _per_card("health", "health", 300.0, first_chip=True),
+    _per_card("pcie-errors", "pcie-err", 300.0, first_chip=True),
+    also=("processes", "retired_pages_pending"),
+    keeps=_is_added,
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from telemetry_parsers.model import Device
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.vendors.ascend.npu_smi.words import VENDOR
+from telemetry_parsers.vendors.ascend import VENDOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Place:
         """What is known of a chip by its place; its index is the NPU id until told."""
         numbers = {"card": self.card, "chip": self.chip}
         facts = tuple((name, str(number)) for name, number in numbers.items() if number is not None)
-        return Device(VENDOR, self.card, facts=facts)
+        return Device(VENDOR.word, self.card, facts=facts)
 
 
 def chip_at(draft: Draft, place: Place) -> int:

@@ -14,10 +14,11 @@ from telemetry_parsers.reports.targets import Target, metric
 from telemetry_parsers.text.framed import Record, Shape, headings_in, is_rule, read_table
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
+from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.keys import TO_HEALTH
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
 from telemetry_parsers.vendors.ascend.npu_smi.processes import is_process_title, read_processes
-from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, VENDOR, known, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, known, split_key
 
 _NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
 _NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_NOTHING})\Z")
@@ -62,10 +63,8 @@ _ENGINES = (
     (_WHOLE_CHIP, metric("engine_utilization_ratio", "npu")),
 )
 _MEMORY = (metric("memory_used_bytes"), metric("memory_total_bytes"))
-GIVES = (
-    "utilization_ratio", "engine_utilization_ratio", "power_watts", "temperature_celsius", "memory_used_bytes",
-    "memory_total_bytes", "health", "processes",
-)  # fmt: skip
+# All that the table gives.
+TABLES = (_READINGS, _ENGINES, _MEMORY, TO_HEALTH)
 
 
 def is_table(lines: Sequence[Line]) -> bool:
@@ -159,7 +158,7 @@ def _add(draft: Draft, record: Record, driver: str | None, wanted: frozenset[str
     device, physical = chip_at(draft, place), _number(cells, "phy-id")
     address = cells.get("bus-id")
     told = Device(
-        VENDOR,
+        VENDOR.word,
         model=_text(cells, "name"),
         bus_id=bus_address(address.text) if address else None,
         driver=driver,

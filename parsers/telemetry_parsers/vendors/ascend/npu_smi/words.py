@@ -10,7 +10,6 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.text.answers import ErrorText
 
-VENDOR = "ascend"
 TOOL = "npu-smi"
 # The physical id of a chip, which is also the number of its /dev/davinci node and what hccn_tool takes.
 PHYSICAL = "ascend-physical"

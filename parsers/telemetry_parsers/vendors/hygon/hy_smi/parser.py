@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.contract import SourceParser
-from telemetry_parsers.model import Capture, Command, Poll, Report
-from telemetry_parsers.reports.frame import parse as parse_with
+from telemetry_parsers.model import Command, Poll
+from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.rocm.origin import is_amds
 from telemetry_parsers.rocm.tool import GIVES as OF_BOTH
 from telemetry_parsers.rocm.tool import Brand, tool_of
+from telemetry_parsers.vendors.hygon import VENDOR
 
 TOOL = "hy-smi"
 # In DTK it is installed under AMD's name.
@@ -55,15 +55,10 @@ def _ask(*lines: tuple[str, ...]) -> Command:
     return Command(alternatives=lines, env=_ENVIRONMENT, on_deadline="abandon", folders=_FOLDERS)
 
 
-def parse(capture: Capture) -> Report:
-    """What hy-smi said: devices and readings, or the reason why there are none."""
-    return parse_with(capture, _TOOL)
-
-
 _TOOL = tool_of(
     Brand(
         name=TOOL,
-        vendor="hygon",
+        vendor=VENDOR.word,
         # The vendor's manual: the temperature of the core, without HBM.
         plain_sensor="core",
         is_other=is_amds,
@@ -73,32 +68,28 @@ _TOOL = tool_of(
     )
 )
 
-PARSER = SourceParser(
-    name=TOOL,
-    vendor="hygon",
-    gives=GIVES,
-    polls=(
-        Poll(
-            name="readings",
-            request=_ask(
-                *((name, *arguments) for name in (TOOL, _OTHER_NAME) for arguments in _LINES),
-            ),
-        ),
-        # Not by the other name: AMD's tool knows these flags, and wakes the cards of a node without any of Hygon's.
-        Poll(
-            name="processes",
-            request=_ask((TOOL, "--showpids")),
-            tier="slow",
-            interval=60.0,
-            lists_devices=False,
-        ),
-        Poll(
-            name="driver",
-            request=_ask((TOOL, "--showdriverversion")),
-            tier="inventory",
-            interval=300.0,
-            lists_devices=False,
+PARSER = parser_of(
+    _TOOL,
+    Poll(
+        name="readings",
+        request=_ask(
+            *((name, *arguments) for name in (TOOL, _OTHER_NAME) for arguments in _LINES),
         ),
     ),
-    parse=parse,
+    # Not by the other name: AMD's tool knows these flags, and wakes the cards of a node without any of Hygon's.
+    Poll(
+        name="processes",
+        request=_ask((TOOL, "--showpids")),
+        tier="slow",
+        interval=60.0,
+        lists_devices=False,
+    ),
+    Poll(
+        name="driver",
+        request=_ask((TOOL, "--showdriverversion")),
+        tier="inventory",
+        interval=300.0,
+        lists_devices=False,
+    ),
+    also=GIVES,
 )

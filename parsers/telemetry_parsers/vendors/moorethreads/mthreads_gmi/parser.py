@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.table import is_table
-from telemetry_parsers.model import Capture, Command, Output, Poll, Problem, Report
+from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.reports.frame import parse as parse_with
 from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import identity
 from telemetry_parsers.reports.tool import Shape, Text, Tool, is_fine, may_be_empty, of_lines, shape
 from telemetry_parsers.text.echoes import arguments_of
 from telemetry_parsers.text.lines import Line
+from telemetry_parsers.vendors.moorethreads import VENDOR
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi import keys, processes, query, table
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ERRORS, SILENT, TOOL, VENDOR
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import ERRORS, SILENT, TOOL
 
 # `-L`: `GPU 0 : MTT S4000 (UUID : 0f1e…)`; the uuids of the tools that print the like begin with `GPU-`.
 _NAMES = CardList(
@@ -36,13 +36,9 @@ _PROCESSES = "processes"
 _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
 
-def parse(capture: Capture) -> Report:
-    """What mthreads-gmi said: devices and readings, or the reason why there are none."""
-    report = parse_with(capture, _TOOL)
-    if capture.poll != _PROCESSES:
-        return report
-    # The poll `readings` tells the rest more often.
-    return replace(report, readings=tuple(item for item in report.readings if item.metric == _PROCESSES))
+def _is_added(poll: str, item: Reading) -> bool:
+    """Whether a poll gives this reading: the table that is read for its processes gives nothing else."""
+    return poll != _PROCESSES or item.metric == _PROCESSES
 
 
 def _read_version(text: Text, draft: Draft) -> bool:
@@ -82,7 +78,7 @@ def _may_be_refused(report: Report, output: Output) -> Report:
 _QUERY = (keys.FIELDS, keys.FANS)
 _TOOL = Tool(
     name=TOOL,
-    vendor=VENDOR,
+    vendor=VENDOR.word,
     shapes=(
         shape(is_table, table.read_table, table.BOX),
         of_lines(processes.is_alone, processes.read_alone, empty=may_be_empty),
@@ -99,12 +95,10 @@ _TOOL = Tool(
 )
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/musa/bin")
 
-PARSER = replace(
-    parser_of(
-        _TOOL,
-        Poll("readings", Command(((TOOL, "-q", "--json"), (TOOL, "-q"), (TOOL,)), folders=_FOLDERS)),
-        Poll(_PROCESSES, Command(((TOOL,),), folders=_FOLDERS), tier="slow", interval=60.0, lists_devices=False),
-        also=(_PROCESSES,),
-    ),
-    parse=parse,
+PARSER = parser_of(
+    _TOOL,
+    Poll("readings", Command(((TOOL, "-q", "--json"), (TOOL, "-q"), (TOOL,)), folders=_FOLDERS)),
+    Poll(_PROCESSES, Command(((TOOL,),), folders=_FOLDERS), tier="slow", interval=60.0, lists_devices=False),
+    also=(_PROCESSES,),
+    keeps=_is_added,
 )

@@ -14,6 +14,7 @@ from telemetry_parsers.reports.tool import Text
 from telemetry_parsers.text.complaints import CUT_LINE, without_key
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import Line, bus_address, quote
+from telemetry_parsers.vendors.moorethreads import VENDOR
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
     CARD_KEYS,
     FACTS,
@@ -27,7 +28,7 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
     SECTIONS,
     Key,
 )
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import TOOL, VENDOR, known
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import TOOL, known
 
 _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
 _MARKS = ('"Attached GPUs"', '"MTBios Version"')
@@ -170,11 +171,11 @@ def _together(query: _Query) -> list[_Card]:
     for card in query.cards:
         identity = replace(_device(card), facts=())
         other = by_index.setdefault(identity.index, identity)
-        bare = Device(VENDOR, identity.index)  # `-d POWER` tells no more of which card it is
+        bare = Device(VENDOR.word, identity.index)  # `-d POWER` tells no more of which card it is
         is_same = identity.index is not None and bare in (identity, other)
         first = cards.setdefault(other if is_same else identity, card)
         if first is not card:
-            _add(query, first, card, is_known=identity != Device(VENDOR))
+            _add(query, first, card, is_known=identity != Device(VENDOR.word))
     return list(cards.values())
 
 
@@ -189,7 +190,7 @@ def _add(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
 
 def _device(card: _Card) -> Device:
     return Device(
-        vendor=VENDOR,
+        vendor=VENDOR.word,
         index=units.whole(card.first(("", "index")) or ""),
         model=card.first(("", "product name")),
         uuid=card.first(("", "gpu uuid")),

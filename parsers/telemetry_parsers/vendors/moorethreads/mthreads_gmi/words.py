@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from telemetry_parsers import units
 from telemetry_parsers.text.answers import ErrorText
 
-VENDOR = "moorethreads"
 TOOL = "mthreads-gmi"
 
 # "On-die, EDC" names the two protections of HBM cards: on-die ECC and error detection on the bus.

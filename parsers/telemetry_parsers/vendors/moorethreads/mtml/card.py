@@ -7,6 +7,7 @@ from telemetry_parsers.library_answers.plain import mapping, text, whole
 from telemetry_parsers.library_answers.readings import Readings
 from telemetry_parsers.model import Absent, Device, Plain
 from telemetry_parsers.text.lines import quote
+from telemetry_parsers.vendors.moorethreads import VENDOR
 from telemetry_parsers.vendors.moorethreads.mtml.tables import (
     ANSWERS,
     CALLS,
@@ -18,7 +19,6 @@ from telemetry_parsers.vendors.moorethreads.mtml.tables import (
     LINK_DOWNGRADED,
     LINK_STATES,
     QUIET,
-    VENDOR,
 )
 
 
@@ -46,7 +46,7 @@ def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
 
 def card(told: dict[str, Plain], driver: Plain) -> Device:
     """The card that an object tells of."""
-    return device_in(told, VENDOR, driver, _facts(told))
+    return device_in(told, VENDOR.word, driver, _facts(told))
 
 
 def instance(told: dict[str, Plain], parent: Device, position: int) -> Device | None:

@@ -11,6 +11,7 @@ from telemetry_parsers.library_answers.readings import Readings
 from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Poll, Report, Tier
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.outputs import report_on
+from telemetry_parsers.vendors.moorethreads import VENDOR
 from telemetry_parsers.vendors.moorethreads.mtml import tables
 from telemetry_parsers.vendors.moorethreads.mtml.card import card, instance, take
 
@@ -69,7 +70,7 @@ def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devi
 
 PARSER = SourceParser(
     name=SOURCE,
-    vendor=tables.VENDOR,
+    vendor=VENDOR.word,
     gives=tables.GIVES,
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),

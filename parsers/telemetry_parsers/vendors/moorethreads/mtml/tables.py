@@ -8,6 +8,7 @@ from types import MappingProxyType
 from telemetry_parsers.library_answers.answers import RecordedLibrary
 from telemetry_parsers.library_answers.readings import Row
 from telemetry_parsers.model import Absent
+from telemetry_parsers.vendors.moorethreads import VENDOR
 
 _MHZ = 1_000_000
 
@@ -72,5 +73,4 @@ _REASONS: Mapping[int, Absent] = MappingProxyType(
         667: Absent.NOT_SUPPORTED,
     }
 )
-VENDOR = "moorethreads"
-MTML = RecordedLibrary("MTML", "mtml", VENDOR, devices="cards", most=1024, reasons=_REASONS)
+MTML = RecordedLibrary("MTML", "mtml", VENDOR.word, devices="cards", most=1024, reasons=_REASONS)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from telemetry_parsers.library_answers.devices import device_in, instance_in
 from telemetry_parsers.library_answers.plain import error_in, mapping, part_of, text, whole
 from telemetry_parsers.model import Device, Plain
-from telemetry_parsers.vendors.nvidia.nvml.library import VENDOR
+from telemetry_parsers.vendors.nvidia import VENDOR
 
 _PROFILE_MARK = " MIG "
 _ARCHITECTURES = MappingProxyType(
@@ -49,7 +49,7 @@ _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
 
 def gpu(told: dict[str, Plain], node: dict[str, Plain]) -> Device:
     """A GPU; one that does not answer any more is down."""
-    return device_in(told, VENDOR, node.get("driver"), tuple(sorted(_gpu_facts(told, node))))
+    return device_in(told, VENDOR.word, node.get("driver"), tuple(sorted(_gpu_facts(told, node))))
 
 
 def instance(told: dict[str, Plain], parent: Device, position: int) -> Device | None:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from telemetry_parsers.library_answers.answers import RecordedLibrary
 from telemetry_parsers.model import Absent
+from telemetry_parsers.vendors.nvidia import VENDOR
 
 NOT_SUPPORTED_CODE = 3
 # 2 is what some drivers say of a field or a link that does not exist, 25 and 26 of calls of other times.
@@ -24,5 +25,4 @@ _REASONS = MappingProxyType(
         27: Absent.NOT_REPORTED,
     }
 )
-VENDOR = "nvidia"
-NVML = RecordedLibrary("NVML", "nvml", VENDOR, devices="GPUs", most=256, reasons=_REASONS)
+NVML = RecordedLibrary("NVML", "nvml", VENDOR.word, devices="GPUs", most=256, reasons=_REASONS)

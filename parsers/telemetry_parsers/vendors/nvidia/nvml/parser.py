@@ -10,8 +10,9 @@ from telemetry_parsers.model import Capture, Device, Library, Output, Plain, Pol
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.text.outputs import report_on
+from telemetry_parsers.vendors.nvidia import VENDOR
 from telemetry_parsers.vendors.nvidia.nvml import devices, events, links, processes, readings, tables
-from telemetry_parsers.vendors.nvidia.nvml.library import NVML, VENDOR
+from telemetry_parsers.vendors.nvidia.nvml.library import NVML
 
 SOURCE = NVML.source
 _NO_PERMISSION = 4
@@ -107,7 +108,7 @@ def _poll(name: str, tier: Tier, interval: float, deadline: float, *, lists_devi
 # in the middle of a call has left GPUs that had to be reset.
 PARSER = SourceParser(
     name=SOURCE,
-    vendor=VENDOR,
+    vendor=VENDOR.word,
     gives=tables.GIVES,
     polls=(
         _poll("fast", "fast", 2.0, 10.0, lists_devices=True),

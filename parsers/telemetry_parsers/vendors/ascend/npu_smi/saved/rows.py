@@ -10,8 +10,9 @@ from telemetry_parsers.model import Device
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric
 from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at
-from telemetry_parsers.vendors.ascend.npu_smi.words import VENDOR, known, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.words import known, split_key
 
 _CARD, _CHIP = "npuid(idx)", "chipid(idx)"
 # A row of `watch` gives these; what is not here stands for itself.
@@ -93,7 +94,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
             nodes.add(words[0])
             device = chip_at(draft, place)
             draft.number(device, place.physical)
-            draft.describe(device, Device(VENDOR), {"cpu_affinity": processors})
+            draft.describe(device, Device(VENDOR.word), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
             draft.complain(line.where, f"no row of the matrix: {quote(line.text)}")
         columns.update(filter(_NODE.match, words) if row is None else ())
