@@ -14,6 +14,7 @@ from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import fact, identity, metric
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
+from telemetry_parsers.vendors.cambricon import VENDOR
 
 TOOL = "cnmon"
 
@@ -79,7 +80,7 @@ _LIST = CardList(
 
 _TOOL = Tool(
     name=TOOL,
-    vendor="cambricon",
+    vendor=VENDOR.word,
     shapes=(shape(is_list, read_list, _LIST), shape(is_table, read_table, _BOX)),
     silent="no output: check that the driver is loaded and that /dev/cambricon_ctl can be opened",
     errors=(

@@ -14,6 +14,7 @@ from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.targets import ON_OFF, fact, health, identity, metric, only
 from telemetry_parsers.reports.tool import Tool, shape
 from telemetry_parsers.text.answers import ErrorText
+from telemetry_parsers.vendors.enflame import VENDOR
 
 TOOL = "efsmi"
 
@@ -107,7 +108,7 @@ _LIST = CardList(
 
 _TOOL = Tool(
     name=TOOL,
-    vendor="enflame",
+    vendor=VENDOR.word,
     shapes=(
         shape(is_list, read_list, _LIST),
         shape(is_monitor, read_monitor, _MONITOR),

@@ -12,6 +12,7 @@ from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Shape, Tool, may_be_empty, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line
+from telemetry_parsers.vendors.intel import VENDOR
 from telemetry_parsers.vendors.intel.xpu_smi import documents, grids, keys, rows, saved
 from telemetry_parsers.vendors.intel.xpu_smi.keys import BOX, QUERY
 
@@ -27,7 +28,7 @@ def _is_table(lines: Sequence[Line], box: Box) -> bool:
 
 _TOOL = Tool(
     name=_NAME,
-    vendor="intel",
+    vendor=VENDOR.word,
     shapes=(
         Shape(
             documents.read_json, "json", tables=(keys.JSON_KEYS, keys.STATS_JSON, keys.THRESHOLDS, keys.HEALTH_STATE)

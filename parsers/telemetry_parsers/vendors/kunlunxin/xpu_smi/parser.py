@@ -9,6 +9,7 @@ from telemetry_parsers.model import Command, Poll
 from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Tool, of_lines, shape
 from telemetry_parsers.text.answers import ErrorText
+from telemetry_parsers.vendors.kunlunxin import VENDOR
 from telemetry_parsers.vendors.kunlunxin.xpu_smi.keys import BOX, LIST, LOG, PLACES
 from telemetry_parsers.vendors.kunlunxin.xpu_smi.places import is_places, read_places
 
@@ -17,7 +18,7 @@ _COMMANDS = ("xpu-smi", "xpu_smi")
 
 _TOOL = Tool(
     name="xpu-smi-kunlun",
-    vendor="kunlunxin",
+    vendor=VENDOR.word,
     shapes=(
         markup(LOG),
         shape(is_list, read_list, LIST),

@@ -14,6 +14,7 @@ from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Shape, Tool, shape
 from telemetry_parsers.text.answers import ErrorText
 from telemetry_parsers.text.lines import Line
+from telemetry_parsers.vendors.metax import VENDOR
 from telemetry_parsers.vendors.metax.mx_smi.keys import BOX, DOCUMENT, LIST, MONITOR, STATE
 from telemetry_parsers.vendors.metax.mx_smi.saved import read_document, read_names
 from telemetry_parsers.vendors.metax.mx_smi.slices import read_slices
@@ -34,7 +35,7 @@ def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
 
 _TOOL = Tool(
     name=_NAMES[0],
-    vendor="metax",
+    vendor=VENDOR.word,
     shapes=(
         Shape(read_document, "json", tables=(DOCUMENT,)),
         shape(is_table, _read_table, BOX),
