@@ -37,7 +37,6 @@ BYTES: Units = MappingProxyType(
     )
 )  # fmt: skip
 SECONDS: Units = MappingProxyType(_units(s=(1, 1), ms=(1, 1000), us=(1, 1_000_000), ns=(1, 1_000_000_000)))
-LANES: Units = MappingProxyType({"x": (1, 1), "": (1, 1)})
 COUNT: Units = MappingProxyType({"": (1, 1)})
 
 # The generation of a PCIe link by its speed in GT/s, as the PCI Express specifications count them.

@@ -141,7 +141,7 @@ def test_a_whole_table_of_a_failed_tool_is_read_with_a_problem() -> None:
 def test_of_two_runs_in_one_text_the_last_is_read() -> None:
     report = report_on(BUSY + BUSY.replace("| 97  ", "| 12  "))
     assert values(report, "utilization_ratio") == [0.12, 0.0]
-    assert [problem.text for problem in report.problems] == ["2 runs of npu-smi in one text; the last one is read"]
+    assert [problem.text for problem in report.problems] == ["2 runs of the tool in one text; the last one is read"]
 
 
 def test_a_chip_that_is_listed_twice_counts_once() -> None:

@@ -149,7 +149,7 @@ def test_cards_with_hbm_have_no_other_memory() -> None:
             "table-a3-dies",
             "| 0     6                   |",
             "| 0                         |",
-            "no row of the device table",
+            "no row of the table",
         ),
         ("log", "npu-smi info -i 0 -c 0 -t health", "npu-smi info -c 0 -t health", "doesn't say of which chip"),
     ],

@@ -14,7 +14,7 @@ from telemetry_parsers.model import Absent
 NOT_REPORTED, NOT_SUPPORTED = Absent.NOT_REPORTED, Absent.NOT_SUPPORTED
 NOT_UNDERSTOOD, IMPLAUSIBLE = Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE
 ALL_UNITS = (
-    units.RATIO, units.CELSIUS, units.WATTS, units.JOULES, units.HERTZ, units.BYTES, units.SECONDS, units.LANES, units.COUNT,
+    units.RATIO, units.CELSIUS, units.WATTS, units.JOULES, units.HERTZ, units.BYTES, units.SECONDS, units.COUNT,
 )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_number(text, value):
         ("80 GB", units.BYTES, None, 80.0 * 2**30), ("0MiB", units.BYTES, None, 0.0), ("1024", units.BYTES, "B", 1024.0),
         ("16.0 EB", units.BYTES, None, IMPLAUSIBLE), ("17 EiB", units.BYTES, None, IMPLAUSIBLE),
         ("1.5 EB", units.BYTES, None, NOT_UNDERSTOOD), ("4294967295MiB", units.BYTES, None, IMPLAUSIBLE),
-        ("16x", units.LANES, None, 16.0), ("16", units.LANES, None, 16.0), ("3 ms", units.SECONDS, None, 0.003),
+        ("3 ms", units.SECONDS, None, 0.003),
         ("7", units.COUNT, None, 7.0), ("7 errors", units.COUNT, None, NOT_UNDERSTOOD),
         ("N/A", units.WATTS, "W", NOT_REPORTED), ("[Not Supported]", units.WATTS, "W", NOT_SUPPORTED),
         ("1e3W", units.WATTS, None, NOT_UNDERSTOOD), ("1,5 W", units.WATTS, None, NOT_UNDERSTOOD),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity
-from telemetry_parsers.text.complaints import CUT_LINE, without_key
+from telemetry_parsers.text.complaints import CUT_LINE, listed_twice, miscounted, without_key
 from telemetry_parsers.text.lines import Line, quote
 
 Key = tuple[str, str]
@@ -65,7 +65,7 @@ def read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tup
             domain, bus, slot, function = (found[key] for key in shape.address)
             draft.take(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
     if scan.attached is not None and scan.attached != draft.size():
-        draft.complain("text", f"the tool counts {scan.attached} cards and lists {draft.size()}")
+        draft.complain("text", miscounted(scan.attached, draft.size()))
     return scan.parts
 
 
@@ -140,7 +140,7 @@ def _open(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int
     )
     key = texts[0] if place is None else place
     if draft.has(key):
-        draft.complain(line.where, f"card {key} is listed a second time")
+        draft.complain(line.where, listed_twice(f"card {key}"))
     device = draft.device(key)
     for text, target in zip(texts, shape.card_gives, strict=False):
         draft.take(device, (target,), text or "", line.where)

@@ -11,8 +11,9 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.text.complaints import CUT_PROCESSES, PROCESS_TABLE, no_row
 from telemetry_parsers.text.framed import is_rule
-from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.lines import Line
 
 _TITLE = re.compile(r"[ \t|]{0,8}Process(?:es)?:", re.IGNORECASE)
 _NONE = re.compile(r"no (?:running )?process(?:es)? found", re.IGNORECASE)
@@ -60,7 +61,7 @@ def read_processes(lines: Sequence[Line], draft: Draft) -> None:
     else:
         counted.gap = Absent.NOT_REPORTED
         if lines:
-            draft.complain(lines[-1].where, "the process table is cut off here")
+            draft.complain(lines[-1].where, CUT_PROCESSES)
     _count(draft, counted)
 
 
@@ -90,7 +91,7 @@ def _take(draft: Draft, line: Line, row: re.Pattern[str], unit: str | None, coun
         _add(draft, match, unit, line, counted)
     elif text.strip("| \t"):
         counted.gap = Absent.NOT_UNDERSTOOD
-        draft.complain(line.where, f"no row of the process table: {quote(line.text)}")
+        draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
 
 
 def _add(draft: Draft, match: re.Match[str], unit: str | None, line: Line, counted: _Counted) -> None:

@@ -13,7 +13,7 @@ from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity, metric
-from telemetry_parsers.text.complaints import listed_twice, no_row, not_understood
+from telemetry_parsers.text.complaints import CUT_TABLE, listed_twice, no_row, not_understood, several_runs
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 
@@ -79,7 +79,7 @@ def read_cards(lines: Sequence[Line], box: Box, draft: Draft) -> Sequence[Line]:
     """Put the cards of the last run in a text into the draft; the lines from the title of its process table on."""
     starts = [at for at, line in enumerate(lines) if line.ended and box.banner.search(line.text)]
     if len(starts) > 1:
-        draft.complain("text", f"{len(starts)} runs of the tool in one text; the last one is read")
+        draft.complain("text", several_runs(len(starts)))
         lines = lines[starts[-1] :]
     title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
     end = next((at for at, line in enumerate(lines[:title]) if _is_aside(line, box)), title)
@@ -91,7 +91,7 @@ def read_cards(lines: Sequence[Line], box: Box, draft: Draft) -> Sequence[Line]:
     ends_too_early = box.ends_with_processes or end < title or not scan.closed or ends_in_a_rule(lines)
     if title == len(lines) and ends_too_early:
         draft.is_cut = True
-        draft.problems.insert(0, Problem(lines[-1].where, "the table is cut off here; further cards may be missing"))
+        draft.problems.insert(0, Problem(lines[-1].where, CUT_TABLE))
     elif not scan.headings:
         draft.is_cut = True
         draft.complain(lines[0].where, "the table has no headings; its cards are not read")
@@ -274,8 +274,7 @@ def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
             scan.draft.complain(rows[0].where, no_row(rows[0].text))
         return
     if scan.draft.has(index):
-        text = listed_twice(index)
-        scan.draft.complain(rows[0].where, text)
+        scan.draft.complain(rows[0].where, listed_twice(f"card {index}"))
         return
     device = scan.draft.device(index)
     for line, row in read:

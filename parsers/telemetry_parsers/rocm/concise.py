@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from telemetry_parsers.rocm import columns, words
 from telemetry_parsers.rocm.columns import Placed, cells_of, columns_of, fits_column
 from telemetry_parsers.rocm.listing import Entry, Listing
-from telemetry_parsers.text.complaints import listed_twice
+from telemetry_parsers.text.complaints import CUT_TABLE, listed_twice
 from telemetry_parsers.text.lines import Line, quote
 
 _SUB_HEADING = re.compile(r"\((edge|dieedge|junction|hotspot|memory|avg|socket)\)")
@@ -22,7 +22,7 @@ _POWER = {"avg": "average graphics package power", "socket": "current socket gra
 _RULE = re.compile(r"\s{0,40}[=\-]{3,400}(.{0,400})\Z")
 _ROW_START = re.compile(r"\s{0,40}([0-9]{1,4})(?=\s)")
 _GAP = re.compile(r"\s{2,}")
-_CUT = "the table is cut off here; further cards may be missing"
+
 _NO_SECOND_LINE = "no second line of headings says which sensor and which power the rows below tell"
 # Whose headings have a second line.
 _TWO_LINES = "device"
@@ -68,7 +68,7 @@ def read_concise(lines: Sequence[Line], plain_sensor: str) -> Listing | None:
             table = _take(line, table, listing)
     if table is not None and not table.is_closed:
         listing.is_cut = True
-        listing.complain(lines[-1].where, f"{_CUT}: {quote(lines[-1].text)}")
+        listing.complain(lines[-1].where, f"{CUT_TABLE}: {quote(lines[-1].text)}")
     return listing if seen else None
 
 
@@ -158,7 +158,7 @@ def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
         listing.complain(line.where, _NO_SECOND_LINE)
     table.has_rows, table.is_closed, table.below_row = True, False, True
     if listing.cards.get(index):
-        listing.complain(line.where, listed_twice(index))
+        listing.complain(line.where, listed_twice(f"card {index}"))
         return True
     table.unnamed = index
     listing.cards[index] = [Entry("index", cells[0], line.where)]

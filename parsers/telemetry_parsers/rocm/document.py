@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from telemetry_parsers.rocm.listing import Entry, Listing
 from telemetry_parsers.rocm.words import is_complaint
+from telemetry_parsers.text.complaints import listed_twice
 from telemetry_parsers.text.documents import past_foreign_lines
 from telemetry_parsers.text.lines import lines, quote
 
@@ -177,7 +178,7 @@ def _take(
             continue
         index = int(match[1])
         if index in here:
-            listing.complain(f"card {index}", "the card is listed a second time; the first is kept")
+            listing.complain(f"card {index}", listed_twice("the card"))
             continue
         here.add(index)
         listing.card(index).extend(entries)

@@ -14,6 +14,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Device, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.text.complaints import listed_twice
 from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _TABLE = re.compile(r"\s{0,8}PID\s{1,20}PROCESS NAME\s{1,80}GPU\(s\)")
@@ -68,7 +69,7 @@ def read_pids(lines: Sequence[Line], draft: Draft) -> None:
     seen: set[tuple[int, int]] = set()
     twice = dict.fromkeys(entry.pid for entry in listed.entries if not _take(entry, seen, draft))
     for pid in twice:
-        draft.complain(f"PID {pid}", "the process is listed a second time; the first is kept")
+        draft.complain(f"PID {pid}", listed_twice("the process"))
     if listed.stray is not None:
         draft.complain(listed.stray.where, f"a line of no process, whose own is lost: {quote(listed.stray.text)}")
     elif listed.entries and not listed.is_whole:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.model import Capture, Command, Output, Problem, Reason, Report, Request
-from telemetry_parsers.text.answers import ErrorText, capped, error_report, failed, not_read
+from telemetry_parsers.text.answers import ErrorText, error_report, failed, not_read
 from telemetry_parsers.text.echoes import without_echoes, without_notes
-from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, lines, quote
+from telemetry_parsers.text.lines import MOST_LINES, Line, foreign_tool, quote
 
 
 def report_on(
@@ -59,13 +59,6 @@ def too_long(output: Output, tool: str) -> Report | None:
     """The report on an output with more lines than any tool prints, None where it can be read."""
     count = output.text.count("\n") + output.stderr.count("\n")
     return failed("not_understood", "text", f"{count} lines, as {tool} never prints") if count > MOST_LINES else None
-
-
-def with_complaints(report: Report, output: Output) -> Report:
-    """The report with a problem for each line of the error stream."""
-    stderr = lines(output.stderr, "stderr")
-    complaints = [Problem(line.where, quote(line.text)) for line in stderr if line.text.strip()]
-    return replace(report, problems=capped([*report.problems, *complaints]))
 
 
 def report_on_silence(output: Output, found: Sequence[Line], silent: str) -> Report | None:

@@ -11,13 +11,14 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Device, Problem, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.text.complaints import miscounted
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
 from telemetry_parsers.vendors.ascend.npu_smi.readings import KNOWN, Block, is_measured, read_block, read_card_fields
 from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards, is_process
-from telemetry_parsers.vendors.ascend.npu_smi.words import TOOL, known, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.words import known, split_key
 
 _EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
 _CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
@@ -210,4 +211,4 @@ def _check_totals(draft: Draft, totals: Sequence[tuple[Line, int]]) -> None:
     for line, count in totals:
         if count != len(cards_told):
             draft.is_cut = True
-            draft.complain(line.where, f"{TOOL} counts {count} cards and lists {len(cards_told)}")
+            draft.complain(line.where, miscounted(count, len(cards_told)))

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from telemetry_parsers import units
 from telemetry_parsers.model import Device
 from telemetry_parsers.reports.draft import Draft
+from telemetry_parsers.text.complaints import no_row, not_understood
 from telemetry_parsers.text.framed import headings_in
-from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at
 from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, known
@@ -33,7 +34,7 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
         elif line.ended and line.text.strip():
             row = _mapping_row(line, headings)
             if row is None:
-                draft.complain(line.where, f"no row of the mapping: {quote(line.text)}")
+                draft.complain(line.where, no_row(line.text, "the mapping"))
             else:
                 spaces.add(_add_mapped(draft, row))
     if headings and not spaces:
@@ -43,7 +44,7 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
 
 def _outside(draft: Draft, line: Line) -> tuple[str, ...]:
     if line.text.strip() and line.ended:
-        draft.complain(line.where, f"not understood: {quote(line.text)}")
+        draft.complain(line.where, not_understood(line.text))
     return ()
 
 

@@ -12,6 +12,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process, Value
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.text.complaints import PROCESS_TABLE, no_row
 from telemetry_parsers.text.framed import Record, Shape, is_rule, read_table
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
@@ -81,7 +82,7 @@ def _take_other(draft: Draft, line: Line, found: _Found) -> None:
         found.idle.add(int(idle[1]))
     elif line.ended and not is_rule(line.text):
         found.gap = Absent.NOT_UNDERSTOOD if "|" in line.text else found.gap
-        draft.complain(line.where, f"no row of the process table: {quote(line.text)}")
+        draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
 
 
 def _take(draft: Draft, record: Record, found: _Found, listed: frozenset[Place], *, closed: bool) -> None:
@@ -93,7 +94,7 @@ def _take(draft: Draft, record: Record, found: _Found, listed: frozenset[Place],
         return
     if card is None or pid is None or record.misfits:
         found.gap = Absent.NOT_UNDERSTOOD
-        draft.complain(record.line.where, f"no row of the process table: {quote(record.line.text)}")
+        draft.complain(record.line.where, no_row(record.line.text, PROCESS_TABLE))
         return
     place = Place(card, units.whole(cells.get("chip", "")))
     if listed and place not in listed:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Problem
+from telemetry_parsers.text.complaints import not_understood, without_key
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Entry, is_measured
@@ -170,7 +171,7 @@ def _take_line(found: list[Card], line: Line, problems: list[Problem]) -> None:
     name, colon, value = line.text.partition(":")
     key, unit = split_key(name)
     if not colon:
-        problems.append(Problem(line.where, f"not understood: {quote(line.text)}"))
+        problems.append(Problem(line.where, not_understood(line.text)))
     elif key.startswith(_CRIES):
         problems.append(Problem(line.where, quote(line.text)))
         found[-1].paragraphs[-1].append(_Failure(line))
@@ -181,7 +182,7 @@ def _take_line(found: list[Card], line: Line, problems: list[Problem]) -> None:
     elif key:
         _take_value(found[-1], key, Entry(value.strip(), unit, line))
     elif not found[-1].goes_on():
-        problems.append(Problem(line.where, f"a value without its key: {quote(line.text)}"))
+        problems.append(Problem(line.where, without_key(line.text)))
 
 
 def _take_value(card: Card, key: str, entry: Entry) -> None:

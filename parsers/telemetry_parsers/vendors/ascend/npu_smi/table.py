@@ -11,6 +11,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Device, Problem
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric
+from telemetry_parsers.text.complaints import listed_twice, no_row, not_understood, several_runs
 from telemetry_parsers.text.framed import Record, Shape, headings_in, is_rule, read_table
 from telemetry_parsers.text.framed import Value as Cell
 from telemetry_parsers.text.lines import Line, bus_address, quote
@@ -80,7 +81,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     table = read_table([replace(line, text=_closed_up(line.text)) for line in lines[:title]], shape)
     draft.unknown.update(dict.fromkeys(table.unknown))
     if runs > 1:
-        draft.complain("text", f"{runs} runs of npu-smi in one text; the last one is read")
+        draft.complain("text", several_runs(runs))
     driver = _versions(lines[:title], draft)
     wanted = frozenset(name for name in ("chip", "phy-id") if any(_heads(line, name) for line in lines[:title]))
     numbered = {_add(draft, record, driver, wanted) for record in table.records} - {None}
@@ -149,11 +150,11 @@ def _add(draft: Draft, record: Record, driver: str | None, wanted: frozenset[str
     cells = record.values
     card = _number(cells, "npu", "npu id")
     if card is None or "health" not in cells or "phy-id" in wanted - cells.keys():
-        draft.complain(record.line.where, f"no row of the device table: {quote(record.line.text)}")
+        draft.complain(record.line.where, no_row(record.line.text))
         return None
     place = Place(card, _number(cells, "chip"))
     if draft.has(place):
-        draft.complain(record.line.where, f"NPU {card} is listed a second time; the first is kept")
+        draft.complain(record.line.where, listed_twice(f"NPU {card}"))
         return None
     device, physical = chip_at(draft, place), _number(cells, "phy-id")
     address = cells.get("bus-id")
@@ -229,7 +230,7 @@ def _index_space(draft: Draft, numbered: set[str | None]) -> str:
 
 
 def _unread(line: Line) -> Problem:
-    return Problem(line.where, f"not understood: {quote(line.text)}")
+    return Problem(line.where, not_understood(line.text))
 
 
 def _expected(line: Line) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.text.complaints import cut_document
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys, saved
@@ -32,7 +33,7 @@ def read_json(text: Text, draft: Draft) -> bool:
     for document in whole:
         _take_document(cast("_Object", document.value), newest, draft)
     if found.fault:
-        draft.complain("JSON", f"cut off or broken: {found.fault}")
+        draft.complain("JSON", cut_document(found.fault))
     for place, sample in newest.items():
         saved.take_sample(place, sample, draft)
     draft.problems += found.problems(whole)

@@ -10,7 +10,7 @@ from telemetry_parsers.boxed.query import comma_cells
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target
-from telemetry_parsers.text.complaints import misfit
+from telemetry_parsers.text.complaints import PROCESS_TABLE, misfit, no_row
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys
 from telemetry_parsers.vendors.intel.xpu_smi.grids import split_label, target_of
@@ -109,7 +109,7 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
             device = draft.device(int(match[3]))
             draft.processes.append(Process(device, int(match[1]), match[2].strip(), memory_of(match[4])))
         elif started and line.text.strip():
-            draft.complain(line.where, f"no row of the processes: {quote(line.text)}")
+            draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
 
 
 def memory_of(text: str) -> float | None:

@@ -10,6 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.text.complaints import no_row
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.intel.xpu_smi import keys
 from telemetry_parsers.vendors.intel.xpu_smi.rows import memory_of
@@ -34,7 +35,7 @@ def read_matrix(lines: Sequence[Line], draft: Draft) -> None:
         elif match is not None:
             draft.device(int(match[1]))
         elif started and "|" in line.text:
-            draft.complain(line.where, f"no row of the matrix: {quote(line.text)}")
+            draft.complain(line.where, no_row(line.text, "the matrix"))
 
 
 def take_process(item: _Object, draft: Draft) -> None:

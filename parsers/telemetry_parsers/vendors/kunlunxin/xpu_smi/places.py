@@ -46,7 +46,7 @@ def read_places(lines: Sequence[Line], draft: Draft) -> None:
 def _take(fields: Sequence[str], line: Line, draft: Draft) -> None:
     index = units.whole(fields[2])
     if index is None or draft.has(index):
-        draft.complain(line.where, listed_twice(fields[2]))
+        draft.complain(line.where, listed_twice(f"card {fields[2]}"))
         return
     device = draft.device(index)
     for place, target in PLACES.items():

@@ -13,6 +13,7 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.parser import parser_of
 from telemetry_parsers.reports.tool import Shape, Tool, shape
 from telemetry_parsers.text.answers import ErrorText
+from telemetry_parsers.text.complaints import miscounted
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.metax import VENDOR
 from telemetry_parsers.vendors.metax.mx_smi.keys import BOX, DOCUMENT, LIST, MONITOR, STATE
@@ -27,9 +28,9 @@ _ATTACHED = re.compile(r"[ \t]{0,8}Attached GPUs[ \t]{0,60}:[ \t]{0,8}([0-9]{1,4
 
 def _read_table(lines: Sequence[Line], box: Box, draft: Draft) -> None:
     read_table(lines, box, draft)
-    told = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
-    if told is not None and told != draft.size():
-        draft.complain("text", f"the tool counts {told} cards and lists {draft.size()}")
+    attached = next((int(match[1]) for line in lines if line.ended and (match := _ATTACHED.match(line.text))), None)
+    if attached is not None and attached != draft.size():
+        draft.complain("text", miscounted(attached, draft.size()))
     read_slices(lines, draft)
 
 

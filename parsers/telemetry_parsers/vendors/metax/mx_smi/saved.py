@@ -9,6 +9,7 @@ from typing import Any, cast
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import identity
 from telemetry_parsers.reports.tool import Text
+from telemetry_parsers.text.complaints import cut_document, miscounted
 from telemetry_parsers.text.documents import OBJECTS, find_documents
 from telemetry_parsers.text.lines import bus_address, quote
 from telemetry_parsers.vendors.metax.mx_smi.keys import DOCUMENT, DOCUMENT_VERSIONS, STATE
@@ -32,7 +33,7 @@ def read_document(answer: Text, draft: Draft) -> bool:
     for document in whole:
         _take_document(cast("dict[str, Any]", document.value), draft)
     if found.fault:
-        draft.complain("JSON", f"cut off or broken: {found.fault}")
+        draft.complain("JSON", cut_document(found.fault))
     draft.problems += found.problems(whole)
     return bool(found.documents)
 
@@ -47,8 +48,7 @@ def _take_document(found: dict[str, Any], draft: Draft) -> None:
         elif name in DOCUMENT_VERSIONS:
             draft.tool_version = str(item)
     if str(found.get("attached_gpus")) != str(draft.size()):
-        text = f"the tool counts {quote(str(found.get('attached_gpus')))} cards and lists {draft.size()}"
-        draft.complain("JSON", text)
+        draft.complain("JSON", miscounted(quote(str(found.get("attached_gpus"))), draft.size()))
 
 
 def _take(address: str, item: dict[str, Any], draft: Draft) -> None:

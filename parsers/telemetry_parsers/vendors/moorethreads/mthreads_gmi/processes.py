@@ -10,6 +10,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import metric
+from telemetry_parsers.text.complaints import CUT_PROCESSES, PROCESS_TABLE, no_row, not_understood
 from telemetry_parsers.text.framed import headings_in, is_rule
 from telemetry_parsers.text.lines import Line, quote
 
@@ -99,7 +100,7 @@ def _body(lines: Sequence[Line], start: int, draft: Draft) -> _Rows:
             is_idle = True
         elif line.ended and line.text.strip():
             # Also the line that the tool prints when its own query failed: it is not "none".
-            draft.complain(line.where, f"no row of the process table: {quote(line.text)}")
+            draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
             return Absent.NOT_UNDERSTOOD
     return [] if is_idle and not rows else _cut(lines, draft)
 
@@ -124,7 +125,7 @@ def _row(text: str) -> _Row | None:
 def _complain_of_rest(lines: Sequence[Line], draft: Draft) -> None:
     for line in lines:
         if line.text.strip():
-            draft.complain(line.where, f"not understood: {quote(line.text)}")
+            draft.complain(line.where, not_understood(line.text))
 
 
 def _empty(line: Line, draft: Draft) -> Absent:
@@ -133,5 +134,5 @@ def _empty(line: Line, draft: Draft) -> Absent:
 
 
 def _cut(lines: Sequence[Line], draft: Draft) -> Absent:
-    draft.complain(lines[-1].where, "the process table is cut off here; the processes are not counted")
+    draft.complain(lines[-1].where, CUT_PROCESSES)
     return Absent.NOT_REPORTED

@@ -11,7 +11,7 @@ from telemetry_parsers.metrics import reading
 from telemetry_parsers.model import Absent, Device, Plain, Value
 from telemetry_parsers.reports.draft import Draft, by_text
 from telemetry_parsers.reports.tool import Text
-from telemetry_parsers.text.complaints import CUT_LINE, without_key
+from telemetry_parsers.text.complaints import CUT_LINE, cut_document, listed_twice, miscounted, without_key
 from telemetry_parsers.text.documents import find_documents
 from telemetry_parsers.text.lines import Line, bus_address, quote
 from telemetry_parsers.vendors.moorethreads import VENDOR
@@ -28,7 +28,7 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
     SECTIONS,
     Key,
 )
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import TOOL, known
+from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import known
 
 _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
 _MARKS = ('"Attached GPUs"', '"MTBios Version"')
@@ -114,7 +114,7 @@ def read_json(text: Text, draft: Draft) -> bool:
     is_broken = bool(found.fault) and (bool(taken) or any(mark in joined for mark in _MARKS))
     draft.problems += found.problems(taken) if taken else []
     if is_broken:
-        draft.complain("JSON", f"JSON that is cut off or broken: {found.fault}")
+        draft.complain("JSON", cut_document(found.fault))
     _check_count(query, len(_read_cards(query)))
     return bool(taken) or is_broken
 
@@ -161,7 +161,7 @@ def _check_count(query: _Query, cards: int) -> None:
     attached = units.whole(query.head.get(_COUNT, ""))
     if attached is not None and attached != cards and (query.answers == 1 or attached > cards):
         query.draft.is_open = True
-        query.draft.complain("Attached GPUs", f"{TOOL} counts {attached} GPUs and lists {cards}")
+        query.draft.complain("Attached GPUs", miscounted(attached, cards))
 
 
 def _together(query: _Query) -> list[_Card]:
@@ -183,7 +183,7 @@ def _add(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
     """Add what the first answer about a card lacks; one of which nothing tells which card it is may be another."""
     keys = {key for key, _ in first.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
-        query.draft.complain(card.where, "the card is listed a second time; the first is kept")
+        query.draft.complain(card.where, listed_twice("the card"))
     if is_known:
         first.values.extend((key, text) for key, text in card.values if key not in keys)
 

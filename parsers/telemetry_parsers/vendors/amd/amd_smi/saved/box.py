@@ -13,7 +13,7 @@ from telemetry_parsers.boxed.table import Box, read_cards
 from telemetry_parsers.model import Absent, Process
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import fact, identity, metric
-from telemetry_parsers.text.complaints import not_understood
+from telemetry_parsers.text.complaints import CUT_PROCESSES, not_understood
 from telemetry_parsers.text.framed import is_rule
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.amd.amd_smi.saved.tables import cells_of
@@ -92,7 +92,7 @@ def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
             draft.complain(line.where, not_understood(line.text))
             gap = gap or (Absent.NOT_UNDERSTOOD if at < end else None)
     if not is_closed:
-        draft.complain(lines[-1].where, "the box of processes is cut off")
+        draft.complain(lines[-1].where, CUT_PROCESSES)
     for position in draft.positions().values():
         draft.give(position, metric("processes"), gap or float(counts[position]))
 

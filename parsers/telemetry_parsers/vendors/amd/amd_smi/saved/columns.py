@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.text.complaints import no_row
+from telemetry_parsers.text.complaints import SHORTENED, no_row
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import (
@@ -93,7 +93,7 @@ class _Scan:
         if names:
             self._head(names)
         elif text == _SHORTENED:
-            self._draft.complain(line.where, "somebody shortened the text here")
+            self._draft.complain(line.where, SHORTENED)
         elif text and not (self._names and self._row(line)):
             self._draft.complain(line.where, no_row(text))
 

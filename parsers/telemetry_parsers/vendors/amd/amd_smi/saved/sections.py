@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.text.complaints import CUT_LINE, not_understood
+from telemetry_parsers.text.complaints import CUT_LINE, SHORTENED, not_understood
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path, pattern, plain_key
 from telemetry_parsers.vendors.amd.amd_smi.keys import ECC_COUNTS, FIELDS, SECTIONS, is_quiet, is_top_level
@@ -81,7 +81,7 @@ class _Scan:
         elif not text:
             self._close()
         elif text == _SHORTENED:
-            self._draft.complain(line.where, "somebody shortened the text here")
+            self._draft.complain(line.where, SHORTENED)
         elif device := _DEVICE.match(text):
             self._close()
             self._stack, self._device_indent = [], _indent(line)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from telemetry_parsers import units
 from telemetry_parsers.reports.draft import Draft
-from telemetry_parsers.text.complaints import CUT_LINE, misfit
+from telemetry_parsers.text.complaints import CUT_LINE, SHORTENED, misfit
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.amd.amd_smi.blocks import Block, Entry, Path
 from telemetry_parsers.vendors.amd.amd_smi.keys import PROCESS_KEYS
@@ -86,7 +86,7 @@ class _Scan:
         elif not line.ended:
             self._draft.complain(line.where, CUT_LINE)
         elif text == _SHORTENED:
-            self._draft.complain(line.where, "somebody shortened the text here")
+            self._draft.complain(line.where, SHORTENED)
         elif not self._headings:
             self._draft.complain(line.where, f"text before the table: {quote(text)}")
         elif not (self._process(line) if "PID" in self._headings else self._card(line)):

@@ -9,6 +9,7 @@ from telemetry_parsers import units
 from telemetry_parsers.model import Device
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, metric
+from telemetry_parsers.text.complaints import no_row
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at
@@ -57,7 +58,7 @@ def read_watch(lines: Sequence[Line], draft: Draft) -> None:
             continue
         cells = dict(zip(headings, words, strict=False))
         if not headings or len(words) != len(headings) or units.whole(cells[_CARD]) is None:
-            draft.complain(line.where, f"no row of watch: {quote(line.text)}")
+            draft.complain(line.where, no_row(line.text, "watch"))
         else:
             last[Place(units.whole(cells[_CARD]), units.whole(cells.get(_CHIP, "")))] = line, cells
     if not last:
@@ -96,7 +97,7 @@ def read_topology(lines: Sequence[Line], draft: Draft) -> None:
             draft.number(device, place.physical)
             draft.describe(device, Device(VENDOR.word), {"cpu_affinity": processors})
         elif len(words) > 1 and all(map(_RELATION.match, words[:2])) and words[1] != "=":
-            draft.complain(line.where, f"no row of the matrix: {quote(line.text)}")
+            draft.complain(line.where, no_row(line.text, "the matrix"))
         columns.update(filter(_NODE.match, words) if row is None else ())
     if columns - nodes:
         draft.complain(lines[-1].where, f"the matrix has no row for {quote(' '.join(sorted(columns - nodes)))}")
