@@ -80,6 +80,11 @@ def placeholder(text: str) -> Absent | None:
     return PLACEHOLDERS.get(bare)
 
 
+def text_or_none(text: str | None) -> str | None:
+    """A text as printed, None for a placeholder or nothing."""
+    return None if text is None or placeholder(text) is not None else text.strip()
+
+
 def number(text: str) -> Value:
     """A plain decimal number; exponents, hexadecimal, separators and sentinels are not numbers."""
     text = text.strip()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from telemetry_parsers import bounds, units
 from telemetry_parsers.merge.devices import combine
@@ -18,7 +17,6 @@ from telemetry_parsers.text.lines import bus_address, quote
 LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 # How a problem words a loud absence, from the reading and the printed text.
 Wording = Callable[[Reading, str], str]
-_NO_FACTS: Mapping[str, str | None] = MappingProxyType({})
 # A metric and its label.
 Key = tuple[str, str]
 
@@ -128,12 +126,12 @@ class Draft:
         for of_devices in (self._devices, self._places, self._readings, self._order):
             of_devices.clear()
 
-    def describe(self, position: int, known: Device, facts: Mapping[str, str | None] = _NO_FACTS) -> None:
+    def describe(self, position: int, known: Device, facts: Mapping[str, str | None]) -> None:
         """Fill in what is known of a device, but its index, and facts as far as they are known; what was known stays."""
         before = self._devices[position]
-        told = {name: text for name, text in facts.items() if text is not None}
+        added = {name: text for name, text in facts.items() if text is not None}
         device = combine(before, replace(known, index=None, facts=()))
-        self._devices[position] = replace(device, facts=tuple({**told, **dict(device.facts)}.items()))
+        self._devices[position] = replace(device, facts=tuple({**added, **dict(device.facts)}.items()))
 
     # Readings.
 
@@ -253,7 +251,7 @@ class Draft:
             self._devices[position] = replace(device, facts=(*device.facts, (key, text.strip())))
 
     def _take_identity(self, position: int, key: str, text: str, where: str) -> None:
-        known = None if units.placeholder(text) is not None else text.strip()
+        known = units.text_or_none(text)
         if known is None or getattr(self._devices[position], key) is not None:
             return
         if key == "index":

@@ -67,8 +67,8 @@ def must_be_whole(report: Report, text: Text, _tool: Tool) -> Report:
 
 def may_be_empty(report: Report, text: Text, tool: Tool) -> Report:
     """Of a shape that does not list the devices, such as their processes: as a list, but none is fine."""
-    found = needs_devices(report, text, tool)
-    return Report(facts=report.facts) if found.outcome == "no_devices" else found
+    listed = needs_devices(report, text, tool)
+    return Report(facts=report.facts) if listed.outcome == "no_devices" else listed
 
 
 def is_fine(report: Report, _text: Text, _tool: Tool) -> Report:
@@ -86,46 +86,30 @@ class Shape:
     tables: tuple[object, ...] = ()
 
 
-def shape(
-    is_it: Callable[[Sequence[Line], _Words], bool],
-    read: Callable[[Sequence[Line], _Words, Draft], None],
-    words: _Words,
-) -> Shape:
-    """A shape that many vendors' tools have, in one vendor's words."""
-
-    def read_if(text: Text, draft: Draft) -> bool:
-        found = is_it(text.lines, words)
-        if found:
-            read(text.lines, words, draft)
-        return found
-
-    return Shape(read_if, tables=(words,))
-
-
 def of_lines(
     is_it: Callable[[Sequence[Line]], bool],
     read: Callable[[Sequence[Line], Draft], None],
-    form: Form = "text",
     empty: Empty = needs_devices,
     tables: tuple[object, ...] = (),
 ) -> Shape:
     """A shape of one tool: `is_it` knows it by its lines, `read` reads them."""
 
     def read_if(text: Text, draft: Draft) -> bool:
-        found = is_it(text.lines)
-        if found:
+        has_shape = is_it(text.lines)
+        if has_shape:
             read(text.lines, draft)
-        return found
+        return has_shape
 
-    return Shape(read_if, form, empty, tables)
-
-
-def _whole(run: Run) -> Sequence[Run]:
-    return (run,)
+    return Shape(read_if, "text", empty, tables)
 
 
-def _nothing_missing(_run: Run) -> Problem | None:
-    return None
+def shape(
+    is_it: Callable[[Sequence[Line], _Words], bool],
+    read: Callable[[Sequence[Line], _Words, Draft], None],
+    words: _Words,
+) -> Shape:
+    """A shape that many vendors' tools have, in one vendor's words."""
+    return of_lines(lambda lines: is_it(lines, words), lambda lines, draft: read(lines, words, draft), tables=(words,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +117,13 @@ class Several:
     """How one text holds several answers of a tool that is asked for one device at a time: each behind its command line.
 
     `parts` are the answers behind one command line. `missing` is the problem of a command without any answer. `nobodys` is
-    told of an answer beside others that has a device without an index: it may be any device's, and is not read.
+    the problem of an answer beside others that has a device without an index: it may be any device's, and is not read.
     """
 
     command: str
     nobodys: str
-    parts: Callable[[Run], Sequence[Run]] = _whole
-    missing: Callable[[Run], Problem | None] = _nothing_missing
+    parts: Callable[[Run], Sequence[Run]]
+    missing: Callable[[Run], Problem | None]
 
 
 def _as_it_is(report: Report, _output: Output) -> Report:

@@ -58,9 +58,8 @@ _DISABLED_LINK = "X"
 
 def known(text: str | None) -> str | None:
     """A text as printed, None for a placeholder, a mask or nothing."""
-    if text is None or units.placeholder(text) is not None or _MASK.match(text.strip()):
-        return None
-    return text.strip()
+    printed = units.text_or_none(text)
+    return None if printed is None or _MASK.match(printed) else printed
 
 
 def pcie_speed(text: str, _unit: str = "") -> Value:

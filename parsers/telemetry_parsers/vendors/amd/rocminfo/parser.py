@@ -130,11 +130,11 @@ def _device(agent: Agent, index: int, listing: Listing) -> Device:
     return Device(
         vendor=_vendor(agent, listing),
         index=index,
-        model=_known(agent.text("marketing name")),
-        uuid=None if uuid.upper().endswith("-XX") else _known(uuid),
+        model=units.text_or_none(agent.text("marketing name")),
+        uuid=None if uuid.upper().endswith("-XX") else units.text_or_none(uuid),
         bus_id=_bus_id(agent.text("bdfid")),
         driver=module.version if module is not None and module.loaded else None,
-        facts=tuple((name, text) for name, text in facts.items() if _known(text) is not None),
+        facts=tuple((name, text) for name, text in facts.items() if units.text_or_none(text) is not None),
     )
 
 
@@ -145,10 +145,6 @@ def _vendor(agent: Agent, listing: Listing) -> str:
         return "hygon"
     told_amd = "amd" in name.split() or "advanced micro" in name
     return "hygon" if not told_amd and listing.module is not None and listing.module.hygon else VENDOR.word
-
-
-def _known(text: str) -> str | None:
-    return None if units.placeholder(text) is not None else text
 
 
 def _before_agents(_output: Output, found: Sequence[Line]) -> Report | None:

@@ -18,7 +18,7 @@ from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
 from telemetry_parsers.vendors.ascend.npu_smi.readings import KNOWN, Block, is_measured, read_block, read_card_fields
 from telemetry_parsers.vendors.ascend.npu_smi.sections import Card, Section, cards, is_process
-from telemetry_parsers.vendors.ascend.npu_smi.words import known, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.words import split_key
 
 _EVENT = re.compile(r"event id=(0x[0-9A-Fa-f]{1,16})")
 _CODE = re.compile(r"(?:0x)?([0-9A-Fa-f]{4,16})\Z")
@@ -178,7 +178,7 @@ def _tell_chip_faults(told: _Told, sections: Sequence[Section]) -> None:
 
 def _describe(draft: Draft, device: int, block: Block) -> None:
     def text(*names: str) -> str | None:
-        return next((known(block[name].text) for name in names if name in block), None)
+        return next((units.text_or_none(block[name].text) for name in names if name in block), None)
 
     address = text(keys.ADDRESS)
     told = Device(
@@ -189,7 +189,7 @@ def _describe(draft: Draft, device: int, block: Block) -> None:
         serial=text(keys.SERIAL),
         driver=text(keys.DRIVER),
     )
-    facts = {name: known(block[key].text) for key, name in keys.FACTS.items() if key in block}
+    facts = {name: units.text_or_none(block[key].text) for key, name in keys.FACTS.items() if key in block}
     if keys.FAULT_EVENTS in block:
         facts["error_codes"] = " ".join(_EVENT.findall(block[keys.FAULT_EVENTS].text)) or None
     if keys.RATED_POWER in block:

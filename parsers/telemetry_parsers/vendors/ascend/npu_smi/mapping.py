@@ -12,7 +12,7 @@ from telemetry_parsers.text.framed import headings_in
 from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at
-from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, known
+from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL
 
 _NAME = "chip name"
 _MAPPING = frozenset({"npu id", "slot id", "chip id", "chip logic id", "chip phy-id", _NAME})
@@ -76,6 +76,6 @@ def _add_mapped(draft: Draft, row: Mapping[str, str]) -> str | None:
     device = chip_at(draft, place)
     draft.number(device, logic if physical is None else physical)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
-    told = {name: known(row.get(heading)) for name, heading in facts.items()}
-    draft.describe(device, Device(VENDOR.word, model=known(row.get(_NAME))), told)
+    told = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
+    draft.describe(device, Device(VENDOR.word, model=units.text_or_none(row.get(_NAME))), told)
     return "logic" if physical is None else PHYSICAL

@@ -57,7 +57,7 @@ def read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)
     found = _Found()
-    draft.unknown.update(dict.fromkeys(table.unknown))
+    draft.name_unknown(*table.unknown)
     for line in table.unread:
         _take_other(draft, line, found)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)

@@ -19,7 +19,7 @@ from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.keys import TO_HEALTH
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, places_in
 from telemetry_parsers.vendors.ascend.npu_smi.processes import is_process_title, read_processes
-from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, known, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.words import PHYSICAL, split_key
 
 _NOTHING = r"[A-Za-z]{1,12}|N/A|-{1,3}"
 _NUMBER = re.compile(rf"(?:-?[0-9.]{{1,16}}[%A-Za-z]{{0,2}}|{_NOTHING})\Z")
@@ -79,7 +79,7 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
     shape = next((found for line in lines[:title] if (found := _shape_of(line)) is not None), _SHAPES[1])
     table = read_table([replace(line, text=_closed_up(line.text)) for line in lines[:title]], shape)
-    draft.unknown.update(dict.fromkeys(table.unknown))
+    draft.name_unknown(*table.unknown)
     if runs > 1:
         draft.complain("text", several_runs(runs))
     driver = _versions(lines[:title], draft)
@@ -136,8 +136,8 @@ def _versions(lines: Sequence[Line], draft: Draft) -> str | None:
         return None
     text = banner.text + ("\n" if banner.ended else "")
     tool, driver = _BANNER.search(text), _DRIVER.search(text)
-    draft.tool_version = known(tool[1]) if tool else None
-    return known(driver[1]) if driver else None
+    draft.tool_version = units.text_or_none(tool[1]) if tool else None
+    return units.text_or_none(driver[1]) if driver else None
 
 
 def _heads(line: Line, name: str) -> bool:
@@ -219,7 +219,7 @@ def _number(cells: Mapping[str, Cell], *headings: str) -> int | None:
 
 
 def _text(cells: Mapping[str, Cell], heading: str) -> str | None:
-    return known(cells[heading].text) if heading in cells else None
+    return units.text_or_none(cells[heading].text) if heading in cells else None
 
 
 def _index_space(draft: Draft, numbered: set[str | None]) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.text.answers import ErrorText
 
@@ -53,11 +52,6 @@ ERRORS = (
     ErrorText("usage: npu-smi", "wrong_request", None, "this version or product does not know it"),
 )
 SILENT = "no output: npu-smi prints something whenever it ends by itself"
-
-
-def known(text: str | None) -> str | None:
-    """A text as printed, None for a placeholder or nothing."""
-    return None if text is None or units.placeholder(text) is not None else text.strip()
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -28,7 +28,6 @@ from telemetry_parsers.vendors.moorethreads.mthreads_gmi.keys import (
     SECTIONS,
     Key,
 )
-from telemetry_parsers.vendors.moorethreads.mthreads_gmi.words import known
 
 _CARD = re.compile(r"GPU([0-9]{1,4})[ \t]{1,8}([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\Z")
 _MARKS = ('"Attached GPUs"', '"MTBios Version"')
@@ -50,7 +49,7 @@ class _Card:
     def first(self, *keys: Key) -> str | None:
         """The first of these keys that has a value, None when all are blank or placeholders."""
         texts = dict(reversed(self.values))
-        return next((text for key in keys if (text := known(texts.get(key))) is not None), None)
+        return next((text for key in keys if (text := units.text_or_none(texts.get(key))) is not None), None)
 
 
 @dataclass(slots=True)
@@ -150,7 +149,7 @@ def _read_cards(query: _Query) -> list[_Card]:
     """Put each card once into the draft; these cards."""
     draft, cards = query.draft, _together(query)
     draft.wording = by_text
-    draft.driver = known(query.head.get("driver version"))
+    draft.driver = units.text_or_none(query.head.get("driver version"))
     for position, card in enumerate(cards):
         _read_card(draft, draft.device(position, _device(card)), card)
     return cards

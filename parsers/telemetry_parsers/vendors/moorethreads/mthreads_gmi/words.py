@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from telemetry_parsers import units
 from telemetry_parsers.text.answers import ErrorText
 
 TOOL = "mthreads-gmi"
@@ -38,8 +37,3 @@ ERRORS = (
 SILENT = (
     "no output: inside a container mthreads-gmi needs Moore Threads' container toolkit (run it with --runtime mthreads)"
 )
-
-
-def known(text: str | None) -> str | None:
-    """A text as printed, None for a placeholder or nothing."""
-    return None if text is None or units.placeholder(text) is not None else text.strip()

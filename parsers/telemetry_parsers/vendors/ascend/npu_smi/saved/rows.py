@@ -13,7 +13,7 @@ from telemetry_parsers.text.complaints import no_row
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend import VENDOR
 from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at
-from telemetry_parsers.vendors.ascend.npu_smi.words import known, split_key
+from telemetry_parsers.vendors.ascend.npu_smi.words import split_key
 
 _CARD, _CHIP = "npuid(idx)", "chipid(idx)"
 # A row of `watch` gives these; what is not here stands for itself.
@@ -111,4 +111,4 @@ def _topology_row(line: Line) -> tuple[Place, str | None] | None:
         return None
     last, number = words[-1], int(node[2])
     place = Place(number) if node[1].upper() == "NPU" else Place(physical=number)
-    return place, None if _RELATION.match(last) or _NODE.match(last) else known(last)
+    return place, None if _RELATION.match(last) or _NODE.match(last) else units.text_or_none(last)
