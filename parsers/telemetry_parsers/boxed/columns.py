@@ -97,10 +97,10 @@ class CellReader:
         """The texts with their targets in a cell inside which the text ends: none of the word that may be a fragment."""
         words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):
-            found = _reader_of(self.columns[:count]).read(words)
+            texts = _reader_of(self.columns[:count]).read(words)
             last = self.columns[count - 1]
-            if found is not None:
-                return found[: len(found) - len(last.gives)] if last.pattern == NAME else found
+            if texts is not None:
+                return texts[: len(texts) - len(last.gives)] if last.pattern == NAME else texts
         return []
 
 
@@ -109,10 +109,10 @@ def cell_reader(names: Sequence[str], columns: Mapping[str, Column]) -> CellRead
     return _reader_of(tuple(columns.get(name, UNKNOWN) for name in names))
 
 
-def _reader_of(wanted: tuple[Column, ...]) -> CellReader:
-    pattern = _BLANK.join(each.pattern for each in wanted)
-    counts = tuple(re.compile(each.pattern).groups for each in wanted)
-    return CellReader(wanted, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), counts)
+def _reader_of(columns: tuple[Column, ...]) -> CellReader:
+    pattern = _BLANK.join(each.pattern for each in columns)
+    counts = tuple(re.compile(each.pattern).groups for each in columns)
+    return CellReader(columns, re.compile(rf"{_MAYBE_BLANK}{pattern}{_MAYBE_BLANK}\Z"), counts)
 
 
 def _with_units(texts: list[str]) -> list[str]:

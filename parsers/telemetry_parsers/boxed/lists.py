@@ -80,7 +80,7 @@ class _Scan:
     attached: int | None = None
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
     # What a card's part has told so far, and in which sections each did; `mixed`: the heading of the next card is lost.
-    told: dict[Key, None] = field(default_factory=dict)
+    printed: dict[Key, None] = field(default_factory=dict)
     parts: list[tuple[str, ...]] = field(default_factory=list)
     mixed: bool = False
 
@@ -109,7 +109,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
     elif not parts[0].strip():
         scan.draft.complain(line.where, without_key(text))
     elif not _is_of_next_card(scan, key := (scan.section, _plain(parts[0], scan.shape)), line):
-        scan.told[key] = None
+        scan.printed[key] = None
         if key in scan.shape.address:
             scan.addresses.setdefault(scan.device, {})[key] = parts[1].strip()
         else:
@@ -119,7 +119,7 @@ def _read_text(scan: _Scan, text: str, line: Line) -> None:
 def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
     """Whether the heading of another card is lost: what names a card comes a second time. What follows may be any card's."""
     names = key in scan.shape.address or any(target.kind == "identity" for target in scan.shape.keys.get(key, ()))
-    if names and key in scan.told and not scan.mixed:
+    if names and key in scan.printed and not scan.mixed:
         scan.mixed = True
         text = f"{quote(key[1])} comes a second time: the heading of a card is missing, and what follows is not read"
         scan.draft.complain(line.where, text)
@@ -128,8 +128,8 @@ def _is_of_next_card(scan: _Scan, key: Key, line: Line) -> bool:
 
 def _end_card(scan: _Scan) -> None:
     if scan.device is not None:
-        scan.parts.append(tuple(dict.fromkeys(section or name for section, name in scan.told)))
-    scan.told, scan.mixed = {}, False
+        scan.parts.append(tuple(dict.fromkeys(section or name for section, name in scan.printed)))
+    scan.printed, scan.mixed = {}, False
 
 
 def _open(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int | None:
@@ -154,14 +154,14 @@ def _take_head(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | Non
     name, text = _plain(parts[0], shape), parts[1].strip()
     if name == shape.count:
         return units.whole(text)
-    wanted = shape.head.get(name)
-    if wanted is not None and units.placeholder(text) is None:
-        if wanted == "driver":
+    fact = shape.head.get(name)
+    if fact is not None and units.placeholder(text) is None:
+        if fact == "driver":
             draft.driver = text
-        elif wanted == "tool_version":
+        elif fact == "tool_version":
             draft.tool_version = text
         else:
-            draft.facts[wanted] = text
+            draft.facts[fact] = text
     return None
 
 

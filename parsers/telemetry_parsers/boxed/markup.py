@@ -34,10 +34,10 @@ def markup(shape: CardList) -> Shape:
     """The shape of such a log; sections and keys of `shape` are the names of elements, the outermost section is the card's."""
 
     def read_if(text: Text, draft: Draft) -> bool:
-        found, open_elements = _as_list(text.lines)
-        if not is_list(found, shape):
+        listed, open_elements = _as_list(text.lines)
+        if not is_list(listed, shape):
             return False
-        read_cards(found, shape, draft)
+        read_cards(listed, shape, draft)
         if open_elements:
             draft.is_cut = True
             what = f"the document ends before </{quote(open_elements[-1])}>; further cards may be missing"
@@ -55,23 +55,23 @@ def _as_list(lines: Sequence[Line]) -> tuple[list[Line], list[str]]:
     tags = list(islice((tag for line in lines for tag in _tags(line)), _MOST_TAGS + 1))
     if len(tags) > _MOST_TAGS:
         return [], []
-    found: list[Line] = []
+    listed: list[Line] = []
     around: list[str] = []
     is_read = False
     for tag, following in zip(tags, [*tags[1:], None], strict=False):
         if is_read:
             is_read = False  # it ends the element before it
         elif tag.closes:
-            found.extend(_end_of(tag, around))
+            listed.extend(_end_of(tag, around))
         elif following is not None and following.closes and following.name == tag.name:
-            found.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY}"))
+            listed.append(replace(tag.line, text=f"{tag.name} : {tag.text or _EMPTY}"))
             is_read = True
         elif tag.text:
-            found.append(replace(tag.line, ended=False))
+            listed.append(replace(tag.line, ended=False))
         else:
             around.append(tag.name)
-            found.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.place}".strip(), tag.name))
-    return found, around
+            listed.extend(replace(tag.line, text=text) for text in (f"{tag.name} {tag.place}".strip(), tag.name))
+    return listed, around
 
 
 def _end_of(tag: _Tag, around: list[str]) -> list[Line]:

@@ -70,22 +70,22 @@ def _words(text: str) -> list[str]:
 
 
 def _name_unknown(heads: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
-    names, told_units = heads
-    for name, unit in zip(names[1:], told_units[1:], strict=False):
+    names, units_below = heads
+    for name, unit in zip(names[1:], units_below[1:], strict=False):
         if (name, unit) not in shape.columns and name not in shape.quiet:
             draft.name_unknown(f"{name} ({unit})")
 
 
 def _take(line: Line, heads: Sequence[Sequence[str]], shape: Monitor, draft: Draft) -> None:
-    names, told_units = heads
+    names, units_below = heads
     words = _words(line.text[:_LONGEST])
     index = units.whole(words[0])
-    if len(words) != len(names) or len(names) != len(told_units) or index is None:
+    if len(words) != len(names) or len(names) != len(units_below) or index is None:
         draft.complain(line.where, misfit(line.text))
     else:
         device = draft.device(index)
         whole = words[1:] if line.ended else words[1:-1]  # the last word may be a fragment
-        for name, unit, word in zip(names[1:], told_units[1:], whole, strict=False):
+        for name, unit, word in zip(names[1:], units_below[1:], whole, strict=False):
             target = shape.columns.get((name, unit))
             if target is not None:
                 draft.take(device, (target,), word, line.where)

@@ -44,9 +44,9 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
     head: _Head = ()
     newest: _Newest = {}
     for line in lines:
-        found = _head(line, query)
-        if found:
-            head = found
+        names = _head(line, query)
+        if names:
+            head = names
             unknown = [name for name, _ in head if name not in query.fields and name not in query.quiet]
             draft.name_unknown(*unknown)
         elif head and line.text.strip():

@@ -132,8 +132,8 @@ def _opens(line: Line, box: Box) -> bool:
     if not all(name.split(" ", 1)[0] in text for name in box.opening):
         return False  # as nearly all lines, at a fraction of the cost
     known = frozenset(box.columns)
-    found = {name for cell in _cells(text, bordered=True) for name in headings_in(cell, known)}
-    return box.opening <= found
+    headings = {name for cell in _cells(text, bordered=True) for name in headings_in(cell, known)}
+    return box.opening <= headings
 
 
 def _take(scan: _Scan, line: Line) -> None:
@@ -237,7 +237,7 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
     readers = scan.headings[at]
     cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
     is_whole = line.ended or line.text.rstrip().endswith("|")
-    torn = [] if is_whole else [cells.pop()]
+    cut = [] if is_whole else [cells.pop()]
     if len(cells) > len(readers):
         return [(reader, None) for reader in readers]
     found: _Row = []
@@ -246,7 +246,7 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
             found.append((reader, []))
         else:
             found.append((reader, reader.read(cell) if reader else None))
-    for reader, cell in zip(readers[len(cells) :], torn, strict=False):
+    for reader, cell in zip(readers[len(cells) :], cut, strict=False):
         found.append((reader, reader.read_start(cell) if reader else []))
     return found
 
@@ -324,9 +324,9 @@ def _metrics(scan: _Scan) -> list[Target]:
 
 def _targets(readers: Sequence[CellReader]) -> list[Target]:
     """The readings that these cells give in any case."""
-    given = [target for reader in readers for target in _all_targets(reader)]
-    states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in given)]
-    return [target for target in given if target.is_sure] + states
+    targets = [target for reader in readers for target in _all_targets(reader)]
+    states = [metric("health", state) for state in HEALTH_STATES if any(target.kind == "health" for target in targets)]
+    return [target for target in targets if target.is_sure] + states
 
 
 def _all_targets(reader: CellReader) -> list[Target]:

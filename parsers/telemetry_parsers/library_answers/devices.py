@@ -9,32 +9,32 @@ from telemetry_parsers.text.lines import bus_address
 _Facts = tuple[tuple[str, str], ...]
 
 
-def device_in(told: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
+def device_in(recorded: dict[str, Plain], vendor: str, driver: Plain, facts: _Facts) -> Device:
     """A whole device; one that does not answer any more is down."""
     return Device(
         vendor=vendor,
-        index=whole(told.get("index")),
-        model=text(told.get("name")),
-        uuid=text(told.get("uuid")),
-        bus_id=_bus_id(told),
-        serial=text(told.get("serial")),
+        index=whole(recorded.get("index")),
+        model=text(recorded.get("name")),
+        uuid=text(recorded.get("uuid")),
+        bus_id=_bus_id(recorded),
+        serial=text(recorded.get("serial")),
         driver=text(driver),
-        up="lost" not in told,
+        up="lost" not in recorded,
         facts=facts,
     )
 
 
-def instance_in(told: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
+def instance_in(recorded: dict[str, Plain], parent: Device, position: int, facts: _Facts) -> Device | None:
     """An instance of the device at that position; None for one without a number."""
-    index = whole(told.get("index"))
+    index = whole(recorded.get("index"))
     if index is None:
         return None
     return Device(
         vendor=parent.vendor,
         index=parent.index,
-        model=text(told.get("name")),
-        uuid=text(told.get("uuid")),
-        bus_id=_bus_id(told) or parent.bus_id,
+        model=text(recorded.get("name")),
+        uuid=text(recorded.get("uuid")),
+        bus_id=_bus_id(recorded) or parent.bus_id,
         partition=str(index),
         parent=position,
         driver=parent.driver,
@@ -43,5 +43,5 @@ def instance_in(told: dict[str, Plain], parent: Device, position: int, facts: _F
     )
 
 
-def _bus_id(told: dict[str, Plain]) -> str | None:
-    return bus_address(text(told.get("bus_id")) or "")
+def _bus_id(recorded: dict[str, Plain]) -> str | None:
+    return bus_address(text(recorded.get("bus_id")) or "")

@@ -63,8 +63,8 @@ def _best(stdout: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
     Of a tool that answers for one device at a time, in the first that has any: the next may lose whose answer it is.
     """
     best: list[_Answer] = []
-    for found in _ways_to_read(stdout, tool):
-        answers = _answers(found, output, tool)
+    for way in _ways_to_read(stdout, tool):
+        answers = _answers(way, output, tool)
         if answers and (tool.several is not None or any(answer.report.devices for answer in answers)):
             return answers
         best = best or answers
@@ -81,11 +81,11 @@ def _ways_to_read(stdout: Sequence[Line], tool: Tool) -> Iterator[Sequence[Line]
         yield left
 
 
-def _answers(found: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
+def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_Answer]:
     if tool.several is None:
-        answer = _answer(Text(found, (), output), tool)
+        answer = _answer(Text(printed, (), output), tool)
         return [] if answer is None else [answer]
-    each = [(run, tool.several.parts(run)) for run in runs(found, tool.several.command)]
+    each = [(run, tool.several.parts(run)) for run in runs(printed, tool.several.command)]
     is_alone = len(each) == 1 and len(each[0][1]) == 1 and not each[0][0].arguments
     nobodys = None if is_alone else tool.several.nobodys
     read = [(run, list(_answers_in(parts, output, tool, nobodys))) for run, parts in each]
@@ -133,12 +133,12 @@ def _with_complaints(report: Report, output: Output, tool: Tool) -> Report:
     return replace(report, problems=problems)
 
 
-def _without_shape(output: Output, found: Sequence[Line], tool: Tool) -> Report:
+def _without_shape(output: Output, printed: Sequence[Line], tool: Tool) -> Report:
     """The report on a text without any shape of the tool's."""
-    why = report_on_silence(output, found, tool.silent)
+    why = report_on_silence(output, printed, tool.silent)
     for refusal in tool.refusals:
-        why = why or refusal(output, found)
-    why = why or report_on_error(output, found, tool.name, tool.errors)
+        why = why or refusal(output, printed)
+    why = why or report_on_error(output, printed, tool.name, tool.errors)
     for remnant in tool.remnants:
-        why = why or remnant(output, found)
-    return why or report_on_unknown(output, found, tool.name)
+        why = why or remnant(output, printed)
+    return why or report_on_unknown(output, printed, tool.name)

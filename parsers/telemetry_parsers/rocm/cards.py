@@ -64,13 +64,13 @@ def _read_card(device: int, where: str, entries: Sequence[Entry], gives: Collect
 def _take(entry: Entry, device: int, gives: Collection[str], draft: Draft) -> None:
     key = keys.key_of(entry.key)
     targets = keys.targets_of(key)
-    given = [target for target in targets if target.key in gives]
+    readable = [target for target in targets if target.key in gives]
     if key.name in keys.LEVEL_KEYS:
         _take_level(entry, device, draft)
     elif keys.is_level_only(key, entry.text):
         return
-    elif given:
-        draft.take(device, given, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
+    elif readable:
+        draft.take(device, readable, entry.text, f"{entry.where} {quote(entry.key)}", key.unit)
     elif targets or not keys.is_quiet(key, entry.text):
         draft.name_unknown(entry.key)
 

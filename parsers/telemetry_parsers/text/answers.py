@@ -64,10 +64,10 @@ def not_read(capture: Capture) -> Report | None:
     return failed(capture.failure.reason or "internal", "reader", capture.failure.text)
 
 
-def error_report(found: Iterable[Line], status: int | None, own: Sequence[ErrorText] = ()) -> Report | None:
+def error_report(lines: Iterable[Line], status: int | None, own: Sequence[ErrorText] = ()) -> Report | None:
     """The report on the first error among these lines, which it quotes; None where no line is one."""
     cry: Line | None = None
-    for line in found:
+    for line in lines:
         text = line.text.lower()
         for error in (*own, *COMMON_ERRORS):
             if error.words in text:

@@ -55,10 +55,10 @@ def lines(text: str, stream: str = "") -> list[Line]:
     """The lines of a text, numbered from 1; `stream` names it where it is not the standard output."""
     parts = plain(text).split("\n")
     last = parts.pop()
-    found = [Line(number, part.rstrip("\r"), stream=stream) for number, part in enumerate(parts, 1)]
+    listed = [Line(number, part.rstrip("\r"), stream=stream) for number, part in enumerate(parts, 1)]
     if last.strip():
-        found.append(Line(len(parts) + 1, last.rstrip("\r"), ended=False, stream=stream))
-    return found
+        listed.append(Line(len(parts) + 1, last.rstrip("\r"), ended=False, stream=stream))
+    return listed
 
 
 def quote(text: str) -> str:

@@ -61,33 +61,33 @@ def too_long(output: Output, tool: str) -> Report | None:
     return failed("not_understood", "text", f"{count} lines, as {tool} never prints") if count > MOST_LINES else None
 
 
-def report_on_silence(output: Output, found: Sequence[Line], silent: str) -> Report | None:
+def report_on_silence(output: Output, printed: Sequence[Line], silent: str) -> Report | None:
     """The report on an output without a word, None where there is one."""
-    if any(line.text.strip() for line in found):
+    if any(line.text.strip() for line in printed):
         return None
     if output.status:
         return failed("exit_status", "exit status", f"exit status {output.status} and no output")
     return failed("not_understood", "text", silent)
 
 
-def report_on_error(output: Output, found: Sequence[Line], tool: str, errors: Sequence[ErrorText]) -> Report | None:
+def report_on_error(output: Output, printed: Sequence[Line], tool: str, errors: Sequence[ErrorText]) -> Report | None:
     """The report on an error that the tool prints, or on another tool's output; None where it is neither."""
     foreign = foreign_tool(output.text + output.stderr, tool)
     if foreign is not None:
         return Report("not_mine", problems=(Problem("text", f"this is output of {foreign}, not of {tool}"),))
-    return error_report(found, output.status, errors)
+    return error_report(printed, output.status, errors)
 
 
-def failure_of(found: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
+def failure_of(printed: Sequence[Line], errors: Sequence[ErrorText]) -> Sequence[Problem]:
     """The error in one of several answers, by the words that tools use for it; nothing where a product only lacks a feature."""
-    report = error_report(found, None, errors)
+    report = error_report(printed, None, errors)
     # Not understood is what only begins like an error, such as the key `Error Count`.
     is_known = report is not None and report.outcome == "failed" and report.reason != "not_understood"
     return report.problems if report is not None and is_known else ()
 
 
-def report_on_unknown(output: Output, found: Sequence[Line], tool: str) -> Report:
+def report_on_unknown(output: Output, printed: Sequence[Line], tool: str) -> Report:
     """The report on a text with nothing known in it, which it quotes."""
-    first = next(line for line in found if line.text.strip())
+    first = next(line for line in printed if line.text.strip())
     reason: Reason = "exit_status" if output.status else "not_understood"
     return failed(reason, first.where, f"nothing that {tool} is known to print: {quote(first.text)}")

@@ -155,9 +155,9 @@ def _before_agents(_output: Output, found: Sequence[Line]) -> Report | None:
     return failed("not_understood", found[-1].where, "the output is cut off before its agents")
 
 
-def _extract(_output: Output, found: Sequence[Line]) -> Report | None:
+def _extract(_output: Output, lines: Sequence[Line]) -> Report | None:
     """What is left of an output that somebody searched for a word."""
-    extract = next((line for line in found if _EXTRACT.search(line.text)), None)
+    extract = next((line for line in lines if _EXTRACT.search(line.text)), None)
     if extract is None:
         return None
     text = f"this is an extract ({quote(extract.text)}); save the whole output of {TOOL}"

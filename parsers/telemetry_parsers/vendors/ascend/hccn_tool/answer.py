@@ -53,15 +53,15 @@ _DEVICE = "device"
 
 def parts(run: Run) -> list[Run]:
     """The answers in a run: a new one begins where a line names another device, `[devid 1]`."""
-    found: list[list[Line]] = [[]]
+    answers: list[list[Line]] = [[]]
     named = units.whole(run.value_of("-i"))
     for line in run.lines:
         prefix = _DEVICE_PREFIX.match(line.text)
         if prefix is not None and named is not None and int(prefix[1]) != named:
-            found.append([])
+            answers.append([])
         named = int(prefix[1]) if prefix else named
-        found[-1].append(line)
-    return [Run(run.arguments, tuple(lines)) for lines in found if lines]
+        answers[-1].append(line)
+    return [Run(run.arguments, tuple(lines)) for lines in answers if lines]
 
 
 def read_answer(text: Text, draft: Draft) -> bool:
@@ -180,11 +180,11 @@ class _Answer:
         """Say what the answer to these flags lacks, and of which device it is."""
         if self.device is not None:
             self.draft.number(self.draft.device(_DEVICE), self.device)
-        given = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []
-        wanted = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
+        readings = self.draft.readings_of(self.draft.device(_DEVICE)) if self.draft.has(_DEVICE) else []
+        metrics = {FLAGS[flag] for flag in flags if flag in FLAGS} - {""}
         if BESIDE_FLAPS & self.keys:
-            wanted.add(COUNTERS[FLAPS_KEY].key)
-        for key in sorted(wanted - {item.metric for item in given}):
+            metrics.add(COUNTERS[FLAPS_KEY].key)
+        for key in sorted(metrics - {item.metric for item in readings}):
             self.draft.complain(where, f"the answer tells no {key}: it is cut off, or not understood")
         if self.keys == {STATISTICS}:
             self.draft.complain(where, "the statistics are cut off below their title")

@@ -49,7 +49,7 @@ def _is_key(line: Line, common: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _CardAnswer:
     """A card as its answer tells it: `whole` is the place of what names no chip, `chips` are the places named."""
 
     draft: Draft
@@ -76,10 +76,12 @@ def _read_card(draft: Draft, card: Card, asked: Place) -> list[Section]:
         return sections
     whole = Place(card.number, asked.chip if card.number == asked.card else None)
     all_keys = frozenset(key for section in sections for key in section.entries)
-    told = _Told(draft, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners), all_keys)
+    answer = _CardAnswer(
+        draft, card, whole, tuple(Place(card.number, chip) for chip in numbers), bool(owners), all_keys
+    )
     for section in sections:
-        _read_section(told, section)
-    _tell_chip_faults(told, sections)
+        _read_section(answer, section)
+    _add_chip_faults(answer, sections)
     if numbers and len(numbers) < (card.chip_count or 0):
         text = f"NPU {card.number} counts {card.chip_count} chips and tells of {len(numbers)}"
         draft.complain(card.where, text)
@@ -88,27 +90,27 @@ def _read_card(draft: Draft, card: Card, asked: Place) -> list[Section]:
     return sections
 
 
-def _read_section(told: _Told, section: Section) -> None:
-    draft, owner = told.draft, section.owner
-    refusal = _refusal(told, section)
+def _read_section(answer: _CardAnswer, section: Section) -> None:
+    draft, owner = answer.draft, section.owner
+    refusal = _refusal(answer, section)
     if refusal:
         draft.complain(section.where, refusal)
     elif owner is not None and owner.is_part:
-        _is_closed(draft, section, keys.ENDS_OF_PARTS, told.keys)
-        read_card_fields(draft, [chip_at(draft, place) for place in told.all_chips()], section.entries)
-    elif owner is None and _is_of_the_card(told, section):
-        read_card_fields(draft, [chip_at(draft, place) for place in told.all_chips()], section.entries)
+        _is_closed(draft, section, keys.ENDS_OF_PARTS, answer.keys)
+        read_card_fields(draft, [chip_at(draft, place) for place in answer.all_chips()], section.entries)
+    elif owner is None and _is_of_the_card(answer, section):
+        read_card_fields(draft, [chip_at(draft, place) for place in answer.all_chips()], section.entries)
     elif owner is not None or section.rows or section.says_idle or not KNOWN.isdisjoint(section.entries):
-        place = told.whole if owner is None else Place(told.card.number, owner.chip)
-        names_only_card = told.card.is_named and not told.names_owners
+        place = answer.whole if owner is None else Place(answer.card.number, owner.chip)
+        names_only_card = answer.card.is_named and not answer.names_owners
         _give(draft, chip_at(draft, place), section, keys.ENDS_OF_CARDS if names_only_card else keys.ENDS_OF_CHIPS)
     else:
         draft.name_unknown(*section.entries)
 
 
-def _refusal(told: _Told, section: Section) -> str:
+def _refusal(answer: _CardAnswer, section: Section) -> str:
     """Why nothing of a section is read; empty where it is."""
-    if section.twice is not None and told.whole == Place() and section.owner is None:
+    if section.twice is not None and answer.whole == Place() and section.owner is None:
         return "answers about several chips that don't say about which are not read; keep the command lines"
     if section.twice is not None:
         return "values that come twice are not read: the name of a chip or part between them is lost"
@@ -116,16 +118,16 @@ def _refusal(told: _Told, section: Section) -> str:
         return "a chip whose number is none is not read"
     is_nobodys = section.owner is None and section.has_content
     if is_nobodys and (
-        told.names_owners or (told.card.chip_count is not None and not _holds_only(section, keys.CARD_FIELDS))
+        answer.names_owners or (answer.card.chip_count is not None and not _holds_only(section, keys.CARD_FIELDS))
     ):
         what = "processes" if section.rows else "readings"
-        return f"{what} of one of {told.card.chip_count or 'several'} chips or parts without its name are not read"
+        return f"{what} of one of {answer.card.chip_count or 'several'} chips or parts without its name are not read"
     return ""
 
 
-def _is_of_the_card(told: _Told, section: Section) -> bool:
+def _is_of_the_card(answer: _CardAnswer, section: Section) -> bool:
     """Whether all that it holds is of the whole card: its sensors, and its power where several chips share it."""
-    return _holds_only(section, keys.CARD_FIELDS if len(told.all_chips()) > 1 else keys.CARD_SENSORS)
+    return _holds_only(section, keys.CARD_FIELDS if len(answer.all_chips()) > 1 else keys.CARD_SENSORS)
 
 
 def _holds_only(section: Section, fields: Mapping[str, object]) -> bool:
@@ -136,7 +138,7 @@ def _holds_only(section: Section, fields: Mapping[str, object]) -> bool:
 def _give(draft: Draft, device: int, section: Section, ends: Sequence[keys.End]) -> None:
     """The readings, facts, events and processes of one chip."""
     _describe(draft, device, section.entries)
-    _tell_events(draft, device, section.entries)
+    _add_events(draft, device, section.entries)
     if section.has_content:
         read_block(draft, device, section.entries, closed=_is_closed(draft, section, ends))
     draft.processes.extend(Process(device, row.pid, row.name, row.memory_bytes) for row in section.rows)
@@ -145,19 +147,19 @@ def _give(draft: Draft, device: int, section: Section, ends: Sequence[keys.End])
 
 
 def _is_closed(
-    draft: Draft, section: Section, ends: Sequence[keys.End], also_told: AbstractSet[str] = frozenset()
+    draft: Draft, section: Section, ends: Sequence[keys.End], also_printed: AbstractSet[str] = frozenset()
 ) -> bool:
     """Whether a line proves that nothing is missing below: the owner's, or one that ends such an answer; a problem if not."""
     last = section.last_key
-    told = {*section.entries, *also_told} | ({keys.CHIP_KEY} if section.owner else set())
+    printed = {*section.entries, *also_printed} | ({keys.CHIP_KEY} if section.owner else set())
     closed = last not in KNOWN or any(
-        end.key == last and end.instead not in told and (not end.beside or end.beside in told) for end in ends
+        end.key == last and end.instead not in printed and (not end.beside or end.beside in printed) for end in ends
     )
     draft.problems.extend([] if closed else [Problem(section.where, f'the answer is cut off below "{quote(last)}"')])
     return closed
 
 
-def _tell_events(draft: Draft, device: int, block: Block) -> None:
+def _add_events(draft: Draft, device: int, block: Block) -> None:
     """An event for each fault that stands."""
     words = block[keys.ERROR_CODES].text.replace(",", " ").split() if keys.ERROR_CODES in block else []
     for match in filter(None, map(_CODE.match, words)):
@@ -166,14 +168,16 @@ def _tell_events(draft: Draft, device: int, block: Block) -> None:
         draft.happens(device, f"error_{match[1].lower().removeprefix('0x')}", quote(block[keys.FAULT_EVENTS].text))
 
 
-def _tell_chip_faults(told: _Told, sections: Sequence[Section]) -> None:
+def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
     """An event of each chip where some chip of the card has a fault: nothing tells which."""
-    found = [(key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries]
-    for key, entry in found:
+    counts = [
+        (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
+    ]
+    for key, entry in counts:
         if not entry.text:
-            told.draft.complain(entry.line.where, f"{key} has no value")
-        for place in told.all_chips() if units.whole(entry.text) else ():
-            told.draft.happens(chip_at(told.draft, place), "chip_fault", quote(f"{key}: {entry.text}"))
+            answer.draft.complain(entry.line.where, f"{key} has no value")
+        for place in answer.all_chips() if units.whole(entry.text) else ():
+            answer.draft.happens(chip_at(answer.draft, place), "chip_fault", quote(f"{key}: {entry.text}"))
 
 
 def _describe(draft: Draft, device: int, block: Block) -> None:
@@ -181,7 +185,7 @@ def _describe(draft: Draft, device: int, block: Block) -> None:
         return next((units.text_or_none(block[name].text) for name in names if name in block), None)
 
     address = text(keys.ADDRESS)
-    told = Device(
+    described = Device(
         VENDOR.word,
         model=text(*keys.MODELS),
         uuid=text(*keys.UUIDS),
@@ -194,7 +198,7 @@ def _describe(draft: Draft, device: int, block: Block) -> None:
         facts["error_codes"] = " ".join(_EVENT.findall(block[keys.FAULT_EVENTS].text)) or None
     if keys.RATED_POWER in block:
         facts["power_kind"] = "rated"
-    draft.describe(device, told, facts)
+    draft.describe(device, described, facts)
 
 
 def _totals(lines: Sequence[Line]) -> Iterator[tuple[Line, int]]:

@@ -28,9 +28,9 @@ def read_mapping(lines: Sequence[Line], draft: Draft) -> None:
     headings: tuple[str, ...] = ()
     spaces: set[str | None] = set()
     for line in lines:
-        found = _mapping_headings(line)
-        if found or not headings:
-            headings = found or _outside(draft, line) or headings
+        names = _mapping_headings(line)
+        if names or not headings:
+            headings = names or _outside(draft, line) or headings
         elif line.ended and line.text.strip():
             row = _mapping_row(line, headings)
             if row is None:
@@ -49,8 +49,8 @@ def _outside(draft: Draft, line: Line) -> tuple[str, ...]:
 
 
 def _mapping_headings(line: Line) -> tuple[str, ...]:
-    found = headings_in(line.text.replace("\t", "  "), _MAPPING) if line.ended else ()
-    return found if found[:1] == ("npu id",) and "chip id" in found else ()
+    names = headings_in(line.text.replace("\t", "  "), _MAPPING) if line.ended else ()
+    return names if names[:1] == ("npu id",) and "chip id" in names else ()
 
 
 def _mapping_row(line: Line, headings: Sequence[str]) -> dict[str, str] | None:
@@ -76,6 +76,6 @@ def _add_mapped(draft: Draft, row: Mapping[str, str]) -> str | None:
     device = chip_at(draft, place)
     draft.number(device, logic if physical is None else physical)
     facts = {"logic_id": "chip logic id", "phy_id": "chip phy-id", "slot": "slot id"}
-    told = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
-    draft.describe(device, Device(VENDOR.word, model=units.text_or_none(row.get(_NAME))), told)
+    printed = {name: units.text_or_none(row.get(heading)) for name, heading in facts.items()}
+    draft.describe(device, Device(VENDOR.word, model=units.text_or_none(row.get(_NAME))), printed)
     return "logic" if physical is None else PHYSICAL

@@ -74,9 +74,9 @@ def _read_version(text: Text, draft: Draft) -> bool:
     return draft.tool_version is not None
 
 
-def _unsupported(output: Output, found: Sequence[Line]) -> Report | None:
+def _unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
     """What a product cannot tell is quiet when every card is asked for it."""
-    first = next((line.text.lower() for line in found if line.text.strip()), "")
+    first = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(words in first for words in _UNSUPPORTED) else None
 
 

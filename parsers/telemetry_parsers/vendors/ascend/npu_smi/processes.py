@@ -34,14 +34,18 @@ _NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z",
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the process table says; `gap` is why no rows are counted, None when all of them were understood."""
+class _Counted:
+    """The processes of each place so far, and the cards by what the table prints of them.
+
+    `idle`: the words for no processes. `closed`: rows with a rule below them. `cut`: rows without. `unlisted`: cards that the
+    device table lacks. `gap` is why no rows are counted, None when all of them were understood.
+    """
 
     counts: Counter[Place] = field(default_factory=Counter)
-    strangers: dict[int, Line] = field(default_factory=dict)
+    unlisted: dict[int, Line] = field(default_factory=dict)
     idle: set[int] = field(default_factory=set)
-    told: set[int] = field(default_factory=set)
-    open: set[int] = field(default_factory=set)
+    closed: set[int] = field(default_factory=set)
+    cut: set[int] = field(default_factory=set)
     gap: Absent | None = None
 
 
@@ -56,36 +60,36 @@ def read_processes(draft: Draft, lines: Sequence[Line]) -> None:
     listed = frozenset(places_in(draft))
     is_new = lines[0].text.lower().lstrip("| \t").startswith("npu id")
     table = read_table(lines, _NEW if is_new else _OLD)
-    found = _Found()
+    counted = _Counted()
     draft.name_unknown(*table.unknown)
     for line in table.unread:
-        _take_other(draft, line, found)
+        _take_other(draft, line, counted)
     last_rule = max((line.number for line in lines if is_rule(line.text) and "=" in line.text), default=0)
     for record in table.records:
-        _take(draft, record, found, listed, closed=record.line.number < last_rule)
+        _take(draft, record, counted, listed, closed=record.line.number < last_rule)
     is_empty = not listed and not table.records and is_rule(lines[-1].text)
     if not table.closed and not is_empty:
         draft.complain(lines[-1].where, f"the process table is cut off below {quote(lines[-1].text)!r}")
-    for card, line in found.strangers.items():
+    for card, line in counted.unlisted.items():
         draft.complain(line.where, f"processes of NPU {card}, which the device table lacks")
     if not listed:
-        for card in sorted((found.idle | found.told) - {place.card for place in places_in(draft)}):
+        for card in sorted((counted.idle | counted.closed) - {place.card for place in places_in(draft)}):
             chip_at(draft, Place(card))
     for place in places_in(draft):
-        draft.give(chip_at(draft, place), metric("processes"), _number(found, place))
+        draft.give(chip_at(draft, place), metric("processes"), _number(counted, place))
 
 
-def _take_other(draft: Draft, line: Line, found: _Found) -> None:
+def _take_other(draft: Draft, line: Line, counted: _Counted) -> None:
     """A line that is no row: the word that a card has no processes, or something that nobody knows."""
     idle = _NONE.match(line.text.strip().strip("|").strip()) if line.ended else None
     if idle is not None:
-        found.idle.add(int(idle[1]))
+        counted.idle.add(int(idle[1]))
     elif line.ended and not is_rule(line.text):
-        found.gap = Absent.NOT_UNDERSTOOD if "|" in line.text else found.gap
+        counted.gap = Absent.NOT_UNDERSTOOD if "|" in line.text else counted.gap
         draft.complain(line.where, no_row(line.text, PROCESS_TABLE))
 
 
-def _take(draft: Draft, record: Record, found: _Found, listed: frozenset[Place], *, closed: bool) -> None:
+def _take(draft: Draft, record: Record, counted: _Counted, listed: frozenset[Place], *, closed: bool) -> None:
     """A row of the table; one that ends with the text is no row yet."""
     cells = {heading: value.text for heading, value in record.values.items()}
     card = units.whole(cells.get("npu", cells.get("npu id", "")))
@@ -93,25 +97,25 @@ def _take(draft: Draft, record: Record, found: _Found, listed: frozenset[Place],
     if not record.line.ended:
         return
     if card is None or pid is None or record.misfits:
-        found.gap = Absent.NOT_UNDERSTOOD
+        counted.gap = Absent.NOT_UNDERSTOOD
         draft.complain(record.line.where, no_row(record.line.text, PROCESS_TABLE))
         return
     place = Place(card, units.whole(cells.get("chip", "")))
     if listed and place not in listed:
-        found.strangers.setdefault(card, record.line)
+        counted.unlisted.setdefault(card, record.line)
         return
-    (found.told if closed else found.open).add(card)
-    found.counts[place] += 1
+    (counted.closed if closed else counted.cut).add(card)
+    counted.counts[place] += 1
     memory = units.quantity(cells.get("process memory(mb)", ""), units.BYTES, "MB")
     used = None if isinstance(memory, Absent) else memory
     draft.processes.append(Process(chip_at(draft, place), pid, cells.get("process name", ""), used))
 
 
-def _number(found: _Found, place: Place) -> Value:
-    if place.card in found.idle and not found.counts[place]:
+def _number(counted: _Counted, place: Place) -> Value:
+    if place.card in counted.idle and not counted.counts[place]:
         return 0.0
-    if found.gap is not None:
-        return found.gap
-    if place.card not in found.told or place.card in found.open or found.counts[place] >= MOST_SHOWN:
+    if counted.gap is not None:
+        return counted.gap
+    if place.card not in counted.closed or place.card in counted.cut or counted.counts[place] >= MOST_SHOWN:
         return Absent.NOT_REPORTED
-    return float(found.counts[place])
+    return float(counted.counts[place])

@@ -77,14 +77,14 @@ def read(lines: Sequence[Line], draft: Draft) -> None:
     """Put the chips and their processes into the draft; of several runs in one text the last is read."""
     lines, runs = _last_run(lines)
     title = next((at for at, line in enumerate(lines) if is_process_title(line)), len(lines))
-    shape = next((found for line in lines[:title] if (found := _shape_of(line)) is not None), _SHAPES[1])
+    shape = next((layout for line in lines[:title] if (layout := _shape_of(line)) is not None), _SHAPES[1])
     table = read_table([replace(line, text=_closed_up(line.text)) for line in lines[:title]], shape)
     draft.name_unknown(*table.unknown)
     if runs > 1:
         draft.complain("text", several_runs(runs))
     driver = _versions(lines[:title], draft)
-    wanted = frozenset(name for name in ("chip", "phy-id") if any(_heads(line, name) for line in lines[:title]))
-    numbered = {_add(draft, record, driver, wanted) for record in table.records} - {None}
+    numbers = frozenset(name for name in ("chip", "phy-id") if any(_heads(line, name) for line in lines[:title]))
+    numbered = {_add(draft, record, driver, numbers) for record in table.records} - {None}
     draft.problems.extend(_unread(line) for line in table.unread if not _expected(line))
     draft.is_open = title == len(lines)
     if draft.is_open and not (table.headed and table.closed and _may_end(lines, draft.tool_version)):
@@ -123,8 +123,8 @@ def _shape_of(line: Line) -> Shape | None:
         return None
     first = next((part for part in line.text.split("|", 2)[:2] if part.strip()), "")
     for shape in _SHAPES:
-        found = headings_in(first, shape.headings)
-        if found and found[0] == shape.opening and "health" in line.text.lower():
+        names = headings_in(first, shape.headings)
+        if names and names[0] == shape.opening and "health" in line.text.lower():
             return shape
     return None
 
@@ -145,11 +145,11 @@ def _heads(line: Line, name: str) -> bool:
     return "|" in line.text and name in line.text.lower().replace("|", " ").split()
 
 
-def _add(draft: Draft, record: Record, driver: str | None, wanted: frozenset[str]) -> str | None:
+def _add(draft: Draft, record: Record, driver: str | None, numbers: frozenset[str]) -> str | None:
     """Put a chip into the draft, with the numbers that the headings want; what its index is: `phy-id`, or its card's."""
     cells = record.values
     card = _number(cells, "npu", "npu id")
-    if card is None or "health" not in cells or "phy-id" in wanted - cells.keys():
+    if card is None or "health" not in cells or "phy-id" in numbers - cells.keys():
         draft.complain(record.line.where, no_row(record.line.text))
         return None
     place = Place(card, _number(cells, "chip"))
@@ -158,16 +158,16 @@ def _add(draft: Draft, record: Record, driver: str | None, wanted: frozenset[str
         return None
     device, physical = chip_at(draft, place), _number(cells, "phy-id")
     address = cells.get("bus-id")
-    told = Device(
+    known = Device(
         VENDOR.word,
         model=_text(cells, "name"),
         bus_id=bus_address(address.text) if address else None,
         driver=driver,
     )
-    if "chip" in wanted - cells.keys() and not record.misfits:
+    if "chip" in numbers - cells.keys() and not record.misfits:
         draft.complain(record.line.where, f"NPU {card} is listed without the number of its chip")
     draft.number(device, physical)
-    draft.describe(device, told, {"device_id": _text(cells, "device")})
+    draft.describe(device, known, {"device_id": _text(cells, "device")})
     _give_readings(draft, device, cells)
     for line in record.misfits:
         draft.complain(line.where, f"cells that fit no heading: {quote(line.text)}")

@@ -28,16 +28,16 @@ def read_json(text: Text, draft: Draft) -> bool:
     if not any(mark in joined for mark in _MARKS):
         return False
     newest: dict[str, _Object] = {}
-    found = find_documents(joined, OBJECTS)
-    whole = [item for item in found.documents if not item.fault and isinstance(item.value, dict)]
+    json = find_documents(joined, OBJECTS)
+    whole = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
     for document in whole:
         _take_document(cast("_Object", document.value), newest, draft)
-    if found.fault:
-        draft.complain("JSON", cut_document(found.fault))
+    if json.fault:
+        draft.complain("JSON", cut_document(json.fault))
     for place, sample in newest.items():
         saved.take_sample(place, sample, draft)
-    draft.problems += found.problems(whole)
-    return bool(found.documents)
+    draft.problems += json.problems(whole)
+    return bool(json.documents)
 
 
 def _take_document(found: _Object, newest: dict[str, _Object], draft: Draft) -> None:

@@ -28,18 +28,18 @@ def read_document(answer: Text, draft: Draft) -> bool:
     text = _TITLE.sub("", answer.joined)
     if '"attached_gpus"' not in text:
         return False
-    found = find_documents(text, OBJECTS)
-    whole = [item for item in found.documents if not item.fault and isinstance(item.value, dict)]
+    json = find_documents(text, OBJECTS)
+    whole = [item for item in json.documents if not item.fault and isinstance(item.value, dict)]
     for document in whole:
         _take_document(cast("dict[str, Any]", document.value), draft)
-    if found.fault:
-        draft.complain("JSON", cut_document(found.fault))
-    draft.problems += found.problems(whole)
-    return bool(found.documents)
+    if json.fault:
+        draft.complain("JSON", cut_document(json.fault))
+    draft.problems += json.problems(whole)
+    return bool(json.documents)
 
 
-def _take_document(found: dict[str, Any], draft: Draft) -> None:
-    for name, item in found.items():
+def _take_document(document: dict[str, Any], draft: Draft) -> None:
+    for name, item in document.items():
         address = bus_address(name)
         if address is not None and isinstance(item, dict):
             _take(name, item, draft)
@@ -47,8 +47,8 @@ def _take_document(found: dict[str, Any], draft: Draft) -> None:
             draft.driver = str(item)
         elif name in DOCUMENT_VERSIONS:
             draft.tool_version = str(item)
-    if str(found.get("attached_gpus")) != str(draft.size()):
-        draft.complain("JSON", miscounted(quote(str(found.get("attached_gpus"))), draft.size()))
+    if str(document.get("attached_gpus")) != str(draft.size()):
+        draft.complain("JSON", miscounted(quote(str(document.get("attached_gpus"))), draft.size()))
 
 
 def _take(address: str, item: dict[str, Any], draft: Draft) -> None:

@@ -35,12 +35,12 @@ def read_slices(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def _take(readers: Sequence[CellReader], cells: Sequence[str], line: Line, draft: Draft) -> None:
-    found = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
-    read = [each for cell in found for each in cell or ()]
+    read_cells = [reader.read(cell) for reader, cell in zip(readers, cells, strict=False)]
+    read = [each for cell in read_cells for each in cell or ()]
     names = {target.key: units.whole(text) for targets, text in read for target in targets if target.kind == "identity"}
     gpu, slice_ = names.get("index"), names.get("partition")
     parent = draft.positions().get(gpu) if gpu is not None else None
-    if parent is None or slice_ is None or None in found or len(cells) != len(readers):
+    if parent is None or slice_ is None or None in read_cells or len(cells) != len(readers):
         draft.complain(line.where, f"no slice of a GPU that is listed: {quote(line.text)}")
         return
     part = draft.device((gpu, slice_))

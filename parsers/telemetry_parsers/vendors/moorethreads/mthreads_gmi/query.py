@@ -108,12 +108,12 @@ def read_json(text: Text, draft: Draft) -> bool:
     """Put the cards of the answers of `-q --json`, one behind the other, into the draft; False where there is none."""
     query = _Query(draft, answers=0)
     joined = text.joined
-    found = find_documents(joined)
-    taken = [document for document in found.documents if not document.fault and _take_document(query, document.value)]
-    is_broken = bool(found.fault) and (bool(taken) or any(mark in joined for mark in _MARKS))
-    draft.problems += found.problems(taken) if taken else []
+    json = find_documents(joined)
+    taken = [document for document in json.documents if not document.fault and _take_document(query, document.value)]
+    is_broken = bool(json.fault) and (bool(taken) or any(mark in joined for mark in _MARKS))
+    draft.problems += json.problems(taken) if taken else []
     if is_broken:
-        draft.complain("JSON", cut_document(found.fault))
+        draft.complain("JSON", cut_document(json.fault))
     _check_count(query, len(_read_cards(query)))
     return bool(taken) or is_broken
 

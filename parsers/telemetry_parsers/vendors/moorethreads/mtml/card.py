@@ -44,23 +44,23 @@ def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
     readings.add("link_up", state, link, quote(name))
 
 
-def card(told: dict[str, Plain], driver: Plain) -> Device:
+def card(recorded: dict[str, Plain], driver: Plain) -> Device:
     """The card that an object tells of."""
-    return device_in(told, VENDOR.word, driver, _facts(told))
+    return device_in(recorded, VENDOR.word, driver, _facts(recorded))
 
 
-def instance(told: dict[str, Plain], parent: Device, position: int) -> Device | None:
+def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
     """An MPC instance of the card at that position; None for one without a number."""
-    return instance_in(told, parent, position, _facts(told))
+    return instance_in(recorded, parent, position, _facts(recorded))
 
 
-def _facts(told: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
-    calls = mapping(told.get("calls"))
+def _facts(recorded: dict[str, Plain]) -> tuple[tuple[str, str], ...]:
+    calls = mapping(recorded.get("calls"))
     kind = mapping(calls.get("DeviceProperty"))
     guest = "Virtual" if whole(kind.get("virtRole")) == GUEST else None
-    found = {
+    facts = {
         "device_type": DEVICE_TYPES.get(whole(kind.get("mpcType")) or 0, guest),
         "mpc_capable": ANSWERS.get(-1 if (capable := whole(kind.get("mpcCap"))) is None else capable),
         "firmware": text(calls.get("DeviceMtBiosVersion")),
     }
-    return tuple((name, fact) for name, fact in found.items() if fact is not None)
+    return tuple((name, fact) for name, fact in facts.items() if fact is not None)

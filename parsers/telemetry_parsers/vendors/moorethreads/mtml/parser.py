@@ -29,8 +29,8 @@ def _one(output: Output) -> Report:
         return answer
     draft = tables.MTML.draft()
     draft.tool_version = text(answer.node.get("library"))
-    for told in objects(answer.devices):
-        _take_card(told, answer.node.get("driver"), draft)
+    for recorded in objects(answer.devices):
+        _take_card(recorded, answer.node.get("driver"), draft)
     if len(objects(answer.devices)) < len(answer.devices):
         draft.complain("cards", "one of them is no object")
     report = draft.report("data")
@@ -41,14 +41,14 @@ def _one(output: Output) -> Report:
     return replace(report, outcome="no_devices")
 
 
-def _take_card(told: dict[str, Plain], driver: Plain, draft: Draft) -> None:
-    device = card(told, driver)
+def _take_card(recorded: dict[str, Plain], driver: Plain, draft: Draft) -> None:
+    device = card(recorded, driver)
     where = f"GPU {device.bus_id or device.index}"
-    position = _take(device, told, where, draft)
+    position = _take(device, recorded, where, draft)
     if not device.up:
-        words = f"the card does not answer; it is looked for again (MTML error {error_in(told['lost'])})"
+        words = f"the card does not answer; it is looked for again (MTML error {error_in(recorded['lost'])})"
         draft.complain(where, words)
-    for part in objects(told.get("instances")):
+    for part in objects(recorded.get("instances")):
         within = instance(part, device, position)
         if within is None:
             draft.complain(where, "an MPC instance without a number")
@@ -56,9 +56,9 @@ def _take_card(told: dict[str, Plain], driver: Plain, draft: Draft) -> None:
             _take(within, part, f"{where} MPC {within.partition}", draft)
 
 
-def _take(device: Device, told: dict[str, Plain], where: str, draft: Draft) -> int:
+def _take(device: Device, recorded: dict[str, Plain], where: str, draft: Draft) -> int:
     position = draft.add(device)
-    take(mapping(told.get("calls")), Readings(tables.MTML, draft, position, where))
+    take(mapping(recorded.get("calls")), Readings(tables.MTML, draft, position, where))
     return position
 
 

@@ -47,39 +47,39 @@ _WORDS: tuple[tuple[str, str, Mapping[int, str]], ...] = (
 )
 
 
-def gpu(told: dict[str, Plain], node: dict[str, Plain]) -> Device:
+def gpu(recorded: dict[str, Plain], node: dict[str, Plain]) -> Device:
     """A GPU; one that does not answer any more is down."""
-    return device_in(told, VENDOR.word, node.get("driver"), tuple(sorted(_gpu_facts(told, node))))
+    return device_in(recorded, VENDOR.word, node.get("driver"), tuple(sorted(_gpu_facts(recorded, node))))
 
 
-def instance(told: dict[str, Plain], parent: Device, position: int) -> Device | None:
+def instance(recorded: dict[str, Plain], parent: Device, position: int) -> Device | None:
     """A MIG instance of the GPU at that position; None for one without a number."""
-    return instance_in(told, parent, position, tuple(sorted(_instance_facts(told))))
+    return instance_in(recorded, parent, position, tuple(sorted(_instance_facts(recorded))))
 
 
-def capability(told: dict[str, Plain]) -> tuple[int, int] | None:
+def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
     """The compute capability, such as (9, 0)."""
-    found = told.get("compute_capability")
-    major, minor = whole(part_of(found, 0)), whole(part_of(found, 1))
+    version = recorded.get("compute_capability")
+    major, minor = whole(part_of(version, 0)), whole(part_of(version, 1))
     return None if major is None or minor is None else (major, minor)
 
 
-def is_integrated(told: dict[str, Plain]) -> bool:
+def is_integrated(recorded: dict[str, Plain]) -> bool:
     """Whether it shares a chip and its memory with a CPU: what its driver says of PCIe and memory use is made up."""
-    return capability(told) in _INTEGRATED
+    return capability(recorded) in _INTEGRATED
 
 
-def power_kind(told: dict[str, Plain]) -> str | None:
+def power_kind(recorded: dict[str, Plain]) -> str | None:
     """Which power the main figure is: the average where the card has one, else that of the moment.
 
     A card that has told its average before has one, also when it could not be read this time. The older call, asked where
     no field told a number, gives the average on Ampere (but not GA100, capability 8.0) and newer.
     """
-    fields, calls = mapping(told.get("fields")), mapping(told.get("calls"))
+    fields, calls = mapping(recorded.get("fields")), mapping(recorded.get("calls"))
     if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:
-        known = capability(told)
-        return None if known is None else "average" if known > (8, 0) else "instant"
-    if told.get("has_power_average") is True and "power_average" in fields:
+        version = capability(recorded)
+        return None if version is None else "average" if version > (8, 0) else "instant"
+    if recorded.get("has_power_average") is True and "power_average" in fields:
         return "average"
     for name, kind in (("power_average", "average"), ("power_instant", "instant")):
         if fields.get(name) is not None and error_in(fields[name]) is None:
@@ -87,30 +87,30 @@ def power_kind(told: dict[str, Plain]) -> str | None:
     return None
 
 
-def _instance_facts(told: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    _, mark, profile = (text(told.get("name")) or "").partition(_PROFILE_MARK)
+def _instance_facts(recorded: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    _, mark, profile = (text(recorded.get("name")) or "").partition(_PROFILE_MARK)
     if mark and profile.strip():
         yield "profile", profile.strip()
     for name in ("gpu_instance", "compute_instance"):
-        number = whole(told.get(name))
+        number = whole(recorded.get(name))
         if number is not None:
             yield name, str(number)
 
 
-def _gpu_facts(told: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    calls = mapping(told.get("calls"))
-    known = capability(told)
+def _gpu_facts(recorded: dict[str, Plain], node: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    calls = mapping(recorded.get("calls"))
+    version = capability(recorded)
     cuda = whole(node.get("cuda"))
-    found = {
-        "power_kind": power_kind(told),
-        "compute_capability": None if known is None else f"{known[0]}.{known[1]}",
+    facts = {
+        "power_kind": power_kind(recorded),
+        "compute_capability": None if version is None else f"{version[0]}.{version[1]}",
         "cuda_version": f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
         **{name: text(calls.get(call)) for name, call in _TEXTS},
         **{name: _digits(calls.get(call)) for name, call in _NUMBERS},
         "numa_node": _only_bit(calls.get(_AFFINITY)),
         **{name: _word(calls.get(call), words) for name, call, words in _WORDS},
     }
-    yield from ((name, fact) for name, fact in found.items() if fact is not None)
+    yield from ((name, fact) for name, fact in facts.items() if fact is not None)
     yield from _modes("mig_mode", calls.get("MigMode"))
     yield from _modes("ecc_mode", calls.get("EccMode"))
     yield from _fabric(mapping(calls.get("GpuFabricInfo")))

@@ -20,10 +20,10 @@ def read(answer: Plain, draft: Draft) -> None:
     positions: dict[_Place, int] = {}
     for position, device in enumerate(draft.devices()):
         positions.setdefault(_place_of(device), position)
-    for given in items(answer):
-        event = _event(mapping(given), positions)
+    for recorded in items(answer):
+        event = _event(mapping(recorded), positions)
         if event is None:
-            draft.complain("events", _why_none(whole(mapping(given).get("dropped"))))
+            draft.complain("events", _why_none(whole(mapping(recorded).get("dropped"))))
         else:
             draft.events.append(event)
 
@@ -33,14 +33,14 @@ def _place_of(device: Device) -> _Place:
     return device.bus_id, facts.get("gpu_instance"), facts.get("compute_instance")
 
 
-def _event(given: dict[str, Plain], positions: Mapping[_Place, int]) -> Event | None:
-    bus_id = text(given.get("bus_id")) or ""
-    ids = (whole(given.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
+def _event(recorded: dict[str, Plain], positions: Mapping[_Place, int]) -> Event | None:
+    bus_id = text(recorded.get("bus_id")) or ""
+    ids = (whole(recorded.get(name), 1 << 32) for name in ("gpu_instance", "compute_instance"))
     gpu_instance, compute_instance = (None if number is None else str(number) for number in ids)
     position = positions.get((bus_id, gpu_instance, compute_instance), positions.get((bus_id, None, None)))
-    wall_time = number(given.get("wall_time"))
+    wall_time = number(recorded.get("wall_time"))
     when = wall_time if not isinstance(wall_time, Absent) and 0 < wall_time < 1e11 else None
-    xid, lost = whole(given.get("xid")), whole(given.get("lost"))
+    xid, lost = whole(recorded.get("xid")), whole(recorded.get("lost"))
     if xid is not None:
         return Event(position, f"xid_{xid}", f"Xid {xid} on {quote(bus_id)}", when)
     if lost is not None:

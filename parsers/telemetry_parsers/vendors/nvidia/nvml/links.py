@@ -42,13 +42,13 @@ def read(answer: Plain, readings: Readings) -> None:
     if not each:
         _absent(readings, Absent.NOT_SUPPORTED)
         return
-    links = {link: mapping(told) for link, told in each.items() if link in _NUMBERS}
+    links = {link: mapping(answers) for link, answers in each.items() if link in _NUMBERS}
     if len(links) < len(each):
         readings.complain("NVLink: a link whose number is none")
-    for link, told in links.items():
-        for name in told.keys() - _KNOWN:
+    for link, answers in links.items():
+        for name in answers.keys() - _KNOWN:
             readings.draft.name_unknown(f"link {name}")
-        readings.add("link_up", _state(told.get("state"), readings), link, "NvLinkState")
+        readings.add("link_up", _state(answers.get("state"), readings), link, "NvLinkState")
     together = mapping(mapping(answer).get("together"))
     for metric in _COUNTERS:
         _counter(metric, links, together, readings)
@@ -63,13 +63,13 @@ def _counter(
     metric: str, links: Mapping[str, dict[str, Plain]], together: dict[str, Plain], readings: Readings
 ) -> None:
     """The number of each link that tells one; of all together, or the reason for none, where no link does."""
-    told = False
+    has_number = False
     for link, of_link in links.items():
         row = _first_number(metric, link, of_link)
         if row is not None:
             readings.row(row[0], of_link[row[1]], f"link {link} {row[1]}")
-            told = True
-    if told:
+            has_number = True
+    if has_number:
         return
     row = _first_number(metric, ALL, together)
     if row is not None:
@@ -80,10 +80,10 @@ def _counter(
     readings.add(metric, reasons[0] if reasons else Absent.NOT_REPORTED, ALL, "NVLink")
 
 
-def _first_number(metric: str, link: str, told: dict[str, Plain]) -> tuple[Row, str] | None:
+def _first_number(metric: str, link: str, answers: dict[str, Plain]) -> tuple[Row, str] | None:
     """The first name of the counter whose answer is no error, with what to make of it."""
     for name, times in _COUNTERS[metric]:
-        answer = told.get(name)
+        answer = answers.get(name)
         if answer is not None and error_in(answer) is None and number(answer) is not Absent.NOT_REPORTED:
             return Row(metric, link, times), name
     return None

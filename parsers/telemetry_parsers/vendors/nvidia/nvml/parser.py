@@ -35,9 +35,9 @@ def _one(output: Output) -> Report:
     draft.tool_version = text(answer.node.get("library"))
     driver = text(answer.node.get("driver"))
     draft.facts = {} if driver is None else {"driver_version": driver}
-    for told in answer.devices:
-        if isinstance(told, dict):
-            _take_gpu(told, answer.node, draft)
+    for gpu in answer.devices:
+        if isinstance(gpu, dict):
+            _take_gpu(gpu, answer.node, draft)
         else:
             draft.complain("gpus", "one of them is no object")
     unseen = items(answer.node.get("unseen"))
@@ -48,42 +48,42 @@ def _one(output: Output) -> Report:
     return draft.report("data")
 
 
-def _take_gpu(told: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
-    device = devices.gpu(told, node)
+def _take_gpu(gpu: dict[str, Plain], node: dict[str, Plain], draft: Draft) -> None:
+    device = devices.gpu(gpu, node)
     readings_of = Readings(NVML, draft, draft.add(device), f"GPU {device.bus_id or device.index}")
     if not device.up:
-        code = error_in(told["lost"])
+        code = error_in(gpu["lost"])
         why = _LOST.get(code or 0, "the GPU does not answer any more; it is looked for again")
         readings_of.complain(f"{why} (NVML error {quote(str(code))})")
-    readings.of_gpu(told, readings_of)
-    _take_common(told, readings_of)
-    for given in items(told.get("instances")):
-        _take_instance(mapping(given), device, readings_of)
+    readings.of_gpu(gpu, readings_of)
+    _take_common(gpu, readings_of)
+    for instance in items(gpu.get("instances")):
+        _take_instance(mapping(instance), device, readings_of)
 
 
-def _take_instance(told: dict[str, Plain], parent: Device, readings_of_parent: Readings) -> None:
-    device = devices.instance(told, parent, readings_of_parent.device)
+def _take_instance(instance: dict[str, Plain], parent: Device, readings_of_parent: Readings) -> None:
+    device = devices.instance(instance, parent, readings_of_parent.device)
     if device is None:
         readings_of_parent.complain("a MIG instance without a number")
         return
     draft = readings_of_parent.draft
     where = f"GPU {device.bus_id or device.index} MIG {device.partition}"
     readings_of = Readings(NVML, draft, draft.add(device), where)
-    readings.of_instance(told, readings_of)
-    _take_common(told, readings_of)
+    readings.of_instance(instance, readings_of)
+    _take_common(instance, readings_of)
 
 
-def _take_common(told: dict[str, Plain], readings_of: Readings) -> None:
-    if "links" in told:
-        links.read(told["links"], readings_of)
-    if "processes" in told:
-        readings_of.draft.processes += processes.read(told["processes"], readings_of)
+def _take_common(recorded: dict[str, Plain], readings_of: Readings) -> None:
+    if "links" in recorded:
+        links.read(recorded["links"], readings_of)
+    if "processes" in recorded:
+        readings_of.draft.processes += processes.read(recorded["processes"], readings_of)
 
 
 def _complain_of_unseen(unseen: list[Plain], draft: Draft) -> None:
     """GPUs that NVML counts and that could not be opened; one that we may not see is another user's."""
-    for given in unseen:
-        index, code = whole(part_of(given, 0)), whole(part_of(given, 1))
+    for entry in unseen:
+        index, code = whole(part_of(entry, 0)), whole(part_of(entry, 1))
         if code != _NO_PERMISSION:
             draft.complain(f"GPU {index}", f"cannot be opened (NVML error {code})")
 
@@ -92,7 +92,7 @@ def _nothing(unseen: list[Plain], report: Report) -> Report:
     """The report on a node of which no GPU can be read, from what was told of it."""
     if not unseen and not report.problems:
         return Report("no_devices", facts=report.facts)
-    codes = [part_of(given, 1) for given in unseen]
+    codes = [part_of(entry, 1) for entry in unseen]
     hidden = bool(codes) and all(code == _NO_PERMISSION for code in codes)
     reason: Reason = "no_permission" if hidden else "driver_gone" if codes else "not_understood"
     why = f"none of {len(unseen)} GPUs can be opened: allow /dev/nvidia* to the service's user"

@@ -16,36 +16,40 @@ _Key = tuple[int, int | None, int | None]
 
 def read(answer: Plain, readings: Readings) -> tuple[Process, ...]:
     """The processes of a device; their number is a reading, when every list that there is could be read."""
-    found: dict[_Key, Process] = {}
+    processes: dict[_Key, Process] = {}
     values: list[Value] = [
-        _list(kind, told, found, readings) for kind, told in mapping(answer).items() if error_in(told) is None
+        _list(kind, listed, processes, readings) for kind, listed in mapping(answer).items() if error_in(listed) is None
     ]
-    refusals = [_refusal(kind, told, readings) for kind, told in mapping(answer).items() if error_in(told) is not None]
+    refusals = [
+        _refusal(kind, listed, readings) for kind, listed in mapping(answer).items() if error_in(listed) is not None
+    ]
     troubles = [value for value in (*values, *refusals) if isinstance(value, Absent)]
     if not values and not troubles:
         return ()
-    count: Value = float(len(found)) if values else Absent.NOT_SUPPORTED
+    count: Value = float(len(processes)) if values else Absent.NOT_SUPPORTED
     worst = next((trouble for trouble in troubles if trouble is not Absent.NOT_SUPPORTED), count)
     readings.add("processes", worst, source="processes")
-    return tuple(found.values())
+    return tuple(processes.values())
 
 
-def _refusal(kind: str, told: Plain, readings: Readings) -> Absent:
+def _refusal(kind: str, listed: Plain, readings: Readings) -> Absent:
     """A list that the driver does not have costs nothing: graphics on a card for computing, MPS on an old driver."""
-    return Absent.NOT_SUPPORTED if error_in(told) == NOT_SUPPORTED_CODE else readings.error(told, f"{kind} processes")
+    return (
+        Absent.NOT_SUPPORTED if error_in(listed) == NOT_SUPPORTED_CODE else readings.error(listed, f"{kind} processes")
+    )
 
 
-def _list(kind: str, told: Plain, found: dict[_Key, Process], readings: Readings) -> Value:
-    if not isinstance(told, list) or len(told) > _MOST:
+def _list(kind: str, listed: Plain, processes: dict[_Key, Process], readings: Readings) -> Value:
+    if not isinstance(listed, list) or len(listed) > _MOST:
         return Absent.NOT_UNDERSTOOD
-    entries = [_entry(kind, entry, readings) for entry in told]
+    entries = [_entry(kind, entry, readings) for entry in listed]
     if any(entry is None for entry in entries):
         readings.complain(f"{kind} processes: entries that are none")
         return Absent.NOT_UNDERSTOOD
     for key, process in (entry for entry in entries if entry is not None):
-        known = found.get(key)
-        if known is None or known.memory_used_bytes is None:
-            found[key] = process
+        before = processes.get(key)
+        if before is None or before.memory_used_bytes is None:
+            processes[key] = process
     return float(len(entries))
 
 

@@ -18,42 +18,42 @@ _REASONS = "clocks event reasons"
 _ALL = "all"
 
 
-def of_gpu(told: dict[str, Plain], readings: Readings) -> None:
+def of_gpu(recorded: dict[str, Plain], readings: Readings) -> None:
     """Take in what was asked of a GPU."""
-    calls, fields = mapping(told.get("calls")), mapping(told.get("fields"))
-    _calls(calls, told, readings)
-    _fields(fields, told, readings)
-    _main_power(calls, fields, told, readings)
+    calls, fields = mapping(recorded.get("calls")), mapping(recorded.get("fields"))
+    _calls(calls, recorded, readings)
+    _fields(fields, recorded, readings)
+    _main_power(calls, fields, recorded, readings)
     _ecc(calls, fields, readings)
     _fans(calls, readings)
-    if "gpm" in told:
-        _gpm(told["gpm"], tables.GPM, readings)
+    if "gpm" in recorded:
+        _gpm(recorded["gpm"], tables.GPM, readings)
 
 
-def of_instance(told: dict[str, Plain], readings: Readings) -> None:
+def of_instance(recorded: dict[str, Plain], readings: Readings) -> None:
     """Take in what was asked of a MIG instance."""
-    _calls(mapping(told.get("calls")), told, readings)
-    if "gpm" in told:
-        _gpm(told["gpm"], tables.GPM_OF_INSTANCE, readings)
+    _calls(mapping(recorded.get("calls")), recorded, readings)
+    if "gpm" in recorded:
+        _gpm(recorded["gpm"], tables.GPM_OF_INSTANCE, readings)
 
 
-def _calls(calls: Mapping[str, Plain], told: dict[str, Plain], readings: Readings) -> None:
+def _calls(calls: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings) -> None:
     for name, answer in calls.items():
         if name in tables.MEMORY:
             _memory(name, answer, readings)
         elif name in tables.CALLS:
             for row in tables.CALLS[name]:
-                _row(row, answer, told, readings, name)
+                _row(row, answer, recorded, readings, name)
         elif name in tables.REASON_CALLS:
-            _reasons(answer, told.get("supported_reasons"), readings)
+            _reasons(answer, recorded.get("supported_reasons"), readings)
         elif name == tables.PERFORMANCE_STATE:
             _performance_state(answer, readings)
         elif not _has_rules_of_its_own(name):
             readings.draft.name_unknown(name)
 
 
-def _row(row: Row, answer: Plain, told: dict[str, Plain], readings: Readings, source: str) -> None:
-    if row.metric in tables.NOT_OF_INTEGRATED and devices.is_integrated(told):
+def _row(row: Row, answer: Plain, recorded: dict[str, Plain], readings: Readings, source: str) -> None:
+    if row.metric in tables.NOT_OF_INTEGRATED and devices.is_integrated(recorded):
         readings.add(row.metric, Absent.NOT_SUPPORTED, row.label)
     else:
         readings.row(row, answer, source)
@@ -88,16 +88,16 @@ def _reasons(answer: Plain, supported: Plain, readings: Readings) -> None:
         value = Absent.IMPLAUSIBLE  # all bits set, of whatever length
     mask = whole(supported, 1 << 63)
     active = 0 if isinstance(value, Absent) else int(value)
-    known = tables.USUAL_REASONS if mask is None else mask
+    expected = tables.USUAL_REASONS if mask is None else mask
     for bit, word in tables.REASONS.items():
-        if (known | active) & bit:
+        if (expected | active) & bit:
             readings.add("throttled", value if isinstance(value, Absent) else float(active & bit != 0), word, _REASONS)
     unknown = active & ~every
     if unknown:
         readings.complain(f"{_REASONS}: no table knows {unknown:#x}")
 
 
-def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readings) -> None:
+def _fields(fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings) -> None:
     for name, answer in fields.items():
         row = tables.FIELDS.get(name)
         if name == tables.RECOVERY:
@@ -105,19 +105,19 @@ def _fields(fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readi
         elif row is None:
             if name not in tables.ECC_FIELDS:
                 readings.draft.name_unknown(name)
-        elif (reason := _why_none(name, answer, fields.get("power_average"), told)) is not None:
+        elif (reason := _why_none(name, answer, fields.get("power_average"), recorded)) is not None:
             readings.add(row.metric, reason, row.label)
         else:
-            _row(row, answer, told, readings, name)
+            _row(row, answer, recorded, readings, name)
 
 
-def _why_none(name: str, answer: Plain, average: Plain, told: dict[str, Plain]) -> Absent | None:
+def _why_none(name: str, answer: Plain, average: Plain, recorded: dict[str, Plain]) -> Absent | None:
     """Why a number is not what it seems; None for one that is."""
     if name == tables.MEMORY_POWER:
         return _why_no_part(answer, average)
     made_up = (
         (name == _MEMORY_TEMPERATURE and answer == 0)  # a card without that sensor
-        or (name == _ENERGY and _is_module_wide(told))
+        or (name == _ENERGY and _is_module_wide(recorded))
         or (name == tables.MODULE_POWER and _is_no_more(answer, average))  # a driver that does not know of modules
     )
     return Absent.NOT_SUPPORTED if made_up else None
@@ -139,8 +139,8 @@ def _why_no_part(answer: Plain, average: Plain) -> Absent | None:
     return None if 0 < part < whole_of else Absent.NOT_SUPPORTED
 
 
-def _is_module_wide(told: dict[str, Plain]) -> bool:
-    return any(mark in (text(told.get("name")) or "") for mark in _MODULE_WIDE_ENERGY)
+def _is_module_wide(recorded: dict[str, Plain]) -> bool:
+    return any(mark in (text(recorded.get("name")) or "") for mark in _MODULE_WIDE_ENERGY)
 
 
 def _recovery(answer: Plain, readings: Readings) -> None:
@@ -155,10 +155,10 @@ def _recovery(answer: Plain, readings: Readings) -> None:
 
 
 def _main_power(
-    calls: Mapping[str, Plain], fields: Mapping[str, Plain], told: dict[str, Plain], readings: Readings
+    calls: Mapping[str, Plain], fields: Mapping[str, Plain], recorded: dict[str, Plain], readings: Readings
 ) -> None:
     """The vendor's main figure: the average where there is one, else what there is."""
-    kind = devices.power_kind(told)
+    kind = devices.power_kind(recorded)
     if tables.POWER_USAGE in calls:
         row = Row("power_watts", over=1000)
         readings.row(row, calls[tables.POWER_USAGE], tables.POWER_USAGE)
@@ -205,13 +205,13 @@ def _fan_row(name: str) -> Row | None:
 
 def _gpm(answer: Plain, table: Mapping[str, tuple[Row, ...]], readings: Readings) -> None:
     """What was counted since the poll before; nothing at the first."""
-    known = mapping(answer)
-    for name in known:
+    values = mapping(answer)
+    for name in values:
         if name not in table and name != "error":
             readings.draft.name_unknown(f"GPM {name}")
     for name, rows in table.items():
         for row in rows:
             if answer is None or error_in(answer) is not None:
                 readings.row(Row(row.metric, row.label), answer, "GPM")
-            elif name in known:
-                readings.row(row, known[name], f"GPM {name}")
+            elif name in values:
+                readings.row(row, values[name], f"GPM {name}")
