@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from telemetry_parsers.combining.chip_places import ChipPlaces, chip_place_of
-from telemetry_parsers.merge.devices import canonical_uuid, combine, repeats_an_index
+from telemetry_parsers.combining.devices import canonical_uuid, combine, repeats_an_index
 from telemetry_parsers.model import Absent, Device, Event, Process, Reading, Report
 
 # When the outputs' outcomes differ, the report has the best of them.

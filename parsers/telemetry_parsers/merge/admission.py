@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.devices import canonical_uuid
+from telemetry_parsers.combining.devices import canonical_uuid
 from telemetry_parsers.model import Device, Event, Identity, Problem, Process, Reading, Report
 
 TOO_MUCH = "too much"

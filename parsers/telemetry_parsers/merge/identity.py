@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from telemetry_parsers.combining.chip_places import chip_place_of
+from telemetry_parsers.combining.devices import canonical_uuid, differ, same_slot, slot_of, without_domain
 from telemetry_parsers.merge import doubts
-from telemetry_parsers.merge.devices import canonical_uuid, differ, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.doubts import Weighed
 from telemetry_parsers.merge.joining import Group
 from telemetry_parsers.merge.memory import MergeState

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from telemetry_parsers.merge.devices import canonical_uuid, combine, name_of, same_slot, slot_of, without_domain
+from telemetry_parsers.combining.devices import canonical_uuid, combine, name_of, same_slot, slot_of, without_domain
 from telemetry_parsers.merge.sightings import Sighting
 from telemetry_parsers.model import Device, Problem, SourceReport
 

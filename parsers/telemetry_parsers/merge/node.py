@@ -6,8 +6,8 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from telemetry_parsers.combining.devices import name_of
 from telemetry_parsers.merge import identity, joining, numbering, precedence, presence
-from telemetry_parsers.merge.devices import name_of
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.precedence import Offered, ReadingKey

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_parsers.combining.chip_places import ChipPlaces
-from telemetry_parsers.merge.devices import combine, repeats_an_index
+from telemetry_parsers.combining.devices import combine, repeats_an_index
 from telemetry_parsers.model import Device, SourceReport
 
 FORM_RANK = {"data": 0, "json": 1, "text": 2}
