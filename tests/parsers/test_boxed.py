@@ -66,11 +66,12 @@ def test_a_table_without_the_lines_above_it_is_read_where_its_headings_are_its_o
     assert (found.outcome == "ok") == (source != "xpu-smi")
 
 
-@pytest.mark.parametrize(("source", "case"), TABLES)
+@pytest.mark.parametrize(("source", "case"), [*TABLES, ("amd-smi", "overview")])
 def test_a_lost_rule_below_the_headings_costs_no_card(source: str, case: str) -> None:
     text = text_of(source, case)
     lines = text.splitlines(keepends=True)
-    first = next(at for at, line in enumerate(lines) if "Bus-" in line or "BUS-ID" in line or "|PCIe" in line)
+    headings = ("Bus-", "BUS-ID", "|PCIe", "| BDF")
+    first = next(at for at, line in enumerate(lines) if any(heading in line for heading in headings))
     rule = next(at for at in range(first, len(lines)) if lines[at].strip("-=+| \n") == "")
     found = report_on(source, "".join(lines[:rule] + lines[rule + 1 :]))
     assert numbers(found) == numbers(report_on(source, text))
@@ -81,6 +82,22 @@ def test_a_table_without_its_headings_does_not_say_that_there_is_no_card(source:
     lines = text_of(source, case).splitlines(keepends=True)
     found = report_on(source, "".join(line for line in lines if "Name" not in line))
     assert (found.outcome, found.reason) == ("failed", "not_understood")
+
+
+@pytest.mark.parametrize(
+    ("source", "case", "row", "damaged"),
+    [
+        ("mthreads-gmi", "table-new-busy", "\n1    MTT", "\nx    MTT"),
+        ("amd-smi", "overview", "|   1       2 ", "|   x       2 "),
+    ],
+)
+def test_a_card_whose_row_is_not_understood_is_not_lost(source: str, case: str, row: str, damaged: str) -> None:
+    text = text_of(source, case)
+    found = report_on(source, text.replace(row, damaged))
+    assert 1 not in [device.index for device in found.devices]
+    assert found.is_cut
+    assert not report_on(source, text).is_cut
+    assert report_on(source, text.replace(row, damaged), status=1).devices == found.devices
 
 
 def test_a_tool_that_died_in_the_middle_of_its_table_has_failed():

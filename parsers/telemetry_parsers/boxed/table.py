@@ -15,11 +15,12 @@ from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.reports.targets import Target, identity, metric
 from telemetry_parsers.text.complaints import CUT_TABLE, listed_twice, no_row, not_understood, several_runs
 from telemetry_parsers.text.framed import headings_in, is_rule
-from telemetry_parsers.text.lines import Line, quote
+from telemetry_parsers.text.lines import Line, bus_address, quote
 
 _MOST_CELLS = 16
 _LONGEST = 400
 _MODEL = identity("model")
+_ADDRESS = identity("bus_id")
 # The cells of a line with what they say.
 _Row = list[tuple[CellReader | None, Found | None]]
 
@@ -197,7 +198,7 @@ def _add_headings(scan: _Scan, line: Line) -> None:
 def _starts_record(scan: _Scan, line: Line) -> bool:
     """Whether a line below the first headings is a card's first, although the rule between them is lost."""
     cells = [found for _, found in _read_row(scan, line, 0) if found is not None]
-    return bool(cells and cells[0]) and _index(cells) is not None
+    return bool(cells and cells[0]) and (_index(cells) is not None or _has_address(cells))
 
 
 def _add_row(scan: _Scan, line: Line) -> None:
@@ -270,6 +271,7 @@ def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
     read = [(line, _read_row(scan, line, at)) for at, line in enumerate(rows)]
     index = _index(found for _, row in read for _, found in row if found is not None)
     if index is None:
+        scan.draft.has_gaps = True
         if rows[0].ended:
             scan.draft.complain(rows[0].where, no_row(rows[0].text))
         return
@@ -290,6 +292,10 @@ def _index(cells: Iterable[Found]) -> int | None:
             if any(target.kind == "identity" and target.key == "index" for target in targets):
                 return units.whole(text)
     return None
+
+
+def _has_address(cells: Iterable[Found]) -> bool:
+    return any(_ADDRESS in targets and bus_address(text) for found in cells for targets, text in found)
 
 
 def _with_model(row: _Row, wrapped: Sequence[str]) -> _Row:

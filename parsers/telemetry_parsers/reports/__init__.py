@@ -31,6 +31,7 @@ What does not fit a row is a step before the draft, or a call of one of its othe
 - A `Device` that another function makes: `draft.device(place, known)` for a new one, `draft.add(known)` where each is listed
   once, `draft.describe(device, known, facts)` for more of the same.
 - A list that ends too early: `draft.is_cut`. One that nothing closes: `draft.is_open`; it counts unless the tool failed.
+  One that ended, with a device that is not understood: `draft.has_gaps`; none that it lacks is lost.
 
 The limits on devices and unknown names are in bounds.py; nothing but the draft asks for them.
 """

@@ -43,7 +43,7 @@ class Draft:
     A place is whatever tells the devices of the text apart: an index, a bus address, a pair of numbers.
     `words` are what the tool prints in place of any number, in lower case: `failed`.
     `is_cut`: the text shows that its list of devices may go on. `is_open`: nothing shows that it ended, so that the list
-    counts for nothing if the tool failed.
+    counts for nothing if the tool failed. `has_gaps`: it ended, and one of its devices is not understood.
     """
 
     vendor: str
@@ -54,6 +54,7 @@ class Draft:
     driver: str | None = None
     is_cut: bool = False
     is_open: bool = False
+    has_gaps: bool = False
     problems: list[Problem] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
@@ -228,7 +229,7 @@ class Draft:
             facts=(*version, *self.facts.items()),
             index_space=self.index_space,
             form=form,
-            is_cut=self.is_cut,
+            is_cut=self.is_cut or self.has_gaps,
         )
 
     def _with_driver(self, device: Device) -> Device:
