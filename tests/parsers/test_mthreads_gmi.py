@@ -319,3 +319,14 @@ def test_of_a_list_of_names_that_is_cut_off_the_whole_lines_are_read() -> None:
     assert [device.index for device in report.devices] == [0]
     assert [problem.where for problem in report.problems] == ["line 2"]
     assert report_on(NAMES[:-3], status=1).outcome == "failed"
+
+
+def test_what_is_left_of_cards_above_their_processes_is_reported_and_none_is_lost() -> None:
+    report = report_on(BUSY[BUSY.index("\n1    MTT") + 1 :])
+    assert "not understood: 1 MTT" in report.problems[0].text
+    assert report.is_cut
+
+
+def test_cards_without_headings_above_no_processes_are_no_sign_that_there_are_no_cards() -> None:
+    report = report_on(OLD[OLD.index("\n0    MTT") + 1 :])
+    assert (report.outcome, report.reason) == ("failed", "not_understood")

@@ -43,6 +43,10 @@ def is_alone(lines: Sequence[Line]) -> bool:
 def read_alone(lines: Sequence[Line], draft: Draft) -> None:
     """Put the processes of a table without one of the cards, and the cards that it names, into the draft."""
     title = next(position for position, line in enumerate(lines) if _is_title(line))
+    for line in lines[:title]:
+        if line.text.strip() and not is_rule(line.text):
+            draft.is_cut = True  # what is left of a table of cards whose headings are lost
+            draft.complain(line.where, not_understood(line.text))
     rows = _rows(lines[title:], draft)
     for index in [] if isinstance(rows, Absent) else sorted({row.index for row in rows}):
         draft.device(index)
