@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kits.captures import text_capture
+from kits.parsed.any_source import text_of
 from telemetry_parsers.model import Absent, Device, Output, Report, Value
 from telemetry_parsers.vendors.amd.amd_smi import PARSER
 
@@ -251,6 +252,17 @@ def test_a_row_of_the_overviews_processes_that_is_not_understood_leaves_their_nu
     )
     assert readings(report_on(box.format("")))["processes"] == 1.0
     assert readings(report_on(box.format("| 0  42  c  5 MB |\n")))["processes"] == Absent.NOT_UNDERSTOOD
+    card = report_on(box.format("| 0  0  7  SPX/NPS1 | 5 %  N/A  283/1000 MB |\n"))
+    assert [process.pid for process in card.processes] == [41]
+    assert readings(card)["processes"] == Absent.NOT_UNDERSTOOD
+
+
+def test_an_overview_without_its_box_of_processes_lacks_something() -> None:
+    text = text_of("amd-smi", "overview")
+    report = report_on(text[: text.index("| Processes:")])
+    assert len(report.devices) == 3
+    assert "processes" in report.problems[-1].text
+    assert not report.is_cut
 
 
 def test_a_driver_that_the_overview_cuts_off_is_not_told() -> None:

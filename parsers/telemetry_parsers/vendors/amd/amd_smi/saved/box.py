@@ -72,6 +72,8 @@ def read_box(lines: Sequence[Line], draft: Draft) -> None:
     below = read_cards(lines, _BOX, draft)
     if below:
         _read_processes(below, draft)
+    elif not draft.is_cut:
+        draft.complain(lines[-1].where, "the box of processes is missing")
 
 
 def _read_processes(lines: Sequence[Line], draft: Draft) -> None:
@@ -105,7 +107,9 @@ def _is_last_rule(line: Line) -> bool:
 
 def _process(line: Line, names: Sequence[str], draft: Draft) -> Process | None:
     """A row such as `0  213952  my app  7.9 MB  19.6 GB  20.1 GB  N/A`; the name may hold blanks."""
-    words = line.text.strip("| \t").split(maxsplit=_MOST_WORDS) if line.ended else []
+    text = line.text.strip("| \t")
+    # A row of a card has a sign between its cells.
+    words = text.split(maxsplit=_MOST_WORDS) if line.ended and "|" not in text else []
     index, pid = (units.whole(word) for word in words[:2]) if len(words) > 2 else (None, None)
     position = None if index is None else draft.positions().get(index)
     rows = ((start, cells_of(words[start:])) for start in range(3, len(words)))
