@@ -61,7 +61,7 @@ def _cpu(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Val
 
 
 def _memory(data: Mapping[str, Plain], problems: list[Problem]) -> Mapping[str, Value]:
-    """Used is total less available: both come from one call, and that is what `used` means where Linux tells it."""
+    """Used is total less available: both come from one call, and that is what `used` means where Linux reports it."""
     total = _number(data, "total_bytes", problems)
     available = _number(data, "available_bytes", problems)
     if isinstance(total, Absent) or isinstance(available, Absent):

@@ -25,7 +25,7 @@ class CardList:
 
     `keys` are by section and key in lower case, `quiet` known to give nothing, as is all of `quiet_sections`.
     `suffix` is cut off a key: the number of the sensor that is the hottest. `address` are the keys of the domain, bus,
-    device and function where the bus address is told in parts, all hexadecimal.
+    device and function where the bus address is printed in parts, all hexadecimal.
     """
 
     card: re.Pattern[str]
@@ -45,7 +45,7 @@ def is_list(lines: Sequence[Line], shape: CardList) -> bool:
 
 
 def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
-    """Put what a list that no line ends says into the draft: its last card's part must reach as far as the others' do."""
+    """Read a list that no line ends into the draft: its last card's part must reach as far as the others' do."""
     *others, last = read_cards(lines, shape, draft) or [()]
     ends = {part[-1] for part in others if part}
     if others and len(ends) == 1 and not ends & {*last}:
@@ -55,7 +55,7 @@ def read_list(lines: Sequence[Line], shape: CardList, draft: Draft) -> None:
 
 
 def read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tuple[str, ...]]:
-    """Put what the list says into the draft; the sections of each card, or its keys where there are no sections."""
+    """Read the list into the draft; the sections of each card, or its keys where there are no sections."""
     scan = _Scan(draft, shape)
     for line in lines:
         _read_line(scan, line)
@@ -79,7 +79,7 @@ class _Scan:
     section: str = ""
     attached: int | None = None
     addresses: dict[int, dict[Key, str]] = field(default_factory=dict)
-    # What a card's part has told so far, and in which sections each did; `mixed`: the heading of the next card is lost.
+    # The keys of a card's part so far, and the sections of each part; `mixed`: the heading of the next card is lost.
     printed: dict[Key, None] = field(default_factory=dict)
     parts: list[tuple[str, ...]] = field(default_factory=list)
     mixed: bool = False
@@ -148,7 +148,7 @@ def _open(draft: Draft, shape: CardList, card: re.Match[str], line: Line) -> int
 
 
 def _take_head(draft: Draft, shape: CardList, parts: Sequence[str]) -> int | None:
-    """A line above the cards; the number of cards where it tells that."""
+    """A line above the cards; the number of cards where the line has it."""
     if len(parts) == 1:
         return None
     name, text = _plain(parts[0], shape), parts[1].strip()

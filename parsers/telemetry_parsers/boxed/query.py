@@ -14,7 +14,7 @@ from telemetry_parsers.reports.targets import Target
 from telemetry_parsers.text.complaints import misfit
 from telemetry_parsers.text.lines import Line
 
-# What tells the cards of the rows apart, the best first.
+# The fields that name the card of a row, the best first.
 _PLACES = ("index", "deviceid", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid")
 _NAME = re.compile(r"([a-z][a-z0-9_.]{0,60})(?:[ \t]{0,4}[\[(]([^\])]{1,12})[\])])?\Z", re.IGNORECASE)
 _ALIGNED = re.compile(r"[^\s\[(,]{1,60}(?:[ \t]?[\[(][^\])]{1,12}[\])])?")
@@ -61,7 +61,7 @@ def read_query(lines: Sequence[Line], query: Query, draft: Draft) -> None:
 
 
 def _head(line: Line, query: Query) -> _Head:
-    """The names of a line that holds nothing but names, one of which tells the cards apart."""
+    """The names of a line that holds nothing but names, one of which names the card."""
     if not line.ended or len(line.text) > _LONGEST:
         return ()
     cells = comma_cells(line.text) if "," in line.text else _ALIGNED.findall(line.text)

@@ -21,7 +21,7 @@ _MOST_CELLS = 16
 _LONGEST = 400
 _MODEL = identity("model")
 _ADDRESS = identity("bus_id")
-# The cells of a line with what they say.
+# The cells of a line with what was read in them.
 _Row = list[tuple[CellReader | None, Found | None]]
 
 
@@ -162,7 +162,7 @@ def _take(scan: _Scan, line: Line) -> None:
 
 
 def _complain(draft: Draft, line: Line) -> None:
-    """A line above the table that cries."""
+    """A line above the table that is an error or a warning becomes a problem."""
     if any(word in line.text.lower() for word in ("error", "warn", "fail")):
         draft.complain(line.where, quote(line.text))
 
@@ -234,7 +234,7 @@ def _fits(scan: _Scan, line: Line, at: int) -> bool:
 
 
 def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
-    """The cells of a row with what they say; None for one that does not look like its headings."""
+    """The cells of a row with what was read in them; None for one that does not look like its headings."""
     readers = scan.headings[at]
     cells = _cells(line.text[:_LONGEST], bordered=scan.bordered)
     is_whole = line.ended or line.text.rstrip().endswith("|")

@@ -34,22 +34,22 @@ class Readings:
     where: str
 
     def add(self, metric: str, value: Value, label: str = "", source: str = "") -> None:
-        """Take a value in; one that is not plausible becomes a problem of its source."""
+        """Keep a value; one that is not plausible becomes a problem of its source."""
         item = reading(self.device, metric, value, label)
         if isinstance(item.value, Absent):
             self.draft.complain_of(item, source or metric, self.where)
         self.draft.keep(item)
 
     def complain(self, text: str) -> None:
-        """Tell a problem of the device."""
+        """Report a problem of the device."""
         self.draft.complain(self.where, text)
 
     def row(self, row: Row, answer: Plain, source: str) -> None:
-        """Take in what a row of a table says of an answer."""
+        """Keep the reading that a row of a table makes of an answer."""
         self.add(row.metric, self._scaled(row, answer, source), row.label, source)
 
     def greatest(self, row: Row, answers: Mapping[str, Plain]) -> None:
-        """Take in the greatest of several answers; nothing where one of them is none, since that one may be it."""
+        """Keep the greatest of several answers; nothing where one of them is none, since that one may be it."""
         values = [in_range(BY_KEY[row.metric], self._scaled(row, answer, name)) for name, answer in answers.items()]
         numbers = [value for value in values if not isinstance(value, Absent)]
         absent = [value for value in values if isinstance(value, Absent)]

@@ -24,9 +24,9 @@ What does not fit a row is a step before the draft, or a call of one of its othe
 
 - A number that must be chosen or computed (the highest of many, the busier of two): choose among the values that
   `draft.value_in(target, text, unit)` gives, then `draft.give(device, target, value, text, where)`.
-- A reading that is made elsewhere: `draft.complain_of(item, text, where)` tells it if it is bad, `draft.keep(item)`
-  takes it in. A file or a library's answer without a text: `give` without `where` complains of nothing.
-- What all readings of a device tell together (it does not answer, its zeros are none): `draft.readings_of(device)`, then
+- A reading that is made elsewhere: `draft.complain_of(item, text, where)` reports it if it is bad, `draft.keep(item)`
+  keeps it. A file or a library's answer without a text: `give` without `where` complains of nothing.
+- What all readings of a device show together (it does not answer, its zeros are none): `draft.readings_of(device)`, then
   `draft.overrule(item)` or `draft.rewrite(device, ...)`.
 - A `Device` that another function makes: `draft.device(place, known)` for a new one, `draft.add(known)` where each is listed
   once, `draft.describe(device, known, facts)` for more of the same.

@@ -1,4 +1,4 @@
-"""The report in the making: devices in the order in which they are spoken of, the first number of each reading."""
+"""The report in the making: devices in the order of their first mention, the first number of each reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from telemetry_parsers.reports.targets import Target, metric, value_of, with_dom
 from telemetry_parsers.text.answers import capped, failed
 from telemetry_parsers.text.lines import bus_address, quote
 
-# Absences that a person should see: the tool said something, and it is no number that can be believed.
+# Absences that a person should see: the tool printed something, and it is no number that can be believed.
 LOUD = (Absent.NOT_UNDERSTOOD, Absent.IMPLAUSIBLE)
 # How a problem words a loud absence, from the reading and the printed text.
 Wording = Callable[[Reading, str], str]
@@ -38,9 +38,9 @@ def why(item: Reading) -> str:
 
 @dataclass(slots=True)
 class Draft:
-    """All that one text says, of a tool whose devices are the vendor's.
+    """All that was read of one text, by a tool whose devices are the vendor's.
 
-    A place is whatever tells the devices of the text apart: an index, a bus address, a pair of numbers.
+    A place is whatever the text names its devices by: an index, a bus address, a pair of numbers.
     `words` are what the tool prints in place of any number, in lower case: `failed`.
     `is_cut`: the text shows that its list of devices may go on. `is_open`: nothing shows that it ended, so that the list
     counts for nothing if the tool failed. `has_gaps`: it ended, and one of its devices is not understood.
@@ -62,18 +62,18 @@ class Draft:
     facts: dict[str, str] = field(default_factory=dict)
     _devices: list[Device] = field(default_factory=list)
     _places: dict[Hashable, int] = field(default_factory=dict)
-    # The readings of each device, and the order in which they were told.
+    # The readings of each device, and their order in the text.
     _readings: list[dict[Key, Reading]] = field(default_factory=list)
     _order: list[tuple[int, Key]] = field(default_factory=list)
 
     # Devices.
 
     def has(self, place: Hashable) -> bool:
-        """Whether the device there was spoken of before."""
+        """Whether the text named the device there before."""
         return place in self._places
 
     def device(self, place: Hashable, known: Device | None = None) -> int:
-        """The position of the device there, made when it is spoken of first; a whole number is its index.
+        """The position of the device there, made at its first mention; a whole number is its index.
 
         `known` is what a new device is made of, where the place alone does not say it.
         """
@@ -98,7 +98,7 @@ class Draft:
         return list(self._devices)
 
     def rewrite(self, position: int, device: Device) -> None:
-        """Put another description in the place of a device's, for what its readings tell of it: that it is not up."""
+        """Put another description in the place of a device's, for what its readings show: that it is not up."""
         self._devices[position] = device
 
     def places(self) -> list[Hashable]:
@@ -110,7 +110,7 @@ class Draft:
         return {device.index: at for at, device in enumerate(self._devices) if device.index is not None}
 
     def size(self) -> int:
-        """How many devices were spoken of."""
+        """How many devices there are so far."""
         return len(self._devices)
 
     def number(self, position: int, index: int | None) -> None:
@@ -151,24 +151,24 @@ class Draft:
                 self._take_identity(position, target.key, text, where)
 
     def value_in(self, target: Target, text: str, unit: str = "") -> Value | None:
-        """What a text says of a metric, None where it speaks of something else."""
+        """What a text gives for a metric, None where it is about something else."""
         word = self.words.get(text.strip().lower()) if self.words else None
         return value_of(target, text, unit) if word is None else word
 
     def give(self, position: int, target: Target, value: Value, text: str = "", where: str = "") -> None:
-        """Take a reading in; one that a person should see, printed somewhere, becomes a problem too."""
+        """Keep a reading; one that a person should see, printed somewhere, becomes a problem too."""
         item = reading(position, target.key, value, target.label, self.vendor)
         if where:
             self.complain_of(item, text, where)
         self.keep(item)
 
     def complain_of(self, item: Reading, text: str, where: str) -> None:
-        """Tell a reading that a person should see as a problem."""
+        """Report a reading that a person should see as a problem."""
         if isinstance(item.value, Absent) and item.value in LOUD:
             self.complain(where, self.wording(item, text))
 
     def keep(self, item: Reading) -> None:
-        """Take a reading of the catalogue in, unless a number for the same was there before."""
+        """Keep a reading of the catalogue, unless a number for the same was there before."""
         readings = self._readings[item.device or 0]
         key = (item.metric, item.label)
         before = readings.get(key)
@@ -179,7 +179,7 @@ class Draft:
             readings[key] = item
 
     def overrule(self, item: Reading) -> None:
-        """Put a reading in the place of the one before it, as what is known of the whole device wants it."""
+        """Put a reading in the place of the one before it, where the whole device shows that it is wrong."""
         self._readings[item.device or 0][item.metric, item.label] = item
 
     def is_given(self, position: int, target: Target) -> bool:
@@ -195,19 +195,19 @@ class Draft:
         """The readings of one device."""
         return list(self._readings[position].values())
 
-    # What is told beside them.
+    # What is beside the readings.
 
     def complain(self, where: str, text: str) -> None:
-        """Tell a problem."""
+        """Report a problem."""
         self.problems.append(Problem(where, text))
 
     def name_unknown(self, *names: str) -> None:
-        """Tell keys or headings that no table knows."""
+        """Name keys or headings that no table knows as unknown fields."""
         for name in names:
             self.unknown[quote(name) or "(blank)"] = None
 
     def happens(self, position: int, code: str, text: str) -> None:
-        """Tell what is wrong with a device for as long as it lasts."""
+        """Report what is wrong with a device for as long as it lasts."""
         event = Event(position, code, text, is_ongoing=True)
         if event not in self.events:
             self.events.append(event)

@@ -1,4 +1,4 @@
-"""How a tool is asked what it said: whose output it is, which shape it has, or which error it tells."""
+"""From a capture of a tool to its report: whose output it is, which shape it has, or which error it is."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from telemetry_parsers.text.prefixes import without_prefix
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What one text says; where it `is_open`, nothing shows that its list ended."""
+    """The report on one text; where it `is_open`, nothing shows that its list ended."""
 
     report: Report
     is_open: bool = False
 
 
 def parse(capture: Capture, tool: Tool) -> Report:
-    """What the tool said: devices and readings, or the reason why there are none."""
+    """The report of a tool's outputs: devices and readings, or the reason why there are none."""
     report = report_on if tool.several is None else report_on_runs
     return report(
         capture, lambda output: tool.finish(_report_of(output, tool), output), tool.silent, tool.quiet_statuses
@@ -95,7 +95,7 @@ def _answers(printed: Sequence[Line], output: Output, tool: Tool) -> list[_Answe
 
 
 def _answers_in(parts: Sequence[Run], output: Output, tool: Tool, nobodys: str | None) -> Iterator[_Answer]:
-    """The answers behind a command line; one beside others that does not say of which device it is may be of any."""
+    """The answers behind a command line; one beside others that does not name its device may be of any."""
     for part in parts:
         answer = _answer(Text(part.lines, part.arguments, output), tool)
         if answer is not None and nobodys and any(device.index is None for device in answer.report.devices):
@@ -127,7 +127,7 @@ def _answer(text: Text, tool: Tool) -> _Answer | None:
 
 
 def _with_complaints(report: Report, output: Output, tool: Tool) -> Report:
-    """The report with what the tool said beside its data: the lines of its error stream."""
+    """The report with what the tool printed beside its data: the lines of its error stream."""
     stderr = [line for line in lines(output.stderr, "stderr") if line.text.strip() and tool.is_complaint(line.text)]
     problems = capped([*report.problems, *(Problem(line.where, quote(line.text)) for line in stderr)])
     return replace(report, problems=problems)

@@ -130,7 +130,7 @@ def fact(key: str) -> Target:
 
 
 def value_of(target: Target, text: str, unit: str = "") -> Value | None:
-    """The number in a text of that target, None where it speaks of something else.
+    """The number in a text of that target, None where it is about something else.
 
     `unit` is the one that stands in the text's key or heading, in any case; it must be one of the metric's.
     """

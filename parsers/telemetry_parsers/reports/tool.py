@@ -48,7 +48,7 @@ Refusal = Callable[[Output, Sequence[Line]], Report | None]
 
 
 def needs_devices(report: Report, text: Text, tool: Tool) -> Report:
-    """Of a list of devices without any: the error that it tells, what was not understood, or that there is none."""
+    """Of a list of devices without any: the error in it, what was not understood, or that there is none."""
     error = error_report(text.all_lines, text.output.status, tool.errors)
     if error is not None:
         return replace(error, facts=report.facts)

@@ -79,7 +79,7 @@ def _keep_error(line: Line, listing: Listing) -> None:
 
 
 def _take(line: Line, table: _Table, listing: Listing) -> _Table | None:
-    """Takes in one line below a heading; the table that goes on, None once it has ended."""
+    """Read one line below a heading; the table that goes on, None once it has ended."""
     rule = _RULE.match(line.text)
     if rule is not None:
         # A title in the rule begins something else; a bare one may stand between rows, round a message.
@@ -116,7 +116,7 @@ def _refine(table: _Table, text: str) -> None:
 
 
 def _take_name(line: Line, table: _Table, listing: Listing) -> bool:
-    """Takes in the name of the card whose row stands above, if this line may be one."""
+    """Keep the name of the card whose row stands above, if this line may be one."""
     text = line.text.strip()
     if table.unnamed is None or not table.has_name_rows or words.is_notice(text) or words.absent_of(text) is not None:
         return False
@@ -149,7 +149,7 @@ def _is_like_a_row(line: Line, table: _Table) -> bool:
 
 
 def _take_row(line: Line, table: _Table, listing: Listing) -> bool:
-    """Takes in a row; False for a line that is none, or whose cells cannot be kept apart."""
+    """Read a row; False for a line that is none, or whose cells cannot be kept apart."""
     cells = cells_of(line.text, table.columns)
     if not cells or "" in cells:
         return False

@@ -13,7 +13,7 @@ from telemetry_parsers.rocm import keys
 from telemetry_parsers.rocm.listing import Entry
 from telemetry_parsers.text.lines import bus_address
 
-# Words in a card's vendor or name that tell whose it is.
+# Words in a card's vendor or name that show whose it is.
 _VENDOR_WORDS: Mapping[str, str] = MappingProxyType(
     {
         "haiguang": "hygon",
@@ -83,7 +83,7 @@ def texts_of(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def first_of(texts: Mapping[str, str], what: str) -> str | None:
-    """The first text of the keys that tell who a card is in this respect, such as `driver`."""
+    """The first text of the keys that mean this part of its identity, such as `driver`."""
     return next((texts[name] for name in keys.WHO[what] if name in texts), None)
 
 
@@ -142,7 +142,7 @@ def _facts(card: _Card) -> dict[str, str]:
 
 
 def _primary_dies(cards: Sequence[_Card], chips: Mapping[str, Sequence[int]]) -> dict[int, str]:
-    """For each second die, by its position, the die that tells the power of both: the other one of the same unique id.
+    """For each second die, by its position, the die that prints the power of both: the other one of the same unique id.
 
     A fact and not the parent: each die is a device of its own on the PCI bus and for programs.
     """

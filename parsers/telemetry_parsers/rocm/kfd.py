@@ -48,7 +48,7 @@ class Usage:
 
 
 def usage_in(lines: Sequence[Line]) -> Usage | None:
-    """The cards that each process uses, None when the text does not speak of that."""
+    """The cards that each process uses, None when the text has no list of them."""
     usage = Usage()
     user: _User | None = None
     for line in lines:
@@ -66,7 +66,7 @@ def usage_in(lines: Sequence[Line]) -> Usage | None:
 
 
 def _take(line: Line, usage: Usage) -> None:
-    """Takes in a line that is of no process's list of cards."""
+    """Read a line that is of no process's list of cards."""
     if line.text.strip() == _NONE:
         usage.whole, usage.titled = True, None
     elif _TITLE.match(line.text):
@@ -80,7 +80,7 @@ def _take(line: Line, usage: Usage) -> None:
 
 
 def _still(user: _User, line: Line, usage: Usage) -> _User | None:
-    """Takes in a line below a process; the process, None when the list is over.
+    """Read a line below a process; the process, None when the list is over.
 
     A rule ends it; any other line may be a spoilt one of the list, so that who is in it is not sure any more.
     """
@@ -103,7 +103,7 @@ def _take_row(row: re.Match[str], usage: Usage) -> None:
 
 
 def read_usage(lines: Sequence[Line], draft: Draft) -> bool:
-    """Put the processes into the draft, and cards that only their list names; whether the text speaks of them."""
+    """Put the processes into the draft, and cards that only their list names; whether the text has any."""
     usage = usage_in(lines)
     if usage is None:
         return False

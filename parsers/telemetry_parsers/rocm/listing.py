@@ -36,7 +36,7 @@ class Listing:
         return self.cards.setdefault(index, [])
 
     def complain(self, where: str, text: str) -> None:
-        """Tell a problem."""
+        """Report a problem."""
         self.problems.append(Problem(where, text))
 
 

@@ -32,7 +32,7 @@ _DRIVER = re.compile(r"\s{0,8}(Driver [Vv]ersion)\s{0,8}:\s{0,8}(\S.{0,80})\Z")
 
 
 def read_sections(lines: Sequence[Line]) -> Listing | None:
-    """The listing of the sections in these lines, None when no line speaks of a card or the driver."""
+    """The listing of the sections in these lines, None when no line is about a card or the driver."""
     listing = Listing()
     seen = False
     for line in lines:
@@ -53,7 +53,7 @@ def read_sections(lines: Sequence[Line]) -> Listing | None:
 
 
 def miss_the_end(lines: Sequence[Line], listing: Listing) -> None:
-    """Tell where no closing line stands below the last line of a card."""
+    """Report where no closing line stands below the last line of a card."""
     last = next((line for line in reversed(lines) if words.is_end(line.text) or is_of_card(line)), None)
     if last is not None and not words.is_end(last.text):
         listing.complain(last.where, f"{CUT}: {quote(last.text)}")
@@ -66,7 +66,7 @@ def is_of_card(line: Line) -> bool:
 
 
 def _take(line: Line, severity: str, index: int, text: str, listing: Listing) -> None:
-    """Take in what a line says of a card: a value, or in words why there is none."""
+    """Keep what a line prints about a card: a value, or in words why there is none."""
     entries = listing.card(index)
     pairs = () if severity else _entries(text, line)
     if pairs:

@@ -131,7 +131,7 @@ def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:
     while place is not None:
         try:
             item, end = _DECODER.raw_decode(text, place)
-        except (ValueError, RecursionError):  # the cut, of which the document's fault tells
+        except (ValueError, RecursionError):  # the cut, which the document's fault reports
             break
         items.append(item)
         comma = _COMMA.match(text, end)

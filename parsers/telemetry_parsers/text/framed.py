@@ -253,7 +253,7 @@ def _is_short(row: Row, names: Sequence[tuple[str, ...]]) -> bool:
 
 
 def _assign(cell: Cell, names: Sequence[str], shape: Shape) -> dict[str, str] | None:
-    """The parts of a cell by heading; None when they cannot be told apart."""
+    """The parts of a cell by heading; None when nothing shows where one ends."""
     if not cell.text:
         return {}
     pieces = _pieces(cell.text)

@@ -80,7 +80,7 @@ def pieces_of(key: str, text: str) -> tuple[tuple[str, str], ...]:
         return (name, counts[2]), (f"{name} uncorrectable", counts[3]), (f"{name} correctable", counts[4])
     block = _BLOCK.match(key)
     if block is not None and "(" in text:
-        # Counts that are not whole are none, and are told.
+        # Counts that are not whole are none, and become problems.
         return (f"{block[1]} RAS uncorrectable", text), (f"{block[1]} RAS correctable", text)
     stacks = values.items_of(text) if key.lower().startswith("temperature_hbm") else None
     if stacks is None:

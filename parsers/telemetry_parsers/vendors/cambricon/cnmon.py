@@ -52,7 +52,7 @@ _BOX = Box(
 
 
 _GENERATIONS = {f"{speed} gt/s": number for speed, number in units.PCIE_GENERATIONS.items()}
-# The keys that public programs read; what else a card tells there becomes unknown fields.
+# The keys that public programs read; what else a card prints there becomes unknown fields.
 _LIST = CardList(
     card=re.compile(r"Card[ \t]{0,40}:?[ \t]{0,8}([0-9]{1,4})\Z"),
     card_gives=(identity("index"),),

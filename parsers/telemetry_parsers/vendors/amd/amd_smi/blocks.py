@@ -16,7 +16,7 @@ _ORDINAL = re.compile(r"_[0-9]{1,4}\Z|(?<=clk)[0-9]{1,3}\Z")
 class Entry:
     """A value with its unit as printed, and the keys that lead to it.
 
-    `group` tells the items of a list apart: the processes, the links, the pages of a block.
+    `group` separates the items of a list: the processes, the links, the pages of a block.
     """
 
     path: Path

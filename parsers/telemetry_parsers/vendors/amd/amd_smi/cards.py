@@ -56,7 +56,7 @@ def _cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _same(partitions: Mapping[str, list[Block]], name: str) -> list[Block] | None:
-    """The blocks of one index that speak of the same partition; an output need not say of which it speaks."""
+    """The blocks of one index that are about the same partition; an output need not name it."""
     if name in partitions or len(partitions) != 1:
         return partitions.get(name)
     other, blocks = next(iter(partitions.items()))

@@ -1,4 +1,4 @@
-"""Which device each block speaks of, and what is known of it."""
+"""Which device each block is about, and what is known of it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _first(block: Block, *paths: Path) -> str | None:
 
 
 def partition_of(block: Block) -> str:
-    """The number of the partition that a block speaks of, empty where it tells none."""
+    """The number of the partition that a block is about, empty where it names none."""
     return _first(block, ("partition_id",), ("partition", "partition_id"), ("xcp",)) or ""
 
 
@@ -91,7 +91,7 @@ def _facts(block: Block) -> Iterable[tuple[str, str]]:
 
 
 def _power_kind(block: Block) -> str | None:
-    """Which power the main figure is, where the version tells the two apart."""
+    """Which power the main figure is, where the version prints both apart."""
     for key, kind in (("current_socket_power", "instant"), ("average_socket_power", "average")):
         if _first(block, ("power", key)) is not None:
             return kind

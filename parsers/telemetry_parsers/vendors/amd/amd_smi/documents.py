@@ -91,13 +91,13 @@ def _take_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
 
 
 def _items(name: str, items: list[Plain]) -> list[Plain]:
-    """The items of a list in an envelope; `xgmi_metric` holds a list of them, `link_status` tells its links by place."""
+    """The items of a list in an envelope; `xgmi_metric` holds a list of them, `link_status` has its links by place."""
     flat = [inner for item in items for inner in (item if isinstance(item, list) else [item])]
     return [_with_neighbours(item, flat) for item in flat] if name == _LINK_STATES else flat
 
 
 def _with_neighbours(item: Plain, devices: list[Plain]) -> Plain:
-    """A device of `link_status` with its links as `topology` tells them: the states stand in the order of the devices."""
+    """A device of `link_status` with its links as `topology` prints them: the states stand in the order of the devices."""
     states = item.get(_LINK_STATES) if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(states, list) or len(states) != len(devices):
         return item
@@ -116,7 +116,7 @@ def _lists_devices(name: str, items: list[Plain]) -> bool:
 
 
 def _kind(item: Plain) -> tuple[str, Plain] | None:
-    """The kind of device that an item speaks of, with its number."""
+    """The kind of device that an item is about, with its number."""
     if not isinstance(item, dict):
         return None
     for key in _GPU_KEYS:

@@ -29,7 +29,7 @@ def _clock(domain: str) -> Target:
 
 
 def _highest_clock(domain: str) -> Target:
-    """A clock that ends at 0 MHz is one whose range the driver does not tell; a level of 0 MHz is not the highest."""
+    """A clock that ends at 0 MHz is one whose range the driver does not report; a level of 0 MHz is not the highest."""
     return metric("clock_max_hertz", domain, unit="MHz", zero=Absent.NOT_SUPPORTED)
 
 
@@ -100,7 +100,7 @@ _MONITOR = {
     "uncorr_ecc": metric("ecc_uncorrected_total", "all"),
     "fan": _share("fan_ratio"),
 }
-# By section. The power that two keys tell, and clocks, have rows of their own below.
+# By section. The power that two keys have, and clocks, have rows of their own below.
 _SECTIONS: Mapping[str, Mapping[str, Target]] = {
     "usage": {
         **dict.fromkeys(("gfx_activity", "gfx_usage"), _share("utilization_ratio")),
@@ -201,7 +201,7 @@ _MAIN: Mapping[Path, tuple[Target, ...]] = {
         ("clock", name, "frequency_levels", "level_#"): (_highest_clock(domain),)
         for name, domain in _LEVEL_DOMAINS.items()
     },
-    # Whether the errors of the memory controller are watched for, as rocm-smi and the driver's file tell it.
+    # Whether the errors of the memory controller are watched for, as rocm-smi and the driver's file print it.
     ("ras", "ecc_block_state", "umc"): (switch("ecc_enabled", ENABLED),),
 }
 FIELDS: Mapping[Path, tuple[Target, ...]] = {
@@ -263,7 +263,7 @@ PROCESS_KEYS: Mapping[str, Path] = {
     "sdma_usage": ("process_info", "sdma_usage"),
     "evicted_time": ("process_info", "evicted_time"),
 }
-# What speaks of identity, of modes and of settings; of voltages, rates and counts for which there is no metric; and
+# What is about identity, modes and of settings; of voltages, rates and counts for which there is no metric; and
 # `vram_percent`, a share of 1 that monitor 6.4 prints with a percent sign.
 _QUIET_SECTIONS = frozenset(
     {

@@ -1,4 +1,4 @@
-"""The links between cards: what `topology` and `xgmi` tell of them in JSON."""
+"""The links between cards: what `topology` and `xgmi` print about them in JSON."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def read_readings(draft: Draft, device: int, block: Block) -> None:
 
 
 class _Choice:
-    """The number that counts for each metric of one card, where several keys tell one.
+    """The number that counts for each metric of one card, where several keys have one.
 
     `chosen` are the readings, each with whether it is only a spare one.
     """

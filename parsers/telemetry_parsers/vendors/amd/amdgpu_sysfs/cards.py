@@ -24,7 +24,7 @@ _RAS_METRICS: Mapping[str, str] = {
     "ce": "ecc_corrected_total",
     "de": "ecc_deferred_total",
 }
-# The main figure is the instantaneous power where the card tells it, as rocm-smi has it since 6.0, else the average.
+# The main figure is the instantaneous power where the card reports it, as rocm-smi has it since 6.0, else the average.
 _POWER_KINDS: Mapping[str, str] = {"instant": "power_instant_watts", "average": "power_average_watts"}
 _POWERS = frozenset(_POWER_KINDS.values())
 _FACTS: Mapping[str, str] = {
@@ -80,7 +80,7 @@ def _read_card(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _power(position: int, value: Value, draft: Draft) -> Value:
-    """A power, unless it is the 0 W, under a limit of 0 W, of an MI200's second die: the first one tells both dies'."""
+    """A power, unless it is the 0 W, under a limit of 0 W, of an MI200's second die: the first one reports both dies'."""
     has_limit = isinstance(draft.value(position, "power_cap_watts"), float)
     return Absent.NOT_SUPPORTED if value == 0.0 and not has_limit else value
 

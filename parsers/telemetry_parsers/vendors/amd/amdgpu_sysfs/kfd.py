@@ -37,7 +37,7 @@ def read_nodes(nodes: Iterable[Node], awake: Mapping[str, CardFiles], draft: Dra
 
 
 def _place(node: Node, places: dict[str, int], draft: Draft) -> int | None:
-    """The position of the node's device, which is added where the files of no card told it; None without a card."""
+    """The position of the node's device, which is added where no card has files of its own; None without a card."""
     if node.partition is not None:
         return draft.add(_device(node, places[node.bus_id])) if node.bus_id in places else None
     if node.bus_id not in places:
@@ -52,7 +52,7 @@ def _read_partition(node: Node, partition: str, position: int, card: CardFiles |
 
 
 def _read_alone(node: Node, position: int, draft: Draft) -> None:
-    """What a card's own files would tell better."""
+    """What a card's own files would report better."""
     if node.max_clock_megahertz is not None:
         draft.keep(reading(position, "clock_max_hertz", node.max_clock_megahertz * _MEGAHERTZ, "graphics"))
     if not node.is_parted:

@@ -16,7 +16,7 @@ Place = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class PartitionTable:
-    """Where a version tells of partitions: their number, the first one's place, the size of each, and what is in it."""
+    """Where a version has partitions: their number, the first one's place, the size of each, and what is in it."""
 
     count: int
     first: int
@@ -38,7 +38,7 @@ def _table(places: Mapping[str, Place]) -> Mapping[str, Place]:
 
 
 def _clocks(first: int) -> dict[str, Place]:
-    """Graphics, SoC, memory and video clocks that stand side by side, as cards told them up to 1.3."""
+    """Graphics, SoC, memory and video clocks that stand side by side, as cards reported them up to 1.3."""
     return {name: (first + 2 * n, "H", 1) for n, name in enumerate(("graphics", "soc", "uclk", "video"))}
 
 

@@ -48,7 +48,7 @@ def _report_on(outputs: Sequence[Output]) -> Report:
 
 
 def _complain_of_numbers(draft: Draft, position: int, device: Device) -> None:
-    """Tell the readings of a device that make no sense, once no other file can give them."""
+    """Report the readings of a device that make no sense, once no other file can give them."""
     name = device.bus_id or (f"card{device.index}" if device.index is not None else "card")
     for item in draft.readings_of(position):
         if isinstance(item.value, Absent) and item.value in LOUD:

@@ -7,7 +7,7 @@ from telemetry_parsers.vendors.amd.amdgpu_sysfs.tree import DRIVERS
 
 _KFD = "/sys/class/kfd/kfd"
 _NODE = f"{_KFD}/topology/nodes/*"
-# A card that sleeps is not woken: nothing in its folder is opened but this, which tells that it does.
+# A card that sleeps is not woken: nothing in its folder is opened but this, which shows that it does.
 _ASLEEP = (("power/runtime_status", "suspended"),)
 # pcie_bw is left out: reading it takes a second.
 _FAST = (
@@ -61,8 +61,8 @@ POLLS = (
     ),
     Poll(
         name="processes",
-        # The folder of processes cannot be read as a file, but that it is there tells that none is a fact. Each card's
-        # vendor tells which cards there are: of those that only KFD lists, KFD is asked for more than processes.
+        # The folder of processes cannot be read as a file, but its presence shows that none is a fact. Each card's
+        # vendor shows which cards there are: of those that only KFD lists, KFD is asked for more than processes.
         request=Files(
             globs=(*_of_each("vendor"), *_of_nodes("gpu_id", "properties"), f"{_KFD}/proc", f"{_KFD}/proc/*/vram_*")
         ),

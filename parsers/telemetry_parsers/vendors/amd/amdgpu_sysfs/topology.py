@@ -15,7 +15,7 @@ _BANKS = "mem_banks/"
 class Node:
     """A node that computes. Its address is its card's; `partition` is None for the whole card or its first partition.
 
-    `is_parted` tells that the card has more than one partition. Memory is told where the node has one bank of it.
+    `is_parted` means that the card has more than one partition. Memory is reported where the node has one bank of it.
     """
 
     number: int
@@ -50,7 +50,7 @@ class _Raw:
 
     @property
     def unique_id(self) -> int:
-        """What all partitions of a card share, 0 where it is not told."""
+        """What all partitions of a card share, 0 where it is not reported."""
         return self.values.get("unique_id", 0)
 
     @property
@@ -71,7 +71,7 @@ def nodes_of(tree: Tree) -> list[Node]:
 
 
 def cut_off(tree: Tree) -> list[Problem]:
-    """A problem for each node of which a part of the text is missing: each tells what it computes with, and where it is."""
+    """A problem for each node of which a part of the text is missing: a whole text has what it computes with, and where it is."""
     nodes = [node for number, files in sorted(tree.nodes.items()) if (node := _raw(number, files)) is not None]
     keys = _OF_EACH + (("unique_id",) if any("unique_id" in node.values for node in nodes) else ())
     lost = [
@@ -143,7 +143,7 @@ def _node(node: _Raw, first: _Raw, partition: str | None, *, is_parted: bool) ->
     simds, per_unit = values.get("simd_count", 0), values.get("simd_per_cu", 0)
     location = first.values["location_id"]
     bank = node.banks[0] if len(node.banks) == values.get("mem_banks_count", 1) == 1 else {}
-    # What is used is told for the whole card, also by a node that is a part of it.
+    # What is used is reported for the whole card, also by a node that is a part of it.
     used = node.used_bytes if bank and not is_parted else None
     return Node(
         number=node.number,

@@ -37,7 +37,7 @@ _HWMON = re.compile(r"hwmon/hwmon[0-9]{1,4}/(.{1,60})\Z")
 class CardFiles:
     """One card's files by their name below its folder, those of its sensors without the number of the hwmon folder.
 
-    `listed` tells that its folder is there, though its files may have been left alone.
+    `listed` means that its folder is there, though its files may have been left alone.
     """
 
     driver: str = ""
@@ -93,7 +93,7 @@ class CardFiles:
 
 @dataclass(slots=True)
 class Tree:
-    """All that was read. `lists_processes` tells that there is a list of processes, be it empty."""
+    """All that was read. `lists_processes` means that there is a list of processes, be it empty."""
 
     cards: dict[str, CardFiles] = field(default_factory=dict)
     nodes: dict[int, dict[str, Output]] = field(default_factory=dict)

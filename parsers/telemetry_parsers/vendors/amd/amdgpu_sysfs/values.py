@@ -140,7 +140,7 @@ CLOCKS: Mapping[str, str] = {
     "pp_dpm_fclk": "fabric",
     "pp_dpm_vclk": "video",
 }
-# The kernel documents the first two clocks of hwmon as sclk and mclk; they speak where no level has the star.
+# The kernel documents the first two clocks of hwmon as sclk and mclk; they count where no level has the star.
 HWMON_CLOCKS: Mapping[str, Target] = {
     "freq1_input": metric("clock_hertz", "graphics", unit="Hz"),
     "freq2_input": metric("clock_hertz", "memory", unit="Hz"),

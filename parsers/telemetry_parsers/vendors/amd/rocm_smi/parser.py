@@ -1,4 +1,4 @@
-"""AMD's rocm-smi: what to ask it, and how to tell it from Hygon's tool of the same name.
+"""AMD's rocm-smi: what to ask it, and how it differs from Hygon's tool of the same name.
 
 `rocm/keys.py` has the table from its keys to metrics, `rocm/columns.py` the headings of its tables.
 """
@@ -106,7 +106,7 @@ PARSER = parser_of(
         lists_devices=False,
         wakes=True,
     ),
-    # Versions before 6.0 do not tell theirs.
+    # Versions before 6.0 do not print theirs.
     Poll(
         name="version",
         request=_ask(("--version",), ("--showdriverversion", "--json")),

@@ -1,4 +1,4 @@
-"""rocminfo's text as agents with keys and memory pools; blocks are told apart by their headings, not by indentation."""
+"""rocminfo's text as agents with keys and memory pools; headings separate the blocks, not indentation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """The line that says whether the kernel module is loaded; `version` only where it tells one."""
+    """The line that says whether the kernel module is loaded; `version` only where it prints one."""
 
     line: Line
     loaded: bool

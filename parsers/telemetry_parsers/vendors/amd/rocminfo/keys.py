@@ -1,4 +1,4 @@
-"""The keys that rocminfo prints, by the block they stand in; what names none of these is told as unknown."""
+"""The keys that rocminfo prints, by the block they stand in; any other key is an unknown field."""
 
 from __future__ import annotations
 

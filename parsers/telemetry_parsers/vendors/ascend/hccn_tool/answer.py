@@ -97,7 +97,7 @@ class _Answer:
     keys: set[str] = field(default_factory=set)
 
     def take_line(self, line: Line) -> None:
-        """Take one line in."""
+        """Read one line."""
         prefix = _DEVICE_PREFIX.match(line.text)
         self.device = int(prefix[1]) if prefix else self.device
         text = (line.text[prefix.end() :] if prefix else line.text).strip()
@@ -158,7 +158,7 @@ class _Answer:
         self.draft.take(device, (fact(name),), value, where)
 
     def take(self, target: Target, value: str, where: str) -> None:
-        """Take a reading in, the first of its kind."""
+        """Keep a reading, the first of its kind."""
         self.is_understood = True
         device = self.draft.device(_DEVICE)
         if self.draft.is_given(device, target):

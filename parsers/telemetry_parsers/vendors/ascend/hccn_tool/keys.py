@@ -17,7 +17,7 @@ PORT = "roce"
 
 UP: Mapping[str, float] = MappingProxyType({"up": 1.0, "down": 0.0})
 LINK_KEY = "link status"
-# Up to Ascend 910 this stands behind `[devid 0]`; a 950 tells below it of which port it is.
+# Up to Ascend 910 this stands behind `[devid 0]`; a 950 names its port below it.
 FLAPS_KEY = "link up count"
 # Of a chip up to 910, all printed by one answer.
 ROCE_COUNTERS: Mapping[str, Target] = MappingProxyType(
@@ -38,7 +38,7 @@ COUNTERS: Mapping[str, Target] = MappingProxyType(
     {FLAPS_KEY: metric("link_recovery_errors_total"), **ROCE_COUNTERS, **PORT_COUNTERS}
 )
 STATISTICS = "packet statistics"
-# What an answer to this flag tells, or one that has this line: without it, the answer is cut off or not understood.
+# What an answer to this flag gives, or one that has this line: without it, the answer is cut off or not understood.
 FLAGS: Mapping[str, str] = MappingProxyType(
     {
         "-link": "link_up",

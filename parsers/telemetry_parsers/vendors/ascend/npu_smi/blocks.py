@@ -50,7 +50,7 @@ def _is_key(line: Line, common: frozenset[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _CardAnswer:
-    """A card as its answer tells it: `whole` is the place of what names no chip, `chips` are the places named."""
+    """What one answer holds of a card: `whole` is the place of what names no chip, `chips` are the places named."""
 
     draft: Draft
     card: Card
@@ -60,7 +60,7 @@ class _CardAnswer:
     keys: frozenset[str]
 
     def all_chips(self) -> tuple[Place, ...]:
-        """The places that what is of the whole card is told of."""
+        """The places of all chips, for what the answer prints of the whole card."""
         count = self.card.chip_count or 1
         counted = tuple(Place(self.card.number, chip) for chip in range(count if count <= _MOST_CHIPS else 0))
         return self.chips or (counted if len(counted) > 1 else (Place(self.card.number),))
@@ -169,7 +169,7 @@ def _add_events(draft: Draft, device: int, block: Block) -> None:
 
 
 def _add_chip_faults(answer: _CardAnswer, sections: Sequence[Section]) -> None:
-    """An event of each chip where some chip of the card has a fault: nothing tells which."""
+    """An event of each chip where some chip of the card has a fault: the answer does not name it."""
     counts = [
         (key, section.entries[key]) for section in sections for key in keys.FAULT_COUNTS if key in section.entries
     ]

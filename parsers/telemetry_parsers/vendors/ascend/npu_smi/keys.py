@@ -74,7 +74,7 @@ FIELDS: Mapping[str, tuple[Target, ...]] = MappingProxyType(
         **{key: (wanted,) for key, wanted in CARD_SENSORS.items()},
     }
 )
-# Of the whole card where they stand below no chip; of several chips on one card none tells its own.
+# Of the whole card where they stand below no chip; of several chips on one card none prints its own.
 CARD_FIELDS: Mapping[str, Target] = MappingProxyType({**CARD_SENSORS, "power dissipation": metric("power_card_watts")})
 # Of the whole card where its controller is named.
 PART_FIELDS: Mapping[str, Target] = MappingProxyType(
@@ -179,7 +179,7 @@ RATED_POWER = "rated power dissipation"
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The key of the last line of an answer; only where `beside` is told too, and not where `instead` is."""
+    """The key of the last line of an answer; only where `beside` is printed too, and `instead` is not."""
 
     key: str
     beside: str = ""
@@ -192,7 +192,7 @@ class End:
 ENDS_OF_CARDS: tuple[End, ...] = (
     *map(End, ("aicube usage rate", "npu real-time power", "error information", "hbm manufacturer id", *ECC_ENABLED)),
     *map(End, ("hbm double bit next-isolated pages count", "retry count", *LINK_ERRORS)),
-    End("temperature", instead="aicore usage rate"),  # temp; common tells the power below it
+    End("temperature", instead="aicore usage rate"),  # temp; common prints the power below it
 )
 # Those that were asked of one chip name nobody; in common, temp and volt the chip stands above its lines.
 ENDS_OF_CHIPS: tuple[End, ...] = (

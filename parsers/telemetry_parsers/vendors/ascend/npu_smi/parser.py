@@ -24,7 +24,7 @@ _VERSION = re.compile(
     r"[ \t]{0,8}npu-smi[ \t]{1,8}(?:version[ \t]{0,8}:?[ \t]{0,8})?(v?[0-9][^\s|]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
 _UNSUPPORTED = ("does not support", "dose not support")
-# What a poll of every card adds to the table. What the table tells is left to it: the same figure of another moment
+# What a poll of every card adds to the table. What the table prints is left to it: the same figure of another moment
 # would come and go beside it, and some answers count it in another way (usable memory, AI cores for the whole chip).
 _ADDED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -75,7 +75,7 @@ def _read_version(text: Text, draft: Draft) -> bool:
 
 
 def _unsupported(output: Output, lines: Sequence[Line]) -> Report | None:
-    """What a product cannot tell is quiet when every card is asked for it."""
+    """What a product cannot report is quiet when every card is asked for it."""
     first = next((line.text.lower() for line in lines if line.text.strip()), "")
     return Report() if output.target and any(words in first for words in _UNSUPPORTED) else None
 

@@ -45,7 +45,7 @@ KNOWN = frozenset(
 
 
 def is_measured(key: str) -> bool:
-    """Whether a key is known to tell what was measured, be it read or not."""
+    """Whether a key is known to hold what was measured, be it read or not."""
     return key in KNOWN and key not in keys.ABOUT
 
 
@@ -107,7 +107,7 @@ def _memory_of(block: Block, *, closed: bool) -> int | None:
 
 
 def _hides_hbm(block: Block) -> bool:
-    """Whether HBM is spoken of and its capacity, which is 0 where there is none, is lost beside that of DDR."""
+    """Whether HBM is mentioned and its capacity, which is 0 where there is none, is lost beside that of DDR."""
     speaks = any(_MEMORY_KEYS[key][0] == _HBM for key in block if key in _MEMORY_KEYS)
     capacity = block.get("hbm capacity")
     return speaks and "ddr capacity" in block and (capacity is None or units.placeholder(capacity.text) is not None)

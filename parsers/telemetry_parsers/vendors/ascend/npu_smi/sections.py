@@ -81,7 +81,7 @@ class Section:
     has_failed: bool = False
 
     def take(self, item: _Item) -> None:
-        """Take in one line."""
+        """Read one line."""
         if isinstance(item, Owner):
             self.owner = item
         elif isinstance(item, Row):
@@ -139,13 +139,13 @@ class Card:
         return isinstance(last, _Named) and last.key == keys.LONG_KEY
 
     def sections(self, problems: list[Problem]) -> Iterator[Section]:
-        """The sections; a paragraph of which nothing tells where one ends is a problem and gives none."""
+        """The sections; a paragraph where nothing shows the end of one is a problem and gives none."""
         for paragraph in _with_gaps(self.paragraphs):
             yield from _sections(paragraph, problems)
 
 
 def cards(lines: Sequence[Line], number: int | None, problems: list[Problem]) -> list[Card]:
-    """The cards that the lines speak of; `number` is the one that was asked for, for answers that don't name it."""
+    """The cards that the lines are about; `number` is the one that was asked for, for answers that don't name it."""
     found = [Card(number)]
     for line in lines:
         text = line.text.strip()

@@ -51,7 +51,7 @@ _DRIVER = re.compile(r"Version:[ \t]{0,8}([^\s|]{1,64})(?=[\s|])")
 
 _LISTS_PROCESSES = 23  # the first version of the tool that does so below every table; 22.0.3.1 does not
 
-# A chip's busy share is that of its AI cores where it is told, else of the whole chip.
+# A chip's busy share is that of its AI cores where it is printed, else of the whole chip.
 _AI_CORES = ("aicore(%)", "ai core(%)")
 _WHOLE_CHIP = "npu util(%)"
 _READINGS: tuple[tuple[tuple[str, ...], Target], ...] = (

@@ -1,4 +1,4 @@
-"""Hygon's hy-smi: what to ask it, and how to tell it from AMD's rocm-smi, whose name it also bears.
+"""Hygon's hy-smi: what to ask it, and how it differs from AMD's rocm-smi, whose name it also bears.
 
 `rocm/keys.py` has the table from its keys to metrics, `rocm/columns.py` the headings of its tables.
 """

@@ -9,7 +9,7 @@ from telemetry_parsers.vendors.intel.xpu_smi import keys
 
 
 def judge(draft: Draft, device: int, states: Mapping[str, str]) -> None:
-    """The worst state of the items once all are told: a text that is cut off would look healthier than the card is."""
+    """The worst state of the items once all are printed: a text that is cut off would look healthier than the card is."""
     told_of = [state for state in states.values() if state not in keys.NO_STATE]
     if keys.HEALTH_ITEMS - set(states) or not told_of or not set(told_of) <= set(keys.STATES_WORST_FIRST):
         return

@@ -73,7 +73,7 @@ def _take_device(item: _Object, draft: Draft) -> None:
 
 
 def _take_health(item: _Object, device: int, draft: Draft) -> None:
-    """The thresholds and the state of each component; a state that is not good is told as a problem, too."""
+    """The thresholds and the state of each component; a state that is not good is a problem, too."""
     states: dict[str, str] = {}
     for name, (number, sensor) in keys.HEALTH_JSON.items():
         component = item.get(name)

@@ -24,7 +24,7 @@ _THRESHOLD = re.compile(r"([0-9.]{1,12})[ \t]{1,8}Celsius Degree\Z")
 _ENGINE = re.compile(r"Engine ([0-9]{1,3}): ([0-9.]{1,12}|N/A)")
 _NUMBERED = re.compile(r"([a-z0-9 ]{2,10}) engine(?: [0-9]{1,3})?\Z")
 _TILE = re.compile(r"Tile ([0-9]{1,2}):")
-# What the service tells of its own window before the number of the moment.
+# What the service prints of its own window before the number of the moment.
 _CURRENT = re.compile(r"avg: [0-9.]{1,20}, min: [0-9.]{1,20}, max: [0-9.]{1,20}, current: ([0-9.]{1,20})\Z")
 # Makes no number of the texts beside a label that something else stands among.
 _NO_NUMBER = "?"
@@ -141,7 +141,7 @@ def _start(grid: _Grid, cells: Sequence[str]) -> None:
 
 
 def _take_described(grid: _Grid, cells: Sequence[str], line: Line) -> None:
-    """A line of `discovery` or `config`; those of tiles, `0/1`, speak of no device of their own."""
+    """A line of `discovery` or `config`; those of tiles, `0/1`, are about no device of their own."""
     place = cells[-2] if len(cells) > 1 else ""
     if place:
         index = units.whole(place)
@@ -236,7 +236,7 @@ def _end_label(grid: _Grid) -> None:
 
 
 def _tiles(text: str) -> Iterator[tuple[str, str]]:
-    """What is told of the device and of each of its tiles: `Tile 0: 143; Tile 1: 97`."""
+    """What is printed for the device and each of its tiles: `Tile 0: 143; Tile 1: 97`."""
     own, *parts = _TILE.split(text)
     if own.strip() or not parts:
         yield "", own.strip()
@@ -268,7 +268,7 @@ def _stated(text: str) -> str | None:
 
 
 def _take_health(grid: _Grid, text: str, line: Line) -> None:
-    """Thresholds are read; a state that is not good is told with what the tool says of it."""
+    """Thresholds are read; a state that is not good becomes a problem in the words of the tool."""
     key, _, value = text.partition(":")
     name, value = key.strip().lower(), value.strip()
     told_before = name == "status" and grid.item in grid.states.get(grid.device or 0, {})

@@ -81,7 +81,7 @@ CONFIG: Mapping[tuple[str, str], Target] = {
     ("memory ecc", "current"): _ECC,
 }
 POWER_LIMIT, POWER_RANGE = "power limit", "valid range"
-# `1 to 0` is the range of a card that tells no upper end.
+# `1 to 0` is the range of a card that prints no upper end.
 CAP_RANGE = (
     metric("power_cap_min_watts", unit="W"),
     metric("power_cap_max_watts", unit="W", words={"0": Absent.NOT_SUPPORTED}),
@@ -148,7 +148,7 @@ STATES_WORST_FIRST = ("critical", "warning", "unknown", "ok")
 HEALTH_STATE = health({state: state for state in STATES_WORST_FIRST})
 # Temperatures of core and memory, power, memory, Xe Link ports, frequency.
 HEALTH_ITEMS = frozenset({"1", "2", "3", "4", "5", "6"})
-# `health -j`: the number of the item that a component is, and the sensor whose thresholds it tells.
+# `health -j`: the number of the item that a component is, and the sensor whose thresholds it has.
 HEALTH_JSON: Mapping[str, tuple[str, str]] = {
     "core_temperature": ("1", "core"),
     "memory_temperature": ("2", "memory"),
@@ -224,7 +224,7 @@ MEMORY_USED = "MEMORY_USED"
 MOST_MEBIBYTES, FEWEST_BYTES = 1 << 18, 1 << 24
 ENGINE_KINDS = frozenset({*_ENGINES.values(), "compute"})
 
-# `--query-gpu` and `dump` of 2.x, by the fields' own names; a bare number is in the unit that its documents tell.
+# `--query-gpu` and `dump` of 2.x, by the fields' own names; a bare number is in the unit that its documents name.
 # `utilization.memory` is a share of time in one of its documents and a share of memory in another.
 QUERY = Query(
     fields={

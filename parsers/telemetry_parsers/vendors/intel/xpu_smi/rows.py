@@ -113,7 +113,7 @@ def read_ps(lines: Sequence[Line], draft: Draft) -> None:
 
 
 def memory_of(text: str) -> float | None:
-    """The bytes of a process, told in thousands of bytes: the tool divides by 1000."""
+    """The bytes of a process, printed in thousands of bytes: the tool divides by 1000."""
     number = units.number(text)
     return None if isinstance(number, Absent) else number * 1000
 

@@ -21,7 +21,7 @@ STATE = health({"available": "ok", "unavailable": "critical", "not available": "
 _ENCODER = metric("engine_utilization_ratio", "encoder", unit="%")
 _DECODER = metric("engine_utilization_ratio", "decoder", unit="%")
 SLICES = "sliced gpu"
-# From 2.3 on a board and its GPUs have cells of their own, and power stands below the board; 2.1.6 tells no limit.
+# From 2.3 on a board and its GPUs have cells of their own, and power stands below the board; 2.1.6 prints no limit.
 BOX = Box(
     columns={
         "board": column(look.ID, fact("board")),

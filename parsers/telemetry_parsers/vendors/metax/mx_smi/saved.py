@@ -72,7 +72,7 @@ def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:
 
 
 def read_names(answer: Text, draft: Draft) -> bool:
-    """The GPUs of `-L`; one that cannot be used is told as a problem."""
+    """The GPUs of `-L`; one that cannot be used becomes a problem."""
     for line in answer.lines:
         match = _LISTED.match(line.text.strip()) if line.ended else None
         if match is None and ("GPU#" in line.text or "vailable" in line.text) and "SGPU#" not in line.text:

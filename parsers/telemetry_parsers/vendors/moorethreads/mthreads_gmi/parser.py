@@ -31,7 +31,7 @@ _NAMES = CardList(
 _VERSION = re.compile(
     r"[ \t]{0,8}mthreads-gmi version[ \t]{0,8}:?[ \t]{0,8}([0-9][^\s]{0,40})[ \t]{0,8}\Z", re.IGNORECASE
 )
-# The only thing that the table tells and the query does not; all else of it would be older than the query's.
+# The only thing that the table has and the query has not; all else of it would be older than the query's.
 _PROCESSES = "processes"
 _REPORT_TITLE = re.compile(r"={2,}\s{0,4}MUSA\s{1,4}Report={2,}\Z")
 
@@ -68,7 +68,7 @@ def _system_report(_output: Output, lines: Sequence[Line]) -> Report | None:
 def _may_be_refused(report: Report, output: Output) -> Report:
     """What is no answer and no known failure is asked again with fewer flags; the bare table is never refused.
 
-    Nothing tells how versions that do not know a flag say so.
+    No document shows what versions print that do not know a flag.
     """
     no_answer = report.outcome == "failed" and report.reason in ("not_understood", "exit_status")
     is_refused = no_answer and bool(arguments_of(output.name, TOOL))

@@ -119,7 +119,7 @@ def read_json(text: Text, draft: Draft) -> bool:
 
 
 def _take_document(query: _Query, document: Plain) -> bool:
-    """Take the cards of a document in, if it is an answer."""
+    """Read the cards of a document, if it is an answer."""
     cards = document.get("GPU") if isinstance(document, dict) else None
     if not isinstance(cards, list) or not all(isinstance(card, dict) for card in cards):
         return False
@@ -170,7 +170,7 @@ def _together(query: _Query) -> list[_Card]:
     for card in query.cards:
         identity = replace(_device(card), facts=())
         other = by_index.setdefault(identity.index, identity)
-        bare = Device(VENDOR.word, identity.index)  # `-d POWER` tells no more of which card it is
+        bare = Device(VENDOR.word, identity.index)  # `-d POWER` prints nothing else that names the card
         is_same = identity.index is not None and bare in (identity, other)
         first = cards.setdefault(other if is_same else identity, card)
         if first is not card:
@@ -179,7 +179,7 @@ def _together(query: _Query) -> list[_Card]:
 
 
 def _add(query: _Query, first: _Card, card: _Card, *, is_known: bool) -> None:
-    """Add what the first answer about a card lacks; one of which nothing tells which card it is may be another."""
+    """Add what the first answer about a card lacks; an answer without a name may be about another card."""
     keys = {key for key, _ in first.values}
     if not is_known or any(key in keys and (key in FIELDS or key[0] == FAN_SECTION) for key, _ in card.values):
         query.draft.complain(card.where, listed_twice("the card"))

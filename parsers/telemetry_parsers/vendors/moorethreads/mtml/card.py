@@ -23,7 +23,7 @@ from telemetry_parsers.vendors.moorethreads.mtml.tables import (
 
 
 def take(calls: dict[str, Plain], readings: Readings) -> None:
-    """Take in what was asked of the device."""
+    """Read the answers to the calls about the device."""
     for name, answer in calls.items():
         if name in CALLS:
             for row in CALLS[name]:
@@ -45,7 +45,7 @@ def _link(link: str, answer: Plain, name: str, readings: Readings) -> None:
 
 
 def card(recorded: dict[str, Plain], driver: Plain) -> Device:
-    """The card that an object tells of."""
+    """The card that an object describes."""
     return device_in(recorded, VENDOR.word, driver, _facts(recorded))
 
 

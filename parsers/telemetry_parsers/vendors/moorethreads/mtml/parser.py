@@ -19,7 +19,7 @@ SOURCE = tables.MTML.source
 
 
 def parse(capture: Capture) -> Report:
-    """What MTML said: devices and readings, or the reason why there are none."""
+    """The report of MTML's answers: devices and readings, or the reason why there are none."""
     return report_on(capture, _one, "there is no output")
 
 

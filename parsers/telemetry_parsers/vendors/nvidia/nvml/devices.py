@@ -34,7 +34,7 @@ _TEXTS = (
     ("gsp_firmware", "GspFirmwareVersion"),
     ("board_part_number", "BoardPartNumber"),
 )
-# NumaNodeId is told of GPUs whose memory is a node of the host's (Grace); where the card sits tells MemoryAffinity.
+# GPUs whose memory is a node of the host's (Grace) have a NumaNodeId; MemoryAffinity shows where the card sits.
 _NUMBERS = (("minor", "MinorNumber"), ("memory_numa_node", "NumaNodeId"), ("module", "ModuleId"))
 _AFFINITY = "MemoryAffinity.1.0"
 # GPUs on one chip with their CPU: Tegra, Orin, Thor, GB10.
@@ -72,8 +72,8 @@ def is_integrated(recorded: dict[str, Plain]) -> bool:
 def power_kind(recorded: dict[str, Plain]) -> str | None:
     """Which power the main figure is: the average where the card has one, else that of the moment.
 
-    A card that has told its average before has one, also when it could not be read this time. The older call, asked where
-    no field told a number, gives the average on Ampere (but not GA100, capability 8.0) and newer.
+    A card that has reported its average before has one, also when it could not be read this time. The older call, asked where
+    no field has a number, gives the average on Ampere (but not GA100, capability 8.0) and newer.
     """
     fields, calls = mapping(recorded.get("fields")), mapping(recorded.get("calls"))
     if "PowerUsage" in calls and error_in(calls["PowerUsage"]) is None:

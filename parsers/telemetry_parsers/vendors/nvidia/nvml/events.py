@@ -9,7 +9,7 @@ from telemetry_parsers.model import Absent, Device, Event, Plain
 from telemetry_parsers.reports.draft import Draft
 from telemetry_parsers.text.lines import quote
 
-# A bus address, and the numbers of a GPU instance and a compute instance as facts tell them.
+# A bus address, and the numbers of a GPU instance and a compute instance as facts have them.
 _Place = tuple[str | None, str | None, str | None]
 
 

@@ -1,4 +1,4 @@
-"""NVLink: what each link told, or all of them together where none tells its own."""
+"""NVLink: what each link counts, or all of them together where none has its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KNOWN = frozenset({"state", *(name for names in _COUNTERS.values() for name, _ 
 
 
 def read(answer: Plain, readings: Readings) -> None:
-    """Take in the readings of all links of a device."""
+    """Keep the readings of all links of a device."""
     if error_in(answer) is not None:
         _absent(readings, readings.error(answer, "NVLink"))
         return
@@ -62,7 +62,7 @@ def _state(answer: Plain, readings: Readings) -> Value:
 def _counter(
     metric: str, links: Mapping[str, dict[str, Plain]], together: dict[str, Plain], readings: Readings
 ) -> None:
-    """The number of each link that tells one; of all together, or the reason for none, where no link does."""
+    """The number of each link that has one; of all together, or the reason for none, where no link does."""
     has_number = False
     for link, of_link in links.items():
         row = _first_number(metric, link, of_link)

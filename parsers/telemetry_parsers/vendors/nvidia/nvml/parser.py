@@ -23,7 +23,7 @@ _LOST = {
 
 
 def parse(capture: Capture) -> Report:
-    """What NVML said: devices and readings, or the reason why there are none."""
+    """The report of NVML's answers: devices and readings, or the reason why there are none."""
     return report_on(capture, _one, "there is no output")
 
 
@@ -89,7 +89,7 @@ def _complain_of_unseen(unseen: list[Plain], draft: Draft) -> None:
 
 
 def _nothing(unseen: list[Plain], report: Report) -> Report:
-    """The report on a node of which no GPU can be read, from what was told of it."""
+    """The report on a node of which no GPU can be read, from what was recorded of it."""
     if not unseen and not report.problems:
         return Report("no_devices", facts=report.facts)
     codes = [part_of(entry, 1) for entry in unseen]

@@ -65,7 +65,7 @@ def _entry(kind: str, entry: Plain, readings: Readings) -> tuple[_Key, Process] 
 
 
 def _used(kind: str, memory: Value, readings: Readings) -> float | None:
-    """Its memory; none where the driver does not tell it, or tells what no card has (a difference below 0 looks so)."""
+    """Its memory; none where the driver does not report it, or reports what no card has (a difference below 0 looks so)."""
     if isinstance(memory, Absent):
         return None
     used = in_range(BY_KEY["memory_used_bytes"], memory)

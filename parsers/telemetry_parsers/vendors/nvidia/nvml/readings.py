@@ -19,7 +19,7 @@ _ALL = "all"
 
 
 def of_gpu(recorded: dict[str, Plain], readings: Readings) -> None:
-    """Take in what was asked of a GPU."""
+    """Keep the readings of a GPU."""
     calls, fields = mapping(recorded.get("calls")), mapping(recorded.get("fields"))
     _calls(calls, recorded, readings)
     _fields(fields, recorded, readings)
@@ -31,7 +31,7 @@ def of_gpu(recorded: dict[str, Plain], readings: Readings) -> None:
 
 
 def of_instance(recorded: dict[str, Plain], readings: Readings) -> None:
-    """Take in what was asked of a MIG instance."""
+    """Keep the readings of a MIG instance."""
     _calls(mapping(recorded.get("calls")), recorded, readings)
     if "gpm" in recorded:
         _gpm(recorded["gpm"], tables.GPM_OF_INSTANCE, readings)
@@ -133,7 +133,7 @@ def _why_no_part(answer: Plain, average: Plain) -> Absent | None:
     """A part is less than the whole, which alone shows that the scope was heeded: nvml.h calls it two things."""
     part, whole_of = number(answer), number(average)
     if isinstance(part, Absent) or part < 0:
-        return None  # told as what it is
+        return None  # reported as what it is
     if isinstance(whole_of, Absent):
         return Absent.NOT_REPORTED
     return None if 0 < part < whole_of else Absent.NOT_SUPPORTED
@@ -171,7 +171,7 @@ def _main_power(
 
 
 def _ecc(calls: Mapping[str, Plain], fields: Mapping[str, Plain], readings: Readings) -> None:
-    """Each place that tells a number; the total only where none does."""
+    """Each place that has a number; the total only where none has."""
     answers = [(row, calls[name], name) for name, row in tables.ECC_CALLS.items() if name in calls]
     answers += [(row, fields[name], name) for name, row in tables.ECC_FIELDS.items() if name in fields]
     for metric in dict.fromkeys(row.metric for row, _, _ in answers):

@@ -109,7 +109,7 @@ FIELDS: Mapping[str, Row] = MappingProxyType(
     }
 )
 # Errors by where they were, from fields (Volta, Turing and older) and from calls (Ampere and newer); the totals count only
-# where no place is told. What a card has no such memory for is no absence of a reading.
+# where no place is recorded. What a card has no such memory for is no absence of a reading.
 ECC_FIELDS: Mapping[str, Row] = MappingProxyType(
     {
         f"ecc_{letters}_{span}_{place}": Row(f"ecc_{kind}{lasting}_total", word)

@@ -30,7 +30,7 @@ _WATCHED: Mapping[str, tuple[Target, ...]] = {
     "memory(%)": (metric("memory_used_ratio"),),
     "memory bw(%)": (metric("memory_bandwidth_ratio"),),
 }
-_WHOLE_CHIP = "npu util(%)"  # after the AI cores, whose share counts where it is told
+_WHOLE_CHIP = "npu util(%)"  # after the AI cores, whose share counts where it is printed
 _WATCH = frozenset({_CARD, _CHIP, *_WATCHED})
 _NODE = re.compile(r"(NPU|Phy-ID)([0-9]{1,6})\Z", re.IGNORECASE)
 _RELATION = re.compile(r"(?:X|SYS|PHB|PIX|PXB|SIO|UB|NA|HCCS(?:_SW)?|XLink(?:_SW)?|PCIE?)\Z", re.IGNORECASE)

@@ -10,7 +10,7 @@ from telemetry_parsers.text.lines import Line
 from telemetry_parsers.vendors.ascend.npu_smi import blocks, mapping
 from telemetry_parsers.vendors.ascend.npu_smi.saved import rows
 
-# By one of these a line tells its shape; most lines go on with the shape of the line before.
+# One of these in a line shows its shape; most lines go on with the shape of the line before.
 _SHAPES: Mapping[str, Callable[[Sequence[Line]], bool]] = {
     "table": lambda found: found[0].text.lstrip().startswith("|") or is_rule(found[0].text),
     "mapping": mapping.is_mapping,
