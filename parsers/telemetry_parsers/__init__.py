@@ -1,1 +1,1 @@
-"""What the vendors say: pure functions from text or data to readings."""
+"""The vendors' formats: pure functions from text or data to readings."""

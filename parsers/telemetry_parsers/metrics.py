@@ -270,7 +270,7 @@ def _is_sentinel(metric: Metric, value: float) -> bool:
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
-    """A reading of a catalogue metric; its value is `implausible` if `in_range` says so."""
+    """A reading of a catalogue metric; its value is `implausible` where `in_range` finds it so."""
     return Reading(device, key, in_range(BY_KEY[key], value, vendor), label)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from telemetry_parsers import units
 from telemetry_parsers.reports.targets import Target
 
-# A word without any digit stands for no number: N/A, ERR!, [Not Supported]; its meaning is the units' to say.
+# A word without any digit stands for no number: N/A, ERR!, [Not Supported]; units.py has its meaning.
 _NOTHING = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
 _BLANK = r"[ \t]{1,80}"
 _MAYBE_BLANK = r"[ \t]{0,80}"

@@ -30,7 +30,7 @@ class Box:
     """One tool's table: its columns by heading, in lower case with single blanks, and what stands above it.
 
     The first heading line has the headings `opening`. `banner` is in the version line; `versions` find the tool's
-    version (`tool_version`), the driver's (`driver`) and others above the table; `expected` are the beginnings of lines round it that say nothing.
+    version (`tool_version`), the driver's (`driver`) and others above the table; `expected` are the beginnings of lines round it without any reading.
     `asides` are titles, in lower case, of tables between this one and the processes, which then follow.
     `wraps_models`: a model too long for its cell goes on in lines of its own. `ends_with_processes`: their table follows in
     any case, also where there are none, and proves that the one of the cards is whole. `parting` is a sign in the rules

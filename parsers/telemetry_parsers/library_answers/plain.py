@@ -38,7 +38,7 @@ def number(answer: Plain) -> Value:
 
 
 def text(answer: Plain) -> str | None:
-    """A text that says something."""
+    """A text that is not blank."""
     return answer.strip() or None if isinstance(answer, str) and len(answer) < 1000 else None
 
 

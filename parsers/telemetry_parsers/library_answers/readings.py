@@ -57,7 +57,7 @@ class Readings:
             self.add(row.metric, absent[0] if absent else max(numbers), row.label)
 
     def error(self, answer: Plain, source: str) -> Absent:
-        """The reason that an error stands for; one that says nothing becomes a problem."""
+        """The reason that an error stands for; one without a known meaning becomes a problem."""
         code = error_in(answer)
         if code is not None and code in self.library.reasons:
             return self.library.reasons[code]

@@ -123,7 +123,7 @@ class Draft:
         self._devices[position] = replace(self._devices[position], index=None, parent=parent, partition=name)
 
     def forget_devices(self) -> None:
-        """Take all devices back with their readings, where a text does not say whose these are; problems stay."""
+        """Take all devices back with their readings, where a text does not show whose these are; problems stay."""
         for of_devices in (self._devices, self._places, self._readings, self._order):
             of_devices.clear()
 

@@ -59,7 +59,7 @@ def needs_devices(report: Report, text: Text, tool: Tool) -> Report:
 
 
 def must_be_whole(report: Report, text: Text, _tool: Tool) -> Report:
-    """Of a list that shows its end: a whole one without devices says that there is none, one that is cut off does not."""
+    """Of a list that shows its end: a whole one without devices means that there is none, one that is cut off does not."""
     if report.is_cut and not text.output.status:
         return Report("failed", "not_understood", problems=report.problems, facts=report.facts)
     return replace(report, outcome="no_devices")

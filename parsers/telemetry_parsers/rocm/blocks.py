@@ -61,7 +61,7 @@ def read_blocks(lines: Sequence[Line]) -> Listing | None:
 
 
 def _take(line: Line, table: _Table, listing: Listing) -> bool:
-    """Whether the line belongs to the table, and what it says if so."""
+    """Whether the line belongs to the table, and its entry if so."""
     page = _PAGE.match(line.text) if table.pages else None
     if page is not None:
         table.states.append(page[1])

@@ -27,7 +27,7 @@ _ZEROS = frozenset(
 
 
 def read_cards(listing: Listing, gives: Collection[str], draft: Draft) -> None:
-    """Put the cards into the draft; one's vendor is what it says of itself, else the tool's own.
+    """Put the cards into the draft; a card's vendor is the one that it names itself, else the tool's own.
 
     `gives` are the metrics that the tool is known to print; a key that stands for another one is an unknown field.
     """
@@ -85,7 +85,7 @@ def _take_level(entry: Entry, device: int, draft: Draft) -> None:
 
 
 def _take_main_power(device: int, draft: Draft) -> str:
-    """Give the card's main power, and say of which kind it is: instantaneous where that is printed, else average."""
+    """Give the card's main power; its kind: instantaneous where that is printed, else average."""
     printed = {kind: draft.value(device, f"power_{kind}_watts") for kind in ("instant", "average")}
     values = [(kind, value) for kind, value in printed.items() if value is not None]
     numbers = [(kind, value) for kind, value in values if not isinstance(value, Absent)]

@@ -32,7 +32,7 @@ _BLIND = ("gpu use", "vram")
 
 @dataclass(slots=True)
 class _Table:
-    """The headings under which the rows stand, and what the second heading line says of two of them."""
+    """The headings under which the rows stand, and what the second heading line adds to two of them."""
 
     columns: tuple[Placed, ...]
     sensor: str = ""
@@ -106,7 +106,7 @@ def _is_sub_heading(text: str) -> bool:
 
 
 def _refine(table: _Table, text: str) -> None:
-    """What the second heading line says: which sensor, which power, and that a name stands below each row."""
+    """What the second heading line adds: which sensor, which power, and that a name stands below each row."""
     for word in _SUB_HEADING.findall(text):
         if word in _POWER:
             table.power = _POWER[word]
@@ -176,7 +176,7 @@ def _lacks_second_line(table: _Table) -> bool:
 
 
 def _meanings(placed: Placed, text: str, table: _Table, line: Line, listing: Listing) -> list[tuple[str, str]]:
-    """What a cell says, as keys and texts of the listing."""
+    """A cell as keys and texts of the listing."""
     key = placed.column.key
     if key == columns.UNKNOWN:
         listing.unknown[placed.heading] = None
@@ -195,7 +195,7 @@ def _meanings(placed: Placed, text: str, table: _Table, line: Line, listing: Lis
 
 
 def _several(key: str, text: str) -> list[tuple[str, str]]:
-    """What the parts of a cell with blanks inside say."""
+    """The parts of a cell with blanks inside, as keys and texts."""
     if key in ("ids", "revision"):
         return [("device id", re.split(r"[,:]", text.strip("[] "))[0].strip())]
     if key == "partitions":

@@ -92,7 +92,7 @@ def read_document(text: str) -> Listing | None:
 
 
 def _read_all(text: str) -> _Documents | None:
-    """Several documents as one; where two say different things for one key, the first counts, and that is a problem."""
+    """Several documents as one; where two differ in one key, the first counts, and that is a problem."""
     listing = Listing()
     around: list[str] = []
     position = 0
@@ -165,7 +165,7 @@ def _string(token: str) -> str:
 def _take(
     members: list[tuple[str, list[tuple[str, str]]]], known: dict[tuple[int, str], str], listing: Listing
 ) -> Iterator[int]:
-    """Put a document into the listing; the cards of which a document before it said something else, by what is `known`.
+    """Put a document into the listing; the cards of which a document before it has other texts, which `known` holds.
 
     A second card of the same number in one document would be another's readings.
     """

@@ -42,14 +42,14 @@ _Partition = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """What one card says of itself, by key."""
+    """The texts of one card's identity, by key."""
 
     index: int
     texts: Mapping[str, str]
     is_second_die: bool
 
     def first(self, what: str) -> str | None:
-        """What it says of its `uuid` or another of these, None where it does not."""
+        """Its `uuid` or another of these, None where it is not printed."""
         return first_of(self.texts, what)
 
     @property
@@ -59,7 +59,7 @@ class _Card:
 
 
 def devices_of(listed: Mapping[int, Sequence[Entry]], default_vendor: str) -> list[Device]:
-    """The device of each card as far as its identity goes; a card that does not say whose it is is of this vendor."""
+    """The device of each card as far as its identity goes; a card that names no vendor is of this one."""
     cards = [_card(index, entries) for index, entries in listed.items()]
     chips: dict[str, list[int]] = {}
     for position, card in enumerate(cards):
@@ -88,13 +88,13 @@ def first_of(texts: Mapping[str, str], what: str) -> str | None:
 
 
 def may_name(vendor: str, text: str) -> bool:
-    """Whether a card in this text can say that it is of that vendor."""
+    """Whether a card in this text names that vendor."""
     lower = text.lower()
     return any(mark in lower for mark, owner in _MARKS.items() if owner == vendor)
 
 
 def vendor_of(texts: Mapping[str, str]) -> str | None:
-    """Whose card it is by what it says of itself, None when it does not say."""
+    """The vendor that the card names, None when it names none."""
     names = " ".join(texts.get(name, "") for name in (*keys.WHO["vendor"], *keys.WHO["series"])).lower()
     vendors = (vendor for words, vendor in _VENDOR_WORDS.items() if words in names)
     return next(vendors, "hygon" if (first_of(texts, "chip") or "").lower() in _HYGON_CHIPS else None)

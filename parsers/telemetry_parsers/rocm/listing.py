@@ -19,7 +19,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Listing:
-    """What one text says of each card, by the card's number, and of the node; a reader fills it line by line.
+    """What one text holds of each card, by the card's number, and of the node; a reader fills it line by line.
 
     A key may come twice. `is_cut`: the text shows that it does not list all cards. `unknown` are headings that no table
     knows.
@@ -32,7 +32,7 @@ class Listing:
     is_cut: bool = False
 
     def card(self, index: int) -> list[Entry]:
-        """What is said of that card so far, to be added to; the card is listed from now on."""
+        """The entries of that card so far, to be added to; the card is listed from now on."""
         return self.cards.setdefault(index, [])
 
     def complain(self, where: str, text: str) -> None:

@@ -21,7 +21,7 @@ _AMD = re.compile(
 
 
 def is_hygons(text: Text) -> bool:
-    """Whether Hygon's tool printed it: by its words, or because every card that says whose it is says so."""
+    """Whether Hygon's tool printed it: by its words, or because every card that names its vendor names Hygon."""
     return _HYGON.search(text.joined) is not None or _lists_only("hygon", text)
 
 

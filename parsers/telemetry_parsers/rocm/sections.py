@@ -61,7 +61,7 @@ def miss_the_end(lines: Sequence[Line], listing: Listing) -> None:
 
 
 def is_of_card(line: Line) -> bool:
-    """Whether a line says something of a card or the driver: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
+    """Whether a line is about a card or the driver: `GPU[0] : …`, `ERROR: GPU[1] : …`."""
     return _OF_CARD.match(line.text) is not None or _DRIVER.match(line.text) is not None
 
 

@@ -169,7 +169,7 @@ def _remnant(output: Output, lines: Sequence[Line], tool: str) -> Report | None:
 
 
 def _with_sleep(report: Report, output: Output) -> Report:
-    """The report, of cards that do not answer with what the tool says of their sleep."""
+    """The report; where cards do not answer, with what the tool prints about their sleep."""
     if report.outcome != "ok" or all(device.up for device in report.devices):
         return report
     asleep = [line for line in Text((), output=output).all_lines if words.is_asleep(line.text)]

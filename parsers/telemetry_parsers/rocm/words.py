@@ -1,4 +1,4 @@
-"""What rocm-smi and hy-smi say besides data: notices that mean nothing, errors, the commands that they echo."""
+"""What rocm-smi and hy-smi print besides data: notices that mean nothing, errors, the commands that they echo."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTICES = (
 # Said of a sensor's file that is empty: the card sleeps, and zeros in its row are none of its readings.
 _EMPTY_FILE = ("expected integer value from monitor",)
 _UNSUPPORTED = ("not supported", "unsupported", "is not available", "not applicable", "not been implemented")
-# Of a suspended card nothing can be read, and these say so.
+# Messages about a suspended card, of which nothing can be read.
 _ASLEEP = ("low-power state", "data is inaccessible")
 # Headings of lists, and what a card does not have, in words that rocm-smi uses for cards without a fan, a curve or
 # OverDrive; no trouble unless it calls it an error.
@@ -37,7 +37,7 @@ _USUAL = (
     "pages info",
     "not found",
 )
-# What a message says in place of a value, and for which key.
+# Messages that stand in place of a value, and for which key.
 _ABSENT = (
     ("gpu use unsupported", "GPU use (%)"),
     ("unable to get gpu use", "GPU use (%)"),
@@ -121,7 +121,7 @@ ERRORS = (
 
 
 def is_notice(text: str) -> bool:
-    """Whether a line says nothing of what was read."""
+    """Whether a line is about nothing that was read."""
     return _has(text, _NOTICES)
 
 
@@ -131,7 +131,7 @@ def is_unsupported(text: str) -> bool:
 
 
 def is_usual(text: str) -> bool:
-    """Whether a message about a card is one of those that say nothing of its health."""
+    """Whether a message about a card has nothing to do with its health."""
     return _has(text, _USUAL)
 
 
@@ -143,7 +143,7 @@ def is_error(line: Line) -> bool:
 
 
 def is_complaint(text: str) -> bool:
-    """Whether a line beside the data says something that a person should see."""
+    """Whether a line beside the data is one that a person should see."""
     if not text.strip() or is_notice(text) or is_unsupported(text) or is_banner(text):
         return False
     return not text.lstrip().lower().startswith("warning") and set(text.strip()) != {"="}

@@ -51,7 +51,7 @@ class Run:
 
 
 def without_notes(text: str) -> str:
-    """The text without what ssh, kubectl and sudo say around it, and without the prompt that it ends with."""
+    """The text without what ssh, kubectl and sudo print around it, and without the prompt that it ends with."""
     return _without(text, is_note, ())
 
 
@@ -74,7 +74,7 @@ def _without(text: str, is_echo: Callable[[str], bool], commands: Sequence[str])
 
 
 def is_note(text: str) -> bool:
-    """Whether a line is said by what carried the output here: `Defaulted container "x" out of: x, y`."""
+    """Whether a line is a note of what carried the output here: `Defaulted container "x" out of: x, y`."""
     return _NOTE.match(text) is not None
 
 

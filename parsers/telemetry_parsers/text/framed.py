@@ -74,7 +74,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All that a framed table says.
+    """All that a framed table holds.
 
     `closed` is False when the text stops before the rule that ends the table; `unread` are lines that are none of
     headings, rules, records and blanks; `unknown` are headings that the shape does not know, as printed.

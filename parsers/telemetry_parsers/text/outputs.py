@@ -28,7 +28,7 @@ def report_on(
 def report_on_runs(
     capture: Capture, read: Callable[[Output], Report], silent: str, quiet_statuses: Container[int] = ()
 ) -> Report:
-    """The report of a parser that reads the commands in a text itself, because they say what was asked."""
+    """The report of a parser that reads the commands in a text itself, because they show what was asked."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal

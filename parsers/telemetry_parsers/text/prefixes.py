@@ -12,7 +12,7 @@ from telemetry_parsers.text.lines import Line
 # of a quotation or a comment, `> ` and `# `.
 _PREFIX = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>:[ \t]?|[>#][ \t]|[^\s:|>][^|>]{0,60}?(?::|\||>)[ \t]")
 _FEWEST_LINES = 2
-# What the launcher itself says before the output: `srun: job 17 queued and waiting for resources`.
+# What the launcher itself prints before the output: `srun: job 17 queued and waiting for resources`.
 _MOST_OF_THE_LAUNCHER = 4
 
 

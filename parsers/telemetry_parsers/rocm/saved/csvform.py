@@ -15,7 +15,7 @@ _ROW = re.compile(r" {0,16}(?:[0-9A-Z][^,]{0,40}, ?)?(?:card([0-9]{1,4})|system)
 # Of a text about the node only, `--showdriverversion --csv`: a pair in each row, in quotes.
 _PAIRS_HEADING = re.compile(r"[\ufeff ]{0,16}name, ?value\s{0,8}\Z", re.IGNORECASE)
 _PAIR = re.compile(r'\s{0,16}"([^"]{1,80})", ?"([^"]{0,400})"\s{0,8}\Z')
-# The columns that say when, and of which card.
+# The columns of the time, and of the card.
 _NO_KEYS = frozenset({"time", "timestamp", "device"})
 
 
@@ -40,7 +40,7 @@ def read_csv(lines: Sequence[Line]) -> Listing | None:
 
 
 def _pairs(lines: Sequence[Line]) -> list[Entry]:
-    """What the rows below `name, value` say of the node; nothing where that heading is missing."""
+    """What the rows below `name, value` hold of the node; nothing where that heading is missing."""
     if not any(_PAIRS_HEADING.match(line.text) for line in lines):
         return []
     rows = ((line, _PAIR.match(line.text)) for line in lines if line.ended)

@@ -27,7 +27,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Block:
-    """What an output says of the device of this kind and number; `gpu` is a card or a partition of one.
+    """What an output holds of the device of this kind and number; `gpu` is a card or a partition of one.
 
     `open_at` is the path at which the text ends, where it does not show that the block is whole.
     """

@@ -20,7 +20,7 @@ _Slot = tuple[Path, int]
 
 
 def fill(draft: Draft, blocks: Sequence[Block]) -> None:
-    """Put what an output says of all cards and partitions into the draft."""
+    """Read all cards and partitions of an output into the draft."""
     draft.facts = {name: text for name, text in sorted(draft.facts.items()) if known(text)}
     cards = _cards(draft, blocks)
     for place, device in enumerate(devices_of(cards)):
@@ -39,7 +39,7 @@ def without_cards(report: Report, text: Text, tool: Tool) -> Report:
 
 
 def _cards(draft: Draft, blocks: Sequence[Block]) -> list[Block]:
-    """One block for each card and partition: what several outputs say of one, together; of two runs the second."""
+    """One block for each card and partition: that of several outputs together; of two runs the second."""
     cards: list[list[Block]] = []
     by_index: dict[int | None, dict[str, list[Block]]] = {}
     for block in (block for block in blocks if block.kind == "gpu"):

@@ -19,7 +19,7 @@ _VERSIONS = (
     ("amdsmi_library_version", "library_version"),
     ("rocm_version", "rocm_version"),
 )
-# Of these an empty list says that there are none.
+# An empty list of these means that there are none.
 _COUNTED = frozenset({"process_list", "retired", "pending"})
 # Lists in an envelope that describe modes which a card could have, not what it is.
 _NOT_DEVICES = frozenset(
@@ -28,7 +28,7 @@ _NOT_DEVICES = frozenset(
 
 
 def read_documents(text: str, draft: Draft) -> list[Block] | None:
-    """What the JSON in this text says of each device; None when none of it is amd-smi's."""
+    """The blocks of each device in the JSON of this text; None when none of it is amd-smi's."""
     blocks: list[Block] = []
     json = find_documents(text)
     taken = [item for item in json.documents if (item.value or not item.fault) and _take(blocks, draft, item.value)]
@@ -54,7 +54,7 @@ def error_of(text: str) -> str | None:
 
 
 def _take(blocks: list[Block], draft: Draft, value: Plain) -> bool:
-    """Add what a document says; False when it is none of amd-smi's."""
+    """Add the blocks of a document; False when it is none of amd-smi's."""
     if isinstance(value, list):
         taken = [_take_item(blocks, draft, item) for item in value]
         return any(taken) or not taken
@@ -73,7 +73,7 @@ def _take(blocks: list[Block], draft: Draft, value: Plain) -> bool:
 
 
 def _take_item(blocks: list[Block], draft: Draft, item: Plain) -> bool:
-    """Add what an item of a list says: a device, an overview of all, or versions; False for anything else."""
+    """Add an item of a list: a device, an overview of all, or versions; False for anything else."""
     device = _kind(item)
     if device is not None:
         blocks.append(_block(*device, item))

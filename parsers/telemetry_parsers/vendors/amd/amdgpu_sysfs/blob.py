@@ -83,7 +83,7 @@ def content_of(data: object) -> bytes:
 
 
 def read_blob(content: bytes) -> list[BlobReading]:
-    """What a blob says. Raises UnknownBlobError."""
+    """What a blob holds. Raises UnknownBlobError."""
     if len(content) < 4:
         raise UnknownBlobError("shorter than its header")
     size, version = struct.unpack_from("<H", content)[0], (content[2], content[3])
@@ -114,7 +114,7 @@ def _unpacked(content: bytes, place: Place, start: int = 0) -> list[int | None]:
 
 
 def _attributes(content: bytes) -> Numbers:
-    """The attributes of version 1.9: each says its type, id and number of instances, and its values follow."""
+    """The attributes of version 1.9: each has its type, id and number of instances, and its values follow."""
     found: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")

@@ -1,4 +1,4 @@
-"""One card: what its files say, and which device it is."""
+"""One card: what its files hold, and which device it is."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _power(position: int, value: Value, draft: Draft) -> Value:
 
 
 def read_partition(position: int, partition: str, card: CardFiles, draft: Draft) -> None:
-    """Put what the card's binary table says of a partition into the draft."""
+    """Put what the card's binary table holds of a partition into the draft."""
     for item in _blob(card, draft):
         if str(item.partition) == partition:
             draft.keep(reading(position, item.metric, item.value, item.label))
@@ -176,7 +176,7 @@ def _faults(position: int, card: CardFiles, draft: Draft) -> None:
 
 
 def _blob(card: CardFiles, draft: Draft) -> list[blob.BlobReading]:
-    """What the binary table says; one that cannot be read is an unknown field."""
+    """What the binary table holds; one that cannot be read is an unknown field."""
     output = card.files.get("gpu_metrics")
     if output is None or output.status:
         return []

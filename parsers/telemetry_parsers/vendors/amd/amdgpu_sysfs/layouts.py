@@ -119,7 +119,7 @@ LAYOUTS: Mapping[tuple[int, int], Layout] = MappingProxyType(
         (3, 0): Layout(264, _APU_3_0),
     }
 )
-# Version 1.9 is a list of attributes that say what they are: by their id.
+# Version 1.9 is a list of attributes, each with an id.
 ATTRIBUTES: Mapping[int, str] = MappingProxyType(
     {
         0: "junction", 1: "memory", 3: "instant_power", 4: "gfx", 5: "umc", 7: "energy", 33: "graphics", 34: "soc",

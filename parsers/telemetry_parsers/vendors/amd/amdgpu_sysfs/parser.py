@@ -22,7 +22,7 @@ SOURCE = "amdgpu-sysfs"
 
 
 def parse(capture: Capture) -> Report:
-    """What the drivers' files say: devices and readings, or the reason why there are none."""
+    """The report of the drivers' files: devices and readings, or the reason why there are none."""
     refusal = not_read(capture)
     if refusal is not None:
         return refusal

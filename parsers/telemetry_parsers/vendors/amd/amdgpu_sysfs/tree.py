@@ -47,12 +47,12 @@ class CardFiles:
     files: dict[str, Output] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """What a file says, empty when it could not be read."""
+        """The text of a file, empty when it could not be read."""
         output = self.files.get(name)
         return "" if output is None or output.status else output.text.strip()
 
     def has_lost(self, name: str) -> bool:
-        """Whether a file that always says something could be read and says nothing."""
+        """Whether a file that always has a text could be read and has none."""
         output = self.files.get(name)
         return output is not None and not output.status and not output.text.strip()
 

@@ -12,7 +12,7 @@ from telemetry_parsers.reports.targets import Target, metric, special, value_of
 
 # The driver answers these for what a card does not have …
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENODATA, errno.ENXIO, errno.ENOSYS})
-# … and this to whoever may not ask. EPERM says something else: amdgpu answers so while a card sleeps or is reset
+# … and this to whoever may not ask. EPERM means something else: amdgpu answers so while a card sleeps or is reset
 # (amdgpu_pm_get_access_if_active, and amdgpu_in_reset before Linux 6.14), whoever asks.
 _FORBIDDEN = frozenset({errno.EACCES})
 _STAR = re.compile(r"([0-9S]{1,3}): {0,2}(\S.{0,60}?) ?\*\Z")
@@ -24,7 +24,7 @@ _PAGE = re.compile(r"0x[0-9a-f]{8,16} : 0x[0-9a-f]{8,16} : ([RPF])\Z")
 
 
 def why_none(output: Output) -> Absent | None:
-    """Why a file says nothing; None where it says something."""
+    """Why a file has no text; None where it has some."""
     if output.status:
         if output.status in _FORBIDDEN:
             return Absent.NOT_PERMITTED
@@ -34,7 +34,7 @@ def why_none(output: Output) -> Absent | None:
 
 
 def value_in(output: Output, target: Target) -> Value:
-    """What a file says of a target, or why it says nothing."""
+    """What a file has for a target, or why it has nothing."""
     value = why_none(output) or value_of(target, output.text)
     return Absent.NOT_UNDERSTOOD if value is None else value
 

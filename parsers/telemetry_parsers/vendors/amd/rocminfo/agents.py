@@ -62,7 +62,7 @@ class Module:
 
 @dataclass(slots=True)
 class Listing:
-    """All that one output says; `done` is True when it has its closing line."""
+    """All that one output holds; `done` is True when it has its closing line."""
 
     system: dict[str, Value] = field(default_factory=dict)
     agents: list[Agent] = field(default_factory=list)

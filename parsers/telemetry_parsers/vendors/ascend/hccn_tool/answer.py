@@ -65,7 +65,7 @@ def parts(run: Run) -> list[Run]:
 
 
 def read_answer(text: Text, draft: Draft) -> bool:
-    """Put what an answer says of its device into the draft; False where no line is this tool's."""
+    """Read an answer about one device into the draft; False where no line is this tool's."""
     command = text.command_of(TOOL)
     port = Port(_digits(command.value_of("-u")), _digits(command.value_of("-p")))
     answer = _Answer(draft, units.whole(command.value_of("-i") or text.output.target), port)
@@ -167,7 +167,7 @@ class _Answer:
             self.draft.take(device, (target,), value, where)
 
     def _find_another(self, where: str, what: str) -> None:
-        """The same thing twice: these are answers about several devices, and nothing or one command says of whose."""
+        """The same thing twice: these are answers about several devices, and no command line, or one for all, names them."""
         if self.device is not None:
             self.draft.complain(where, f"{what} is told twice; the first is kept, the other may be another device's")
         elif not self.are_several:

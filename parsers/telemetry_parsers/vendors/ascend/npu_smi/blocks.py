@@ -1,4 +1,4 @@
-"""The `key : value` answers of npu-smi (`-l`, `-t …`): what each section of them gives, and what is of nobody."""
+"""The `key : value` answers of npu-smi (`-l`, `-t …`): what each section of them gives, and which have no owner."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_blocks(lines: Sequence[Line], common: frozenset[str] = keys.COMMON_WORDS)
 
 
 def read(lines: Sequence[Line], asked: Place, draft: Draft) -> None:
-    """Put what the answer says into the draft; `asked` is the place that the command named, for answers that don't name it."""
+    """Read the answer into the draft; `asked` is the place that the command named, for answers that don't name it."""
     totals = list(_totals(lines))
     for card in cards(lines, asked.card, draft.problems):
         before = len(draft.problems)
@@ -67,7 +67,7 @@ class _CardAnswer:
 
 
 def _read_card(draft: Draft, card: Card, asked: Place) -> list[Section]:
-    """Read what is said of a card; its sections."""
+    """Read the part of a card; its sections."""
     sections = list(card.sections(draft.problems))
     owners = [section.owner for section in sections if section.owner is not None]
     numbers = dict.fromkeys(owner.chip for owner in owners if owner.chip is not None)

@@ -172,7 +172,7 @@ COMMON_WORDS = frozenset(
         "flash count", "manufacturer id", "vendor id", "device id", "module id", "product type", "ecc-enable status",
     }
 )  # fmt: skip
-# Links between chips have a whole set of keys, none of which says of which link it is.
+# Links between chips have a whole set of keys, none of which names its link.
 QUIET_BEGINNINGS = ("hccs ", "xlink ")
 RATED_POWER = "rated power dissipation"
 

@@ -125,7 +125,7 @@ class Section:
 
 @dataclass(slots=True)
 class Card:
-    """What an answer says of one card: its number, how many chips it counts, and the sections."""
+    """What an answer holds of one card: its number, how many chips it counts, and the sections."""
 
     number: int | None = None
     where: str = "text"

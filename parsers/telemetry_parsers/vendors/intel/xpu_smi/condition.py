@@ -1,4 +1,4 @@
-"""What `health` says of a device as a whole: the worst of what it says of each of its six items."""
+"""The health of a device as a whole: the worst of its six items in `health`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON of xpu-smi: which document it is, and what `discovery -j` and `health -j` say; saved.py reads the others."""
+"""The JSON of xpu-smi: which document it is, and what `discovery -j` and `health -j` hold; saved.py reads the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Object = dict[str, Any]
 
 
 def read_json(text: Text, draft: Draft) -> bool:
-    """Put what the documents say into the draft; False where the text holds none."""
+    """Read the documents into the draft; False where the text holds none."""
     joined = text.joined
     if not any(mark in joined for mark in _MARKS):
         return False

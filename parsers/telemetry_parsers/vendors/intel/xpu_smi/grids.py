@@ -47,7 +47,7 @@ class _Grid:
     section: str = ""
     last: str = ""
     item: str = ""
-    # What `health` says of each of a device's items, by their number.
+    # The states that `health` prints for a device's items, by their number.
     states: dict[int, dict[str, str]] = field(default_factory=dict)
     # A rule was the last line, so that the next one begins something; and whose number is lost, so that nothing is read.
     ruled: bool = False
@@ -60,7 +60,7 @@ def is_grid(lines: Sequence[Line]) -> bool:
 
 
 def read_grid(lines: Sequence[Line], draft: Draft) -> None:
-    """Put what the grids say into the draft."""
+    """Read the grids into the draft."""
     grid = _Grid(draft)
     for line in lines:
         cells = _cells(line)

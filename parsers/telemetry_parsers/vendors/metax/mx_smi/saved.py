@@ -24,7 +24,7 @@ _LISTED = re.compile(
 
 
 def read_document(answer: Text, draft: Draft) -> bool:
-    """Put what the documents say into the draft; False where the text holds none of this tool's."""
+    """Read the documents into the draft; False where the text holds none of this tool's."""
     text = _TITLE.sub("", answer.joined)
     if '"attached_gpus"' not in text:
         return False

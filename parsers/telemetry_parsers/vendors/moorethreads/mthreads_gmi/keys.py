@@ -43,7 +43,7 @@ FIELDS: Mapping[Key, Target] = {
     ("retired pages", "pending page blacklist"): switch("retired_pages_pending", YES_NO),
     ("", "performance state"): metric("performance_state"),
 }
-# Keys that say nothing where another one is printed, which says it better.
+# Keys that add nothing where another one is printed, which is better.
 INSTEAD: Mapping[Key, Key] = {("power readings", "power limit"): ("power readings", "current power limit")}
 FACTS: tuple[tuple[str, Key], ...] = (
     ("device_type", ("", "devicetype")),

@@ -65,7 +65,7 @@ def capability(recorded: dict[str, Plain]) -> tuple[int, int] | None:
 
 
 def is_integrated(recorded: dict[str, Plain]) -> bool:
-    """Whether it shares a chip and its memory with a CPU: what its driver says of PCIe and memory use is made up."""
+    """Whether it shares a chip and its memory with a CPU: its driver makes up PCIe and memory use."""
     return capability(recorded) in _INTEGRATED
 
 

@@ -9,7 +9,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.vendors.nvidia import VENDOR
 
 NOT_SUPPORTED_CODE = 3
-# 2 is what some drivers say of a field or a link that does not exist, 25 and 26 of calls of other times.
+# Some drivers give 2 for a field or a link that does not exist, 25 and 26 of calls of other times.
 _REASONS = MappingProxyType(
     {
         -1: Absent.NOT_UNDERSTOOD,  # the reader's own: the library's text was none

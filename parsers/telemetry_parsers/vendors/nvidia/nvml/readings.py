@@ -65,7 +65,7 @@ def _has_rules_of_its_own(name: str) -> bool:
 
 
 def _memory(name: str, answer: Plain, readings: Readings) -> None:
-    """Parts that share the host's memory say 0 of 0, or nothing."""
+    """Parts that share the host's memory report 0 of 0, or nothing."""
     shared = error_in(answer) is None and part_of(answer, "total") == 0
     for row in tables.CALLS[name]:
         if shared:

@@ -18,7 +18,7 @@ _PCIE_ERRORS = (
 )  # fmt: skip
 # What of the margin's limits is asked (T.Limit, from Ada and Hopper on).
 _MARGIN_LIMITS = ("slowdown", "shutdown", "memory", "operation")
-# Since the driver was loaded, and since the board was made: how fields and calls say it.
+# Since the driver was loaded, and since the board was made: as fields and calls name it.
 _ECC_SPANS = (("vol", 0, ""), ("agg", 1, "_lifetime"))
 
 
@@ -207,7 +207,7 @@ NOT_OF_INTEGRATED = frozenset(
         "pcie_errors_total",
     }
 )
-# Answers that say who or how a device is, and are no readings.
+# Answers about the identity or the mode of a device, and are no readings.
 FACT_CALLS = frozenset(
     {
         "PersistenceMode", "ComputeMode", "MinorNumber", "NumaNodeId", "MemoryAffinity.1.0", "Architecture",

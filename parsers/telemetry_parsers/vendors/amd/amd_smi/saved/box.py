@@ -68,7 +68,7 @@ def is_box(lines: Sequence[Line]) -> bool:
 
 
 def read_box(lines: Sequence[Line], draft: Draft) -> None:
-    """Put what the overview says of each card, and of the processes on it, into the draft."""
+    """Read each card of the overview, and the processes on it, into the draft."""
     below = read_cards(lines, _BOX, draft)
     if below:
         _read_processes(below, draft)

@@ -126,7 +126,7 @@ class _Scan:
 
 
 def _items(path: Path, cell: str) -> list[tuple[Path, str]]:
-    """What a cell says: each item of a list; of a list of pages, which Python printed, that there is another page."""
+    """What a cell holds: each item of a list; of a list of pages, which Python printed, that there is another page."""
     if path == _NAMED["process_info"] and units.placeholder(cell) is not None:
         return []  # the row of a process has its own columns
     if path[0] in _PAGES and _PAGE_ADDRESS in cell:
