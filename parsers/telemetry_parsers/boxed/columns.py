@@ -69,7 +69,7 @@ def column(pattern: str, *gives: Target | tuple[Target, ...]) -> Column:
 UNKNOWN = Column(WORD)
 QUIET = Column(WORD)
 QUIET_SWITCH = Column(SWITCH)
-Found = list[tuple[tuple[Target, ...], str]]
+Pairs = list[tuple[tuple[Target, ...], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +80,20 @@ class CellReader:
     pattern: re.Pattern[str]
     counts: tuple[int, ...]
 
-    def read(self, text: str) -> Found | None:
+    def read(self, text: str) -> Pairs | None:
         """The texts with their targets, None where the cell does not look like its columns."""
         match = self.pattern.match(text)
         if match is None:
             return None
-        found: Found = []
+        pairs: Pairs = []
         group = 1
         for each, count in zip(self.columns, self.counts, strict=True):
             texts = [match[group + at] or "" for at in range(count)]
-            found.extend(zip(each.gives, _with_units(texts) if each.pattern == BYTES_PAIR else texts, strict=False))
+            pairs.extend(zip(each.gives, _with_units(texts) if each.pattern == BYTES_PAIR else texts, strict=False))
             group += count
-        return found
+        return pairs
 
-    def read_start(self, text: str) -> Found:
+    def read_start(self, text: str) -> Pairs:
         """The texts with their targets in a cell inside which the text ends: none of the word that may be a fragment."""
         words = text[: max(text.rfind(sign) for sign in " \t()") + 1]
         for count in range(len(self.columns), 0, -1):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from telemetry_parsers import units
-from telemetry_parsers.boxed.columns import CellReader, Column, Found, cell_reader
+from telemetry_parsers.boxed.columns import CellReader, Column, Pairs, cell_reader
 from telemetry_parsers.boxed.processes import is_process_title, read_processes
 from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.model import Absent, Problem
@@ -22,7 +22,7 @@ _LONGEST = 400
 _MODEL = identity("model")
 _ADDRESS = identity("bus_id")
 # The cells of a line with what was read in them.
-_Row = list[tuple[CellReader | None, Found | None]]
+_Row = list[tuple[CellReader | None, Pairs | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _add_headings(scan: _Scan, line: Line) -> None:
 
 def _starts_record(scan: _Scan, line: Line) -> bool:
     """Whether a line below the first headings is a card's first, although the rule between them is lost."""
-    cells = [found for _, found in _read_row(scan, line, 0) if found is not None]
+    cells = [texts for _, texts in _read_row(scan, line, 0) if texts is not None]
     return bool(cells and cells[0]) and (_index(cells) is not None or _has_address(cells))
 
 
@@ -230,7 +230,7 @@ def _wrapped_model(scan: _Scan, line: Line) -> str:
 
 
 def _fits(scan: _Scan, line: Line, at: int) -> bool:
-    return all(found is not None for _, found in _read_row(scan, line, at))
+    return all(texts is not None for _, texts in _read_row(scan, line, at))
 
 
 def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
@@ -241,15 +241,15 @@ def _read_row(scan: _Scan, line: Line, at: int) -> _Row:
     cut = [] if is_whole else [cells.pop()]
     if len(cells) > len(readers):
         return [(reader, None) for reader in readers]
-    found: _Row = []
+    row: _Row = []
     for reader, cell in zip(readers, cells, strict=False):
         if not cell.strip():
-            found.append((reader, []))
+            row.append((reader, []))
         else:
-            found.append((reader, reader.read(cell) if reader else None))
+            row.append((reader, reader.read(cell) if reader else None))
     for reader, cell in zip(readers[len(cells) :], cut, strict=False):
-        found.append((reader, reader.read_start(cell) if reader else []))
-    return found
+        row.append((reader, reader.read_start(cell) if reader else []))
+    return row
 
 
 def _end_record(scan: _Scan) -> None:
@@ -269,7 +269,7 @@ def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
     if not rows:
         return
     read = [(line, _read_row(scan, line, at)) for at, line in enumerate(rows)]
-    index = _index(found for _, row in read for _, found in row if found is not None)
+    index = _index(texts for _, row in read for _, texts in row if texts is not None)
     if index is None:
         scan.draft.has_gaps = True
         if rows[0].ended:
@@ -286,15 +286,15 @@ def _read_record(scan: _Scan, gap: Absent = Absent.NOT_REPORTED) -> None:
             scan.draft.give(device, target, gap)
 
 
-def _index(cells: Iterable[Found]) -> int | None:
-    for found in cells:
-        for targets, text in found:
+def _index(cells: Iterable[Pairs]) -> int | None:
+    for cell in cells:
+        for targets, text in cell:
             if any(target.kind == "identity" and target.key == "index" for target in targets):
                 return units.whole(text)
     return None
 
 
-def _has_address(cells: Iterable[Found]) -> bool:
+def _has_address(cells: Iterable[Pairs]) -> bool:
     return any(_ADDRESS in targets and bus_address(text) for found in cells for targets, text in found)
 
 
@@ -305,20 +305,20 @@ def _with_model(row: _Row, wrapped: Sequence[str]) -> _Row:
     return [
         (
             reader,
-            found and [(targets, " ".join([text, *(wrapped if _MODEL in targets else ())])) for targets, text in found],
+            pairs and [(targets, " ".join([text, *(wrapped if _MODEL in targets else ())])) for targets, text in pairs],
         )
-        for reader, found in row
+        for reader, pairs in row
     ]
 
 
 def _give(draft: Draft, device: int, line: Line, row: _Row) -> None:
     misfit = False
-    for reader, found in row:
-        if found is None:
+    for reader, texts in row:
+        if texts is None:
             misfit = True
             for target in _targets([reader] if reader else []):
                 draft.give(device, target, Absent.NOT_UNDERSTOOD)
-        for targets, text in found or ():
+        for targets, text in texts or ():
             draft.take(device, targets, text, line.where)
     if misfit:
         draft.complain(line.where, f"cells that do not look like their headings: {quote(line.text)}")

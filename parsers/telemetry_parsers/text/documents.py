@@ -80,10 +80,10 @@ class Found:
 
 def find_documents(text: str, openings: re.Pattern[str] = AT_LINES) -> Found:
     """The documents in a text, past the foreign lines that stand within them."""
-    found, foreign = past_foreign_lines(
-        text, lambda part: _find(part, openings), lambda found: (not found.fault, found.extent)
+    json, foreign = past_foreign_lines(
+        text, lambda part: _find(part, openings), lambda json: (not json.fault, json.extent)
     )
-    return replace(found, foreign=foreign)
+    return replace(json, foreign=foreign)
 
 
 def past_foreign_lines(
@@ -93,10 +93,10 @@ def past_foreign_lines(
 
     `progress` is whether all was read, and how much; blanks in place of the lines keep every place.
     """
-    found = read(text)
+    as_it_is = read(text)
     foreign = tuple((match.start(), match[0]) for match in _FOREIGN.finditer(text))
-    mended = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else found
-    return (mended, foreign) if progress(mended) > progress(found) else (found, ())
+    mended = read(_FOREIGN.sub(lambda match: " " * len(match[0]), text)) if foreign else as_it_is
+    return (mended, foreign) if progress(mended) > progress(as_it_is) else (as_it_is, ())
 
 
 def _find(text: str, openings: re.Pattern[str]) -> Found:

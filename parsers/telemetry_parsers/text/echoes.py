@@ -109,7 +109,7 @@ def _are_arguments(words: Sequence[str]) -> bool:
 
 def runs(lines: Sequence[Line], tool: str) -> list[Run]:
     """The outputs in a text of one tool's; what other commands printed between them is left out."""
-    found: list[Run] = []
+    outputs: list[Run] = []
     arguments: tuple[str, ...] | None = ()
     body: list[Line] = []
     for line in lines:
@@ -119,10 +119,10 @@ def runs(lines: Sequence[Line], tool: str) -> list[Run]:
         if typed is None and not _is_other(line.text):
             body.append(line)
             continue
-        _keep(found, arguments, body)
+        _keep(outputs, arguments, body)
         arguments, body = arguments_of(line.text, tool), []
-    _keep(found, arguments, body)
-    return found
+    _keep(outputs, arguments, body)
+    return outputs
 
 
 def without_commands(lines: Sequence[Line], tool: str) -> list[Line]:
@@ -137,9 +137,9 @@ def arguments_of(text: str, tool: str) -> tuple[str, ...] | None:
     return None if place is None else tuple(words[place + 1 :])
 
 
-def _keep(found: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:
+def _keep(kept: list[Run], arguments: tuple[str, ...] | None, body: Sequence[Line]) -> None:
     if arguments is not None and (arguments or any(line.text.strip() for line in body)):
-        found.append(Run(arguments, tuple(body)))
+        kept.append(Run(arguments, tuple(body)))
 
 
 def _is_other(text: str) -> bool:

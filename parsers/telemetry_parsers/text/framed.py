@@ -94,12 +94,12 @@ def is_rule(text: str) -> bool:
 
 def headings_in(text: str, known: frozenset[str]) -> tuple[str, ...]:
     """The headings that a cell holds: parted by two blanks or more, or by one where a copy collapsed them."""
-    found: list[str] = []
+    names: list[str] = []
     for piece in _pieces(text[:_LONGEST_CELL]):
         words = piece.lower().split()
         tiles = _tiles(words, known)
-        found.extend(tiles if tiles else (" ".join(words),))
-    return tuple(found)
+        names.extend(tiles if tiles else (" ".join(words),))
+    return tuple(names)
 
 
 def read_table(lines: Sequence[Line], shape: Shape) -> Table:
@@ -238,9 +238,9 @@ def _record(rows: Sequence[Row], headings: Sequence[tuple[tuple[str, ...], ...]]
     for row, names in zip(rows, headings, strict=False):
         fits = len(row.cells) <= len(names)  # cells may be missing at the end, never added
         for cell, cell_names in zip(row.cells, names, strict=False) if fits else ():
-            found = _assign(cell, cell_names, shape)
-            fits = fits and found is not None
-            values.update({name: Value(name, text, row.line) for name, text in (found or {}).items()})
+            parts = _assign(cell, cell_names, shape)
+            fits = fits and parts is not None
+            values.update({name: Value(name, text, row.line) for name, text in (parts or {}).items()})
         if not fits or (row.line.ended and _is_short(row, names)):
             misfits.append(row.line)
     if len(rows) < len(headings) and not misfits:
@@ -257,24 +257,24 @@ def _assign(cell: Cell, names: Sequence[str], shape: Shape) -> dict[str, str] | 
     if not cell.text:
         return {}
     pieces = _pieces(cell.text)
-    found: dict[str, str] | None
+    parts: dict[str, str] | None
     if len(names) == 1:
-        found = {names[0]: cell.text}
+        parts = {names[0]: cell.text}
     elif len(pieces) == len(names):
-        found = dict(zip(names, pieces, strict=True))
+        parts = dict(zip(names, pieces, strict=True))
     else:
-        found = _by_words(cell.text.split(), names, shape)
-    if found is None or not _fits(found, names, shape):
+        parts = _by_words(cell.text.split(), names, shape)
+    if parts is None or not _fits(parts, names, shape):
         return None
     if cell.whole:
-        return found
-    return {name: text for name, text in found.items() if name in shape.words}
+        return parts
+    return {name: text for name, text in parts.items() if name in shape.words}
 
 
-def _fits(found: Mapping[str, str], names: Sequence[str], shape: Shape) -> bool:
+def _fits(parts: Mapping[str, str], names: Sequence[str], shape: Shape) -> bool:
     """Whether there is a value for each heading, and each word is one of its kind."""
-    return len(found) == len(names) and all(
-        name not in shape.words or shape.words[name].match(text) for name, text in found.items()
+    return len(parts) == len(names) and all(
+        name not in shape.words or shape.words[name].match(text) for name, text in parts.items()
     )
 
 

@@ -196,12 +196,12 @@ def _level(position: int, card: CardFiles, draft: Draft) -> None:
 
 def _main_power(position: int, draft: Draft) -> str:
     """Keep the main power; its kind, empty where there is no power."""
-    told: dict[str, Value] = {}
+    reported: dict[str, Value] = {}
     for kind, metric in _POWER_KINDS.items():
         value = draft.value(position, metric)
         if value is not None:
-            told[kind] = value
-    number = next((kind for kind, value in told.items() if not isinstance(value, Absent)), "")
-    if told:
-        draft.keep(reading(position, "power_watts", told[number] if number else next(iter(told.values()))))
+            reported[kind] = value
+    number = next((kind for kind, value in reported.items() if not isinstance(value, Absent)), "")
+    if reported:
+        draft.keep(reading(position, "power_watts", reported[number] if number else next(iter(reported.values()))))
     return number

@@ -92,9 +92,9 @@ def _saved_files(lines: Sequence[Line]) -> list[Output]:
         else:
             rest.append(line)
     found = max((read(rest) for read in (_ttar, _sections, _grep, _session)), key=len)
-    told = [output for output in found if output.name not in refused or output.text.strip()]
-    known = {output.name for output in told}
-    return told + [Output(path, status=status) for path, status in refused.items() if path not in known]
+    printed = [output for output in found if output.name not in refused or output.text.strip()]
+    paths = {output.name for output in printed}
+    return printed + [Output(path, status=status) for path, status in refused.items() if path not in paths]
 
 
 def _ttar(lines: Sequence[Line]) -> list[Output]:

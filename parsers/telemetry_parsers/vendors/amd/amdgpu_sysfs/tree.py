@@ -68,9 +68,9 @@ class CardFiles:
 
         Empty for what is no card of these drivers.
         """
-        told = self.text("vendor") or self._vendor_of_uevent()
-        if told:
-            return VENDORS.get(told, "") if self._is_accelerator() else ""
+        reported = self.text("vendor") or self._vendor_of_uevent()
+        if reported:
+            return VENDORS.get(reported, "") if self._is_accelerator() else ""
         if self.text("chip_power_average"):
             return "hygon"
         if self.module:

@@ -71,7 +71,7 @@ FIELDS: Mapping[str, tuple[Target, ...]] = MappingProxyType(
         "rx error count": (metric("pcie_errors_total", "receive"),),
         "lcrc error count": (metric("pcie_errors_total", "lcrc"),),
         "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
-        **{key: (wanted,) for key, wanted in CARD_SENSORS.items()},
+        **{key: (target,) for key, target in CARD_SENSORS.items()},
     }
 )
 # Of the whole card where they stand below no chip; of several chips on one card none prints its own.

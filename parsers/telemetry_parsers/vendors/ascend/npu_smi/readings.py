@@ -27,8 +27,8 @@ Block = Mapping[str, Entry]
 _HBM, _DDR = range(len(keys.MEMORY_NAMES))
 _MEMORY_KEYS: Mapping[str, tuple[int, Target]] = {
     **{
-        pattern.format(name): (kind, wanted)
-        for pattern, wanted in keys.MEMORY_FIELDS.items()
+        pattern.format(name): (kind, target)
+        for pattern, target in keys.MEMORY_FIELDS.items()
         for kind, names in enumerate(keys.MEMORY_NAMES)
         for name in names
     },
@@ -59,8 +59,8 @@ def read_block(draft: Draft, device: int, block: Block, *, closed: bool) -> None
     if hides_hbm:
         problem = "HBM's capacity is not told, so that nothing says which memory is the chip's"
         draft.complain(next(iter(block.values())).line.where, problem)
-    for key, wanted in _wanted(block, kind):
-        _give(draft, device, block[key], wanted)
+    for key, target in _targets_of(block, kind):
+        _give(draft, device, block[key], target)
     for key in keys.HEALTH:
         if key in block:
             _give(draft, device, block[key], keys.TO_HEALTH)
@@ -77,17 +77,17 @@ def read_block(draft: Draft, device: int, block: Block, *, closed: bool) -> None
 def read_card_fields(draft: Draft, devices: Sequence[int], block: Block) -> None:
     """Put what is of a whole card into the draft for each of its chips; its power only where there are several."""
     for key, entry in block.items():
-        wanted = keys.PART_FIELDS.get(key)
-        if wanted is not None and (len(devices) > 1 or wanted.key != "power_card_watts"):
+        target = keys.PART_FIELDS.get(key)
+        if target is not None and (len(devices) > 1 or target.key != "power_card_watts"):
             for device in devices:
-                _give(draft, device, entry, wanted)
+                _give(draft, device, entry, target)
         elif key not in KNOWN:
             draft.name_unknown(key)
 
 
-def _wanted(block: Block, kind: int | None) -> Iterator[tuple[str, Target]]:
+def _targets_of(block: Block, kind: int | None) -> Iterator[tuple[str, Target]]:
     """The keys that give a reading each."""
-    yield from ((key, wanted) for key in block for wanted in keys.FIELDS.get(key, ()))
+    yield from ((key, target) for key in block for target in keys.FIELDS.get(key, ()))
     yield from ((key, keys.ECC_FIELDS[key]) for key in block if key in keys.ECC_FIELDS)
     yield from ((key, _MEMORY_KEYS[key][1]) for key in block if key in _MEMORY_KEYS and _MEMORY_KEYS[key][0] == kind)
 

@@ -93,10 +93,10 @@ def _take_engines(kinds: Any, device: int, draft: Draft) -> None:
     """The busiest engine of each kind."""
     for kind, engines in kinds.items() if isinstance(kinds, dict) else ():
         numbers = [str(engine.get("value", "")) for engine in objects(engines)]
-        told = [text for text in numbers if not isinstance(units.number(text), Absent)]
+        readable = [text for text in numbers if not isinstance(units.number(text), Absent)]
         if numbers and kind in keys.ENGINE_KINDS:
             target = metric("engine_utilization_ratio", kind, unit="%")
-            draft.take(device, (target,), max(told, key=float, default=numbers[0]), f"JSON {quote(kind)}")
+            draft.take(device, (target,), max(readable, key=float, default=numbers[0]), f"JSON {quote(kind)}")
 
 
 def take_sample(place: str, sample: _Object, draft: Draft) -> None:

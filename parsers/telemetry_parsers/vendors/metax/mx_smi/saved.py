@@ -65,10 +65,10 @@ def _take(address: str, item: dict[str, Any], draft: Draft) -> None:
 
 def _at(item: dict[str, Any], path: Sequence[str]) -> str | None:
     """The text at the end of a path."""
-    found: Any = item
+    value: Any = item
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else None
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
 
 
 def read_names(answer: Text, draft: Draft) -> bool:
