@@ -60,9 +60,9 @@ def read_cards(lines: Sequence[Line], shape: CardList, draft: Draft) -> list[tup
     for line in lines:
         _read_line(scan, line)
     _end_card(scan)
-    for position, found in scan.addresses.items():
-        if len(found) == len(shape.address):
-            domain, bus, slot, function = (found[key] for key in shape.address)
+    for position, parts in scan.addresses.items():
+        if len(parts) == len(shape.address):
+            domain, bus, slot, function = (parts[key] for key in shape.address)
             draft.take(position, (identity("bus_id"),), f"{domain}:{bus}:{slot}.{function}", "PCI address")
     if scan.attached is not None and scan.attached != draft.size():
         draft.complain("text", miscounted(scan.attached, draft.size()))

@@ -52,11 +52,11 @@ def items(answer: Plain) -> list[Plain]:
     return answer if isinstance(answer, list) else []
 
 
-def objects(found: Plain) -> list[dict[str, Plain]]:
+def objects(answer: Plain) -> list[dict[str, Plain]]:
     """The objects in a list; none for anything else."""
-    return [item for item in items(found) if isinstance(item, dict)]
+    return [item for item in items(answer) if isinstance(item, dict)]
 
 
-def mapping(found: Plain) -> dict[str, Plain]:
+def mapping(answer: Plain) -> dict[str, Plain]:
     """An object; an empty one for anything else."""
-    return found if isinstance(found, dict) else {}
+    return answer if isinstance(answer, dict) else {}

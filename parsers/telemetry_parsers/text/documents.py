@@ -49,7 +49,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Documents:
     """The documents in a text; `foreign` are lines that stood within them, by where they stood."""
 
     text: str
@@ -78,7 +78,7 @@ class Found:
         return [Problem("text", f"text beside the JSON: {quote(line)}") for _, line in sorted(lines)]
 
 
-def find_documents(text: str, openings: re.Pattern[str] = AT_LINES) -> Found:
+def find_documents(text: str, openings: re.Pattern[str] = AT_LINES) -> Documents:
     """The documents in a text, past the foreign lines that stand within them."""
     json, foreign = past_foreign_lines(
         text, lambda part: _find(part, openings), lambda json: (not json.fault, json.extent)
@@ -99,7 +99,7 @@ def past_foreign_lines(
     return (mended, foreign) if progress(mended) > progress(as_it_is) else (as_it_is, ())
 
 
-def _find(text: str, openings: re.Pattern[str]) -> Found:
+def _find(text: str, openings: re.Pattern[str]) -> Documents:
     documents: list[Document] = []
     place, failures, appended, end = 0, 0, 0, -1
     while failures < _MOST_FAILURES:
@@ -120,7 +120,7 @@ def _find(text: str, openings: re.Pattern[str]) -> Found:
                 documents.append(Document(start, end, items, quote(str(error))))
                 break
             place = start + 1
-    return Found(text, tuple(documents))
+    return Documents(text, tuple(documents))
 
 
 def _items_before_the_cut(text: str, start: int) -> tuple[list[Plain], int]:

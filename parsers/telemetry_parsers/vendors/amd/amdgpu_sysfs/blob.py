@@ -94,10 +94,10 @@ def read_blob(content: bytes) -> list[BlobReading]:
         raise UnknownBlobError(f"version {version[0]}.{version[1]}")
     if size != layout.size or len(content) < size:
         raise UnknownBlobError(f"version {version[0]}.{version[1]} in {len(content)} bytes that say {size}")
-    found = list(_readings(_numbers(content, layout.places)))
+    readings = list(_readings(_numbers(content, layout.places)))
     if layout.partitions is not None:
-        found += _partitions(content, layout.partitions)
-    return found
+        readings += _partitions(content, layout.partitions)
+    return readings
 
 
 def _numbers(content: bytes, places: Mapping[str, Place], start: int = 0) -> Numbers:
@@ -115,7 +115,7 @@ def _unpacked(content: bytes, place: Place, start: int = 0) -> list[int | None]:
 
 def _attributes(content: bytes) -> Numbers:
     """The attributes of version 1.9: each has its type, id and number of instances, and its values follow."""
-    found: dict[str, Sequence[int | None]] = {}
+    numbers: dict[str, Sequence[int | None]] = {}
     if len(content) < 8:
         raise UnknownBlobError("version 1.9 without attributes")
     count, position = struct.unpack_from("<i", content, 4)[0], 8
@@ -133,8 +133,8 @@ def _attributes(content: bytes) -> Numbers:
         if position > len(content):
             raise UnknownBlobError("version 1.9 that ends inside an attribute")
         if identity in ATTRIBUTES:
-            found[ATTRIBUTES[identity]] = _unpacked(content, place)
-    return found
+            numbers[ATTRIBUTES[identity]] = _unpacked(content, place)
+    return numbers
 
 
 def _partitions(content: bytes, table: PartitionTable) -> Iterator[BlobReading]:
@@ -148,23 +148,23 @@ def _partitions(content: bytes, table: PartitionTable) -> Iterator[BlobReading]:
             yield from _readings(numbers, partition)
 
 
-def _readings(found: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobReading]:
+def _readings(numbers: Numbers, partition: int = _WHOLE_CARD) -> Iterator[BlobReading]:
     for name, (metric, label, times, over) in _READINGS.items():
-        if name in found:
+        if name in numbers:
             # Several engines of a kind: the highest.
-            known = [number for number in found[name] if number is not None]
-            highest = max(known, default=0)
-            is_told = known and (highest or name not in _NEVER_ZERO)
-            value = highest * times / over if is_told else Absent.NOT_SUPPORTED
+            of_name = [number for number in numbers[name] if number is not None]
+            highest = max(of_name, default=0)
+            is_reported = of_name and (highest or name not in _NEVER_ZERO)
+            value = highest * times / over if is_reported else Absent.NOT_SUPPORTED
             yield BlobReading(metric, label, value, partition)
-    for position, number in enumerate(found.get("hbm", ())):
+    for position, number in enumerate(numbers.get("hbm", ())):
         if number is not None:
             yield BlobReading("temperature_celsius", f"hbm{position}", float(number), partition)
-    yield from _throttled(found)
+    yield from _throttled(numbers)
 
 
-def _throttled(found: Numbers) -> Iterator[BlobReading]:
-    for status in found.get("throttle", ()):
+def _throttled(numbers: Numbers) -> Iterator[BlobReading]:
+    for status in numbers.get("throttle", ()):
         if status is not None:
             for reason, bits in _THROTTLERS.items():
                 yield BlobReading("throttled", reason, float(any(status >> bit & 1 for bit in bits)))

@@ -91,14 +91,14 @@ def _saved_files(lines: Sequence[Line]) -> list[Output]:
             refused[match[1]] = _ERRORS[match[2]]
         else:
             rest.append(line)
-    found = max((read(rest) for read in (_ttar, _sections, _grep, _session)), key=len)
-    printed = [output for output in found if output.name not in refused or output.text.strip()]
+    files = max((read(rest) for read in (_ttar, _sections, _grep, _session)), key=len)
+    printed = [output for output in files if output.name not in refused or output.text.strip()]
     paths = {output.name for output in printed}
     return printed + [Output(path, status=status) for path, status in refused.items() if path not in paths]
 
 
 def _ttar(lines: Sequence[Line]) -> list[Output]:
-    found: list[Output] = []
+    files: list[Output] = []
     position = 0
     while position < len(lines) - 1:
         path = _TTAR.match(lines[position].text)
@@ -111,22 +111,22 @@ def _ttar(lines: Sequence[Line]) -> list[Output]:
             body = lines[position + 1 : position + 1 + int(count[1])]
             # A file of which lines are missing is not read: the archive was cut there.
             if len(body) == int(count[1]) and all(line.ended for line in body):
-                found.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
+                files.append(Output(path[1], text="\n".join(line.text for line in body), status=0))
             position += 1 + int(count[1])
         elif link is not None:
-            found.append(Output(path[1], text=link[1], status=0))
-    return found
+            files.append(Output(path[1], text=link[1], status=0))
+    return files
 
 
 def _sections(lines: Sequence[Line]) -> list[Output]:
-    found: list[tuple[str, list[str]]] = []
+    files: list[tuple[str, list[str]]] = []
     for line in lines:
         path = _heading(line)
         if path is not None:
-            found.append((path, []))
-        elif found and line.ended and _RULE.match(line.text) is None:
-            found[-1][1].append(line.text)
-    return [Output(path, text="\n".join(body), status=0) for path, body in found]
+            files.append((path, []))
+        elif files and line.ended and _RULE.match(line.text) is None:
+            files[-1][1].append(line.text)
+    return [Output(path, text="\n".join(body), status=0) for path, body in files]
 
 
 def _heading(line: Line) -> str | None:
@@ -143,24 +143,24 @@ def _heading(line: Line) -> str | None:
 
 
 def _grep(lines: Sequence[Line]) -> list[Output]:
-    found: dict[str, list[str]] = {}
+    files: dict[str, list[str]] = {}
     for line in lines:
         match = _GREP.match(line.text)
         if match is not None and line.ended:
-            found.setdefault(match[1], []).append(match[2])
-    return [Output(path, text="\n".join(body), status=0) for path, body in found.items()]
+            files.setdefault(match[1], []).append(match[2])
+    return [Output(path, text="\n".join(body), status=0) for path, body in files.items()]
 
 
 def _session(lines: Sequence[Line]) -> list[Output]:
-    found: list[tuple[str, list[str]]] = []
+    files: list[tuple[str, list[str]]] = []
     is_open = False
     for line in lines:
         command = _SESSION.match(line.text) if "cat " in line.text else None
         if command is not None:
-            found.append((command[1], []))
+            files.append((command[1], []))
             is_open = True
         elif _PROMPT.match(line.text) is not None:
             is_open = False
         elif is_open and line.ended and line.text.strip():
-            found[-1][1].append(line.text)
-    return [Output(path, text="\n".join(body), status=0) for path, body in found]
+            files[-1][1].append(line.text)
+    return [Output(path, text="\n".join(body), status=0) for path, body in files]

@@ -66,8 +66,8 @@ def nodes_of(tree: Tree) -> list[Node]:
     for node in _computing(tree):
         if "location_id" in node.values:
             slots.setdefault(node.slot, []).append(node)
-    found = [node for members in slots.values() for node in _partitions(members)]
-    return sorted(found, key=lambda node: node.number)
+    parts = [node for members in slots.values() for node in _partitions(members)]
+    return sorted(parts, key=lambda node: node.number)
 
 
 def cut_off(tree: Tree) -> list[Problem]:

@@ -69,8 +69,8 @@ def highest_clock(text: str) -> Value:
 
 def error_counts(text: str) -> Mapping[str, Value]:
     """`ue: 0` and `ce: 3` of a RAS block."""
-    found = (_ERRORS.match(line.strip()) for line in text.splitlines())
-    return {match[1]: units.number(match[2] or "") for match in found if match is not None}
+    matches = (_ERRORS.match(line.strip()) for line in text.splitlines())
+    return {match[1]: units.number(match[2] or "") for match in matches if match is not None}
 
 
 def _ecc_enabled(text: str, _unit: str) -> Value:
@@ -84,9 +84,9 @@ def bad_pages(text: str) -> tuple[float, float] | None:
 
     The driver prints an empty list also when it has none to print.
     """
-    found = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
-    flags = [match[1] for match in found if match is not None]
-    if not flags or len(flags) != len(found):
+    matches = [_PAGE.match(line.strip()) for line in text.splitlines() if line.strip()]
+    flags = [match[1] for match in matches if match is not None]
+    if not flags or len(flags) != len(matches):
         return None
     return float(flags.count("R")), float("P" in flags)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Problem
-from telemetry_parsers.text.complaints import not_understood, without_key
+from telemetry_parsers.text.complaints import CUT_LINE, not_understood, without_key
 from telemetry_parsers.text.lines import Line, quote
 from telemetry_parsers.vendors.ascend.npu_smi import keys
 from telemetry_parsers.vendors.ascend.npu_smi.readings import Entry, is_measured
@@ -17,7 +17,6 @@ _PROCESS = ("process id:", "process name:", "process memory(mb):")
 _CRIES = ("warning", "[warning", "error:", "[error", "failed to ")
 _NO_PROCESS = "no process in device"
 _NO_NAME = "get pid name failed"  # the process follows, with a blank name
-_TORN = "the text ends inside this line, which is not read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +145,20 @@ class Card:
 
 def cards(lines: Sequence[Line], number: int | None, problems: list[Problem]) -> list[Card]:
     """The cards that the lines are about; `number` is the one that was asked for, for answers that don't name it."""
-    found = [Card(number)]
+    cards_so_far = [Card(number)]
     for line in lines:
         text = line.text.strip()
         if not text:
-            found[-1].paragraphs.append([])
+            cards_so_far[-1].paragraphs.append([])
         elif not line.ended:
-            problems.append(Problem(line.where, _TORN))
+            problems.append(Problem(line.where, CUT_LINE))
         elif is_process(line):
-            _take_process(found[-1], line, problems)
+            _take_process(cards_so_far[-1], line, problems)
         elif text.lower().startswith(_NO_PROCESS):
-            found[-1].paragraphs[-1].append(_Idle(line))
+            cards_so_far[-1].paragraphs[-1].append(_Idle(line))
         elif not text.lower().startswith(_NO_NAME):
-            _take_line(found, line, problems)
-    return found
+            _take_line(cards_so_far, line, problems)
+    return cards_so_far
 
 
 def is_process(line: Line) -> bool:
@@ -167,21 +166,21 @@ def is_process(line: Line) -> bool:
     return line.ended and line.text.strip().lower().startswith(_PROCESS[0])
 
 
-def _take_line(found: list[Card], line: Line, problems: list[Problem]) -> None:
+def _take_line(cards_so_far: list[Card], line: Line, problems: list[Problem]) -> None:
     name, colon, value = line.text.partition(":")
     key, unit = split_key(name)
     if not colon:
         problems.append(Problem(line.where, not_understood(line.text)))
     elif key.startswith(_CRIES):
         problems.append(Problem(line.where, quote(line.text)))
-        found[-1].paragraphs[-1].append(_Failure(line))
+        cards_so_far[-1].paragraphs[-1].append(_Failure(line))
     elif key == keys.CARD_KEY:
-        found.append(Card(units.whole(value), line.where, is_named=True))
+        cards_so_far.append(Card(units.whole(value), line.where, is_named=True))
     elif key == keys.COUNT_KEY:
-        _take_count(found, line, value, problems)
+        _take_count(cards_so_far, line, value, problems)
     elif key:
-        _take_value(found[-1], key, Entry(value.strip(), unit, line))
-    elif not found[-1].goes_on():
+        _take_value(cards_so_far[-1], key, Entry(value.strip(), unit, line))
+    elif not cards_so_far[-1].goes_on():
         problems.append(Problem(line.where, without_key(line.text)))
 
 
@@ -195,12 +194,12 @@ def _take_value(card: Card, key: str, entry: Entry) -> None:
         card.paragraphs[-1].append(_Named(key, entry))
 
 
-def _take_count(found: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
+def _take_count(cards_so_far: list[Card], line: Line, value: str, problems: list[Problem]) -> None:
     """The number of chips stands below the card's: a second one is of a card whose number is lost."""
-    if found[-1].chip_count is not None:
-        found.append(Card(where=line.where))
-    found[-1].chip_count = units.whole(value)
-    if found[-1].chip_count is None:
+    if cards_so_far[-1].chip_count is not None:
+        cards_so_far.append(Card(where=line.where))
+    cards_so_far[-1].chip_count = units.whole(value)
+    if cards_so_far[-1].chip_count is None:
         problems.append(Problem(line.where, f"no number of chips: {quote(line.text)}"))
 
 

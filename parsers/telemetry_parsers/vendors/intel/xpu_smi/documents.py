@@ -40,21 +40,21 @@ def read_json(text: Text, draft: Draft) -> bool:
     return bool(json.documents)
 
 
-def _take_document(found: _Object, newest: dict[str, _Object], draft: Draft) -> None:
+def _take_document(document: _Object, newest: dict[str, _Object], draft: Draft) -> None:
     for name, take in _LISTS.items():
-        if name in found:
-            for item in saved.objects(found[name]):
+        if name in document:
+            for item in saved.objects(document[name]):
                 take(item, draft)
             return
-    metrics = found.get("metrics")
+    metrics = document.get("metrics")
     if isinstance(metrics, dict):
-        newest[str(found.get("device", ""))] = metrics
-    elif "device_level" in found or "tile_level" in found:
-        saved.take_stats(found, draft)
-    elif "device_id" in found:
-        _take_device(found, draft)
+        newest[str(document.get("device", ""))] = metrics
+    elif "device_level" in document or "tile_level" in document:
+        saved.take_stats(document, draft)
+    elif "device_id" in document:
+        _take_device(document, draft)
     else:
-        draft.name_unknown(*found)
+        draft.name_unknown(*document)
 
 
 def _take_device(item: _Object, draft: Draft) -> None:

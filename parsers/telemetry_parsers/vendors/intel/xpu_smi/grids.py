@@ -171,8 +171,8 @@ def _take_setting(grid: _Grid, name: str, text: str, line: Line) -> None:
         span = _RANGE.match(text)
         for target, number in zip(keys.CAP_RANGE, span.groups() if span else (text, text), strict=True):
             grid.draft.take(grid.device, (target,), number, line.where)
-    elif (wanted := keys.CONFIG.get((grid.section, name)) or keys.CONFIG.get(("", name))) is not None:
-        grid.draft.take(grid.device, (wanted,), text, line.where)
+    elif (setting := keys.CONFIG.get((grid.section, name)) or keys.CONFIG.get(("", name))) is not None:
+        grid.draft.take(grid.device, (setting,), text, line.where)
     elif not text:
         grid.section = name
     grid.last = name

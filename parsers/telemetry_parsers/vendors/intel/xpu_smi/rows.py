@@ -35,9 +35,9 @@ def read_csv(lines: Sequence[Line], draft: Draft) -> None:
     header: list[str] = []
     newest: _Newest = {}
     for line in lines:
-        found = _header(line)
-        if found:
-            header = found
+        names = _header(line)
+        if names:
+            header = names
             draft.name_unknown(*(name for name in header if not _is_known(name)))
         elif header and line.text.strip():
             _keep(draft, header, line, newest)
@@ -76,14 +76,14 @@ def _take_row(draft: Draft, index: str, tile: str, header: Sequence[str], cells:
 
 def _given(header: Sequence[str], cells: Sequence[str]) -> Iterable[tuple[Target, str]]:
     """What each column gives; of several engines of a kind the busiest."""
-    found: dict[tuple[str, str], tuple[Target, str]] = {}
+    busiest: dict[tuple[str, str], tuple[Target, str]] = {}
     for name, cell in zip(header, cells, strict=True):
         target = _target(name)
         if target is not None:
             key = (target.key, target.label)
-            before = found.get(key)
-            found[key] = (target, cell if before is None else max(before[1], cell, key=_rank))
-    return found.values()
+            before = busiest.get(key)
+            busiest[key] = (target, cell if before is None else max(before[1], cell, key=_rank))
+    return busiest.values()
 
 
 def _rank(cell: str) -> float:

@@ -50,16 +50,16 @@ def take_process(item: _Object, draft: Draft) -> None:
         draft.processes.append(process)
 
 
-def take_stats(found: _Object, draft: Draft) -> None:
+def take_stats(stats: _Object, draft: Draft) -> None:
     """Put the counters and engines of a device and of its tiles into the draft."""
-    index = units.whole(str(found.get("device_id", "")))
+    index = units.whole(str(stats.get("device_id", "")))
     if index is None:
-        draft.complain("JSON", f"no device's number: {quote(str(found.get('device_id')))}")
+        draft.complain("JSON", f"no device's number: {quote(str(stats.get('device_id')))}")
         return
     device = draft.device(index)
-    _take_counters(found.get("device_level"), device, draft)
-    _take_engines(found.get("engine_util"), device, draft)
-    for tile in objects(found.get("tile_level")):
+    _take_counters(stats.get("device_level"), device, draft)
+    _take_engines(stats.get("engine_util"), device, draft)
+    for tile in objects(stats.get("tile_level")):
         name = str(tile.get("tile_id", ""))
         if units.whole(name) is not None:
             part = draft.device((index, name))

@@ -25,10 +25,10 @@ def segments(run: Run) -> list[Run]:
     parts: list[list[Line]] = [[]]
     shape = ""
     for line in run.lines:
-        found = _shape_of(line) or shape
-        if shape and found != shape:
+        next_shape = _shape_of(line) or shape
+        if shape and next_shape != shape:
             parts.append([])
-        shape = found
+        shape = next_shape
         parts[-1].append(line)
     return [Run(run.arguments, tuple(part)) for part in parts]
 
