@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 # All bits set, or a driver's own "blank", compared with the printed number whatever its unit.
 ALL_BITS = frozenset(
@@ -27,25 +26,23 @@ MOST = 9e18
 
 _WORDS = (2.0**31 - 1, 2.0**32 - 1)
 # By the unit of a metric, in base units: sentinels after a division, with the digits that tools print.
-OF_UNIT: Mapping[str, frozenset[float]] = MappingProxyType(
-    {
-        "": frozenset(_WORDS),
-        "bytes": frozenset(_WORDS),
-        "seconds": frozenset(_WORDS),
-        "joules": frozenset(_WORDS),
-        # 0xFFFF in thousandths.
-        "celsius": frozenset({65.535}),
-        "volts": frozenset({65.535}),
-        # … and words of 31 and 32 bits in millionths.
-        "watts": frozenset(
-            {65.535, 2147.483647, 2147.484, 2147.483, 2147.48, 2147.0, 4294.967295, 4294.967, 4294.97, 4294.96, 4294.0}
-        ),
-    }
-)
+OF_UNIT: Mapping[str, frozenset[float]] = {
+    "": frozenset(_WORDS),
+    "bytes": frozenset(_WORDS),
+    "seconds": frozenset(_WORDS),
+    "joules": frozenset(_WORDS),
+    # 0xFFFF in thousandths.
+    "celsius": frozenset({65.535}),
+    "volts": frozenset({65.535}),
+    # … and words of 31 and 32 bits in millionths.
+    "watts": frozenset(
+        {65.535, 2147.483647, 2147.484, 2147.483, 2147.48, 2147.0, 4294.967295, 4294.967, 4294.97, 4294.96, 4294.0}
+    ),
+}
 # By metric, where the number is within its range.
-OF_METRIC: Mapping[str, frozenset[float]] = MappingProxyType(
-    {name: frozenset({65_535.0}) for name in ("compute_units", "processes", "retired_pages", "remapped_rows")}
-)
+OF_METRIC: Mapping[str, frozenset[float]] = {
+    name: frozenset({65_535.0}) for name in ("compute_units", "processes", "retired_pages", "remapped_rows")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +54,4 @@ class Special:
 
 
 # By vendor and metric. No chip in a rack is below freezing point; Ascend's stand in boxes at roadsides, too.
-OF_VENDOR: Mapping[tuple[str, str], Special] = MappingProxyType(
-    {("ascend", "temperature_celsius"): Special(-40.0, frozenset({-1.0}))}
-)
+OF_VENDOR: Mapping[tuple[str, str], Special] = {("ascend", "temperature_celsius"): Special(-40.0, frozenset({-1.0}))}

@@ -17,11 +17,11 @@ def _units(**names: tuple[int, int]) -> dict[str, tuple[int, int]]:
     return dict(names)
 
 
-RATIO: Units = MappingProxyType({"%": (1, 100)})
-CELSIUS: Units = MappingProxyType({"C": (1, 1), "c": (1, 1), "°C": (1, 1), "℃": (1, 1), "mC": (1, 1000)})
+RATIO: Units = {"%": (1, 100)}
+CELSIUS: Units = {"C": (1, 1), "c": (1, 1), "°C": (1, 1), "℃": (1, 1), "mC": (1, 1000)}
 WATTS: Units = MappingProxyType(_units(W=(1, 1), w=(1, 1), mW=(1, 1000), uW=(1, 1_000_000), kW=(1000, 1)))
-VOLTS: Units = MappingProxyType({"V": (1, 1), "mV": (1, 1000)})
-RPM: Units = MappingProxyType({"RPM": (1, 1), "rpm": (1, 1), "": (1, 1)})
+VOLTS: Units = {"V": (1, 1), "mV": (1, 1000)}
+RPM: Units = {"RPM": (1, 1), "rpm": (1, 1), "": (1, 1)}
 JOULES: Units = MappingProxyType(_units(J=(1, 1), mJ=(1, 1000), uJ=(1, 1_000_000), kJ=(1000, 1)))
 HERTZ: Units = MappingProxyType(
     _units(
@@ -37,34 +37,30 @@ BYTES: Units = MappingProxyType(
     )
 )  # fmt: skip
 SECONDS: Units = MappingProxyType(_units(s=(1, 1), ms=(1, 1000), us=(1, 1_000_000), ns=(1, 1_000_000_000)))
-COUNT: Units = MappingProxyType({"": (1, 1)})
+COUNT: Units = {"": (1, 1)}
 
 # The generation of a PCIe link by its speed in GT/s, as the PCI Express specifications count them.
-PCIE_GENERATIONS: Mapping[str, float] = MappingProxyType(
-    {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
-     "64": 6.0, "64.0": 6.0}
-)  # fmt: skip
+PCIE_GENERATIONS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "5.0": 2.0, "8": 3.0, "8.0": 3.0, "16": 4.0, "16.0": 4.0, "32": 5.0, "32.0": 5.0,
+ "64": 6.0, "64.0": 6.0}  # fmt: skip
 
 # Words that tools print in place of a number, in lower case and without the brackets round them.
-PLACEHOLDERS: Mapping[str, Absent] = MappingProxyType(
-    {
-        "": Absent.NOT_REPORTED,
-        "-": Absent.NOT_REPORTED,
-        "--": Absent.NOT_REPORTED,
-        "n/a": Absent.NOT_REPORTED,
-        "na": Absent.NOT_REPORTED,
-        "none": Absent.NOT_REPORTED,
-        "null": Absent.NOT_REPORTED,
-        "unknown": Absent.NOT_REPORTED,
-        "not available": Absent.NOT_REPORTED,
-        "not supported": Absent.NOT_SUPPORTED,
-        "unsupported": Absent.NOT_SUPPORTED,
-        "not applicable": Absent.NOT_SUPPORTED,
-        "no permission": Absent.NOT_PERMITTED,
-        "permission denied": Absent.NOT_PERMITTED,
-        "insufficient permissions": Absent.NOT_PERMITTED,
-    }
-)
+PLACEHOLDERS: Mapping[str, Absent] = {
+    "": Absent.NOT_REPORTED,
+    "-": Absent.NOT_REPORTED,
+    "--": Absent.NOT_REPORTED,
+    "n/a": Absent.NOT_REPORTED,
+    "na": Absent.NOT_REPORTED,
+    "none": Absent.NOT_REPORTED,
+    "null": Absent.NOT_REPORTED,
+    "unknown": Absent.NOT_REPORTED,
+    "not available": Absent.NOT_REPORTED,
+    "not supported": Absent.NOT_SUPPORTED,
+    "unsupported": Absent.NOT_SUPPORTED,
+    "not applicable": Absent.NOT_SUPPORTED,
+    "no permission": Absent.NOT_PERMITTED,
+    "permission denied": Absent.NOT_PERMITTED,
+    "insufficient permissions": Absent.NOT_PERMITTED,
+}
 
 _NUMBER = re.compile(r"([+-]?)([0-9]{1,24})(\.[0-9]{1,18})?\Z")
 _QUANTITY = re.compile(r"([+-]?[0-9]{1,24}(?:\.[0-9]{1,18})?)[ \t]{0,4}([A-Za-z°℃%]{0,4})\Z")

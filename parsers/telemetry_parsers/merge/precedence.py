@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from telemetry_parsers import bounds
 from telemetry_parsers.merge.identity import Named
@@ -25,7 +24,7 @@ _NUMBER = -1
 _DECIDED_ELSEWHERE = frozenset({"info", "up"})
 _POWER = "power_watts"
 _ALL = "all"
-_NO_METRICS: Mapping[str, Metric] = MappingProxyType({})
+_NO_METRICS: Mapping[str, Metric] = {}
 
 ReadingKey = tuple[str, str]
 

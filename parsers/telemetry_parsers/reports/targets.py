@@ -24,39 +24,33 @@ from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, Value
 
 # The units of a text, by the unit of its metric in the catalogue.
-_FAMILIES: Mapping[str, units.Units] = MappingProxyType(
-    {
-        "ratio": units.RATIO,
-        "celsius": units.CELSIUS,
-        "watts": units.WATTS,
-        "volts": units.VOLTS,
-        "joules": units.JOULES,
-        "bytes": units.BYTES,
-        "hertz": units.HERTZ,
-        "seconds": units.SECONDS,
-        "": units.COUNT,
-    }
-)
+_FAMILIES: Mapping[str, units.Units] = {
+    "ratio": units.RATIO,
+    "celsius": units.CELSIUS,
+    "watts": units.WATTS,
+    "volts": units.VOLTS,
+    "joules": units.JOULES,
+    "bytes": units.BYTES,
+    "hertz": units.HERTZ,
+    "seconds": units.SECONDS,
+    "": units.COUNT,
+}
 # Counts that are printed with a unit all the same.
-_OF_METRIC: Mapping[str, units.Units] = MappingProxyType({"fan_rpm": units.RPM})
+_OF_METRIC: Mapping[str, units.Units] = {"fan_rpm": units.RPM}
 _STATE = re.compile(r"P([0-9]{1,2})\Z")
 _GENERATION = re.compile(r"(?:Gen[ \t]{0,2})?([0-9]{1,2})\Z", re.IGNORECASE)
 _WIDTH = re.compile(r"[xX]?([0-9]{1,3})[xX]?\Z")
 # Metrics whose numbers are printed with a letter that is no unit.
-_MARKED: Mapping[str, re.Pattern[str]] = MappingProxyType(
-    {
-        "performance_state": _STATE,
-        "pcie_link_generation": _GENERATION,
-        "pcie_link_generation_max": _GENERATION,
-        "pcie_link_width": _WIDTH,
-        "pcie_link_width_max": _WIDTH,
-    }
-)
+_MARKED: Mapping[str, re.Pattern[str]] = {
+    "performance_state": _STATE,
+    "pcie_link_generation": _GENERATION,
+    "pcie_link_generation_max": _GENERATION,
+    "pcie_link_width": _WIDTH,
+    "pcie_link_width_max": _WIDTH,
+}
 _SHORT_BUS = re.compile(r"([0-9a-fA-F]{2}):([0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\Z")
 
-ON_OFF: Mapping[str, float] = MappingProxyType(
-    {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
-)
+ON_OFF: Mapping[str, float] = {"enable": 1.0, "enabled": 1.0, "on": 1.0, "disable": 0.0, "disabled": 0.0, "off": 0.0}
 # What reads a text that is no quantity: the text, and the unit that its key has (empty for none).
 Read = Callable[[str, str], Value]
 # What a text that is none of a target's words is: a number, one that is not understood, or nothing of this metric.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Device
@@ -14,17 +13,15 @@ from telemetry_parsers.rocm.listing import Entry
 from telemetry_parsers.text.lines import bus_address
 
 # Words in a card's vendor or name that show whose it is.
-_VENDOR_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "haiguang": "hygon",
-        "c-3000": "hygon",
-        "hygon": "hygon",
-        "advanced micro devices": "amd",
-        "amd/ati": "amd",
-        "0x1002": "amd",
-        "0x1d94": "hygon",
-    }
-)
+_VENDOR_WORDS: Mapping[str, str] = {
+    "haiguang": "hygon",
+    "c-3000": "hygon",
+    "hygon": "hygon",
+    "advanced micro devices": "amd",
+    "amd/ati": "amd",
+    "0x1002": "amd",
+    "0x1d94": "hygon",
+}
 # PCI device ids of Hygon's cards; AMD's tools print no vendor beside them.
 _HYGON_CHIPS = frozenset({"0x54b7", "0x55b7", "0x62b7", "0x6210", "0x6211", "0x6320", "0x6370", "0x6430"})
 _MARKS = {**_VENDOR_WORDS, **dict.fromkeys(_HYGON_CHIPS, "hygon")}

@@ -69,76 +69,70 @@ _DOMAINS = MappingProxyType(
 _FAN = (special("fan_ratio", values.fan),)
 _LINK = (special("pcie_link_generation", values.generation), special("pcie_link_width", values.width))
 
-TARGETS: Mapping[str, tuple[Target, ...]] = MappingProxyType(
-    {
-        "average graphics package power": only("power_average_watts"),
-        "current socket graphics package power": only("power_instant_watts"),
-        # The concise table's Power without a sub-heading does not say which kind it is.
-        "power": only("power_watts"),
-        # A limit of 0 W is how the second die of a package prints that it has none.
-        "max graphics package power": (metric("power_cap_watts", zero=Absent.NOT_SUPPORTED),),
-        "gpu use": only("utilization_ratio"),
-        "gpu memory use": only("memory_activity_ratio"),
-        "gpu memory read/write activity": only("memory_activity_ratio"),
-        "gpu memory allocated": only("memory_used_ratio"),
-        "vram": only("memory_used_ratio"),
-        # 98 beside 64,169 of 65,520 MiB and a use of 0.0 (BW); Hygon's exporter names it with VRAM%.
-        "hcu memory use": only("memory_used_ratio"),
-        "dcu memory use": only("memory_used_ratio"),
-        "vram total memory": only("memory_total_bytes"),
-        "vram total used memory": only("memory_used_bytes"),
-        "gtt total memory": only("memory_gtt_total_bytes"),
-        "gtt total used memory": only("memory_gtt_used_bytes"),
-        "available memory size": only("memory_free_bytes"),
-        "fan rpm": only("fan_rpm"),
-        "fan speed": _FAN,
-        "fan level": _FAN,
-        # Of the graphics' rail, as rocm_smi.py asks for it.
-        "voltage": only("voltage_volts", "graphics"),
-        "decoder use": only("engine_utilization_ratio", "decoder"),
-        "encoder use": only("engine_utilization_ratio", "encoder"),
-        "pcie clock level": _LINK,
-        "pcie clock speed": _LINK,
-        "pcie replay count": only("pcie_replays_total"),
-        "accumulated energy": (special("energy_joules_total", values.joules),),
-        # Of the tables of `--showpagesinfo`.
-        "retired pages": only("retired_pages", "all"),
-        "pending pages": (special("retired_pages_pending", values.any_bit),),
-        "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
-        **saved.TARGETS,
-    }
-)
+TARGETS: Mapping[str, tuple[Target, ...]] = {
+    "average graphics package power": only("power_average_watts"),
+    "current socket graphics package power": only("power_instant_watts"),
+    # The concise table's Power without a sub-heading does not say which kind it is.
+    "power": only("power_watts"),
+    # A limit of 0 W is how the second die of a package prints that it has none.
+    "max graphics package power": (metric("power_cap_watts", zero=Absent.NOT_SUPPORTED),),
+    "gpu use": only("utilization_ratio"),
+    "gpu memory use": only("memory_activity_ratio"),
+    "gpu memory read/write activity": only("memory_activity_ratio"),
+    "gpu memory allocated": only("memory_used_ratio"),
+    "vram": only("memory_used_ratio"),
+    # 98 beside 64,169 of 65,520 MiB and a use of 0.0 (BW); Hygon's exporter names it with VRAM%.
+    "hcu memory use": only("memory_used_ratio"),
+    "dcu memory use": only("memory_used_ratio"),
+    "vram total memory": only("memory_total_bytes"),
+    "vram total used memory": only("memory_used_bytes"),
+    "gtt total memory": only("memory_gtt_total_bytes"),
+    "gtt total used memory": only("memory_gtt_used_bytes"),
+    "available memory size": only("memory_free_bytes"),
+    "fan rpm": only("fan_rpm"),
+    "fan speed": _FAN,
+    "fan level": _FAN,
+    # Of the graphics' rail, as rocm_smi.py asks for it.
+    "voltage": only("voltage_volts", "graphics"),
+    "decoder use": only("engine_utilization_ratio", "decoder"),
+    "encoder use": only("engine_utilization_ratio", "encoder"),
+    "pcie clock level": _LINK,
+    "pcie clock speed": _LINK,
+    "pcie replay count": only("pcie_replays_total"),
+    "accumulated energy": (special("energy_joules_total", values.joules),),
+    # Of the tables of `--showpagesinfo`.
+    "retired pages": only("retired_pages", "all"),
+    "pending pages": (special("retired_pages_pending", values.any_bit),),
+    "vram memory ecc status": (switch("ecc_enabled", ON_OFF),),
+    **saved.TARGETS,
+}
 LEVEL_KEYS = frozenset({"performance level", "current performance level", "current powerplay level"})
 
 # The keys that become labels of the card.
-FACTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "firmware": ("vbios version", "vbios"),
-        "gfx_version": ("gfx version", "gfx ver"),
-        "kfd_node": ("node id",),
-        "gpu_id": ("guid",),
-        "compute_partition": ("compute partition",),
-        "memory_partition": ("memory partition",),
-        "mode": ("mode",),
-    }
-)
+FACTS: Mapping[str, tuple[str, ...]] = {
+    "firmware": ("vbios version", "vbios"),
+    "gfx_version": ("gfx version", "gfx ver"),
+    "kfd_node": ("node id",),
+    "gpu_id": ("guid",),
+    "compute_partition": ("compute partition",),
+    "memory_partition": ("memory partition",),
+    "mode": ("mode",),
+}
 # The keys that say who a card is: of several for one thing the first that is no placeholder counts.
-WHO: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        **FACTS,
-        "series": ("card series", "device name", "market name", "name"),
-        "model": ("card model",),
-        "vendor": ("card vendor",),
-        "chip": ("device id", "gpu id", "chip id"),
-        "uuid": ("unique id",),
-        "serial": ("serial number",),
-        "bus": ("pci bus", "bus"),
-        # Of the node; some versions of hy-smi print it for each card.
-        "driver": ("driver version",),
-        "partition": ("partition id",),
-        "numa_node": ("(topology) numa node", "numa node"),
-    }
-)
+WHO: Mapping[str, tuple[str, ...]] = {
+    **FACTS,
+    "series": ("card series", "device name", "market name", "name"),
+    "model": ("card model",),
+    "vendor": ("card vendor",),
+    "chip": ("device id", "gpu id", "chip id"),
+    "uuid": ("unique id",),
+    "serial": ("serial number",),
+    "bus": ("pci bus", "bus"),
+    # Of the node; some versions of hy-smi print it for each card.
+    "driver": ("driver version",),
+    "partition": ("partition id",),
+    "numa_node": ("(topology) numa node", "numa node"),
+}
 _WHO_KEYS = frozenset(name for names in WHO.values() for name in names)
 
 # Keys that are known and give nothing: counters without a unit, settings, versions, lists of clocks, other pools.

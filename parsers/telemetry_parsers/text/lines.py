@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from telemetry_parsers.vendors import VENDORS
 
@@ -19,12 +18,10 @@ _QUOTE_LENGTH = 160
 MOST_LINES = 20_000
 
 # Words that only one tool prints, to name the tool whose output was given to the wrong parser; common words come last.
-TOOL_MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        tool.name: tool.marks
-        for tool in sorted((tool for vendor in VENDORS for tool in vendor.tools), key=lambda tool: tool.is_common)
-    }
-)
+TOOL_MARKS: Mapping[str, tuple[str, ...]] = {
+    tool.name: tool.marks
+    for tool in sorted((tool for vendor in VENDORS for tool in vendor.tools), key=lambda tool: tool.is_common)
+}
 
 
 @dataclass(frozen=True, slots=True)

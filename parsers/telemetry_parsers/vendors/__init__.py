@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.vendor import Vendor
 from telemetry_parsers.vendors import (
@@ -34,5 +33,5 @@ VENDORS: tuple[Vendor, ...] = (
     intel.VENDOR,
     kunlunxin.VENDOR,
 )
-BY_WORD: Mapping[str, Vendor] = MappingProxyType({vendor.word: vendor for vendor in VENDORS})
+BY_WORD: Mapping[str, Vendor] = {vendor.word: vendor for vendor in VENDORS}
 VENDOR_WORDS = tuple(BY_WORD)

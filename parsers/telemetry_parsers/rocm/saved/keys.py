@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.reports.targets import Target, metric, only, special
 from telemetry_parsers.rocm import values
@@ -14,48 +13,46 @@ def _clock(domain: str) -> tuple[Target]:
     return (values.highest(special("clock_hertz", values.hertz, domain)),)
 
 
-TARGETS: Mapping[str, tuple[Target, ...]] = MappingProxyType(
-    {
-        # Of ROCm 1 and 2.
-        "temperature": only("temperature_celsius", "edge"),
-        "average gpu power": only("power_average_watts"),
-        "current gpu use": only("utilization_ratio"),
-        "current gpu memory use": only("memory_activity_ratio"),
-        # Of hy-smi --showhcuutil, which measures for a second.
-        "gpu util in last second": only("utilization_ratio"),
-        # Of --showmetrics.
-        "average_gfx_activity": only("utilization_ratio"),
-        "average_umc_activity": only("memory_activity_ratio"),
-        "average_socket_power": only("power_average_watts"),
-        "current_socket_power": only("power_instant_watts"),
-        "current_gfxclk": _clock("graphics"),
-        "current_uclk": _clock("memory"),
-        "current_socclk": _clock("soc"),
-        "current_vclk0": _clock("video"),
-        # Where a chip has several dies: for those that leave the figure above out.
-        "current_gfxclks": _clock("graphics"),
-        "current_socclks": _clock("soc"),
-        "current_vclk0s": _clock("video"),
-        "vcn_activity": (values.highest(metric("engine_utilization_ratio", "vcn")),),
-        "jpeg_activity": (values.highest(metric("engine_utilization_ratio", "jpeg")),),
-        "average_mm_activity": only("engine_utilization_ratio", "multimedia"),
-        "energy_accumulator": (special("energy_joules_total", values.joules),),
-        "throttle_status": (special("throttled", values.any_bit, "any"),),
-        "indep_throttle_status": (special("throttled", values.any_bit, "any"),),
-        "pcie_replay_count_acc": only("pcie_replays_total"),
-        "pcie_nak_sent_count_acc": only("pcie_errors_total", "nak_sent"),
-        "pcie_nak_rcvd_count_acc": only("pcie_errors_total", "nak_received"),
-        "pcie_l0_to_recov_count_acc": only("pcie_errors_total", "l0_to_recovery"),
-        "pcie_replay_rover_count_acc": only("pcie_errors_total", "replay_rollover"),
-        "pcie_bandwidth_inst": (special("pcie_bandwidth_bytes_per_second", values.bandwidth),),
-        "pcie_link_width": only("pcie_link_width"),
-        "pcie_link_speed": (special("pcie_link_generation", values.speed_in_tenths),),
-        "voltage_gfx": only("voltage_volts", "graphics"),
-        "voltage_soc": only("voltage_volts", "soc"),
-        "voltage_mem": only("voltage_volts", "memory"),
-        "current_fan_speed": only("fan_rpm"),
-    }
-)
+TARGETS: Mapping[str, tuple[Target, ...]] = {
+    # Of ROCm 1 and 2.
+    "temperature": only("temperature_celsius", "edge"),
+    "average gpu power": only("power_average_watts"),
+    "current gpu use": only("utilization_ratio"),
+    "current gpu memory use": only("memory_activity_ratio"),
+    # Of hy-smi --showhcuutil, which measures for a second.
+    "gpu util in last second": only("utilization_ratio"),
+    # Of --showmetrics.
+    "average_gfx_activity": only("utilization_ratio"),
+    "average_umc_activity": only("memory_activity_ratio"),
+    "average_socket_power": only("power_average_watts"),
+    "current_socket_power": only("power_instant_watts"),
+    "current_gfxclk": _clock("graphics"),
+    "current_uclk": _clock("memory"),
+    "current_socclk": _clock("soc"),
+    "current_vclk0": _clock("video"),
+    # Where a chip has several dies: for those that leave the figure above out.
+    "current_gfxclks": _clock("graphics"),
+    "current_socclks": _clock("soc"),
+    "current_vclk0s": _clock("video"),
+    "vcn_activity": (values.highest(metric("engine_utilization_ratio", "vcn")),),
+    "jpeg_activity": (values.highest(metric("engine_utilization_ratio", "jpeg")),),
+    "average_mm_activity": only("engine_utilization_ratio", "multimedia"),
+    "energy_accumulator": (special("energy_joules_total", values.joules),),
+    "throttle_status": (special("throttled", values.any_bit, "any"),),
+    "indep_throttle_status": (special("throttled", values.any_bit, "any"),),
+    "pcie_replay_count_acc": only("pcie_replays_total"),
+    "pcie_nak_sent_count_acc": only("pcie_errors_total", "nak_sent"),
+    "pcie_nak_rcvd_count_acc": only("pcie_errors_total", "nak_received"),
+    "pcie_l0_to_recov_count_acc": only("pcie_errors_total", "l0_to_recovery"),
+    "pcie_replay_rover_count_acc": only("pcie_errors_total", "replay_rollover"),
+    "pcie_bandwidth_inst": (special("pcie_bandwidth_bytes_per_second", values.bandwidth),),
+    "pcie_link_width": only("pcie_link_width"),
+    "pcie_link_speed": (special("pcie_link_generation", values.speed_in_tenths),),
+    "voltage_gfx": only("voltage_volts", "graphics"),
+    "voltage_soc": only("voltage_volts", "soc"),
+    "voltage_mem": only("voltage_volts", "memory"),
+    "current_fan_speed": only("fan_rpm"),
+}
 # Of --showmetrics, known and without a metric.
 QUIET = (
     r"metric version and size|system_clock_counter|firmware_timestamp|xgmi_.{1,40}|num_partition"

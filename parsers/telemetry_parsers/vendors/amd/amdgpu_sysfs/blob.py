@@ -7,7 +7,6 @@ import binascii
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.vendors.amd.amdgpu_sysfs.layouts import (
@@ -25,36 +24,37 @@ _WHOLE_CARD = 0
 Numbers = Mapping[str, Sequence[int | None]]
 
 # Which metric a name gives: key, label, and what to multiply with and divide by.
-_READINGS: Mapping[str, tuple[str, str, int, int]] = MappingProxyType(
-    {
-        "edge": ("temperature_celsius", "edge", 1, 1),
-        "edge_centi": ("temperature_celsius", "edge", 1, 100),
-        "soc_centi": ("temperature_celsius", "soc", 1, 100),
-        "junction": ("temperature_celsius", "junction", 1, 1),
-        "memory": ("temperature_celsius", "memory", 1, 1),
-        "gfx": ("utilization_ratio", "", 1, 100),
-        "umc": ("memory_activity_ratio", "", 1, 100),
-        "multimedia": ("engine_utilization_ratio", "multimedia", 1, 100),
-        "vcn": ("engine_utilization_ratio", "vcn", 1, 100),
-        "jpeg": ("engine_utilization_ratio", "jpeg", 1, 100),
-        "average_power": ("power_average_watts", "", 1, 1),
-        "average_power_milli": ("power_average_watts", "", 1, 1000),
-        "instant_power": ("power_instant_watts", "", 1, 1),
-        # The accumulator counts in 2^-16 J, which AMD gives as 15.259 µJ.
-        "energy": ("energy_joules_total", "", 1, 65_536),
-        "graphics": ("clock_hertz", "graphics", 1_000_000, 1),
-        "soc": ("clock_hertz", "soc", 1_000_000, 1),
-        "uclk": ("clock_hertz", "memory", 1_000_000, 1),
-        "fabric": ("clock_hertz", "fabric", 1_000_000, 1),
-        "video": ("clock_hertz", "video", 1_000_000, 1),
-    }
-)
+_READINGS: Mapping[str, tuple[str, str, int, int]] = {
+    "edge": ("temperature_celsius", "edge", 1, 1),
+    "edge_centi": ("temperature_celsius", "edge", 1, 100),
+    "soc_centi": ("temperature_celsius", "soc", 1, 100),
+    "junction": ("temperature_celsius", "junction", 1, 1),
+    "memory": ("temperature_celsius", "memory", 1, 1),
+    "gfx": ("utilization_ratio", "", 1, 100),
+    "umc": ("memory_activity_ratio", "", 1, 100),
+    "multimedia": ("engine_utilization_ratio", "multimedia", 1, 100),
+    "vcn": ("engine_utilization_ratio", "vcn", 1, 100),
+    "jpeg": ("engine_utilization_ratio", "jpeg", 1, 100),
+    "average_power": ("power_average_watts", "", 1, 1),
+    "average_power_milli": ("power_average_watts", "", 1, 1000),
+    "instant_power": ("power_instant_watts", "", 1, 1),
+    # The accumulator counts in 2^-16 J, which AMD gives as 15.259 µJ.
+    "energy": ("energy_joules_total", "", 1, 65_536),
+    "graphics": ("clock_hertz", "graphics", 1_000_000, 1),
+    "soc": ("clock_hertz", "soc", 1_000_000, 1),
+    "uclk": ("clock_hertz", "memory", 1_000_000, 1),
+    "fabric": ("clock_hertz", "fabric", 1_000_000, 1),
+    "video": ("clock_hertz", "video", 1_000_000, 1),
+}
 # The second die of an MI200 counts no energy, nor does a Radeon: a counter that never leaves 0 is none.
 _NEVER_ZERO = frozenset({"energy"})
 # The bits of the throttle status that is the same for all chips (enum smu_throttler of the driver), by what holds it down.
-_THROTTLERS: Mapping[str, range] = MappingProxyType(
-    {"power_limit": range(16), "current_limit": range(16, 32), "thermal": range(32, 48), "other": range(48, 64)}
-)
+_THROTTLERS: Mapping[str, range] = {
+    "power_limit": range(16),
+    "current_limit": range(16, 32),
+    "thermal": range(32, 48),
+    "other": range(48, 64),
+}
 
 
 @dataclass(frozen=True, slots=True)

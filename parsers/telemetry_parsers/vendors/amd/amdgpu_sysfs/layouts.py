@@ -100,31 +100,27 @@ _APU_3_0: Mapping[str, Place] = _table(
     }
 )  # fmt: skip
 
-LAYOUTS: Mapping[tuple[int, int], Layout] = MappingProxyType(
-    {
-        (1, 0): Layout(80, _CARD_1_0),
-        (1, 1): Layout(96, _CARD_1_1),
-        (1, 2): Layout(104, _CARD_1_1),
-        (1, 3): Layout(120, _table({**_CARD_1_1, "throttle": (112, "Q", 1)})),
-        (1, 4): _instinct(288, 24, 240, {"vcn": (16, "H", 4)}),
-        (1, 5): _instinct(360, 88, 312, {"vcn": (16, "H", 4), "jpeg": (24, "H", 32)}),
-        (1, 6): _instinct(1664, 16, 264, {}, PartitionTable(306, 312, 168, _PARTITION)),
-        (1, 7): _instinct(2208, 24, 296, {}, PartitionTable(338, 344, 232, _PARTITION)),
-        (1, 8): _instinct(3872, 24, 296, {}, PartitionTable(338, 344, 440, _PARTITION_1_8)),
-        (2, 0): Layout(120, _APU_2_0),
-        (2, 1): Layout(120, _APU_2_1),
-        (2, 2): Layout(128, _table({**_APU_2_1, **_THROTTLE_2_2})),
-        (2, 3): Layout(152, _table({**_APU_2_1, **_THROTTLE_2_2})),
-        (2, 4): Layout(168, _table({**_APU_2_1, **_THROTTLE_2_2, "average_power_milli": (40, "H", 1)})),
-        (3, 0): Layout(264, _APU_3_0),
-    }
-)
+LAYOUTS: Mapping[tuple[int, int], Layout] = {
+    (1, 0): Layout(80, _CARD_1_0),
+    (1, 1): Layout(96, _CARD_1_1),
+    (1, 2): Layout(104, _CARD_1_1),
+    (1, 3): Layout(120, _table({**_CARD_1_1, "throttle": (112, "Q", 1)})),
+    (1, 4): _instinct(288, 24, 240, {"vcn": (16, "H", 4)}),
+    (1, 5): _instinct(360, 88, 312, {"vcn": (16, "H", 4), "jpeg": (24, "H", 32)}),
+    (1, 6): _instinct(1664, 16, 264, {}, PartitionTable(306, 312, 168, _PARTITION)),
+    (1, 7): _instinct(2208, 24, 296, {}, PartitionTable(338, 344, 232, _PARTITION)),
+    (1, 8): _instinct(3872, 24, 296, {}, PartitionTable(338, 344, 440, _PARTITION_1_8)),
+    (2, 0): Layout(120, _APU_2_0),
+    (2, 1): Layout(120, _APU_2_1),
+    (2, 2): Layout(128, _table({**_APU_2_1, **_THROTTLE_2_2})),
+    (2, 3): Layout(152, _table({**_APU_2_1, **_THROTTLE_2_2})),
+    (2, 4): Layout(168, _table({**_APU_2_1, **_THROTTLE_2_2, "average_power_milli": (40, "H", 1)})),
+    (3, 0): Layout(264, _APU_3_0),
+}
 # Version 1.9 is a list of attributes, each with an id.
-ATTRIBUTES: Mapping[int, str] = MappingProxyType(
-    {
-        0: "junction", 1: "memory", 3: "instant_power", 4: "gfx", 5: "umc", 7: "energy", 33: "graphics", 34: "soc",
-        35: "video", 37: "uclk", 41: "jpeg", 42: "vcn", 48: "hbm",
-    }
-)  # fmt: skip
+ATTRIBUTES: Mapping[int, str] = {
+    0: "junction", 1: "memory", 3: "instant_power", 4: "gfx", 5: "umc", 7: "energy", 33: "graphics", 34: "soc",
+    35: "video", 37: "uclk", 41: "jpeg", 42: "vcn", 48: "hbm",
+}  # fmt: skip
 ATTRIBUTE_TYPES = ("B", "b", "H", "h", "I", "i", "Q", "q")
 MOST_PARTITIONS = 8

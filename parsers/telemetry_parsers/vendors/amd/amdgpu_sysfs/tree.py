@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from telemetry_parsers.model import Output
 
 # Cards of these drivers only: another vendor's files are not even opened.
-DRIVERS: Mapping[str, str] = MappingProxyType({"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"})
-VENDORS: Mapping[str, str] = MappingProxyType({"0x1002": "amd", "0x1d94": "hygon"})
+DRIVERS: Mapping[str, str] = {"amdgpu": "amd", "hydcu": "hygon", "hycu": "hygon"}
+VENDORS: Mapping[str, str] = {"0x1002": "amd", "0x1d94": "hygon"}
 # Display controllers, accelerators, coprocessors; bridges, audio and USB of the same cards have other classes.
 _CLASSES = ("0x03", "0x12", "0x0b40")
 # Names that files of these drivers have and other drivers' have not.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 SYSTEM = frozenset(
     {
@@ -40,8 +39,8 @@ ISA = frozenset(
     }
 )  # fmt: skip
 # The headings that open a block of an agent. `Cache Info` stands among the agent's own keys, which go on behind it.
-BLOCKS: Mapping[str, str] = MappingProxyType({"cache info": "", "pool info": "pool", "isa info": "isa"})
-KNOWN: Mapping[str, frozenset[str]] = MappingProxyType({"system": SYSTEM, "": AGENT | CACHE, "pool": POOL, "isa": ISA})
+BLOCKS: Mapping[str, str] = {"cache info": "", "pool info": "pool", "isa info": "isa"}
+KNOWN: Mapping[str, frozenset[str]] = {"system": SYSTEM, "": AGENT | CACHE, "pool": POOL, "isa": ISA}
 # Hygon's runtime calls its cards DCU, and its tools HCU since DTK 25.04.
 ACCELERATORS = frozenset({"GPU", "DCU", "HCU"})
 HYGON_TYPES = frozenset({"DCU", "HCU"})

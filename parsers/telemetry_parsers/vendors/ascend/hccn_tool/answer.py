@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent
@@ -39,12 +38,12 @@ _NUMBER = re.compile(r"[0-9]{1,6}\Z")
 _STATUS = re.compile(r"\S{1,20}\Z")
 _PORTS = Shape(
     headings=frozenset({"udie id", "port id", "link status"}),
-    words=MappingProxyType({"udie id": _NUMBER, "port id": _NUMBER, "link status": _STATUS}),
+    words={"udie id": _NUMBER, "port id": _NUMBER, "link status": _STATUS},
     opening="udie id",
 )
 _NUMBERED = Shape(
     headings=frozenset({"npu", "udie", "port"}),
-    words=MappingProxyType({"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER}),
+    words={"npu": _NUMBER, "udie": _NUMBER, "port": _NUMBER},
     opening="npu",
 )
 # An answer is about one device, whose number may stand behind its readings.

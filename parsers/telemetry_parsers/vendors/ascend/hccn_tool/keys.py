@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from telemetry_parsers.reports.targets import Target, metric
 from telemetry_parsers.text.answers import ErrorText
@@ -15,42 +14,37 @@ INDEX_SPACE = "ascend-physical"
 # A chip up to Ascend 910 has one port, which speaks RoCE; the ports of a 950 have a die and a number.
 PORT = "roce"
 
-UP: Mapping[str, float] = MappingProxyType({"up": 1.0, "down": 0.0})
+UP: Mapping[str, float] = {"up": 1.0, "down": 0.0}
 LINK_KEY = "link status"
 # Up to Ascend 910 this stands behind `[devid 0]`; a 950 names its port below it.
 FLAPS_KEY = "link up count"
 # Of a chip up to 910, all printed by one answer.
-ROCE_COUNTERS: Mapping[str, Target] = MappingProxyType(
-    {
-        "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
-        "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
-        "roce_rx_err_pkt_num": metric("link_receive_errors_total"),
-        "roce_tx_err_pkt_num": metric("link_transmit_errors_total"),
-        "mac_rx_total_oct_num": metric("link_receive_bytes_total", unit="B"),
-        "mac_tx_total_oct_num": metric("link_transmit_bytes_total", unit="B"),
-    }
-)
+ROCE_COUNTERS: Mapping[str, Target] = {
+    "mac_rx_fcs_err_pkt_num": metric("link_crc_errors_total"),
+    "roce_new_pkt_rty_num": metric("link_replay_errors_total"),
+    "roce_rx_err_pkt_num": metric("link_receive_errors_total"),
+    "roce_tx_err_pkt_num": metric("link_transmit_errors_total"),
+    "mac_rx_total_oct_num": metric("link_receive_bytes_total", unit="B"),
+    "mac_tx_total_oct_num": metric("link_transmit_bytes_total", unit="B"),
+}
 # Of a port of a 950, whose number stands above them.
-PORT_COUNTERS: Mapping[str, Target] = MappingProxyType(
-    {"crc_error_sum": metric("link_crc_errors_total"), "retry_req_sum": metric("link_replay_errors_total")}
-)
-COUNTERS: Mapping[str, Target] = MappingProxyType(
-    {FLAPS_KEY: metric("link_recovery_errors_total"), **ROCE_COUNTERS, **PORT_COUNTERS}
-)
+PORT_COUNTERS: Mapping[str, Target] = {
+    "crc_error_sum": metric("link_crc_errors_total"),
+    "retry_req_sum": metric("link_replay_errors_total"),
+}
+COUNTERS: Mapping[str, Target] = {FLAPS_KEY: metric("link_recovery_errors_total"), **ROCE_COUNTERS, **PORT_COUNTERS}
 STATISTICS = "packet statistics"
 # What an answer to this flag gives, or one that has this line: without it, the answer is cut off or not understood.
-FLAGS: Mapping[str, str] = MappingProxyType(
-    {
-        "-link": "link_up",
-        "-dev_info": "link_up",
-        "-link_stat": COUNTERS[FLAPS_KEY].key,
-        "-stat": "",
-        "-net_health": "",
-        "-speed": "",
-    }
-)
+FLAGS: Mapping[str, str] = {
+    "-link": "link_up",
+    "-dev_info": "link_up",
+    "-link_stat": COUNTERS[FLAPS_KEY].key,
+    "-stat": "",
+    "-net_health": "",
+    "-speed": "",
+}
 BESIDE_FLAPS = frozenset({"current time", "link change records", "link down count"})
-FACTS: Mapping[str, str] = MappingProxyType({"speed": "link_speed", "net health status": "net_health"})
+FACTS: Mapping[str, str] = {"speed": "link_speed", "net health status": "net_health"}
 PORT_KEY = "port_id"
 # Titles under which every line is known and gives nothing but what is named above.
 TITLES = ("link change records", STATISTICS, "optical info", "routing table", "netdev status", "dl-bit_err")

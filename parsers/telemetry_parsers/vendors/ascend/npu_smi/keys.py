@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from telemetry_parsers.metrics import HEALTH_STATES
 from telemetry_parsers.reports.targets import Target, health, metric, switch
@@ -34,76 +33,70 @@ BITS = ("single", "double")
 
 
 # Of the whole card, whoever is named beside them: its air, its module, its USB hub, its disk, as Huawei explains them.
-CARD_SENSORS: Mapping[str, Target] = MappingProxyType(
-    {
-        **{f"lm75{one}_te": metric("temperature_celsius", f"lm75_{one}") for one in "abc"},
-        "tec_temp": metric("temperature_celsius", "board_tec"),
-    }
-)
+CARD_SENSORS: Mapping[str, Target] = {
+    **{f"lm75{one}_te": metric("temperature_celsius", f"lm75_{one}") for one in "abc"},
+    "tec_temp": metric("temperature_celsius", "board_tec"),
+}
 # The AI cores' share is what Huawei calls the utilization.
-FIELDS: Mapping[str, tuple[Target, ...]] = MappingProxyType(
-    {
-        "npu utilization": (metric("engine_utilization_ratio", "npu"),),
-        "aicore usage rate": (metric("utilization_ratio"), metric("engine_utilization_ratio", "aicore")),
-        "aivector usage rate": (metric("engine_utilization_ratio", "vector"),),
-        "vectorcore usage rate": (metric("engine_utilization_ratio", "vector"),),
-        "aicube usage rate": (metric("engine_utilization_ratio", "cube"),),
-        "aicpu usage rate": (metric("engine_utilization_ratio", "aicpu"),),
-        "ctrlcpu usage rate": (metric("engine_utilization_ratio", "ctrlcpu"),),
-        "dvpp vdec usage rate": (metric("engine_utilization_ratio", "decoder"),),
-        "dvpp venc usage rate": (metric("engine_utilization_ratio", "encoder"),),
-        "dvpp vpc usage rate": (metric("engine_utilization_ratio", "vpc"),),
-        "aicore curfreq": (metric("clock_hertz", "aicore"),),
-        "aicore freq": (metric("clock_max_hertz", "aicore"),),
-        "aicore count": (metric("compute_units"),),
-        "temperature": (metric("temperature_celsius", "core"),),
-        "npu temperature": (metric("temperature_celsius", "core"),),
-        "hbm temperature": (metric("temperature_celsius", "memory"),),
-        "soc max temperature": (metric("temperature_celsius", "soc"),),
-        "ndie temperature": (metric("temperature_celsius", "ndie"),),
-        "sfp temperature": (metric("temperature_celsius", "optical"),),
-        "voltage": (metric("voltage_volts", "core"),),
-        "npu real-time power": (metric("power_watts"),),
-        "power dissipation": (metric("power_watts"),),
-        "rated power dissipation": (metric("power_watts"),),
-        "retry count": (metric("pcie_replays_total"),),
-        "tx error count": (metric("pcie_errors_total", "transmit"),),
-        "rx error count": (metric("pcie_errors_total", "receive"),),
-        "lcrc error count": (metric("pcie_errors_total", "lcrc"),),
-        "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
-        **{key: (target,) for key, target in CARD_SENSORS.items()},
-    }
-)
+FIELDS: Mapping[str, tuple[Target, ...]] = {
+    "npu utilization": (metric("engine_utilization_ratio", "npu"),),
+    "aicore usage rate": (metric("utilization_ratio"), metric("engine_utilization_ratio", "aicore")),
+    "aivector usage rate": (metric("engine_utilization_ratio", "vector"),),
+    "vectorcore usage rate": (metric("engine_utilization_ratio", "vector"),),
+    "aicube usage rate": (metric("engine_utilization_ratio", "cube"),),
+    "aicpu usage rate": (metric("engine_utilization_ratio", "aicpu"),),
+    "ctrlcpu usage rate": (metric("engine_utilization_ratio", "ctrlcpu"),),
+    "dvpp vdec usage rate": (metric("engine_utilization_ratio", "decoder"),),
+    "dvpp venc usage rate": (metric("engine_utilization_ratio", "encoder"),),
+    "dvpp vpc usage rate": (metric("engine_utilization_ratio", "vpc"),),
+    "aicore curfreq": (metric("clock_hertz", "aicore"),),
+    "aicore freq": (metric("clock_max_hertz", "aicore"),),
+    "aicore count": (metric("compute_units"),),
+    "temperature": (metric("temperature_celsius", "core"),),
+    "npu temperature": (metric("temperature_celsius", "core"),),
+    "hbm temperature": (metric("temperature_celsius", "memory"),),
+    "soc max temperature": (metric("temperature_celsius", "soc"),),
+    "ndie temperature": (metric("temperature_celsius", "ndie"),),
+    "sfp temperature": (metric("temperature_celsius", "optical"),),
+    "voltage": (metric("voltage_volts", "core"),),
+    "npu real-time power": (metric("power_watts"),),
+    "power dissipation": (metric("power_watts"),),
+    "rated power dissipation": (metric("power_watts"),),
+    "retry count": (metric("pcie_replays_total"),),
+    "tx error count": (metric("pcie_errors_total", "transmit"),),
+    "rx error count": (metric("pcie_errors_total", "receive"),),
+    "lcrc error count": (metric("pcie_errors_total", "lcrc"),),
+    "ecrc error count": (metric("pcie_errors_total", "ecrc"),),
+    **{key: (target,) for key, target in CARD_SENSORS.items()},
+}
 # Of the whole card where they stand below no chip; of several chips on one card none prints its own.
-CARD_FIELDS: Mapping[str, Target] = MappingProxyType({**CARD_SENSORS, "power dissipation": metric("power_card_watts")})
+CARD_FIELDS: Mapping[str, Target] = {**CARD_SENSORS, "power dissipation": metric("power_card_watts")}
 # Of the whole card where its controller is named.
-PART_FIELDS: Mapping[str, Target] = MappingProxyType(
-    {**CARD_FIELDS, "npu real-time power": metric("power_card_watts"), "voltage": metric("voltage_volts", "board")}
-)
+PART_FIELDS: Mapping[str, Target] = {
+    **CARD_FIELDS,
+    "npu real-time power": metric("power_card_watts"),
+    "voltage": metric("voltage_volts", "board"),
+}
 # The same of HBM and of DDR: HBM is the device's memory where the chip has any, see `docs/vendors/ascend.md`.
-MEMORY_FIELDS: Mapping[str, Target] = MappingProxyType(
-    {
-        "{} capacity": metric("memory_total_bytes"),
-        "{} usage rate": metric("memory_used_ratio"),
-        "{} bandwidth usage rate": metric("memory_bandwidth_ratio"),
-        "{} clock speed": metric("clock_hertz", "memory"),
-    }
-)
+MEMORY_FIELDS: Mapping[str, Target] = {
+    "{} capacity": metric("memory_total_bytes"),
+    "{} usage rate": metric("memory_used_ratio"),
+    "{} bandwidth usage rate": metric("memory_bandwidth_ratio"),
+    "{} clock speed": metric("clock_hertz", "memory"),
+}
 # Of each kind of memory apart; DDR's have words of their own.
-ECC_FIELDS: Mapping[str, Target] = MappingProxyType(
-    {
-        "hbm single bit error count": metric("ecc_corrected_total", "hbm"),
-        "hbm double bit error count": metric("ecc_uncorrected_total", "hbm"),
-        "ddr single bit error count": metric("ecc_corrected_total", "ddr"),
-        "ddr double bit error count": metric("ecc_uncorrected_total", "ddr"),
-        "single-bit error count": metric("ecc_corrected_total", "ddr"),
-        "double-bit error count": metric("ecc_uncorrected_total", "ddr"),
-        "hbm single bit isolated pages count": metric("retired_pages", "single_bit_ecc"),
-        "hbm double bit isolated pages count": metric("retired_pages", "double_bit_ecc"),
-        "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
-        "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
-    }
-)
+ECC_FIELDS: Mapping[str, Target] = {
+    "hbm single bit error count": metric("ecc_corrected_total", "hbm"),
+    "hbm double bit error count": metric("ecc_uncorrected_total", "hbm"),
+    "ddr single bit error count": metric("ecc_corrected_total", "ddr"),
+    "ddr double bit error count": metric("ecc_uncorrected_total", "ddr"),
+    "single-bit error count": metric("ecc_corrected_total", "ddr"),
+    "double-bit error count": metric("ecc_uncorrected_total", "ddr"),
+    "hbm single bit isolated pages count": metric("retired_pages", "single_bit_ecc"),
+    "hbm double bit isolated pages count": metric("retired_pages", "double_bit_ecc"),
+    "ddr single bit isolated pages count": metric("retired_pages", "ddr_single_bit_ecc"),
+    "ddr double bit isolated pages count": metric("retired_pages", "ddr_double_bit_ecc"),
+}
 # Of the device's memory: HBM's where there is any.
 ECC_ENABLED = ("hbm ecc-enable status", "ddr ecc-enable status", "ecc-enable status")
 # Encoders and decoders of JPEG are one word: the busier of the two.
@@ -123,16 +116,14 @@ OTHER_PARTS = frozenset({"mcu", "3559"})
 MODELS, UUIDS = ("npu name", "chip name"), ("vdie id", "ddie id", "die id")
 SERIAL, DRIVER = "serial number", "software version"
 ADDRESS = "pcie bus info"
-FACTS: Mapping[str, str] = MappingProxyType(
-    {
-        "firmware version": "firmware",
-        "product type": "product",
-        "product name": "product",
-        "slot id": "slot",
-        "compatibility": "compatibility",
-        "error code": "error_codes",
-    }
-)
+FACTS: Mapping[str, str] = {
+    "firmware version": "firmware",
+    "product type": "product",
+    "product name": "product",
+    "slot id": "slot",
+    "compatibility": "compatibility",
+    "error code": "error_codes",
+}
 TOTALS = ("total count", "card count")
 # Faults that stand: codes behind the first, hexadecimal; how many chips of the card have one behind the others.
 ERROR_CODES, FAULT_EVENTS, FAULT_COUNTS = "error code", "fault event information", ("chip fault", "faulty chip count")

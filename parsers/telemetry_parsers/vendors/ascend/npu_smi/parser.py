@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Command, Output, Poll, Problem, Reading, Report
@@ -26,21 +25,19 @@ _VERSION = re.compile(
 _UNSUPPORTED = ("does not support", "dose not support")
 # What a poll of every card adds to the table. What the table prints is left to it: the same figure of another moment
 # would come and go beside it, and some answers count it in another way (usable memory, AI cores for the whole chip).
-_ADDED: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
-        "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
-        "memory": frozenset({"temperature_celsius", "clock_hertz"}),
-        "temperatures": frozenset({"temperature_celsius"}),
-        "voltage": frozenset({"voltage_volts"}),
-        "ecc": frozenset({"ecc_corrected_total", "ecc_uncorrected_total", "retired_pages", "retired_pages_pending"}),
-        "pcie-errors": frozenset({"pcie_replays_total", "pcie_errors_total"}),
-        "health": frozenset(),
-        "board": frozenset(),
-        "card": frozenset(),
-        "mapping": frozenset(),
-    }
-)
+_ADDED: Mapping[str, frozenset[str]] = {
+    "usages": frozenset({"engine_utilization_ratio", "memory_bandwidth_ratio"}),
+    "common": frozenset({"clock_hertz", "clock_max_hertz", "compute_units", "power_card_watts"}),
+    "memory": frozenset({"temperature_celsius", "clock_hertz"}),
+    "temperatures": frozenset({"temperature_celsius"}),
+    "voltage": frozenset({"voltage_volts"}),
+    "ecc": frozenset({"ecc_corrected_total", "ecc_uncorrected_total", "retired_pages", "retired_pages_pending"}),
+    "pcie-errors": frozenset({"pcie_replays_total", "pcie_errors_total"}),
+    "health": frozenset(),
+    "board": frozenset(),
+    "card": frozenset(),
+    "mapping": frozenset(),
+}
 
 
 _IN_THE_TABLE = ("temperature_celsius", "core")

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Process, Value
@@ -21,14 +20,12 @@ from telemetry_parsers.vendors.ascend.npu_smi.places import Place, chip_at, plac
 MOST_SHOWN = 8
 _ID = re.compile(r"[0-9]{1,6}\Z")
 _PID = re.compile(r"[0-9]{1,18}\Z")
-_WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("npu", "npu id", "chip"), _ID),
-        "process id": _PID,
-        "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # none for what runs on the host
-        "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
-    }
-)
+_WORDS: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(("npu", "npu id", "chip"), _ID),
+    "process id": _PID,
+    "process id in container": re.compile(r"(?:[0-9]{1,18}|N/?A|-)\Z"),  # none for what runs on the host
+    "process memory(mb)": re.compile(r"(?:[0-9.]{1,16}|N/?A|-)\Z"),
+}
 _OLD, _NEW = (Shape(frozenset({*_WORDS, "process name"}), _WORDS, opening) for opening in ("npu", "npu id"))
 _NONE = re.compile(r"no running processes found in npu[ \t]{1,8}([0-9]{1,6})\Z", re.IGNORECASE)
 

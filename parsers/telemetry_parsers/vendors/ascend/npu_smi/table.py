@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from telemetry_parsers import units
 from telemetry_parsers.model import Absent, Device, Problem
@@ -32,16 +31,14 @@ _PAIRS = tuple(
 )
 _POWERS = ("power(w)", "power(mw)")
 _NUMBERS = (*_POWERS, "temp(c)", "aicore(%)", "ai core(%)", "npu util(%)")
-_WORDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
-    {
-        **dict.fromkeys(_NUMBERS, _NUMBER),
-        **dict.fromkeys((*_PAIRS, "hugepages-usage(page)"), _PAIR),
-        **dict.fromkeys(("npu", "npu id", "chip", "phy-id"), _ID),
-        "device": re.compile(r"(?:[0-9]{1,6}|N/?A|-)\Z"),
-        "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
-        "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
-    }
-)
+_WORDS: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(_NUMBERS, _NUMBER),
+    **dict.fromkeys((*_PAIRS, "hugepages-usage(page)"), _PAIR),
+    **dict.fromkeys(("npu", "npu id", "chip", "phy-id"), _ID),
+    "device": re.compile(r"(?:[0-9]{1,6}|N/?A|-)\Z"),
+    "bus-id": re.compile(r"(?:[0-9A-Fa-f:.]{1,20}|N/?A|-)\Z"),
+    "health": re.compile(r"[A-Za-z][A-Za-z_/ -]{0,24}\Z"),
+}
 # Ascend 950 gives id and name cells of their own; older tools put both into one.
 _SHAPES = tuple(
     Shape(frozenset({*_WORDS, "name"}), _WORDS, opening) for opening in ("npu id", "npu")

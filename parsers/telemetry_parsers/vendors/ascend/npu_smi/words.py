@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.model import Absent, Value
 from telemetry_parsers.text.answers import ErrorText
@@ -15,7 +14,7 @@ PHYSICAL = "ascend-physical"
 
 _UNIT = re.compile(r"\(([^()]{1,8})\)\Z")
 # A temperature that could not be read prints as this word.
-NO_NUMBERS: Mapping[str, Value] = MappingProxyType({"failed": Absent.NOT_REPORTED})
+NO_NUMBERS: Mapping[str, Value] = {"failed": Absent.NOT_REPORTED}
 
 ERRORS = (
     ErrorText("there is no npu card on this server", "no_devices", None, "check that lspci shows the cards"),

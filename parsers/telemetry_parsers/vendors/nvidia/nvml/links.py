@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.library_answers.plain import error_in, mapping, number
 from telemetry_parsers.library_answers.readings import Readings, Row
@@ -14,19 +13,17 @@ _MOST_LINKS = 128
 _NUMBERS = frozenset(map(str, range(_MOST_LINKS)))
 ALL = "all"
 # A sleeping link (2) wakes by itself; one whose traffic is disabled (3) carries nothing.
-_STATES: Mapping[int, float] = MappingProxyType({0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0})
+_STATES: Mapping[int, float] = {0: 0.0, 1: 1.0, 2: 1.0, 3: 0.0}
 # The first that is a number counts: NVLink 5 counts bytes and recovery events, older links KiB and recoveries.
-_COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = MappingProxyType(
-    {
-        "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
-        "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
-        "link_crc_errors_total": (("crc", 1),),
-        "link_replay_errors_total": (("replay", 1),),
-        "link_recovery_errors_total": (("recovery", 1), ("recovery_events", 1)),
-        "link_receive_errors_total": (("receive_errors", 1),),
-        "link_transmit_errors_total": (("transmit_discards", 1),),
-    }
-)
+_COUNTERS: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "link_receive_bytes_total": (("rx_bytes", 1), ("data_rx_kib", 1024)),
+    "link_transmit_bytes_total": (("tx_bytes", 1), ("data_tx_kib", 1024)),
+    "link_crc_errors_total": (("crc", 1),),
+    "link_replay_errors_total": (("replay", 1),),
+    "link_recovery_errors_total": (("recovery", 1), ("recovery_events", 1)),
+    "link_receive_errors_total": (("receive_errors", 1),),
+    "link_transmit_errors_total": (("transmit_discards", 1),),
+}
 _KNOWN = frozenset({"state", *(name for names in _COUNTERS.values() for name, _ in names)})
 
 

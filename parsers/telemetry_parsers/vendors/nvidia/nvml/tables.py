@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from telemetry_parsers.library_answers.readings import Row
 
@@ -35,121 +34,107 @@ def _memory(*parts: str) -> tuple[Row, ...]:
 
 
 MEMORY = ("MemoryInfo_v2", "MemoryInfo", "BAR1MemoryInfo")
-CALLS: Mapping[str, tuple[Row, ...]] = MappingProxyType(
-    {
-        "UtilizationRates": (
-            _ratio("utilization_ratio", part="gpu"),
-            _ratio("memory_activity_ratio", part="memory"),
-        ),
-        "MemoryInfo_v2": _memory("total", "used", "free", "reserved"),
-        # Before 510 what the driver keeps was counted as used.
-        "MemoryInfo": _memory("total", "used", "free"),
-        "BAR1MemoryInfo": (Row("bar1_total_bytes", part="total"), Row("bar1_used_bytes", part="used")),
-        "TemperatureV.0": (Row("temperature_celsius", "core"),),
-        "TemperatureV.1": (Row("temperature_celsius", "hotspot"),),
-        "Temperature.0": (Row("temperature_celsius", "core"),),
-        "MarginTemperature": (Row("temperature_margin_celsius"),),
-        "TemperatureThreshold.0": (Row("temperature_shutdown_celsius", "core"),),
-        "TemperatureThreshold.1": (Row("temperature_slowdown_celsius", "core"),),
-        "TemperatureThreshold.2": (Row("temperature_slowdown_celsius", "memory"),),
-        **{f"ClockInfo.{n}": (Row("clock_hertz", word, _MHZ),) for n, word in enumerate(_DOMAINS)},
-        **{f"MaxClockInfo.{n}": (Row("clock_max_hertz", word, _MHZ),) for n, word in enumerate(_DOMAINS)},
-        **{f"{name}Utilization": (_ratio("engine_utilization_ratio", word, 0),) for name, word in _ENGINES.items()},
-        "CurrPcieLinkGeneration": (Row("pcie_link_generation"),),
-        "CurrPcieLinkWidth": (Row("pcie_link_width"),),
-        "MaxPcieLinkGeneration": (Row("pcie_link_generation_max"),),
-        "MaxPcieLinkWidth": (Row("pcie_link_width_max"),),
-        "EnforcedPowerLimit": (_watts("power_cap_watts"),),
-        "PowerManagementDefaultLimit": (_watts("power_cap_default_watts"),),
-        "PowerManagementLimitConstraints": (_watts("power_cap_min_watts", 0), _watts("power_cap_max_watts", 1)),
-        "EccMode": (Row("ecc_enabled", part=0),),
-        "Attributes_v2": (Row("compute_units", part="multiprocessorCount"),),
-    }
-)
+CALLS: Mapping[str, tuple[Row, ...]] = {
+    "UtilizationRates": (
+        _ratio("utilization_ratio", part="gpu"),
+        _ratio("memory_activity_ratio", part="memory"),
+    ),
+    "MemoryInfo_v2": _memory("total", "used", "free", "reserved"),
+    # Before 510 what the driver keeps was counted as used.
+    "MemoryInfo": _memory("total", "used", "free"),
+    "BAR1MemoryInfo": (Row("bar1_total_bytes", part="total"), Row("bar1_used_bytes", part="used")),
+    "TemperatureV.0": (Row("temperature_celsius", "core"),),
+    "TemperatureV.1": (Row("temperature_celsius", "hotspot"),),
+    "Temperature.0": (Row("temperature_celsius", "core"),),
+    "MarginTemperature": (Row("temperature_margin_celsius"),),
+    "TemperatureThreshold.0": (Row("temperature_shutdown_celsius", "core"),),
+    "TemperatureThreshold.1": (Row("temperature_slowdown_celsius", "core"),),
+    "TemperatureThreshold.2": (Row("temperature_slowdown_celsius", "memory"),),
+    **{f"ClockInfo.{n}": (Row("clock_hertz", word, _MHZ),) for n, word in enumerate(_DOMAINS)},
+    **{f"MaxClockInfo.{n}": (Row("clock_max_hertz", word, _MHZ),) for n, word in enumerate(_DOMAINS)},
+    **{f"{name}Utilization": (_ratio("engine_utilization_ratio", word, 0),) for name, word in _ENGINES.items()},
+    "CurrPcieLinkGeneration": (Row("pcie_link_generation"),),
+    "CurrPcieLinkWidth": (Row("pcie_link_width"),),
+    "MaxPcieLinkGeneration": (Row("pcie_link_generation_max"),),
+    "MaxPcieLinkWidth": (Row("pcie_link_width_max"),),
+    "EnforcedPowerLimit": (_watts("power_cap_watts"),),
+    "PowerManagementDefaultLimit": (_watts("power_cap_default_watts"),),
+    "PowerManagementLimitConstraints": (_watts("power_cap_min_watts", 0), _watts("power_cap_max_watts", 1)),
+    "EccMode": (Row("ecc_enabled", part=0),),
+    "Attributes_v2": (Row("compute_units", part="multiprocessorCount"),),
+}
 MODULE_POWER = "power_module"
 MEMORY_POWER = "power_memory"
 # Nanoseconds since the driver was loaded.
-THROTTLED: Mapping[str, str] = MappingProxyType(
-    {
-        "perf_policy_power": "sw_power_cap",
-        "perf_policy_thermal": "thermal",
-        "perf_policy_sync_boost": "sync_boost",
-        "perf_policy_board_limit": "board_limit",
-        "perf_policy_reliability": "reliability",
-        "clocks_event_reason_sw_therm_slowdown": "sw_thermal",
-        "clocks_event_reason_hw_therm_slowdown": "hw_thermal",
-        "clocks_event_reason_hw_power_brake_slowdown": "hw_power_brake",
-    }
-)
-FIELDS: Mapping[str, Row] = MappingProxyType(
-    {
-        "power_average": _watts("power_average_watts"),
-        "power_instant": _watts("power_instant_watts"),
-        MODULE_POWER: _watts("power_module_watts"),
-        MEMORY_POWER: _watts("power_memory_watts"),
-        "power_current_limit": _watts("power_cap_watts"),
-        "power_default_limit": _watts("power_cap_default_watts"),
-        "power_min_limit": _watts("power_cap_min_watts"),
-        "power_max_limit": _watts("power_cap_max_watts"),
-        "memory_temp": Row("temperature_celsius", "memory"),
-        **{f"margin_{limit}": Row("temperature_margin_limit_celsius", limit) for limit in _MARGIN_LIMITS},
-        "total_energy_consumption": Row("energy_joules_total", over=1000),
-        **{name: Row("throttled_seconds_total", word, over=_NS) for name, word in THROTTLED.items()},
-        "retired_sbe": Row("retired_pages", "single_bit_ecc"),
-        "retired_dbe": Row("retired_pages", "double_bit_ecc"),
-        "retired_pending": Row("retired_pages_pending"),
-        "remapped_cor": Row("remapped_rows", "correctable"),
-        "remapped_unc": Row("remapped_rows", "uncorrectable"),
-        "remapped_pending": Row("row_remap_pending"),
-        "remapped_failure": Row("row_remap_failed"),
-        "pcie_replay_counter": Row("pcie_replays_total"),
-        **{f"pcie_{kind}": Row("pcie_errors_total", kind) for kind in _PCIE_ERRORS},
-        "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
-        "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
-    }
-)
+THROTTLED: Mapping[str, str] = {
+    "perf_policy_power": "sw_power_cap",
+    "perf_policy_thermal": "thermal",
+    "perf_policy_sync_boost": "sync_boost",
+    "perf_policy_board_limit": "board_limit",
+    "perf_policy_reliability": "reliability",
+    "clocks_event_reason_sw_therm_slowdown": "sw_thermal",
+    "clocks_event_reason_hw_therm_slowdown": "hw_thermal",
+    "clocks_event_reason_hw_power_brake_slowdown": "hw_power_brake",
+}
+FIELDS: Mapping[str, Row] = {
+    "power_average": _watts("power_average_watts"),
+    "power_instant": _watts("power_instant_watts"),
+    MODULE_POWER: _watts("power_module_watts"),
+    MEMORY_POWER: _watts("power_memory_watts"),
+    "power_current_limit": _watts("power_cap_watts"),
+    "power_default_limit": _watts("power_cap_default_watts"),
+    "power_min_limit": _watts("power_cap_min_watts"),
+    "power_max_limit": _watts("power_cap_max_watts"),
+    "memory_temp": Row("temperature_celsius", "memory"),
+    **{f"margin_{limit}": Row("temperature_margin_limit_celsius", limit) for limit in _MARGIN_LIMITS},
+    "total_energy_consumption": Row("energy_joules_total", over=1000),
+    **{name: Row("throttled_seconds_total", word, over=_NS) for name, word in THROTTLED.items()},
+    "retired_sbe": Row("retired_pages", "single_bit_ecc"),
+    "retired_dbe": Row("retired_pages", "double_bit_ecc"),
+    "retired_pending": Row("retired_pages_pending"),
+    "remapped_cor": Row("remapped_rows", "correctable"),
+    "remapped_unc": Row("remapped_rows", "uncorrectable"),
+    "remapped_pending": Row("row_remap_pending"),
+    "remapped_failure": Row("row_remap_failed"),
+    "pcie_replay_counter": Row("pcie_replays_total"),
+    **{f"pcie_{kind}": Row("pcie_errors_total", kind) for kind in _PCIE_ERRORS},
+    "pcie_count_tx_bytes": Row("pcie_transmit_bytes_total"),
+    "pcie_count_rx_bytes": Row("pcie_receive_bytes_total"),
+}
 # Errors by where they were, from fields (Volta, Turing and older) and from calls (Ampere and newer); the totals count only
 # where no place is recorded. What a card has no such memory for is no absence of a reading.
-ECC_FIELDS: Mapping[str, Row] = MappingProxyType(
-    {
-        f"ecc_{letters}_{span}_{place}": Row(f"ecc_{kind}{lasting}_total", word)
-        for span, _, lasting in _ECC_SPANS
-        for letters, kind in (("sbe", "corrected"), ("dbe", "uncorrected"))
-        for place, word in (
-            ("l1", "l1"), ("l2", "l2"), ("dev", "dram"), ("reg", "register_file"), ("tex", "texture"), ("cbu", "cbu"),
-            ("total", "all"),
-        )
-    }
-)  # fmt: skip
-ECC_CALLS: Mapping[str, Row] = MappingProxyType(
-    {
-        f"MemoryErrorCounter.{number}.{span}.{location}": Row(f"ecc_{kind}{lasting}_total", word)
-        for _, span, lasting in _ECC_SPANS
-        for number, kind in enumerate(("corrected", "uncorrected"))
-        for location, word in _ECC_LOCATIONS.items()
-    }
-)
-_GPM_OF_ALL: Mapping[str, tuple[Row, ...]] = MappingProxyType(
-    {
-        "2": (_ratio("sm_active_ratio"),),
-        "3": (_ratio("sm_occupancy_ratio"),),
-        "4": (_ratio("pipe_active_ratio", "int"),),
-        "5": (_ratio("tensor_active_ratio"),),
-        "6": (_ratio("pipe_active_ratio", "tensor_dfma"),),
-        "7": (_ratio("pipe_active_ratio", "tensor_hmma"),),
-        "9": (_ratio("pipe_active_ratio", "tensor_imma"),),
-        "10": (_ratio("memory_bandwidth_ratio"),),
-        "11": (_ratio("pipe_active_ratio", "fp64"),),
-        "12": (_ratio("pipe_active_ratio", "fp32"),),
-        "13": (_ratio("pipe_active_ratio", "fp16"),),
-    }
-)
+ECC_FIELDS: Mapping[str, Row] = {
+    f"ecc_{letters}_{span}_{place}": Row(f"ecc_{kind}{lasting}_total", word)
+    for span, _, lasting in _ECC_SPANS
+    for letters, kind in (("sbe", "corrected"), ("dbe", "uncorrected"))
+    for place, word in (
+        ("l1", "l1"), ("l2", "l2"), ("dev", "dram"), ("reg", "register_file"), ("tex", "texture"), ("cbu", "cbu"),
+        ("total", "all"),
+    )
+}  # fmt: skip
+ECC_CALLS: Mapping[str, Row] = {
+    f"MemoryErrorCounter.{number}.{span}.{location}": Row(f"ecc_{kind}{lasting}_total", word)
+    for _, span, lasting in _ECC_SPANS
+    for number, kind in enumerate(("corrected", "uncorrected"))
+    for location, word in _ECC_LOCATIONS.items()
+}
+_GPM_OF_ALL: Mapping[str, tuple[Row, ...]] = {
+    "2": (_ratio("sm_active_ratio"),),
+    "3": (_ratio("sm_occupancy_ratio"),),
+    "4": (_ratio("pipe_active_ratio", "int"),),
+    "5": (_ratio("tensor_active_ratio"),),
+    "6": (_ratio("pipe_active_ratio", "tensor_dfma"),),
+    "7": (_ratio("pipe_active_ratio", "tensor_hmma"),),
+    "9": (_ratio("pipe_active_ratio", "tensor_imma"),),
+    "10": (_ratio("memory_bandwidth_ratio"),),
+    "11": (_ratio("pipe_active_ratio", "fp64"),),
+    "12": (_ratio("pipe_active_ratio", "fp32"),),
+    "13": (_ratio("pipe_active_ratio", "fp16"),),
+}
 _GRAPHICS = _ratio("graphics_active_ratio")
-GPM: Mapping[str, tuple[Row, ...]] = MappingProxyType({"1": (_GRAPHICS,), **_GPM_OF_ALL})
+GPM: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS,), **_GPM_OF_ALL}
 # A MIG instance has no other utilization than the share of time in which anything ran.
-GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = MappingProxyType(
-    {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_GPM_OF_ALL}
-)
+GPM_OF_INSTANCE: Mapping[str, tuple[Row, ...]] = {"1": (_GRAPHICS, _ratio("utilization_ratio")), **_GPM_OF_ALL}
 
 POWER_USAGE = "PowerUsage"
 PERFORMANCE_STATE = "PerformanceState"
@@ -157,43 +142,37 @@ PERFORMANCE_STATE_UNKNOWN = 32
 REASON_CALLS = ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons")
 # An idle GPU: what holds nothing down is no reason.
 IDLE = 0x01
-REASONS: Mapping[int, str] = MappingProxyType(
-    {
-        0x02: "applications_clocks",
-        0x04: "sw_power_cap",
-        0x08: "hw_slowdown",
-        0x10: "sync_boost",
-        0x20: "sw_thermal",
-        0x40: "hw_thermal",
-        0x80: "hw_power_brake",
-        0x100: "display_clocks",
-        0x200: "board_limit",
-        0x400: "reliability",
-    }
-)
+REASONS: Mapping[int, str] = {
+    0x02: "applications_clocks",
+    0x04: "sw_power_cap",
+    0x08: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal",
+    0x40: "hw_thermal",
+    0x80: "hw_power_brake",
+    0x100: "display_clocks",
+    0x200: "board_limit",
+    0x400: "reliability",
+}
 # Those of all drivers; the last two came with 615.
 USUAL_REASONS = 0x1FE
 RECOVERY = "gpu_recovery_action"
-RECOVERY_ACTIONS: Mapping[int, str] = MappingProxyType(
-    {
-        0: "none",
-        1: "reset",
-        2: "reboot",
-        3: "drain",
-        4: "drain_and_reset",
-        5: "recover_imex_domain",
-        6: "bus_reset",
-        7: "reboot",
-    }
-)
+RECOVERY_ACTIONS: Mapping[int, str] = {
+    0: "none",
+    1: "reset",
+    2: "reboot",
+    3: "drain",
+    4: "drain_and_reset",
+    5: "recover_imex_domain",
+    6: "bus_reset",
+    7: "reboot",
+}
 # The speed of each fan in per cent of its maximum, and in revolutions a minute.
-FAN_CALLS: Mapping[str, Row] = MappingProxyType(
-    {
-        "FanSpeed": Row("fan_ratio", over=100),
-        "FanSpeed_v2": Row("fan_ratio", over=100),
-        "FanSpeedRPM": Row("fan_rpm"),
-    }
-)
+FAN_CALLS: Mapping[str, Row] = {
+    "FanSpeed": Row("fan_ratio", over=100),
+    "FanSpeed_v2": Row("fan_ratio", over=100),
+    "FanSpeedRPM": Row("fan_rpm"),
+}
 # On a chip with its CPU there is no link and no memory of the GPU's own, and the driver says 1 and 0 all the same
 # (GB10: Syllo/nvtop #499; Thor: iopsystems/rezolus #1108, #1196).
 NOT_OF_INTEGRATED = frozenset(
