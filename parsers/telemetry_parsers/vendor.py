@@ -42,7 +42,7 @@ RENDER_NODES = DeviceNodes(("/dev/dri/renderD*",), ("226",), "/dev/dri/card*, re
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolMarks:
     """A tool, and the words that only it prints: they name it when its output was given to another tool's parser.
 
     Where `is_common`, other tools may print these words too, so the marks of all others are looked for first.
@@ -95,7 +95,7 @@ class Vendor:
     pci: Pci
     nodes: tuple[DeviceNodes, ...]
     permissions: str
-    tools: tuple[Tool, ...]
+    tools: tuple[ToolMarks, ...]
     pool: Pool
     demo: Demo
     lacks: tuple[tuple[str, str], ...] = ()

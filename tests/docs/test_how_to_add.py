@@ -33,7 +33,7 @@ RECORD = '''
 """Acme: what is declared of the vendor, once; its parsers stand in this folder."""
 
 from telemetry_parsers.demo import BASIC, Card, Demo
-from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="anvil",
@@ -41,7 +41,7 @@ VENDOR = Vendor(
     pci=Pci(0xACE0),
     nodes=(DeviceNodes(("/dev/anvil[0-9]*",), ("anvil*",)),),
     permissions="`/dev/anvil*`",
-    tools=(Tool("acme-smi", ("Acme System Management",)),),
+    tools=(ToolMarks("acme-smi", ("Acme System Management",)),),
     pool=Pool(
         comment="The tool.",
         sources=("acme-smi",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo
-from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="amd",
@@ -19,11 +19,15 @@ VENDOR = Vendor(
         "`rocminfo` and `amd-smi`"
     ),
     tools=(
-        Tool("amdgpu-sysfs", ("gpu_busy_percent", "simd_per_cu"), "sysfs"),
-        Tool("amd-smi", ("AMD-SMI", "AMDSMI", "amd-smi ", '"gpu_data"'), "amd-smi"),
-        Tool("rocm-smi", ("ROCm System Management Interface", "ROCM-SMI", "GPU[0]", "End of ROCm SMI"), "rocm-smi"),
-        Tool("rocminfo", ("HSA System Attributes", "HSA Agents", "ROCk module", "hygon module is loaded"), "rocminfo"),
-        Tool("rocm-smi or hy-smi", ('"card0"',), is_common=True),
+        ToolMarks("amdgpu-sysfs", ("gpu_busy_percent", "simd_per_cu"), "sysfs"),
+        ToolMarks("amd-smi", ("AMD-SMI", "AMDSMI", "amd-smi ", '"gpu_data"'), "amd-smi"),
+        ToolMarks(
+            "rocm-smi", ("ROCm System Management Interface", "ROCM-SMI", "GPU[0]", "End of ROCm SMI"), "rocm-smi"
+        ),
+        ToolMarks(
+            "rocminfo", ("HSA System Attributes", "HSA Agents", "ROCk module", "hygon module is loaded"), "rocminfo"
+        ),
+        ToolMarks("rocm-smi or hy-smi", ('"card0"',), is_common=True),
     ),
     pool=Pool(
         comment=(

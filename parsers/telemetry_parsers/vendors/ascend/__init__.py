@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, ECC, Card, Demo
-from telemetry_parsers.vendor import ACCELERATOR, DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import ACCELERATOR, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="ascend",
@@ -19,8 +19,8 @@ VENDOR = Vendor(
     ),
     permissions="the driver's group, `HwHiAiUser` by default",
     tools=(
-        Tool("npu-smi", ("npu-smi", "NPU ID", "NPU Name", "Chip Logic ID"), "npu-smi"),
-        Tool("hccn_tool", ("hccn_tool", "link status:", "roce_rx_"), "hccn_tool"),
+        ToolMarks("npu-smi", ("npu-smi", "NPU ID", "NPU Name", "Chip Logic ID"), "npu-smi"),
+        ToolMarks("hccn_tool", ("hccn_tool", "link status:", "roce_rx_"), "hccn_tool"),
     ),
     pool=Pool(
         comment=(

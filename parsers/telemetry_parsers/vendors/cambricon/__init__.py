@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, Card, Demo
-from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="cambricon",
@@ -11,7 +11,7 @@ VENDOR = Vendor(
     pci=Pci(0xCABC),
     nodes=(DeviceNodes(("/dev/cambricon_ctl", "/dev/cambricon_dev*"), ("cambricon*",)),),
     permissions="`/dev/cambricon_ctl`, `/dev/cambricon_dev*`",
-    tools=(Tool("cnmon", ("CNMON",), "others/cnmon"),),
+    tools=(ToolMarks("cnmon", ("CNMON",), "others/cnmon"),),
     pool=Pool(
         comment="The tool, and the devices.",
         sources=("cnmon",),

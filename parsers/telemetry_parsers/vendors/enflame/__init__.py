@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
-from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="enflame",
@@ -11,7 +11,7 @@ VENDOR = Vendor(
     pci=Pci(0x1E36),
     nodes=(DeviceNodes(("/dev/gcu*",), ("gcu*",)),),
     permissions="`/dev/gcu*`",
-    tools=(Tool("efsmi", ("EFSMI", "Enflame System Management"), "others/efsmi"),),
+    tools=(ToolMarks("efsmi", ("EFSMI", "Enflame System Management"), "others/efsmi"),),
     pool=Pool(
         comment="The tool.",
         sources=("efsmi",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, PCIE_LINK, Card, Demo
-from telemetry_parsers.vendor import RENDER_NODES, DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import RENDER_NODES, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="hygon",
@@ -16,7 +16,9 @@ VENDOR = Vendor(
         DeviceNodes(("/dev/mkfd",), ("mkfd",)),
     ),
     permissions="as for AMD; in containers `/dev/mkfd` as well",
-    tools=(Tool("hy-smi", ("HCU[", "DCU[", "HCU%", "DCU%", "HCU use (%)", "DCU use (%)", "End of SMI Log"), "hy-smi"),),
+    tools=(
+        ToolMarks("hy-smi", ("HCU[", "DCU[", "HCU%", "DCU%", "HCU use (%)", "DCU use (%)", "End of SMI Log"), "hy-smi"),
+    ),
     pool=Pool(
         comment=(
             "The driver's files need no rights; hy-smi, which has memory and power where the driver has no files "

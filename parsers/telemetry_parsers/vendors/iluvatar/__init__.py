@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, Card, Demo
-from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="iluvatar",
@@ -11,7 +11,7 @@ VENDOR = Vendor(
     pci=Pci(0x1E3E),
     nodes=(DeviceNodes(("/dev/iluvatar*",), ("iluvatar*",)),),
     permissions="`/dev/iluvatar*`",
-    tools=(Tool("ixsmi", ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"), "others/ixsmi"),),
+    tools=(ToolMarks("ixsmi", ("IX-ML", "ixsmi", "Iluvatar", "gpu.power.draw"), "others/ixsmi"),),
     pool=Pool(
         comment="The toolkit with its tool and library.",
         sources=("ixsmi",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, ECC, PCIE_LINK_MAX, Card, Demo
-from telemetry_parsers.vendor import DISPLAY, RENDER_NODES, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import DISPLAY, RENDER_NODES, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="intel",
@@ -14,7 +14,7 @@ VENDOR = Vendor(
     nodes=(RENDER_NODES,),
     permissions="the group `render`; root for all counters",
     tools=(
-        Tool(
+        ToolMarks(
             "xpu-smi",
             (
                 "Intel XPU",

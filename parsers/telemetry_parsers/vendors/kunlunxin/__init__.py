@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
-from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="kunlunxin",
@@ -11,7 +11,9 @@ VENDOR = Vendor(
     pci=Pci(0x1D22),
     nodes=(DeviceNodes(("/dev/xpuctrl", "/dev/xpu[0-9]*"), ("xpu*",)),),
     permissions="`/dev/xpuctrl`, `/dev/xpu*`",
-    tools=(Tool("xpu-smi-kunlun", ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'), "others/xpu-smi-kunlun"),),
+    tools=(
+        ToolMarks("xpu-smi-kunlun", ("XPU-RT", "XPUSMI LOG", "KUNLUNXIN", "Kunlun", '"P800'), "others/xpu-smi-kunlun"),
+    ),
     pool=Pool(
         comment="The tool and its library.",
         sources=("xpu-smi-kunlun",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, Card, Demo
-from telemetry_parsers.vendor import RENDER_NODES, DeviceNodes, Mount, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import RENDER_NODES, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="metax",
@@ -12,7 +12,7 @@ VENDOR = Vendor(
     nodes=(RENDER_NODES, DeviceNodes(("/dev/mxcd",), ("mxcd",))),
     permissions="`/dev/mxcd`, `/dev/dri`",
     tools=(
-        Tool(
+        ToolMarks(
             "mx-smi",
             ("MX-SMI", "mx-smi", "MetaX System Management", "HT-SMI", "ht-smi", "Mars System Management"),
             "others/mx-smi",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo
-from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="moorethreads",
@@ -14,7 +14,7 @@ VENDOR = Vendor(
         DeviceNodes(("/dev/mtgpu*",), ("mtgpu*",)),
     ),
     permissions="`/dev/mtgpu.*`, through the group `render` or `video`",
-    tools=(Tool("mthreads-gmi", ("mthreads-gmi", "MTBios Version", "MPC Capable"), "mthreads-gmi"),),
+    tools=(ToolMarks("mthreads-gmi", ("mthreads-gmi", "MTBios Version", "MPC Capable"), "mthreads-gmi"),),
     pool=Pool(
         comment="Moore Threads' container toolkit brings the library, the tool and the devices in.",
         sources=("mtml", "mthreads-gmi"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo
-from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, DeviceNodes, Pci, Pool, Tool, Vendor
+from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, DeviceNodes, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
     word="nvidia",
@@ -22,7 +22,9 @@ VENDOR = Vendor(
         "see [nvidia](vendors/nvidia.md#permissions)"
     ),
     tools=(
-        Tool("nvidia-smi", ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]")),
+        ToolMarks(
+            "nvidia-smi", ("NVIDIA-SMI", "NVSMI LOG", "<nvidia_smi_log>", "power.draw [W]", "memory.total [MiB]")
+        ),
     ),
     pool=Pool(
         comment=(
