@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from decimal import Decimal
 from json import JSONEncoder
 from typing import Any
 
@@ -157,4 +156,9 @@ def plain_number(value: float) -> str:
     digits = repr(value)
     if "e" not in digits:
         return digits
-    return f"{value:.0f}" if value.is_integer() else format(Decimal(digits), "f")
+    if value.is_integer():
+        return f"{value:.0f}"
+    # By hand, since `decimal` takes half a MiB of the daemon's memory: `-1.5e-07` is less than 1, with one digit before the point.
+    mantissa, _, exponent = digits.partition("e")
+    sign = "-" if value < 0 else ""
+    return f"{sign}0.{'0' * (-int(exponent) - 1)}{mantissa.removeprefix('-').replace('.', '')}"
