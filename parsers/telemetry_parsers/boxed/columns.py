@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_parsers import units
-from telemetry_parsers.reports.targets import Target
+from telemetry_parsers.model import Absent
+from telemetry_parsers.reports.targets import Target, fact, identity, metric
 
 # A word without any digit stands for no number: N/A, ERR!, [Not Supported]; units.py has its meaning.
 _NOTHING = r"\[?(?:N/A|Not Supported|[A-Za-z!?#*_\-]{1,24})\]?"
@@ -69,6 +70,29 @@ def column(pattern: str, *gives: Target | tuple[Target, ...]) -> Column:
 UNKNOWN = Column(WORD)
 QUIET = Column(WORD)
 QUIET_SWITCH = Column(SWITCH)
+_NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
+# Headings that tools took over from nvidia-smi with what stands below them.
+_USUAL: Mapping[str, Column] = {
+    "name": column(NAME, identity("model")),
+    "persistence-m": QUIET_SWITCH,
+    "bus-id": column(BUS, identity("bus_id")),
+    "disp.a": QUIET,
+    "volatile uncorr. ecc": column(COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
+    "fan": column(PERCENT, metric("fan_ratio")),
+    "temp": column(CELSIUS, metric("temperature_celsius", "core")),
+    "perf": column(STATE, metric("performance_state")),
+    "pwr:usage/cap": column(WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
+    "memory-usage": column(BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+    "gpu-util": column(PERCENT, metric("utilization_ratio")),
+    "compute m.": column(NAME, fact("compute_mode")),
+}
+
+
+def usual(*headings: str) -> Mapping[str, Column]:
+    """The columns of these headings, as nvidia-smi means them."""
+    return {heading: _USUAL[heading] for heading in headings}
+
+
 Pairs = list[tuple[tuple[Target, ...], str]]
 
 

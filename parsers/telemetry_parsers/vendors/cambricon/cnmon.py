@@ -6,7 +6,7 @@ import re
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, column
+from telemetry_parsers.boxed.columns import QUIET, column, usual
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.table import Box, is_table, read_table
 from telemetry_parsers.model import Command, Poll
@@ -24,17 +24,12 @@ _BOX = Box(
         "card": column(look.ID, identity("index")),
         "vf": QUIET,
         "mi": QUIET,
-        "name": column(look.NAME, identity("model")),
+        **usual("name", "bus-id", "fan", "temp", "pwr:usage/cap", "memory-usage"),
         "firmware": column(look.WORD, fact("firmware")),
         "inited": QUIET,
         "driver": column(look.WORD, identity("driver")),
-        "bus-id": column(look.BUS, identity("bus_id")),
         "util": column(look.PERCENT, metric("utilization_ratio")),
         "ecc-error": QUIET,
-        "fan": column(look.PERCENT, metric("fan_ratio")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
         "vmemory-usage": column(look.BYTES_PAIR),
         "sr-iov": column(look.WORD, fact("sr_iov")),
         "mode": column(look.WORD, fact("mode")),

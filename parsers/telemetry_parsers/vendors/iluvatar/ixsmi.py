@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import column
+from telemetry_parsers.boxed.columns import column, usual
 from telemetry_parsers.boxed.lists import CardList, is_list, read_list
 from telemetry_parsers.boxed.markup import markup
 from telemetry_parsers.boxed.query import Query, is_query, read_query
@@ -22,17 +22,9 @@ TOOL = "ixsmi"
 _BOX = Box(
     columns={
         "gpu": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "bus-id": column(look.BUS, identity("bus_id")),
+        **usual("name", "bus-id", "fan", "temp", "perf", "pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
         "clock-sm": column(look.CLOCK, metric("clock_hertz", "sm")),
         "clock-mem": column(look.CLOCK, metric("clock_hertz", "memory")),
-        "fan": column(look.PERCENT, metric("fan_ratio")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "perf": column(look.STATE, metric("performance_state")),
-        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "gpu-util": column(look.PERCENT, metric("utilization_ratio")),
-        "compute m.": column(look.NAME, fact("compute_mode")),
     },
     opening=frozenset({"gpu", "name", "clock-sm"}),
     banner=re.compile(r"\bIX-ML:[ \t]{0,8}[0-9]"),

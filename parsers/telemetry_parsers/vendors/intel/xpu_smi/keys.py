@@ -6,28 +6,18 @@ import re
 from collections.abc import Mapping
 
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, QUIET_SWITCH, column
+from telemetry_parsers.boxed.columns import column, usual
 from telemetry_parsers.boxed.query import Query
 from telemetry_parsers.boxed.table import Box
 from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, health, identity, metric
 
-_NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
 _VERSION = re.compile(r"Intel XPU-SMI[ \t]{1,8}v?([0-9]\S{0,40})(?=\s)")
 BOX = Box(
     columns={
         "gpu": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "persistence-m": QUIET_SWITCH,
-        "bus-id": column(look.BUS, identity("bus_id")),
-        "disp.a": QUIET,
-        "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
-        "fan": column(look.PERCENT, metric("fan_ratio")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
-        "gpu-util": column(look.PERCENT, metric("utilization_ratio")),
-        "compute m.": column(look.NAME, fact("compute_mode")),
+        **usual("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
+        **usual("pwr:usage/cap", "memory-usage", "gpu-util", "compute m."),
     },
     opening=frozenset({"gpu", "name", "bus-id", "volatile uncorr. ecc"}),
     banner=_VERSION,

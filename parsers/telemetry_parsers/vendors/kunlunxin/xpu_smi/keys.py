@@ -6,29 +6,18 @@ import re
 from collections.abc import Mapping
 
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, QUIET_SWITCH, column
+from telemetry_parsers.boxed.columns import column, usual
 from telemetry_parsers.boxed.lists import CardList
 from telemetry_parsers.boxed.table import Box
-from telemetry_parsers.model import Absent
 from telemetry_parsers.reports.targets import ON_OFF, Target, fact, identity, metric, only
 
-_NO_ECC = {"disabled": Absent.NOT_SUPPORTED, "off": Absent.NOT_SUPPORTED}
 BOX = Box(
     columns={
         "xpu": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "persistence-m": QUIET_SWITCH,
-        "bus-id": column(look.BUS, identity("bus_id")),
-        "disp.a": QUIET,
-        "volatile uncorr. ecc": column(look.COUNT, metric("ecc_uncorrected_total", "all", words=_NO_ECC)),
-        "fan": column(look.PERCENT, metric("fan_ratio")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
-        "perf": column(look.STATE, metric("performance_state")),
-        "pwr:usage/cap": column(look.WATTS_PAIR, metric("power_watts"), metric("power_cap_watts")),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
+        **usual("name", "persistence-m", "bus-id", "disp.a", "volatile uncorr. ecc", "fan", "temp"),
+        **usual("perf", "pwr:usage/cap", "memory-usage", "compute m."),
         "l3-usage": column(look.BYTES_PAIR),
         "xpu-util": column(look.PERCENT, metric("utilization_ratio")),
-        "compute m.": column(look.NAME, fact("compute_mode")),
         "sr-iov m.": column(look.NAME, fact("sr_iov")),
     },
     opening=frozenset({"xpu", "name", "bus-id"}),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from telemetry_parsers import units
 from telemetry_parsers.boxed import columns as look
-from telemetry_parsers.boxed.columns import QUIET, Column, column
+from telemetry_parsers.boxed.columns import QUIET, Column, column, usual
 from telemetry_parsers.boxed.lists import CardList
 from telemetry_parsers.boxed.monitor import Monitor
 from telemetry_parsers.boxed.table import Box
@@ -26,17 +26,13 @@ BOX = Box(
     columns={
         "board": column(look.ID, fact("board")),
         "gpu": column(look.ID, identity("index")),
-        "name": column(look.NAME, identity("model")),
-        "bus-id": column(look.BUS, identity("bus_id")),
+        **usual("name", "bus-id", "perf", "temp", "memory-usage"),
         "gpu-util": column(look.PERCENT, _UTILIZATION),
         "persistence-m": column(look.SWITCH, fact("persistence_mode")),
         "persist-m": column(look.SWITCH, fact("persistence_mode")),
         "sgpu-m": column(look.WORD, fact("sgpu_mode")),
-        "perf": column(look.STATE, metric("performance_state")),
-        "temp": column(look.CELSIUS, metric("temperature_celsius", "core")),
         "power": column(look.WATTS, _POWER),
         "pwr:usage/cap": column(look.WATTS_PAIR, _POWER, _CAP),
-        "memory-usage": column(look.BYTES_PAIR, metric("memory_used_bytes"), metric("memory_total_bytes")),
         "gpu-state": column(look.NAME, STATE),
     },
     opening=frozenset({"gpu", "name", "bus-id", "gpu-util"}),
