@@ -40,7 +40,7 @@ def _first_value(file: str, key: str) -> str:
 def _os_name() -> str:
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
+    except (OSError, KeyError):  # the report goes on without its name
         return "unknown system"
 
 

@@ -69,7 +69,7 @@ class Server:
         command = ["dpkg-query", "--show", "--showformat=${Version}", cls.package]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except FileNotFoundError:
+        except FileNotFoundError:  # the report goes on without it
             return "of unknown version"
         return done.stdout or "of unknown version"
 

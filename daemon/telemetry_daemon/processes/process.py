@@ -129,7 +129,7 @@ def _group_exists(group: int) -> bool:
         os.killpg(group, 0)
     except ProcessLookupError:  # that nobody is in the group is the answer
         return False
-    except PermissionError:
+    except PermissionError:  # somebody is in it, though not ours to signal
         return True
     return True
 
@@ -164,5 +164,5 @@ def signal_name(number: int) -> str:
     """`SIGKILL` for 9; `signal 77` for one without a name."""
     try:
         return signal.Signals(number).name
-    except ValueError:
+    except ValueError:  # a number without a name
         return f"signal {number}"

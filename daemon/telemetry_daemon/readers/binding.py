@@ -69,7 +69,7 @@ class Binding:
             found = function(*arguments)
         except self.error as error:
             return Refused(int(error.value))
-        except self.mismatches:
+        except self.mismatches:  # a library or driver older than the call
             return self._not_found
         except ValueError:  # a text that is none, UnicodeDecodeError among them
             return Refused(UNREADABLE)

@@ -88,7 +88,7 @@ def _hexadecimal(path: Path) -> int:
     """The number in a file, -1 if there is none."""
     try:
         return int(_read(path), 16)
-    except ValueError:
+    except ValueError:  # blank where the file is gone: no card has that number
         return -1
 
 

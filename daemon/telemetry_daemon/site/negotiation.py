@@ -90,7 +90,7 @@ def _elements(header: str) -> Iterator[tuple[str, dict[str, str], float]]:
 def _quality(text: str) -> float:
     try:
         value = float(text)
-    except ValueError:
+    except ValueError:  # what a client garbled is not wanted
         return 0.0
     return value if 0.0 <= value <= 1.0 else 0.0
 

@@ -129,7 +129,7 @@ class Link:
     def _send(self, unsent: memoryview) -> memoryview:
         try:
             return unsent[os.write(self._requests, unsent) :]
-        except BlockingIOError:
+        except BlockingIOError:  # the pipe is full: the rest goes once it can be written to
             return unsent
         except BrokenPipeError:
             raise self._gone() from None

@@ -98,7 +98,7 @@ def comma_cells(text: str, longest: int = _LONGEST, most_commas: int = _MOST_CEL
     try:
         # Before Python 3.11 the module refuses NUL. It must not vanish either: what stood around it is no number.
         rows = list(csv.reader([text.replace("\x00", "\ufffd")], skipinitialspace=True))
-    except csv.Error:
+    except csv.Error:  # no row of values; the caller reports the line
         return []
     return [cell.strip() for cell in rows[0]] if rows else []
 

@@ -74,7 +74,7 @@ def canonical_san(name: str) -> str:
 
     try:
         return str(ipaddress.ip_address(name.strip()))
-    except ValueError:
+    except ValueError:  # a name of a host
         return name
 
 

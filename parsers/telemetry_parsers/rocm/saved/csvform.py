@@ -81,5 +81,5 @@ def _cells(text: str) -> list[str]:
     """The cells of a line; none where the csv module refuses it, as for a NUL or a cell of 128 KiB."""
     try:
         return next(csv.reader([text]), [])
-    except csv.Error:
+    except csv.Error:  # no row of values; the caller reports the line
         return []
