@@ -8,7 +8,7 @@ PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.1
 # The pinned versions hold for what is installed and for what builds it; both variables, since pip 25.3 split them.
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
 	$(BIN)/python -m pip install --quiet
-# What goes to the command: make run ARGS="--web.listen-address=:19400", make test ARGS="tests/config -x"
+# What goes to the command: make run ARGS="--web.listen-address=:19820", make test ARGS="tests/config -x"
 ARGS ?=
 
 .DEFAULT_GOAL := help

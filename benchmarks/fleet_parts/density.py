@@ -24,7 +24,7 @@ def stamped(kinds: tuple[str, ...], pages: int, unit: int) -> Iterator[bytes]:
     for number in range(pages):
         time = int((BEGIN_UNIX_SECONDS + number * STEP_SECONDS) * unit)
         for place, course in enumerate(courses):
-            target = f'job="{JOB}",instance="node{place}:19400"'.encode()
+            target = f'job="{JOB}",instance="node{place}:19820"'.encode()
             body = course.pages[-1].body(Syntax.TEXT)
             yield b"".join(_with_target(line, target, time) for line in lines(body))
             course.step()

@@ -95,12 +95,12 @@ def test_windows_line_ends_are_read(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        ":19400",
+        ":19820",
         "127.0.0.1:0",
         "0.0.0.0:65535",
-        "[::]:19400",
-        "[fe80::1%eth0]:19400",
-        "localhost:19400",
+        "[::]:19820",
+        "[fe80::1%eth0]:19820",
+        "localhost:19820",
         "node-7.cluster.example:80",
         "unix:/run/telemetry/web.sock",
     ],

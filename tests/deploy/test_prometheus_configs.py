@@ -149,7 +149,7 @@ def test_nodes_of_a_file_are_scraped_with_its_labels(fleet: Fleet) -> None:
     assert labels == {"__name__": "up", "job": "accelerators", "instance": node, "rack": "a1"}
     assert {target["scrapeUrl"] for target in fleet.active("file-sd")} == {
         f"http://{node}/metrics",
-        "http://127.77.0.1:19400/metrics",
+        "http://127.77.0.1:19820/metrics",
     }
 
 
@@ -166,7 +166,7 @@ def test_nodes_of_an_inventory_are_scraped(fleet: Fleet) -> None:
     until(lambda: fleet.instances("http-sd") == fleet.addresses[:1], "the node is up")
     assert {target["labels"]["instance"] for target in fleet.active("http-sd")} == {
         fleet.addresses[0],
-        "127.77.0.1:19400",
+        "127.77.0.1:19820",
     }
 
 

@@ -181,7 +181,7 @@ def _configurations() -> list[str]:
 
 
 CONFIGURATIONS = [
-    '[web]\nlisten_address = [":19400"]\nconfig_file = "/etc/telemetry/web.yml"\n[sources.nvml]\ninterval = 2.0\n',
+    '[web]\nlisten_address = [":19820"]\nconfig_file = "/etc/telemetry/web.yml"\n[sources.nvml]\ninterval = 2.0\n',
     '[sources.hy-smi]\nmode = "always"\npath = "/opt/hyhal/bin/hy-smi"\ndeadline = 5.5\n[expect.devices]\nnvidia = 8\n',
     'rank_table = "/user/hccl.json"\n[export.textfile]\npath = "/tmp/t.prom"\ninterval = 15\n[log]\nlevel = "debug"\n',
 ]

@@ -105,7 +105,7 @@ _LINK_COUNTERS = ("crc", "replay", "recovery")
 class Node:
     """A node's series by their full names; the methods change what they are from the turn on, or all the time."""
 
-    name: str = "node1:19400"
+    name: str = "node1:19820"
     target: Mapping[str, str] = field(default_factory=lambda: {"job": "accelerators"})
     series: Series = field(default_factory=dict)
 

@@ -34,7 +34,7 @@ def test_the_simulated_nodes_can_be_simulated_and_are_scraped() -> None:
         assert parse_demo(command[command.index("--demo") + 1])
     config = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     targets = config["scrape_configs"][0]["static_configs"][0]["targets"]
-    assert targets == [f"{name}:19400" for name in nodes]
+    assert targets == [f"{name}:19820" for name in nodes]
 
 
 def test_grafana_finds_its_source_and_its_dashboards() -> None:

@@ -60,7 +60,7 @@ FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
 
 
 def never_seen() -> Node:
-    node = Node("node2:19400").answering(steady(0))
+    node = Node("node2:19820").answering(steady(0))
     node.series = {name: values for name, values in node.series.items() if name.startswith("up{")}
     return node
 
@@ -137,7 +137,7 @@ def link_errors() -> Node:
 
 
 def half_idle_fleet() -> tuple[Node, ...]:
-    nodes = [idle(0, 1, 2, 3), Node("node2:19400"), Node("node3:19400")]
+    nodes = [idle(0, 1, 2, 3), Node("node2:19820"), Node("node3:19820")]
     nodes[0].series = {name.replace("node1", "node0"): values for name, values in nodes[0].series.items()}
     return tuple(nodes)
 
@@ -228,14 +228,14 @@ SCENES: Mapping[str, Scene] = {
     "two agents that send the same": Scene((replica("a"), replica("b")), QUIET, ALWAYS),
     "a pod for each vendor": Scene((of_one_vendor("a"), of_one_vendor("b")), QUIET, ALWAYS),
     "a node dies": Scene((Node().dead(),), {"TelemetryDown": 1, "TelemetryAbsent": 1}),
-    "one of two nodes dies": Scene((Node().dead(), Node("node2:19400")), {"TelemetryDown": 1}),
+    "one of two nodes dies": Scene((Node().dead(), Node("node2:19820")), {"TelemetryDown": 1}),
     "a node never answered": Scene((Node(), never_seen()), {"TelemetryDown": 1}),
     "a node of another cluster dies": Scene((clustered("a").dead(), clustered("b")), {"TelemetryDown": 1}),
     "the agent of one of two clusters dies": Scene(
         (clustered("a").unscraped(), clustered("b")), {"TelemetryAbsent": 1}, (50, 62)
     ),
     "all nodes of a pool are taken away": Scene(
-        (Node("node2:19400", {"cluster": "a", "job": "pool"}).unscraped(), clustered("a")), QUIET, ALWAYS
+        (Node("node2:19820", {"cluster": "a", "job": "pool"}).unscraped(), clustered("a")), QUIET, ALWAYS
     ),
     "a node comes and goes": Scene((Node().answering(FLAPPING),), {"TelemetryDown": 1}),
     "the driver hangs": Scene((Node().failing("stuck"),), {"TelemetrySourceStuck": 1}),

@@ -98,7 +98,7 @@ def test_texts_of_tools_stay_texts(evil):
     assert shown.text.count(evil) > 8
 
 
-@pytest.mark.parametrize("seen_at", ["http://node7:19400", "https://proxy/gpu/node7"])
+@pytest.mark.parametrize("seen_at", ["http://node7:19820", "https://proxy/gpu/node7"])
 def test_nothing_comes_from_elsewhere_also_where_a_proxy_shows_the_page_below_a_path_of_its_own(seen_at):
     shown = Page(page(kit.snapshot(kit.full_device()), LINKS))
     assert [urljoin(f"{seen_at}/", link) for link in shown.links if not link.startswith("data:")] == [

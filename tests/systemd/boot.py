@@ -18,7 +18,7 @@ from machine import GIFTS, Machine, MachineError, booted, until
 CHECKOUT = Path(__file__).resolve().parents[2]
 CARD = CHECKOUT / "tests/captures/ixsmi/table-two-dies-busy.txt"
 CONFIGURATION = "/etc/telemetry/telemetry.toml"
-PAGE = "http://127.0.0.1:19400/metrics"
+PAGE = "http://127.0.0.1:19820/metrics"
 NEEDED = ("systemd-nspawn", "debootstrap", "nsenter", "dpkg-deb")
 OWN_LINE = "# written by the administrator of this node"
 NEW_LINE = "# a line of the next release"
@@ -169,7 +169,7 @@ def check_installation(machine: Machine, checks: Checks) -> None:
     with checks.check("the service is enabled, active and has notified"):
         assert machine.shell("systemctl is-enabled telemetry").strip() == "enabled"
         assert machine.show("ActiveState") == "active"
-        assert machine.show("StatusText") == "serving on 127.0.0.1:19400"
+        assert machine.show("StatusText") == "serving on 127.0.0.1:19820"
     with checks.check("it runs as its own user, in the groups of the device nodes"):
         process = machine.show("MainPID")
         assert machine.shell(f"stat --format %U /proc/{process}").strip() == "telemetry"
@@ -247,16 +247,16 @@ def check_reload(machine: Machine, checks: Checks) -> None:
     pid = machine.show("MainPID")
     with checks.check("systemctl reload applies a changed configuration, in the same process"):
         machine.shell(
-            f'printf \'{OWN_LINE}\\n[web]\\nlisten_address = ["127.0.0.1:19400", "127.0.0.1:19555"]\\n\' '
+            f'printf \'{OWN_LINE}\\n[web]\\nlisten_address = ["127.0.0.1:19820", "127.0.0.1:19555"]\\n\' '
             f"> {CONFIGURATION}; systemctl reload telemetry"
         )
-        assert until(lambda: scraped(machine, "^telemetry_build_info", PAGE.replace("19400", "19555")))
+        assert until(lambda: scraped(machine, "^telemetry_build_info", PAGE.replace("19820", "19555")))
         assert machine.show("MainPID") == pid
     with checks.check("a reload of a bad file leaves the running configuration in force"):
         machine.shell(f"cp {CONFIGURATION} /srv/good.toml; echo 'no_such_key = 1' >> {CONFIGURATION}")
         machine.shell("systemctl reload telemetry")
         assert until(lambda: scraped(machine, "^telemetry_config_last_reload_successful 0"))
-        assert scraped(machine, "^telemetry_build_info", PAGE.replace("19400", "19555"))
+        assert scraped(machine, "^telemetry_build_info", PAGE.replace("19820", "19555"))
         assert machine.show("MainPID") == pid
     machine.shell(f"cp /srv/good.toml {CONFIGURATION}; systemctl reload telemetry")
 

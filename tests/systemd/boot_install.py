@@ -46,7 +46,7 @@ def check_installation(machine: Machine, checks: Checks) -> None:
     with checks.check("the bundle installs without a network, and says what it found"):
         assert machine.shell("ls /sys/class/net").split() == ["lo"]
         said = machine.shell(INSTALL)
-        assert "it answers at http://127.0.0.1:19400/metrics" in said, said
+        assert "it answers at http://127.0.0.1:19820/metrics" in said, said
         assert "found: 2 x iluvatar Iluvatar BI-V150" in said, said
         assert "skipped:" not in said, said
     with checks.check("where there is SELinux, what was installed gets its labels"):

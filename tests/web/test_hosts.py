@@ -13,14 +13,14 @@ from telemetry_daemon.web.access.hosts import HostRule
 from telemetry_daemon.web.clients import client_of
 
 ALWAYS = [
-    "localhost", "localhost:19400", "LocalHost:8080", "localhost.", "localhost.:19400", "localhost:",
-    "ip6-localhost:1", "localhost.localdomain", "grafana.localhost:3000", "127.0.0.1", "127.0.0.1:19400",
-    "127.0.0.1.", "127.9.8.7:1", "[::1]", "[::1]:19400", "[0:0:0:0:0:0:0:1]:80", "[::ffff:127.0.0.1]:1",
+    "localhost", "localhost:19820", "LocalHost:8080", "localhost.", "localhost.:19820", "localhost:",
+    "ip6-localhost:1", "localhost.localdomain", "grafana.localhost:3000", "127.0.0.1", "127.0.0.1:19820",
+    "127.0.0.1.", "127.9.8.7:1", "[::1]", "[::1]:19820", "[0:0:0:0:0:0:0:1]:80", "[::ffff:127.0.0.1]:1",
     "[::ffff:7f00:1]",
 ]  # fmt: skip
 NEVER = [
-    "evil.example", "evil.example:19400", "localhost.evil.example", "evillocalhost", "127.0.0.1.evil.example",
-    "evil@localhost", ":19400", "10.0.0.7", "10.0.0.7:19400", "[fd00::7]:1", "[::]", "0.0.0.0", "127.1",
+    "evil.example", "evil.example:19820", "localhost.evil.example", "evillocalhost", "127.0.0.1.evil.example",
+    "evil@localhost", ":19820", "10.0.0.7", "10.0.0.7:19820", "[fd00::7]:1", "[::]", "0.0.0.0", "127.1",
     "2130706433", "0x7f.0.0.1", "::1", "[::1", "[::1]x", "[localhost]x:1", "localhost:80:80", "localhost:x",
     "localhost,evil.example",
 ]  # fmt: skip

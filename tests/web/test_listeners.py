@@ -23,7 +23,7 @@ from telemetry_daemon.web.server.web_server import WebServer
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("127.0.0.1:19400", TcpAddress("127.0.0.1", 19400)),
+        ("127.0.0.1:19820", TcpAddress("127.0.0.1", 19820)),
         (":9100", TcpAddress("", 9100)),
         ("[::1]:9100", TcpAddress("::1", 9100)),
         ("[fe80::1%eth0]:80", TcpAddress("fe80::1%eth0", 80)),

@@ -13,7 +13,9 @@ from telemetry_daemon.config import rules
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
-DEFAULT_ADDRESS = "127.0.0.1:19400"
+# Free in the Prometheus project's list of exporters' ports, and not 19400, where managed GPU nodes of Azure run NVIDIA's exporter.
+DEFAULT_PORT = 19820
+DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class WebSettings:
         metadata=_about(
             "Where to listen: an address or a list of addresses. `host:port`, `[IPv6 address]:port`, `:port` for every "
             "interface, or `unix:/path`. The default can be reached from this machine only; for a Prometheus elsewhere, "
-            "use `:19400`, and protect it with `config_file` or a firewall.",
-            example=[":19400"],
+            f"use `:{DEFAULT_PORT}`, and protect it with `config_file` or a firewall.",
+            example=[f":{DEFAULT_PORT}"],
             rule=rules.listen_address,
             alone=True,
         ),

@@ -40,7 +40,7 @@ MONITOR = AlertGroup(
             hold="3m",
             summary="telemetry on {instance} is not answering",
             meaning="Prometheus cannot scrape a node, or only now and then: one that it has scraped within a day, or one of a job whose other targets are all ours. The node, the network or the daemon is down.",
-            check="`systemctl status telemetry` and `curl -s localhost:19400/healthz` on the node; the target's error on Prometheus' page /targets.",
+            check="`systemctl status telemetry` and `curl -s localhost:19820/healthz` on the node; the target's error on Prometheus' page /targets.",
             remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first.",
         ),
         critical(

@@ -52,10 +52,10 @@ def test_a_pool_without_sources_polls_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "wanted"),
     [
-        ({}, {"web": {"listen_address": (":19400",)}}),
+        ({}, {"web": {"listen_address": (":19820",)}}),
         (
-            {"web": {"listen_address": [":19400", "unix:/run/telemetry/web.sock"]}},
-            {"web": {"listen_address": (":19400", "unix:/run/telemetry/web.sock")}},
+            {"web": {"listen_address": [":19820", "unix:/run/telemetry/web.sock"]}},
+            {"web": {"listen_address": (":19820", "unix:/run/telemetry/web.sock")}},
         ),
         ({"expect": {"devices": {"nvidia": 8, "ascend": 0}}}, {"expect": {"devices": {"nvidia": 8, "ascend": 0}}}),
         ({"rank_table": '/a "b"/<c>&\\d/é'}, {"ranks": {"table": '/a "b"/<c>&\\d/é'}}),
@@ -73,13 +73,13 @@ def test_what_is_said_in_yaml_arrives(config: dict[str, Any], wanted: dict[str, 
         assert {name: getattr(section, name) for name in value} == value
 
 
-@pytest.mark.parametrize("address", [[":9400"], ["[::1]:19400"], None])
+@pytest.mark.parametrize("address", [[":9400"], ["[::1]:19820"], None])
 @pytest.mark.parametrize("of_a_pool", [True, False])
 def test_the_pods_listen_where_they_are_asked(address: list[str] | None, of_a_pool: bool) -> None:
     """Else the kubelet would end every pod again and again."""
     config = {"config": {"web": {"listen_address": address}}}
     said = complaint({**IMAGE, **({"pools": {"nvidia": config}} if of_a_pool else config)})
-    assert 'config.web.listen_address: probes and Prometheus ask at port; keep ":19400" in the list' in said
+    assert 'config.web.listen_address: probes and Prometheus ask at port; keep ":19820" in the list' in said
 
 
 def test_a_pool_says_more_and_overrides(tmp_path: Path) -> None:
