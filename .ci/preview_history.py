@@ -164,6 +164,7 @@ class SimulatedNode:
             "up 1",
             f"scrape_duration_seconds {0.0004 * cards * wave:.5f}",
             f"process_start_time_seconds {self._time.begin - 6.0e5:.0f}",
+            f"telemetry_time_seconds {self._time.begin + self._time.seconds:.3f}",
             f"process_cpu_seconds_total {self._cpu_seconds:.3f}",
             f"process_resident_memory_bytes {_DAEMON_BYTES + int(300_000 * cards * wave)}",
             "process_open_fds 24",

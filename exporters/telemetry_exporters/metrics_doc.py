@@ -30,7 +30,8 @@ a test keeps it true.
   its own it is an object keyed by the label's words.
 - The words of a label are shared by all vendors; a vendor's own name (`[a-z0-9_]+`, as `hbm0`) stands only where none
   of them says it.
-- `/metrics` ends with the `process_…` metrics of the daemon's own process, as all Prometheus clients name them.
+- `/metrics` ends with the node's clock (`telemetry_time_seconds`) and the `process_…` metrics of the daemon's own process,
+  as all Prometheus clients name them; the textfile has neither: node_exporter tells its own.
 - In OpenMetrics the families of counters and infos are named without `_total` and `_info`; samples are named alike.
 """
 # Each group by its first metric.

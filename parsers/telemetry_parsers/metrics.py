@@ -206,6 +206,7 @@ _OWN = (
     _own("devices_expected", "", "Devices that the configuration expects, by vendor."),
     _own("pci_devices", "", "Accelerators on the PCI bus, by vendor."),
     _own("config_last_reload_successful", "", "1 when the configuration was last read without an error.", high=1),
+    _own("time_seconds", "seconds", "Unix time by the node's clock when the page was asked for; only on /metrics."),
 )
 # fmt: on
 
@@ -230,6 +231,7 @@ OWN_LABELS = MappingProxyType(
         "telemetry_devices_expected": ("vendor",),
         "telemetry_pci_devices": ("vendor",),
         "telemetry_config_last_reload_successful": (),
+        "telemetry_time_seconds": (),
     }
 )
 

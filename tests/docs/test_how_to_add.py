@@ -250,7 +250,7 @@ def add_alert(house: House) -> None:
     )
     house.insert(
         "grafana/telemetry_grafana/rules/thresholds.py",
-        '    "stale_seconds"',
+        '    "skew_seconds"',
         '    "coolant_share": Threshold("0.2", "share of the coolant", "own figure"),\n',
     )
     low = '{"accelerator_coolant_flow_ratio{{D}}": "0.1x120"}'

@@ -42,6 +42,7 @@ OTHER = 'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}'
 FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "2x120", **KNOWN}
 BUS = {f"telemetry_pci_devices{OF_VENDOR}": "2x120", **KNOWN}
 PARTITION = {OTHER: ALWAYS, OTHER.replace("_up{", "_info{")[:-1] + ',parent="an id"}': ALWAYS}
+POLL_UP = 'telemetry_source_poll_up{{T},source="s",poll="p"}'
 EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_79"}'
 OTHER_EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_94"}'
 APPLICATION = 'accelerator_event_last_timestamp_seconds{{D},code="xid_13"}'
@@ -99,24 +100,28 @@ MONITOR = (
     ),
     Case(
         "TelemetryReadingsStale",
-        {'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "2090x120"},
+        {POLL_UP: "1x30 0x90"},
         {
-            "just fresh": {'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "2410x120"},
-            "released": {
-                'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "60x120",
-                **RELEASED,
-            },
-            "suspended": {
-                'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "60x120",
-                **SUSPENDED,
-            },
-            "polled every hour, as it was told to": {
-                'telemetry_source_last_success_timestamp_seconds{{T},source="s",poll="p"}': "60x120",
-                'telemetry_source_poll_up{{T},source="s",poll="p"}': ALWAYS,
-            },
+            "not for long": {POLL_UP: "1x40 0x80"},
+            "one success lately": {POLL_UP: "1x30 0x10 1 0x80"},
+            "released": {POLL_UP: "1x30 0x90", **RELEASED},
+            "suspended": {POLL_UP: "1x30 0x90", **SUSPENDED},
+            "the whole source fails": {POLL_UP: "1x30 0x90", 'telemetry_source_up{{T},source="s"}': "1x30 0x90"},
         },
         ("nvidia",),
     ),
+    Case("TelemetryReadingsStale", {POLL_UP: "1x30 0x15 _x2 0x70"}, vendors=("nvidia",)),
+    Case(
+        "TelemetryClockSkew",
+        {"telemetry_time_seconds{{T}}": "-61+60x120"},
+        {
+            "nearly right": {"telemetry_time_seconds{{T}}": "-59+60x120"},
+            "not scraped since, and set meanwhile": {"telemetry_time_seconds{{T}}": "0+60x58 _x60"},
+            "wrong for some minutes after a start": {"telemetry_time_seconds{{T}}": "0+60x40 _x5 9000+60x9 3360+60x60"},
+        },
+        ("nvidia",),
+    ),
+    Case("TelemetryClockSkew", {"telemetry_time_seconds{{T}}": "900+60x120"}, vendors=("nvidia",)),
     Case(
         "TelemetryReadingsGone",
         {"accelerator_power_watts{{D}}": "90x30 _x90", **UP},

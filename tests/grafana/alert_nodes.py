@@ -61,7 +61,6 @@ _OF_SOURCE: Mapping[str, float] = {
     'telemetry_source_duration_seconds{poll="readings"}': 0.4,
     'telemetry_source_duration_seconds{poll="slow"}': 2,
 }
-_POLLS = ("readings", "slow")
 _OF_VENDOR: Mapping[str, float] = {
     "telemetry_pci_devices": CARDS,
     "telemetry_devices_expected": CARDS,
@@ -114,9 +113,7 @@ class Node:
             self._put(name, {}, steady(value))
         for name, value in _OF_SOURCE.items():
             self._put(name, {"source": "s"}, steady(value))
-        for poll in _POLLS:
-            labels = {"source": "s", "poll": poll}
-            self._put("telemetry_source_last_success_timestamp_seconds", labels, counting(60))
+        self._put("telemetry_time_seconds", {}, counting(60))
         for name, value in _OF_VENDOR.items():
             self._put(name, {"vendor": "v"}, steady(value))
         for card in range(CARDS):
@@ -155,21 +152,23 @@ class Node:
 
     def dead(self) -> Node:
         """The node does not answer from the turn on."""
-        self._each(list(self.series), lambda values: gone(first(values)))
-        return self.answering(then(1, f"0x{END}"))
+        return self.unscraped().answering(then(1, f"0x{END}"))
 
     def unscraped(self) -> Node:
         """Nobody scrapes the node any more, or whoever does cannot tell it, from the turn on."""
-        return self._each(list(self.series), lambda values: gone(first(values)))
+        return self._each(list(self.series), lambda values: gone(first(values))).clock("stale")
 
     def restarted(self) -> Node:
         """The daemon starts anew: two scrapes without anything, and its own counters from 0."""
         self._each(list(self.series), lambda values: restarted(first(values)))
         self.answering(then(1, f"0 0 1x{END}"))
         self.tells(then(5, f"stale _ {60 * TURN}x{END}"), "process_start_time")
-        for name in self.found("last_success"):
-            self.series[name] = f"0+60x{TURN - 1} stale _ {60 * TURN}+60x{END}"
+        self.clock(f"stale _ {60 * (TURN + 2)}+60x{END}")
         return self.tells(f"0+58x{TURN - 1} stale _ 0+58x{END}", "busy_seconds")
+
+    def clock(self, after: str) -> Node:
+        """The node's clock goes right until the turn, and then so."""
+        return self.tells(f"0+60x{TURN - 1} {after}", "telemetry_time_seconds")
 
     def without_cards(self) -> Node:
         """Nobody says anything of the cards from the turn on."""
@@ -181,8 +180,7 @@ class Node:
         self.without_cards()
         self.tells(then(1, f"0x{END}"), "source_up").tells(then(1, f"0x{END}"), "source_poll_up")
         self.tells(then(1, f"0x{END}"), 'state="ok"').tells(then(0, f"1x{END}"), f'state="{state}"')
-        self.tells(then(0.4, f"10x{END}"), "duration_seconds")
-        return self.tells(f"0+60x{TURN} {60 * TURN}x{END}", "last_success")
+        return self.tells(then(0.4, f"10x{END}"), "duration_seconds")
 
     def lost(self, card: int) -> Node:
         """One card falls off the bus."""

@@ -89,6 +89,22 @@ def test_clusters_that_share_a_store_stay_apart(expression: str) -> None:
     assert [labels for labels in lists if "cluster" not in labels.split(", ")] == []
 
 
+# The alerts about events are to follow.
+READ_THE_CLOCK = {rule["expr"] for rule in PROMETHEUS if "event_last_timestamp" in rule["expr"]}
+
+
+@pytest.mark.parametrize("expression", [text for text in EXPRESSIONS if text not in READ_THE_CLOCK])
+def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes(expression: str) -> None:
+    """A node's clock may be years behind. The one rule that looks at both of them tells that."""
+    assert not re.search(r"(?<!\w)time\(\)", expression)
+    assert "telemetry_time_seconds" in expression or not re.search(r"_time(?:stamp)?_seconds(?! *\[)", expression)
+
+
+def test_no_panel_compares_the_clock_of_prometheus_with_a_nodes() -> None:
+    queries = [path.read_text() for path in (ROOT / "grafana" / "dashboards").glob("*.json")]
+    assert [text for text in queries if re.search(r"(?<!\w)time\(\)", text)] == []
+
+
 def test_what_is_asked_for_every_card_has_the_time_for_it() -> None:
     """TelemetryPollSlow knows each poll that runs its tool once for every card, and no other."""
     parsers = [entry.load() for entry in entry_points(group="telemetry.parsers")]

@@ -104,11 +104,7 @@ def of_one_vendor(vendor: str) -> Node:
 
 
 def poll_that_never_succeeds() -> Node:
-    node = Node().tells(steady(0), "poll_up", 'poll="slow"')
-    node.series = {
-        name: values for name, values in node.series.items() if "last_success" not in name or "slow" not in name
-    }
-    return node
+    return Node().tells(steady(0), "poll_up", 'poll="slow"')
 
 
 def renumbered() -> Node:
@@ -152,7 +148,7 @@ def silent_on_purpose(state: str) -> Node:
     released = node.found("source_state", 'state="released"')[0]
     del node.series[released]
     node.series[released.replace('"released"', f'"{state}"')] = then(0, f"1x{END}")
-    return node.tells(gone(1), "poll_up").tells(f"0+60x{TURN - 1} stale", "last_success")
+    return node.tells(gone(1), "poll_up")
 
 
 def slow_to_start() -> Node:
@@ -244,6 +240,12 @@ SCENES: Mapping[str, Scene] = {
         {"TelemetrySourceFailing": 1, "AcceleratorsFewerThanExpected": 1, "AcceleratorNotListed": 1},
     ),
     "a source fails most of the time": Scene((Node().tells(FLAPPING, "source_up"),), {"TelemetrySourceFailing": 1}),
+    "the node's clock is behind all the while": Scene(
+        (Node().tells(f"-900+60x{END}", "telemetry_time_seconds"),), {"TelemetryClockSkew": 1}
+    ),
+    "the clock of a node that was started is set after ten minutes": Scene(
+        (Node().restarted().clock(f"stale _ 0+60x9 {60 * (TURN + 12)}+60x{END}"),), QUIET, ALWAYS
+    ),
     "a poll never succeeds": Scene((poll_that_never_succeeds(),), {"TelemetryReadingsStale": 1}),
     "a card is lost": Scene((Node().lost(3),), {"AcceleratorLost": 1}),
     "a card is lost with its partitions": Scene((lost_with_its_partitions(),), {"AcceleratorLost": 1}),

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import subprocess
+import time
 from dataclasses import replace
 
 import pytest
@@ -23,6 +24,7 @@ from telemetry_exporters.prometheus import Syntax, text_page
 from telemetry_parsers.model import MergedReading, Metric
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+SNAPSHOT = kit.snapshot(kit.full_device())
 PROCESS_TEXT = b"# HELP process_max_fds Most.\n# TYPE process_max_fds gauge\nprocess_max_fds 1024.0\n"
 
 
@@ -255,7 +257,7 @@ def test_with_nothing_known_metrics_are_those_of_the_process():
 
 
 @pytest.mark.parametrize("syntax", Syntax)
-def test_process_metrics_are_of_this_process_and_of_nothing_else(syntax):
+def test_process_metrics_are_of_this_process_and_its_clock(syntax):
     page = ProcessMetrics().render(syntax).decode()
     families = list(read_openmetrics(page + "# EOF\n") if syntax is Syntax.OPENMETRICS else read_text(page))
     values = {sample.name: sample.value for family in families for sample in family.samples}
@@ -266,9 +268,19 @@ def test_process_metrics_are_of_this_process_and_of_nothing_else(syntax):
         "process_cpu_seconds_total",
         "process_open_fds",
         "process_max_fds",
+        "telemetry_time_seconds",
     }
     assert values["process_resident_memory_bytes"] > 10_000_000
     assert 0 < values["process_open_fds"] < values["process_max_fds"]
+
+
+def test_a_page_tells_the_clock_of_the_moment_though_it_was_made_before():
+    site = Site(lambda: SNAPSHOT, lambda: (True, ""), ProcessMetrics().render)
+    for encoding in ("", "gzip"):
+        before = time.time()
+        page = body_of(site.respond(Request("GET", "/metrics", "", {"accept-encoding": encoding}))).decode()
+        told = float(re.search(r"^telemetry_time_seconds (\S+)$", page, re.MULTILINE)[1])
+        assert before <= told <= time.time()
 
 
 def test_a_whole_answer_with_real_process_metrics_is_read_by_every_parser():

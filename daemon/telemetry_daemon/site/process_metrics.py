@@ -1,12 +1,14 @@
-"""The `process_…` metrics of the daemon itself, with the names of every Prometheus client; read for each request."""
+"""What is read for each request: the node's clock, and the `process_…` metrics of the daemon itself, named as every Prometheus client does."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 import psutil
 
 from telemetry_exporters.prometheus import Syntax, openmetrics_head, text_head
+from telemetry_parsers.metrics import BY_NAME
 from telemetry_parsers.model import Kind, Metric
 
 
@@ -15,8 +17,9 @@ def _row(name: str, unit: str, help: str) -> Metric:
     return Metric(f"process_{name}", kind, unit, help, scope="daemon")
 
 
-# What client_python's collector gives, without its 2.8 MiB (docs/performance.md).
 _READ: Mapping[Metric, Callable[[psutil.Process], float]] = {
+    BY_NAME["telemetry_time_seconds"]: lambda _: time.time(),
+    # What client_python's collector gives, without its 2.8 MiB (docs/performance.md).
     _row("virtual_memory_bytes", "bytes", "Virtual memory size in bytes."): lambda own: own.memory_info().vms,
     _row("resident_memory_bytes", "bytes", "Resident memory size in bytes."): lambda own: own.memory_info().rss,
     _row("start_time_seconds", "seconds", "Unix time at which the process started."): lambda own: own.create_time(),
@@ -28,7 +31,7 @@ _HEADS: Mapping[Syntax, Callable[[Metric], str]] = {Syntax.TEXT: text_head, Synt
 
 
 class ProcessMetrics:
-    """CPU time, memory, descriptors and start time of this process without its children, which are counted per source."""
+    """The clock, and CPU time, memory, descriptors and start time of this process; its children are counted per source."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()

@@ -102,7 +102,9 @@ MONITOR = Page(
                 "Time since each poll last succeeded, of those that are longest without now.",
                 "s",
                 query(
-                    "time() - telemetry_source_last_success_timestamp_seconds{$nodes} and on (cluster, job, instance, source, poll)"
+                    # Both are the node's clock, which may differ from Prometheus' own.
+                    "(telemetry_time_seconds{$nodes} - on (cluster, job, instance) group_right ()"
+                    " telemetry_source_last_success_timestamp_seconds{$nodes}) and on (cluster, job, instance, source, poll)"
                     " bottomk(15, telemetry_source_last_success_timestamp_seconds{$nodes} @ end())",
                     _POLL,
                 ),

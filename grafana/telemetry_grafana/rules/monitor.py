@@ -9,11 +9,6 @@ _SILENT = 'telemetry_source_state{state=~"released|suspended|disabled|missing|no
 _STUCK = 'unless on (cluster, job, instance, source) (telemetry_source_state{state="stuck"} == 1)'
 # Where all targets of a job that answer are ours, one that never answered is ours, too.
 _OF_OUR_JOBS = "on (cluster, job) (count by (cluster, job) (up == 1) == on (cluster, job) count by (cluster, job) (telemetry_build_info))"
-# A poll that has not succeeded since the start of the daemon has been without success for that long.
-_LAST_SUCCESS = (
-    "(telemetry_source_last_success_timestamp_seconds or 0 * telemetry_source_poll_up"
-    " + on (cluster, job, instance) group_left () max by (cluster, job, instance) (process_start_time_seconds))"
-)
 _DURATION = "telemetry_source_duration_seconds"
 # Polls that run a tool once for every card, a third of a second each: sixteen healthy cards take longer than a tool may.
 FOR_EVERY_CARD = {
@@ -80,13 +75,13 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryReadingsStale",
             condition=(
-                f"time() - {_LAST_SUCCESS} > $stale_seconds"
+                # A poll that is asked every hour, as it was configured, is up all the hour. A restart of the daemon is no news.
+                "last_over_time(telemetry_source_poll_up[5m]) == 0"
                 f" unless on (cluster, job, instance, source) ({_SILENT} or telemetry_source_up == 0)"
-                # One that is asked every hour, as it was configured, is well all the time.
-                " unless on (cluster, job, instance, source, poll) (telemetry_source_poll_up == 1)"
             ),
-            hold="5m",
-            summary="{source}/{poll} on {instance} has had no success for {value:humanizeDuration}",
+            # Five times the rarest interval, as it comes.
+            hold="25m",
+            summary="{source}/{poll} on {instance} has failed for 25 minutes or longer",
             meaning="One of a source's polls fails for longer than its rarest interval explains, while the others work. Its readings have expired and are not served.",
             check="`telemetry doctor`, the log (`journalctl -u telemetry`).",
             remedy="As for TelemetrySourceFailing. A poll that a card cannot answer can be left out: `sources.NAME.mode`.",
@@ -154,6 +149,16 @@ MONITOR = AlertGroup(
             meaning="The daemon ends and is started again: killed for memory, ended by its watchdog, or restarted by hand.",
             check="`journalctl -u telemetry` and `dmesg | grep -i oom`.",
             remedy="Report a crash with the log. A watchdog restart names what did not move.",
+        ),
+        warning(
+            name="TelemetryClockSkew",
+            # Both are of the same scrape, so it does not matter how long ago that was, nor what the clock was set to since.
+            condition="abs(telemetry_time_seconds - timestamp(telemetry_time_seconds)) > $skew_seconds",
+            hold="15m",
+            summary="the clock of {instance} differs from that of Prometheus by {value:humanizeDuration}",
+            meaning="The node's clock and that of Prometheus are apart. No alert of ours compares the two; what carries the node's time misleads: its logs, the times of events, the validity of certificates.",
+            check="`timedatectl` or `chronyc tracking` on the node. Where many nodes have it at once, the machine of Prometheus.",
+            remedy="Let the node reach its time server, and start the service that asks it.",
         ),
     ),
 )

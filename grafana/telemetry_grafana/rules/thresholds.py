@@ -16,7 +16,7 @@ class Threshold:
 
 
 THRESHOLDS: Mapping[str, Threshold] = {
-    "stale_seconds": Threshold("1200", "seconds without a success of a poll", "four times the rarest interval"),
+    "skew_seconds": Threshold("60", "seconds between the clocks of a node and of Prometheus", "own figure"),
     "slow_seconds": Threshold("5", "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
     "up_share": Threshold("0.5", "share of ten minutes in which a node or source must answer", "own figure"),
     "restarts": Threshold("3", "starts of the daemon in an hour", "own figure"),
