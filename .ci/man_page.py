@@ -17,7 +17,7 @@ from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 
 # The day on which the sentences below were last changed; whoever changes them changes it.
-_REVISED = "2026-11-21"
+_REVISED = "2026-11-22"
 _WIDTH = 79
 
 _DESCRIPTION = f"""
@@ -47,6 +47,9 @@ _OF_COMMANDS: Mapping[str, str] = {
     "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
     "driver unloaded.",
     "resume": "Undoes `telemetry release`.",
+    "maintenance": "`on` announces that the node is worked on: until `off`, or the announced end, its alerts are held back, even "
+    "while it is down; what is still wrong then is told then. Without an argument it says what holds. Prometheus must "
+    "have scraped the node once before it goes down.",
     "version": "Prints the versions of telemetry and of Python.",
 }
 
@@ -76,6 +79,7 @@ _EXAMPLES: Mapping[str, str] = {
     "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
     "telemetry record -o node.jsonl --for 60": "Record a minute for a bug report.",
     "telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU.",
+    "telemetry maintenance on --for 8h --reason 'new DIMMs'": "Hold the node's alerts back for eight hours.",
 }
 
 

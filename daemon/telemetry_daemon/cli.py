@@ -30,6 +30,7 @@ COMMANDS = (
     ("forget", "stop reporting a device that is gone for good as lost"),
     ("release", "make the daemon let go of a library or tool, so that a device can be reset"),
     ("resume", "make the daemon poll a released source again"),
+    ("maintenance", "announce that the node is worked on, so that its alerts are held back"),
     ("version", "print the version"),
 )
 

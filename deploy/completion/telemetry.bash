@@ -12,6 +12,7 @@ _telemetry_options() {
         forget) options='-h --help --all-lost --vendor --config' ;;
         release) options='-h --help --for --config' ;;
         resume) options='-h --help --config' ;;
+        maintenance) options='-h --help --for --reason --config' ;;
         version) options='-h --help' ;;
         *) options='-h --help --version' ;;
     esac
@@ -53,19 +54,23 @@ _telemetry_option() {
         'release --for') takes=yes kind=free words='' ;;
         'release --config') takes=yes kind=file words='' ;;
         'resume --config') takes=yes kind=file words='' ;;
+        'maintenance --for') takes=yes kind=free words='' ;;
+        'maintenance --reason') takes=yes kind=free words='' ;;
+        'maintenance --config') takes=yes kind=file words='' ;;
         *) takes='' kind='' words='' ;;
     esac
 }
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot doctor record parse metrics config forget release resume version' ;;
+        ' '*) kind=words words='serve snapshot doctor record parse metrics config forget release resume maintenance version' ;;
         'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
         'config 0') kind=words words='check show default' ;;
         'forget 0') kind=free words='' ;;
         'release 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'resume 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
+        'maintenance 0') kind=words words='on off status' ;;
         *) kind='' words='' ;;
     esac
 }

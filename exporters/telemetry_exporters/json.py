@@ -25,6 +25,7 @@ def document(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> _D
         "schema": SCHEMA,
         "time": utc_time(shown.wall_time),
         "hostname": shown.hostname or None,
+        "maintenance": _maintenance(shown),
         "host": {"readings": _numbers(shown.host, metrics)},
         "sources": [_source(source, shown.monotonic_time) for source in shown.sources],
         "devices": [_device(device, metrics) for device in shown.devices],
@@ -40,6 +41,13 @@ def utc_time(unix_seconds: float) -> str:
     """The moment as RFC 3339 prints it, in UTC with milliseconds."""
     moment = datetime.fromtimestamp(unix_seconds, tz=timezone.utc)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _maintenance(snapshot: Snapshot) -> _Document | None:
+    maintenance = snapshot.maintenance
+    if maintenance is None or maintenance.ends_in is None or not maintenance.is_on:
+        return None
+    return {"until": utc_time(snapshot.wall_time + maintenance.ends_in), "reason": maintenance.reason or None}
 
 
 def _source(source: SourceStatus, now: float) -> _Document:

@@ -165,6 +165,15 @@ def title(snapshot: Snapshot) -> str:
     return ", ".join(filter(None, (snapshot.hostname, inventory(snapshot), human.utc(snapshot.wall_time))))
 
 
+def maintenance_note(snapshot: Snapshot) -> str:
+    """Until when the node is in maintenance, and why; empty if it is not."""
+    maintenance = snapshot.maintenance
+    if maintenance is None or maintenance.ends_in is None or not maintenance.is_on:
+        return ""
+    until = f"In maintenance until {human.utc(snapshot.wall_time + maintenance.ends_in)}"
+    return f"{until}: {maintenance.reason}" if maintenance.reason else f"{until}."
+
+
 def simulation_note(snapshot: Snapshot) -> str:
     """A warning if devices are simulated; empty if all are real."""
     simulated = [device.simulated for device in snapshot.devices]

@@ -1,4 +1,4 @@
-"""The daemon's own metrics from a snapshot: the state of each source and poll, and the number of devices."""
+"""The daemon's own metrics from a snapshot: the state of each source and poll, the number of devices, maintenance."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ def own_samples(snapshot: Snapshot) -> Iterator[Sample]:
     whole = (device for device in snapshot.devices if device.up and device.parent is None)
     for (vendor, model), count in Counter((device.vendor, device.model) for device in whole).items():
         yield Sample("telemetry_devices", float(count), (("vendor", vendor), ("model", model)))
+    if snapshot.maintenance is not None:
+        yield Sample("telemetry_maintenance", float(snapshot.maintenance.is_on))
+        if snapshot.maintenance.ends_in is not None:
+            yield Sample("telemetry_maintenance_ends_in_seconds", snapshot.maintenance.ends_in)
     yield from snapshot.own
 
 

@@ -37,7 +37,7 @@ _AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds"})
 # Metrics that exporters make themselves, from a device's presence and the sources' health.
 MADE_HERE = frozenset(
     {"up", "info", "telemetry_devices", "telemetry_devices_refused"}
-    | {name for name in OWN_LABELS if name.startswith("telemetry_source_")}
+    | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
 )
 
 _TEXTS_OF = attrgetter(*(field.name for field in fields(MergedDevice) if field.type in ("str", "str | None")))
@@ -115,6 +115,7 @@ def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Scre
         host=_screen_readings(snapshot.host, "host", of_host, dropped),
         sources=tuple(_screen_polls(source, dropped) for source in sources),
         own=_screen_samples(map(cleaned, snapshot.own), metrics, dropped),
+        maintenance=cleaned(snapshot.maintenance),
     )
     return Screened(_with_problems(shown, dropped), tuple(dropped)) if dropped else Screened(shown)
 

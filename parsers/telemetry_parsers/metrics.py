@@ -63,9 +63,15 @@ def _counter(
 
 
 def _own(
-    name: str, unit: str, help: str, kind: Kind = "gauge", high: float = math.inf, words: tuple[str, ...] = ()
+    name: str,
+    unit: str,
+    help: str,
+    kind: Kind = "gauge",
+    high: float = math.inf,
+    words: tuple[str, ...] = (),
+    low: float = 0.0,
 ) -> Metric:
-    return Metric("telemetry_" + name, kind, unit, help, 0.0, high, words=words, scope="daemon")
+    return Metric("telemetry_" + name, kind, unit, help, low, high, words=words, scope="daemon")
 
 
 def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
@@ -207,6 +213,8 @@ _OWN = (
     _own("pci_devices", "", "Accelerators on the PCI bus, by vendor."),
     _own("config_last_reload_successful", "", "1 when the configuration was last read without an error.", high=1),
     _own("time_seconds", "seconds", "Unix time by the node's clock when the page was asked for; only on /metrics."),
+    _own("maintenance", "", "1 while the node is in maintenance, as an operator announced it.", high=1),
+    _own("maintenance_ends_in_seconds", "seconds", "Seconds until the announced end of the maintenance; negative since it ended, for a day.", low=-math.inf),
 )
 # fmt: on
 
@@ -232,6 +240,8 @@ OWN_LABELS = MappingProxyType(
         "telemetry_pci_devices": ("vendor",),
         "telemetry_config_last_reload_successful": (),
         "telemetry_time_seconds": (),
+        "telemetry_maintenance": (),
+        "telemetry_maintenance_ends_in_seconds": (),
     }
 )
 

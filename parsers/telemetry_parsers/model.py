@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from telemetry_parsers.maintenance import Maintenance
+
 Plain = Any  # the JSON-compatible data that a library reader returns
 Kind = Literal["gauge", "counter", "info"]
 Scope = Literal["device", "host", "daemon"]
@@ -350,7 +352,8 @@ class Sample:
 class Snapshot:
     """The whole node at one moment: the only thing that an exporter gets.
 
-    `wall_time` and `monotonic_time` are when it was made, `valid_until` is monotonic.
+    `wall_time` and `monotonic_time` are when it was made, `valid_until` is monotonic. Where no daemon keeps
+    it, `maintenance` is None.
     """
 
     hostname: str
@@ -361,6 +364,7 @@ class Snapshot:
     host: tuple[MergedReading, ...] = ()
     sources: tuple[SourceStatus, ...] = ()
     own: tuple[Sample, ...] = ()
+    maintenance: Maintenance | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from kits import snapshots as kit
 from telemetry_exporters import csv, json
 from telemetry_exporters.families import families, identity_labels
 from telemetry_exporters.prometheus import text_page
+from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Metric, Problem, Sample
 
@@ -41,6 +42,22 @@ def test_families_come_in_the_order_of_the_catalogue_and_devices_in_that_of_the_
     order = [metric.name for metric in CATALOGUE]
     assert names_of(snapshot) == sorted(names_of(snapshot), key=order.index)
     assert [labels["device"] for labels, _ in series_of(snapshot, "accelerator_power_watts")] == ["3", "1"]
+
+
+@pytest.mark.parametrize(
+    ("maintenance", "on", "ends_in"),
+    [
+        (Maintenance(60.0), [1.0], [60.0]),
+        (Maintenance(-60.0), [0.0], [-60.0]),
+        (Maintenance(0.0), [0.0], [0.0]),
+        (Maintenance(), [0.0], []),
+        (None, [], []),  # nobody keeps it: no daemon
+    ],
+)
+def test_maintenance_is_told_by_the_daemon_and_its_end_once_it_was_announced(maintenance, on, ends_in):
+    snapshot = kit.snapshot(maintenance=maintenance)
+    assert series_of(snapshot, "telemetry_maintenance") == [({}, value) for value in on]
+    assert series_of(snapshot, "telemetry_maintenance_ends_in_seconds") == [({}, value) for value in ends_in]
 
 
 @pytest.mark.parametrize(

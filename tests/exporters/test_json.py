@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kits import snapshots as kit
 from telemetry_exporters.json import document, plain_number, render
+from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Problem, Process
 
@@ -112,6 +113,7 @@ def test_a_document_in_full(assert_golden: Callable[[Path, str], None]):
             kit.source("nvml", "missing", polls=(kit.poll(state="missing", attempted=0.0),)),
         ),
         host=(MergedReading("telemetry_host_load1", "", 0.25, "host"),),
+        maintenance=Maintenance(3600.0, "new fans"),
     )
     assert_golden(GOLDEN, json.dumps(document(snapshot), indent=1) + "\n")
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax
 from telemetry_exporters.screen import NO_METRICS
+from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY, CATALOGUE, OWN_LABELS
 from telemetry_parsers.model import (
     REASONS,
@@ -31,7 +32,8 @@ HOST_METRICS = tuple(metric for metric in CATALOGUE if metric.scope == "host")
 FREE_OWN_METRICS = tuple(
     name
     for name in OWN_LABELS
-    if not name.startswith("telemetry_source_") and name not in ("telemetry_devices", "telemetry_devices_refused")
+    if not name.startswith(("telemetry_source_", "telemetry_maintenance"))
+    and name not in ("telemetry_devices", "telemetry_devices_refused")
 )
 
 
@@ -254,4 +256,5 @@ def snapshots(draw):
         host=draw(_readings_of(HOST_METRICS, 3)),
         sources=tuple(draw(st.lists(sources(), max_size=2))),
         own=tuple(draw(st.lists(own_samples(), max_size=3))),
+        maintenance=draw(st.none() | st.builds(Maintenance, st.none() | st.floats(-9e4, 3e6), texts)),
     )

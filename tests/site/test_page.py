@@ -17,6 +17,7 @@ from telemetry_daemon.site.pages import Links, page
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.messages import Request
+from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Absent, Problem
 
 LINKS = Links("/metrics", "/api/v1/snapshot", "/healthz", "/readyz")
@@ -202,6 +203,20 @@ def test_the_nodes_figures_are_of_whole_devices_and_say_what_they_leave_out(devi
     text = Page(page(kit.snapshot(*devices), LINKS)).text
     assert wanted in text
     assert ("Devices up" in text) == bool(wanted)
+
+
+@pytest.mark.parametrize(
+    ("maintenance", "told"),
+    [
+        (Maintenance(3600.0, "<b>new\x1b[1m fans"), ["until 2026-01-01 01:00:00 UTC: &lt;b&gt;new\ufffd[1m fans"]),
+        (Maintenance(3600.0), ["until 2026-01-01 01:00:00 UTC."]),
+        (Maintenance(-1.0, "over"), []),
+        (None, []),
+    ],
+)
+def test_maintenance_is_told_with_its_end_and_reason(maintenance, told):
+    html = page(kit.snapshot(kit.full_device(), maintenance=maintenance), LINKS)
+    assert re.findall('<p class="banner">In maintenance (.*?)</p>', html) == told
 
 
 @pytest.mark.parametrize(("simulated", "shown"), [(True, True), (False, False)])

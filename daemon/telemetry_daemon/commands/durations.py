@@ -14,6 +14,8 @@ _WHOLE = re.compile(r"(?:[0-9]{1,9}[dhms]){1,4}\Z")
 # What a poll, a recording or a pause may take.
 _SHORTEST_SECONDS = 0.1
 _LONGEST_SECONDS = 86_400
+# What a maintenance may take.
+_MONTH_SECONDS = 30 * 86_400
 
 
 def seconds(text: str) -> float:
@@ -30,6 +32,14 @@ def up_to_a_day(text: str) -> float:
     duration = seconds(text)
     if not _SHORTEST_SECONDS <= duration <= _LONGEST_SECONDS:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 0.1 seconds to 1d")
+    return duration
+
+
+def up_to_a_month(text: str) -> float:
+    """The same, for what takes at least a second and at most thirty days."""
+    duration = seconds(text)
+    if not 1 <= duration <= _MONTH_SECONDS:
+        raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 1s to 30d")
     return duration
 
 

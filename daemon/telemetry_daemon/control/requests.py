@@ -35,5 +35,23 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class MaintenanceOn:
+    """The node is in maintenance for so many seconds; without a reason, one given before stays."""
+
+    seconds: float
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceOff:
+    """The maintenance ends now."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceStatus:
+    """Whether the node is in maintenance."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The whole node as JSON."""

@@ -27,12 +27,14 @@ from telemetry_daemon.ranks.watch import LOOK_SECONDS, RankWatch
 from telemetry_daemon.service import device_nodes, systemd
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.device_nodes import NodeWatch
+from telemetry_daemon.service.maintenance import MaintenanceDesk
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
-from telemetry_daemon.state import devices_file
+from telemetry_daemon.state import devices_file, maintenance
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.devices_file import of_vendor
+from telemetry_daemon.state.maintenance import MaintenanceBook
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
@@ -82,6 +84,8 @@ class Service:
         identities = self._memory.identities if self._memory is not None else ()
         self._store = Store(platform.node(), clock, identities, Accumulator())
         self._own = OwnMetrics(self._store)
+        book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
+        self._maintenance = MaintenanceDesk(MaintenanceBook(book_path, clock), self._store)
         self._poller = Poller(self._store, clock)
         self._ranks = RankWatch(self._settings.ranks, self._store.set_ranks)
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
@@ -104,6 +108,7 @@ class Service:
                 "release": Verb(requests.Release, self._release),
                 "resume": Verb(requests.Resume, self._resume),
                 "snapshot": Verb(requests.Snapshot, self._snapshot),
+                **self._maintenance.verbs,
             },
         )
         self._node_watch = NodeWatch(Path(self._settings.state.runtime_directory), clock.monotonic)
@@ -169,7 +174,7 @@ class Service:
             await self._control.start()
         except OSError as error:
             logger.warning(
-                "no control socket: `telemetry forget`, `release` and `resume` will not reach this daemon",
+                "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon",
                 extra={"error": error},
             )
 
@@ -208,6 +213,7 @@ class Service:
         self._own.set_reload(succeeded=1.0)
         self._own.set_expected(dict(self._settings.expect.devices))
         self._own.set_plugin_failures(self._node.failures())
+        self._maintenance.keep()
         self._own.set_pci(self._node.pci_counts())
 
     async def _reload_in_turn(self) -> None:
@@ -263,6 +269,7 @@ class Service:
     def _housekeeping(self) -> None:
         """What is worth doing now and then, on a thread of its own."""
         self._own.set_pci(self._node.pci_counts())
+        self._maintenance.keep()
         self._remember()
 
     def _remember(self) -> None:

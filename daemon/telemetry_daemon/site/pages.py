@@ -14,6 +14,7 @@ from telemetry_exporters.overview import (
     Tile,
     Trouble,
     inventory,
+    maintenance_note,
     rows,
     simulation_note,
     source_condition,
@@ -80,11 +81,11 @@ def _head(snapshot: Snapshot) -> str:
 
 
 def _header(snapshot: Snapshot) -> str:
-    note = simulation_note(snapshot)
-    banner = f'<p class="banner">{note}</p>\n' if note else ""
+    notes = filter(None, (simulation_note(snapshot), maintenance_note(snapshot)))
+    banners = "".join(f'<p class="banner">{escaped(note)}</p>\n' for note in notes)
     return (
         f'<header>\n<div><h1>{escaped(snapshot.hostname)}</h1>\n<p class="inventory">{escaped(inventory(snapshot))}</p>'
-        f'</div>\n<span class="dim">{human.utc(snapshot.wall_time)}</span>\n</header>\n{banner}'
+        f'</div>\n<span class="dim">{human.utc(snapshot.wall_time)}</span>\n</header>\n{banners}'
     )
 
 

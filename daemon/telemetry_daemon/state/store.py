@@ -13,6 +13,7 @@ from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
+from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.admission import admit, short
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged, merge
@@ -71,6 +72,7 @@ class _Known:
     own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
     ranks: NodeRanks = field(default_factory=NodeRanks)
+    maintenance: Callable[[], Maintenance] | None = None
     unreported: tuple[DeviceEvent, ...] = ()
     # The ongoing events of each poll, by device and code.
     ongoing_events: dict[Key, frozenset[tuple[str, str]]] = field(default_factory=dict)
@@ -141,6 +143,12 @@ class Store:
         """Set which rank of a job runs on which chip."""
         with self._lock:
             self._known.ranks = ranks
+            self._snapshot = None
+
+    def set_maintenance(self, maintenance: Callable[[], Maintenance]) -> None:
+        """Set what tells the node's maintenance; called again when that has changed."""
+        with self._lock:
+            self._known.maintenance = maintenance
             self._snapshot = None
 
     def put(
@@ -351,6 +359,9 @@ class Store:
         if now < known.awaited_until and known.awaited:
             ends.append(known.awaited_until)
         devices = self._accumulator.with_counters(merged.devices) if self._accumulator else merged.devices
+        maintenance = known.maintenance() if known.maintenance else None
+        if maintenance and maintenance.ends_in and maintenance.is_on:
+            ends.append(now + maintenance.ends_in)
         return Snapshot(
             hostname=self._hostname,
             wall_time=self._clock.wall(),
@@ -360,6 +371,7 @@ class Store:
             host=merged.host,
             sources=tuple(self._status(source, merged, now) for source in sorted({name for name, _ in known.healths})),
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
+            maintenance=maintenance,
         )
 
     def _status(self, source: str, merged: Merged, now: float) -> SourceStatus:

@@ -1,0 +1,82 @@
+"""`telemetry maintenance`: announces that the node is worked on, ends that, or says what holds."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from telemetry_daemon.commands import durations, options
+from telemetry_daemon.commands.daemon import ask_daemon
+from telemetry_daemon.state.maintenance import LONGEST_REASON
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_exporters import human
+from telemetry_exporters.text import clean
+
+_USUAL_SECONDS = 4 * 3_600.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What to do, for how long, and why."""
+    parser.add_argument(
+        "action",
+        metavar="on|off|status",
+        nargs="?",
+        choices=("on", "off", "status"),
+        default="status",
+        help="`on` again sets a new end; `status`, the default, says what holds",
+    )
+    parser.add_argument(
+        "--for",
+        dest="seconds",
+        type=durations.up_to_a_month,
+        metavar="TIME",
+        help="with `on`: end by itself after TIME, such as 90m or 2d, at most 30d (default: 4h)",
+    )
+    parser.add_argument(
+        "--reason",
+        metavar="TEXT",
+        help=f"with `on`: why, at most {LONGEST_REASON} characters; on the page and in the log",
+    )
+    options.add_config(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the running daemon."""
+    _check(arguments)
+    settings = options.settings(arguments)
+    if arguments.action == "on":
+        seconds = _USUAL_SECONDS if arguments.seconds is None else arguments.seconds
+        answer = ask_daemon(settings, "maintenance_on", seconds=seconds, reason=arguments.reason)
+        print(_in_words(answer))
+        print("Let Prometheus scrape the node once more before it goes down; 'telemetry maintenance off' ends it.")
+    elif arguments.action == "off":
+        answer = ask_daemon(settings, "maintenance_off")
+        print("maintenance is off" if answer["was_on"] else "the node was not in maintenance")
+    else:
+        answer = ask_daemon(settings, "maintenance")
+        print(_in_words(answer))
+    if answer.get("not_kept"):
+        raise CommandError(f"a restart of the daemon undoes this: {answer['not_kept']}", status=exits.PROBLEMS)
+    return exits.OK
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse what does not fit together. Raises CommandError."""
+    if arguments.action != "on" and (arguments.seconds is not None or arguments.reason is not None):
+        raise CommandError("--for and --reason go with 'telemetry maintenance on'", status=exits.USAGE)
+    reason = arguments.reason or ""
+    if len(reason) > LONGEST_REASON or clean(reason) != reason:
+        raise CommandError(
+            f"--reason takes at most {LONGEST_REASON} printable characters on one line", status=exits.USAGE
+        )
+
+
+def _in_words(answer: Mapping[str, Any]) -> str:
+    left = answer["ends_in"]
+    if left is None:
+        return "the node is not in maintenance"
+    until = f"in maintenance for {human.seconds(round(left))} more, until {human.utc(time.time() + left)}"
+    return f"{until}: {answer['reason']}" if answer["reason"] else until

@@ -1,0 +1,154 @@
+"""The maintenance that an operator announced: when it ends and why, kept in `maintenance.json` over restarts."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.times import Clock
+from telemetry_exporters.text import clean
+from telemetry_parsers.codec.derived import from_plain, to_plain
+from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
+from telemetry_parsers.maintenance import Maintenance
+
+log = logging.getLogger(__name__)
+
+_Schema = Literal["telemetry.maintenance/1"]
+SCHEMA: _Schema = "telemetry.maintenance/1"
+LONGEST_SECONDS = 30 * 86_400.0
+LONGEST_REASON = 200
+# So long after its end it is still told: rules that count events of the last hour must know that they came from it.
+_TOLD_AFTER_SECONDS = 86_400.0
+_LARGEST_FILE_BYTES = 1 << 16
+# The end moves on the wall clock when that is set; two clocks are never read at the very same moment.
+_SAME_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """The file; `until` is Unix time, `seconds` how much was left when it was written."""
+
+    schema: _Schema
+    until: float
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Announced:
+    """An end by each clock that counts, and the reason."""
+
+    ends: tuple[tuple[float, Callable[[], float]], ...]
+    reason: str
+
+    def ends_in(self) -> float:
+        """Seconds until the first of the ends."""
+        return min(end - clock() for end, clock in self.ends)
+
+
+class MaintenanceBook:
+    """Safe to use from any thread. Without a path nothing is kept.
+
+    What was announced to this process ends by the time that passes. What the file tells ends by the wall clock, which may
+    be wrong after a reboot: it never lasts longer than what was left when it was written.
+    """
+
+    def __init__(self, path: Path | None, clock: Clock) -> None:
+        self.path = path
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._written: _Document | None = None
+        self._announced: _Announced | None = None
+        self._was_on = False
+        if path is not None:
+            self._load(path)
+
+    def announce(self, seconds: float, reason: str | None) -> None:
+        """Maintenance for so many seconds from now, in place of what was announced before."""
+        with self._lock:
+            before = self._announced.reason if self._announced is not None and self._now().is_on else ""
+            kept = before if reason is None else clean(reason)[:LONGEST_REASON]
+            self._announced = _Announced(((self._passed() + seconds, self._passed),), kept)
+
+    def end(self) -> None:
+        """The maintenance ends now, if there is any."""
+        with self._lock:
+            if self._announced is not None and self._now().is_on:
+                self._announced = _Announced(((self._passed(), self._passed),), self._announced.reason)
+                self._was_on = False
+
+    def now(self) -> Maintenance:
+        """What holds at this moment."""
+        with self._lock:
+            return self._now()
+
+    def keep(self) -> None:
+        """Log an end that came by itself, and write the file where it differs. Raises OSError."""
+        with self._lock:
+            now = self._now()
+            if self._was_on and not now.is_on:
+                log.info("maintenance has ended", extra={"reason": now.reason})
+            self._was_on = now.is_on
+            if now.ends_in is not None and now.ends_in < -_TOLD_AFTER_SECONDS:
+                self._announced, now = None, Maintenance()
+            self._write(now)
+
+    def _now(self) -> Maintenance:
+        announced = self._announced
+        return Maintenance() if announced is None else Maintenance(announced.ends_in(), announced.reason)
+
+    def _passed(self) -> float:
+        """A clock that nobody sets and that goes on while the machine is suspended."""
+        return self._clock.monotonic() + self._clock.slept()
+
+    def _load(self, path: Path) -> None:
+        try:
+            with OwnFolder.at(path.parent) as folder:
+                written = from_plain(_Document, decode_line(folder.read(path.name, _LARGEST_FILE_BYTES)))
+        except FileNotFoundError:  # none was announced
+            return
+        except (OSError, CodecError) as error:
+            log.warning(
+                "a maintenance may be forgotten: its file is unusable", extra={"path": str(path), "error": error}
+            )
+            return
+        left = min(written.seconds, LONGEST_SECONDS)
+        ends = ((self._passed() + left, self._passed), (written.until, self._clock.wall))
+        self._announced = _Announced(ends, clean(written.reason)[:LONGEST_REASON])
+        self._written = written
+        self._was_on = self._now().is_on
+
+    def _write(self, now: Maintenance) -> None:
+        if self.path is None or self._is_written(now):
+            return
+        with OwnFolder.made(self.path.parent) as folder:
+            if now.ends_in is None:
+                folder.remove(self.path.name)
+                self._written = None
+                return
+            until = self._clock.wall() + now.ends_in
+            document = _Document(SCHEMA, until, now.ends_in, now.reason)
+            folder.replace(self.path.name, encode_line(to_plain(_Document, document)).encode() + b"\n")
+            self._written = document
+
+    def _is_written(self, now: Maintenance) -> bool:
+        if now.ends_in is None or self._written is None:
+            return now.ends_in is None and self._written is None
+        moved = abs(self._clock.wall() + now.ends_in - self._written.until)
+        return moved < _SAME_SECONDS and now.reason == self._written.reason
+
+
+def path_in(directory: str) -> Path:
+    """Where the file lies."""
+    return Path(directory) / "maintenance.json"
+
+
+def is_announceable(seconds: float) -> bool:
+    """Whether a maintenance may be so long."""
+    return math.isfinite(seconds) and 0 < seconds <= LONGEST_SECONDS
