@@ -11,7 +11,7 @@ from random import Random
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
-from telemetry_daemon.simulate.demo import Groups, parse_demo
+from telemetry_daemon.simulate.demo import Groups, by_vendor, parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.state.accumulate import Accumulator
@@ -82,7 +82,7 @@ class Course:
         own = OwnMetrics(self._store)
         own.set_version()
         own.set_reload(succeeded=1.0)
-        own.set_pci(dict(node))
+        own.set_pci(by_vendor(node))
         found = {parser.name for parser, _ in self._sources}
         for parser, _ in self._sources:
             self._store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))

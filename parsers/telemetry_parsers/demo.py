@@ -13,6 +13,7 @@ PCIE_LINK_MAX = ("pcie_link_generation_max", "pcie_link_width_max")
 POWER_CAPS = ("power_cap_default_watts", "power_cap_min_watts", "power_cap_max_watts")
 ECC = ("ecc_corrected_total", "ecc_uncorrected_total")
 LINKS = ("link_up", "link_receive_bytes_total", "link_transmit_bytes_total")
+PCIE_RATES = ("pcie_receive_bytes_per_second", "pcie_transmit_bytes_per_second", "pcie_bandwidth_bytes_per_second")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,21 @@ class Card:
     compute_units: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A part that a card is divided into: its profile, and its share of the card's memory."""
+
+    profile: str
+    memory_share: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
     """The source that reads the cards, and the keys of the metrics in each of its polls.
 
     `throttle` names the reason of the power cap and of the temperature; `not_supported` are the keys that the
-    source knows and this model has nothing for; `identity` is the shape of its uuids.
+    source knows and this model has nothing for; `identity` is the shape of its uuids. Where each card is divided into
+    `partitions`, `partition_keys` are the metrics that they have, and `only_partitions` those that the card then has not.
     """
 
     source: str
@@ -59,3 +69,7 @@ class Demo:
     lost_event: str = ""
     power_kind: str = "average"
     not_supported: tuple[str, ...] = ()
+    pcie_errors: tuple[str, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    only_partitions: tuple[str, ...] = ()

@@ -87,7 +87,7 @@ class Vendor:
     """A vendor: `word` is the value of the label `vendor`, `name` is for people.
 
     `permissions` says what the daemon's user needs (docs/install.md). `lacks` are the core metrics that no capture gives,
-    each with the reason.
+    each with the reason. The simulator plays `demo` for the vendor's word, and each of `other_demos` for its own.
     """
 
     word: str
@@ -98,4 +98,5 @@ class Vendor:
     tools: tuple[ToolMarks, ...]
     pool: Pool
     demo: Demo
+    other_demos: tuple[tuple[str, Demo], ...] = ()
     lacks: tuple[tuple[str, str], ...] = ()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_daemon.simulate.demo import EXAMPLE, MIXED, MOST_CARDS, DemoError, parse_demo
-from telemetry_parsers.vendors import VENDOR_WORDS
+from telemetry_daemon.simulate.demo import EXAMPLE, MIXED, MOST_CARDS, PLAYED, DemoError, parse_demo
+from telemetry_parsers.vendors import BY_WORD, VENDOR_WORDS
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from telemetry_parsers.vendors import VENDOR_WORDS
         (" 2xascend , 1xamd ", (("ascend", 2), ("amd", 1))),
         ("256xkunlunxin", (("kunlunxin", 256),)),
         (EXAMPLE, (("nvidia", 8), ("hygon", 4))),
+        ("2xgb200,1xamd", (("gb200", 2), ("amd", 1))),
         ("", MIXED),
         ("  ", MIXED),
     ],
@@ -46,6 +47,7 @@ def test_the_mixed_node_has_cards_of_several_vendors():
         ("8xnvidia;4xamd", "'8xnvidia;4xamd'", "not a number of cards (1 to 256), x and a vendor"),
         ("8xnvidia\n4xamd", r"'8xnvidia\n4xamd'", "not a number of cards (1 to 256), x and a vendor"),
         ("2xamd,3xamd", "'3xamd'", "amd is named twice"),
+        ("2xnvidia,3xgb200", "'3xgb200'", "nvidia is named twice"),
         ("200xamd,57xnvidia", "257", f"more than {MOST_CARDS}"),
         ("99999xamd", "'99999xamd'", "not a number of cards (1 to 256), x and a vendor"),
         ("x" * 1000, "'" + "x" * 40, "not a number of cards (1 to 256), x and a vendor"),
@@ -59,6 +61,13 @@ def test_what_is_no_demo_node(text, named, why):
     assert why in message
     assert EXAMPLE in message
     assert message.isprintable()
+
+
+def test_a_model_is_played_for_its_vendor():
+    assert {word: vendor.word for word, vendor in PLAYED.items() if word not in BY_WORD} == {
+        "h100mig": "nvidia",
+        "gb200": "nvidia",
+    }
 
 
 @given(st.dictionaries(st.sampled_from(VENDOR_WORDS), st.integers(1, 20), min_size=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from importlib.metadata import entry_points
 
 import pytest
 from hypothesis import given
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 
 from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.demo import MIXED
+from telemetry_daemon.simulate.cards import CardState
+from telemetry_daemon.simulate.demo import MIXED, PLAYED
 from telemetry_daemon.simulate.faults import NO_FAULTS
 from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
+from telemetry_daemon.simulate.values import VALUES
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
@@ -92,6 +95,38 @@ def test_what_a_vendors_source_cannot_give_never_appears(vendor, never):
     motion = FastMotion(vendor)
     assert not never & set(motion.source.parser.gives)
     assert not never & {r.metric for report in all_reports(motion).values() for r in report.readings}
+
+
+@pytest.mark.parametrize("word", PLAYED)
+def test_only_what_the_vendors_real_sources_give_is_played(word):
+    loaded = [entry.load() for entry in entry_points(group="telemetry.parsers")]
+    real = {key for parser in loaded if parser.vendor == PLAYED[word].word for key in parser.gives}
+    assert set(SimulatedSource(word, 1).parser.gives) - real == set()
+
+
+def test_a_card_with_mig_is_told_with_its_instances():
+    motion = FastMotion("h100mig", 2)
+    report = motion.report()
+    assert [device.parent for device in report.devices] == [None, None, 0, 0, 0, 1, 1, 1]
+    assert [device.partition for device in report.devices[2:5]] == ["0", "1", "2"]
+    assert {device.model.split(" MIG ")[-1] for device in report.devices[2:]} == {"3g.40gb", "2g.20gb", "1g.10gb"}
+    assert len({device.uuid for device in report.devices}) == 8
+    of_metric = {}
+    for reading in report.readings:
+        of_metric.setdefault(reading.metric, {})[reading.device] = reading.value
+    assert set(of_metric["utilization_ratio"]) == set(range(2, 8))
+    assert set(of_metric["power_watts"]) == {0, 1}
+    total = of_metric["memory_total_bytes"]
+    assert sum(total[part] for part in (2, 3, 4)) < total[0]
+
+
+def test_a_card_that_comes_back_has_counted_its_life():
+    card = CardState(BY_WORD["nvidia"].demo, 0, corrected=3, uncorrected=1)
+    card.come_back()
+    card.corrected += 2
+    assert VALUES["ecc_corrected_total"](card)["dram"] == 2
+    assert VALUES["ecc_corrected_lifetime_total"](card)["dram"] == 5
+    assert VALUES["ecc_uncorrected_lifetime_total"](card)["dram"] == 1
 
 
 def test_a_metric_that_the_model_has_nothing_for_is_absent_with_its_reason():
@@ -229,6 +264,7 @@ def test_a_capture_without_output_is_a_failed_report():
         (("devices", 0, "readings", "temperature_celsius"), 40.0, "devices[0].readings.temperature_celsius"),
         (("devices", 0, "readings", "horse_power"), 1.0, "devices[0].readings.horse_power"),
         (("devices", 0, "index"), "0", "devices[0].index"),
+        (("devices", 1, "parent"), 1, "devices[1].parent"),
         (("vendor",), "acme", "vendor"),
         (("extra",), 1, "extra"),
         (("events",), [{"device": 2, "code": "xid_31", "wall_time": 1.0}], "events[0].device"),

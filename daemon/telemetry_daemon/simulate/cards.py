@@ -42,9 +42,12 @@ class CardState:
     hot_seconds: int = 0
     link_bytes: float = 0.0
     pcie_bytes: float = 0.0
+    pcie_bytes_per_second: float = 0.0
     replays: int = 0
     corrected: int = 0
     uncorrected: int = 0
+    link_errors: int = 0
+    errors_before: tuple[int, int] = (0, 0)
     links_down: dict[int, float] = field(default_factory=dict)
     hot_until: float = 0.0
     lost_from: float = float("inf")
@@ -56,10 +59,12 @@ class CardState:
         return self.demo.card
 
     def come_back(self) -> None:
-        """Be on the bus again after a loss, with all counters at 0 as after a driver's start."""
+        """Be on the bus again after a loss, with all counters at 0 as after a driver's start; `errors_before` goes on."""
+        corrected, uncorrected = self.errors_before
+        self.errors_before = (corrected + self.corrected, uncorrected + self.uncorrected)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0
         self.capped_seconds = self.hot_seconds = 0
-        self.replays = self.corrected = self.uncorrected = 0
+        self.replays = self.corrected = self.uncorrected = self.link_errors = 0
         self.links_down.clear()
         self.lost_from = float("inf")
 
@@ -81,7 +86,8 @@ class CardState:
         self.capped_seconds += self.capped
         self.hot_seconds += self.hot
         self.link_bytes += self.load * kind.links * _LINK_BYTES_PER_SECOND
-        self.pcie_bytes += self.load * _PCIE_BYTES_PER_SECOND * (1.0 + kind.links)
+        self.pcie_bytes_per_second = self.load * _PCIE_BYTES_PER_SECOND * (1.0 + kind.links)
+        self.pcie_bytes += self.pcie_bytes_per_second
 
     def _draw(self, intensity: float, random: Random) -> None:
         """Power follows what the load demands, up to the limit of cap and temperature."""

@@ -101,6 +101,7 @@ class Course:
         card.hot_until = self.now + self._random.uniform(180.0, 480.0)
 
     def _cut_link(self, card: CardState) -> None:
+        card.link_errors += self._random.randint(1, 20)
         card.links_down[self._random.randrange(card.model.links)] = self.now + self._random.uniform(60.0, 600.0)
 
     def _correct_error(self, card: CardState) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
-from telemetry_parsers.vendors import VENDOR_WORDS
+from telemetry_parsers.vendor import Vendor
+from telemetry_parsers.vendors import VENDORS
 
 EXAMPLE = "8xnvidia,4xhygon"
 MOST_CARDS = 256
-_GROUP = re.compile(r"([1-9][0-9]{0,3})x([a-z]+)\Z")
+_GROUP = re.compile(r"([1-9][0-9]{0,3})x([a-z][a-z0-9]*)\Z")
 _LONGEST_QUOTE = 48
 
 
@@ -16,7 +19,12 @@ class DemoError(ValueError):
     """A demo node that cannot be made; the text names the part and shows an example."""
 
 
-# How many cards of which vendor a simulated node has, in order.
+# What a word stands for: a vendor with its usual model, or with another.
+PLAYED: Mapping[str, Vendor] = {
+    **{vendor.word: vendor for vendor in VENDORS},
+    **{word: replace(vendor, demo=demo) for vendor in VENDORS for word, demo in vendor.other_demos},
+}
+# How many cards of which vendor or model a simulated node has, in order.
 Groups = tuple[tuple[str, int], ...]
 MIXED: Groups = (("nvidia", 4), ("amd", 2), ("hygon", 2), ("moorethreads", 2), ("ascend", 4))
 
@@ -27,10 +35,11 @@ def parse_demo(text: str) -> Groups:
         return MIXED
     counts: dict[str, int] = {}
     for part in text.split(","):
-        vendor, count = _group(part.strip())
-        if vendor in counts:
-            raise _error(part, f"{vendor} is named twice")
-        counts[vendor] = count
+        word, count = _group(part.strip())
+        # One source answers for all cards of a vendor.
+        if PLAYED[word].word in by_vendor(tuple(counts.items())):
+            raise _error(part, f"{PLAYED[word].word} is named twice")
+        counts[word] = count
     if sum(counts.values()) > MOST_CARDS:
         raise DemoError(
             f"demo node: {sum(counts.values())} cards are more than {MOST_CARDS}; write for example {EXAMPLE}"
@@ -38,12 +47,17 @@ def parse_demo(text: str) -> Groups:
     return tuple(counts.items())
 
 
+def by_vendor(groups: Groups) -> dict[str, int]:
+    """How many cards of each vendor these groups have."""
+    return {PLAYED[word].word: count for word, count in groups}
+
+
 def _group(part: str) -> tuple[str, int]:
     match = _GROUP.match(part)
     if match is None:
         raise _error(part, f"it is not a number of cards (1 to {MOST_CARDS}), x and a vendor")
-    if match[2] not in VENDOR_WORDS:
-        raise _error(part, f"the vendors are {', '.join(VENDOR_WORDS)}")
+    if match[2] not in PLAYED:
+        raise _error(part, f"the vendors are {', '.join(PLAYED)}")
     return match[2], int(match[1])
 
 

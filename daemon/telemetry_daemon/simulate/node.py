@@ -8,7 +8,7 @@ from telemetry_daemon.plugins.loading import Loaded
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.host import HostReader
-from telemetry_daemon.simulate.demo import DemoError, parse_demo
+from telemetry_daemon.simulate.demo import DemoError, by_vendor, parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
@@ -26,7 +26,7 @@ class DemoNode(Node):
             raise CommandError(str(error)) from None
         super().__init__(Loaded(), clock)
         self._simulated = {item.parser.name: item for item in simulated_sources(groups)}
-        self._counts = dict(groups)
+        self._counts = by_vendor(groups)
 
     def names(self) -> tuple[str, ...]:
         """The names of the simulated sources, and the host's."""

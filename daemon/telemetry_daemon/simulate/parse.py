@@ -27,6 +27,8 @@ class _Card:
     driver: str | None
     facts: tuple[tuple[str, str], ...]
     readings: object
+    partition: str | None
+    parent: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ def _report(simulated: _Simulated, source: str) -> Report:
         raise CodecError("vendor", f"expected one of {' '.join(VENDOR_WORDS)}")
     _check_positions("events", simulated.events, len(simulated.devices))
     _check_positions("processes", simulated.processes, len(simulated.devices))
+    _check_parents(simulated.devices)
     return Report(
         outcome="ok" if simulated.devices else "no_devices",
         devices=tuple(_device(card, simulated.vendor) for card in simulated.devices),
@@ -84,6 +87,8 @@ def _device(card: _Card, vendor: str) -> Device:
         bus_id=card.bus_id,
         serial=card.serial,
         driver=card.driver,
+        partition=card.partition,
+        parent=card.parent,
         simulated=True,
         facts=card.facts,
     )
@@ -93,6 +98,12 @@ def _check_positions(key: str, items: Iterable[_Incident | Process], devices: in
     for place, item in enumerate(items):
         if not 0 <= item.device < devices:
             raise CodecError(f"{key}[{place}].device", f"expected the position of one of {devices} devices")
+
+
+def _check_parents(cards: tuple[_Card, ...]) -> None:
+    for place, card in enumerate(cards):
+        if card.parent is not None and not (0 <= card.parent < len(cards) and cards[card.parent].parent is None):
+            raise CodecError(f"devices[{place}].parent", "expected the position of a whole card")
 
 
 def _all_readings(cards: Iterable[_Card]) -> Iterator[Reading]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.course import Course
-from telemetry_daemon.simulate.demo import Groups
+from telemetry_daemon.simulate.demo import PLAYED, Groups
 from telemetry_daemon.simulate.faults import SOME_FAULTS, Faults
 from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.tell import Teller
@@ -17,7 +17,7 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.demo import Demo
 from telemetry_parsers.model import Capture, Failure, Library, Output, Poll
 from telemetry_parsers.vendor import Vendor
-from telemetry_parsers.vendors import BY_WORD, VENDORS
+from telemetry_parsers.vendors import VENDORS
 
 READER = "simulator"
 DEFAULT_SEED = 1
@@ -81,7 +81,7 @@ class SimulatedSource:
         clock: Clock | None = None,
         first_slot: int = 0,
     ) -> None:
-        vendor = BY_WORD[word]
+        vendor = PLAYED[word]
         self.parser = parser_of(vendor)
         self.reader = SimulatedReader(
             vendor, Course(vendor, count, seed, faults), Teller(vendor, count, seed, first_slot), clock or Clock()

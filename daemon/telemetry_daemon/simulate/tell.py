@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from telemetry_daemon.simulate.cards import CardState
@@ -13,6 +14,7 @@ from telemetry_parsers.model import Absent
 from telemetry_parsers.vendor import Vendor
 
 _BUSES_PER_DOMAIN = 200
+_LOADS_OF_PARTS = (1.0, 0.55, 0.0)
 
 
 class Teller:
@@ -29,7 +31,10 @@ class Teller:
             "vendor": self._vendor.word,
             "form": self._vendor.demo.form,
             "tool_version": self._vendor.demo.tool_version,
-            "devices": [self._device(card, keys) for card in present],
+            "devices": [
+                *(self._device(card, keys) for card in present),
+                *(part for place, card in enumerate(present) for part in self._parts(card, place, keys)),
+            ],
             "events": self._events(course, {card.position: place for place, card in enumerate(present)}, wall_time),
             "processes": _processes(present) if "processes" in keys else [],
         }
@@ -38,8 +43,28 @@ class Teller:
         readings = {
             key: Absent.NOT_SUPPORTED.value if key in self._vendor.demo.not_supported else VALUES[key](card)
             for key in keys
+            if key not in self._vendor.demo.only_partitions
         }
         return {**self._identities[card.position], "readings": readings}
+
+    def _parts(self, card: CardState, place: int, keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        """The partitions of a card, each a small card at work for a while of the time."""
+        own = [key for key in self._vendor.demo.partition_keys if key in keys]
+        identity = self._identities[card.position]
+        for number, part in enumerate(card.demo.partitions):
+            model = replace(
+                card.model, memory_mib=int(part.memory_share * card.model.memory_mib), memory_reserved_mib=0
+            )
+            small = replace(card, demo=replace(card.demo, card=model), load=card.load * _LOADS_OF_PARTS[number % 3])
+            yield {
+                **identity,
+                "model": f"{identity['model']} MIG {part.profile}",
+                "uuid": f"MIG-{uuid.uuid5(uuid.NAMESPACE_OID, identity['uuid'] + str(number))}",
+                "partition": str(number),
+                "parent": place,
+                "facts": [["profile", part.profile]],
+                "readings": {key: VALUES[key](small) for key in own},
+            }
 
     def _events(self, course: Course, places: Mapping[int, int], wall_time: float) -> list[dict[str, Any]]:
         """What happened to these cards since the last poll."""
@@ -79,5 +104,7 @@ def _identity(vendor: Vendor, position: int, seed: int, slot: int) -> dict[str, 
         "bus_id": f"{domain:04x}:{bus + 1:02x}:00.0",
         "serial": f"SIM-{vendor.word.upper()}-{position:04d}",
         "driver": vendor.demo.driver,
+        "partition": None,
+        "parent": None,
         "facts": [["power_kind", vendor.demo.power_kind], ["numa_node", str(position % 2)]],
     }

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_parsers.demo import Demo
-from telemetry_parsers.metrics import HEALTH_STATES, RECOVERY_ACTIONS
+from telemetry_parsers.metrics import HEALTH_STATES, PIPES, RECOVERY_ACTIONS
 
 # A number, or numbers by label word.
 Played = float | dict[str, float]
@@ -20,6 +20,13 @@ _SENSOR_ABOVE_DIE = MappingProxyType({"edge": -4.0, "core": 0.0, "junction": 3.0
 _ENGINE_SHARES = MappingProxyType({"aicore": 1.0, "vector": 0.55, "copy": 0.3, "aicpu": 0.05, "ctrlcpu": 0.02})
 _LEVELS = ("auto", "low", "high", "manual")
 _ERRORS_PER_REMAPPED_ROW = 8
+_PIPE_SHARES = MappingProxyType({"tensor_hmma": 0.54, "int": 0.22, "fp32": 0.1, "fp16": 0.04, "tensor_imma": 0.01})
+_CRITICAL_ABOVE_SLOWDOWN, _SHUTDOWN_ABOVE_SLOWDOWN = 5.0, 10.0
+_MARGIN_LIMITS = MappingProxyType({"slowdown": -2.0, "shutdown": -8.0, "memory": 0.0, "operation": 0.0})
+_MEMORY_SHARE_OF_POWER = 0.14
+_PROCESSOR_WATTS = 210.0
+_VOLTS = (0.68, 0.92)
+_SHARED_MIB, _SHARED_USED_MIB = 128_500, 310
 
 
 def _used(card: CardState) -> float:
@@ -54,9 +61,18 @@ def _by_reason(demo: Demo, of_power: float, of_heat: float) -> Played:
     return dict(zip(demo.throttle, (float(of_power), float(of_heat)), strict=True))
 
 
-def _errors(demo: Demo, count: int) -> Played:
-    """All of them at the first location."""
-    return {location: float(count if place == 0 else 0) for place, location in enumerate(demo.ecc_locations)}
+def _errors(words: tuple[str, ...], count: int) -> Played:
+    """All of them under the first word."""
+    return {word: float(count if place == 0 else 0) for place, word in enumerate(words)}
+
+
+def _limit(card: CardState, above_slowdown: float = 0.0) -> Played:
+    return {card.demo.sensors[0]: card.model.slowdown_celsius + above_slowdown}
+
+
+def _volts(card: CardState) -> Played:
+    low, high = _VOLTS
+    return {"core": round(low + (high - low) * card.clock_share, 3)}
 
 
 def _one_of(words: tuple[str, ...], active: str) -> Played:
@@ -74,9 +90,15 @@ def _is_doomed(card: CardState) -> bool:
 VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "temperature_celsius": _temperatures,
     "temperature_margin_celsius": lambda card: float(round(card.model.slowdown_celsius - card.die)),
-    "temperature_slowdown_celsius": lambda card: {card.demo.sensors[0]: card.model.slowdown_celsius},
+    "temperature_slowdown_celsius": _limit,
+    "temperature_critical_celsius": lambda card: _limit(card, _CRITICAL_ABOVE_SLOWDOWN),
+    "temperature_shutdown_celsius": lambda card: _limit(card, _SHUTDOWN_ABOVE_SLOWDOWN),
+    "temperature_margin_limit_celsius": lambda _: dict(_MARGIN_LIMITS),
     "power_watts": lambda card: round(card.power, 1),
-    "power_instant_watts": lambda card: round(card.power, 1),
+    "power_average_watts": lambda card: round(card.power, 1),
+    "power_instant_watts": lambda card: round(card.power * (1.0 + 0.02 * card.load), 1),
+    "power_memory_watts": lambda card: round(_MEMORY_SHARE_OF_POWER * card.power, 1),
+    "power_module_watts": lambda card: round(card.power + _PROCESSOR_WATTS, 1),
     "power_cap_watts": lambda card: card.model.cap_watts,
     "power_cap_default_watts": lambda card: card.model.cap_watts,
     "power_cap_min_watts": lambda card: float(round(0.3 * card.model.cap_watts)),
@@ -89,9 +111,13 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "memory_reserved_bytes": lambda card: float(_MIB * card.model.memory_reserved_mib),
     "memory_activity_ratio": lambda card: round(0.6 * card.load, 2),
     "memory_bandwidth_ratio": lambda card: round(0.45 * card.load, 2),
+    "memory_gtt_used_bytes": lambda _: float(_MIB * _SHARED_USED_MIB),
+    "memory_gtt_total_bytes": lambda _: float(_MIB * _SHARED_MIB),
+    "graphics_active_ratio": lambda card: round(card.load, 3),
     "sm_active_ratio": lambda card: round(0.92 * card.load, 2),
     "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
     "tensor_active_ratio": lambda card: round(0.55 * card.load, 2),
+    "pipe_active_ratio": lambda card: {pipe: round(_PIPE_SHARES.get(pipe, 0.0) * card.load, 3) for pipe in PIPES},
     "engine_utilization_ratio": lambda card: {
         engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.demo.engines
     },
@@ -99,6 +125,7 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "clock_max_hertz": lambda card: {domain: _MHZ * _mhz(card, domain)[1] for domain in card.demo.domains},
     "throttled": lambda card: _by_reason(card.demo, card.capped, card.hot),
     "throttled_seconds_total": lambda card: _by_reason(card.demo, card.capped_seconds, card.hot_seconds),
+    "voltage_volts": _volts,
     "performance_state": lambda card: 0.0 if card.clock_share else 8.0,
     "performance_level": lambda _: _one_of(_LEVELS, "auto"),
     "fan_ratio": lambda card: round(min(max((card.die - 20.0) / 70.0, 0.2), 1.0), 2),
@@ -109,12 +136,27 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "pcie_replays_total": lambda card: float(card.replays),
     "pcie_receive_bytes_total": lambda card: float(int(card.pcie_bytes)),
     "pcie_transmit_bytes_total": lambda card: float(int(0.8 * card.pcie_bytes)),
+    "pcie_errors_total": lambda card: _errors(card.demo.pcie_errors, card.replays),
+    "pcie_receive_bytes_per_second": lambda card: float(int(card.pcie_bytes_per_second)),
+    "pcie_transmit_bytes_per_second": lambda card: float(int(0.8 * card.pcie_bytes_per_second)),
+    "pcie_bandwidth_bytes_per_second": lambda card: float(int(1.8 * card.pcie_bytes_per_second)),
     "link_up": _links,
     "link_receive_bytes_total": lambda card: {"all": float(int(card.link_bytes))},
     "link_transmit_bytes_total": lambda card: {"all": float(int(card.link_bytes))},
+    "link_crc_errors_total": lambda card: {"all": float(card.link_errors)},
+    "link_replay_errors_total": lambda card: {"all": float(card.link_errors)},
+    "link_recovery_errors_total": lambda card: {"all": float(card.link_errors > 0)},
+    "link_receive_errors_total": lambda card: {"all": float(card.link_errors)},
     "ecc_enabled": lambda _: 1.0,
-    "ecc_corrected_total": lambda card: _errors(card.demo, card.corrected),
-    "ecc_uncorrected_total": lambda card: _errors(card.demo, card.uncorrected),
+    "ecc_corrected_total": lambda card: _errors(card.demo.ecc_locations, card.corrected),
+    "ecc_uncorrected_total": lambda card: _errors(card.demo.ecc_locations, card.uncorrected),
+    "ecc_deferred_total": lambda card: _errors(card.demo.ecc_locations, 0),
+    "ecc_corrected_lifetime_total": lambda card: _errors(
+        card.demo.ecc_locations, card.errors_before[0] + card.corrected
+    ),
+    "ecc_uncorrected_lifetime_total": lambda card: _errors(
+        card.demo.ecc_locations, card.errors_before[1] + card.uncorrected
+    ),
     "retired_pages": lambda card: {"single_bit_ecc": 0.0, "double_bit_ecc": float(card.uncorrected)},
     "retired_pages_pending": lambda card: float(card.uncorrected > 0),
     "remapped_rows": lambda card: {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo
+from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, PCIE_RATES, POWER_CAPS, Card, Demo
 from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
@@ -54,12 +54,26 @@ VENDOR = Vendor(
             "throttled",
             "performance_level",
         ),
-        slow=(*PCIE_LINK, "pcie_replays_total", *LINKS, *ECC, "processes"),
+        slow=(
+            *PCIE_LINK,
+            "pcie_replays_total",
+            "pcie_errors_total",
+            *PCIE_RATES,
+            *LINKS,
+            *ECC,
+            "ecc_deferred_total",
+            "memory_gtt_used_bytes",
+            "memory_gtt_total_bytes",
+            "processes",
+        ),
         inventory=(
             *POWER_CAPS,
             "temperature_slowdown_celsius",
+            "temperature_critical_celsius",
+            "temperature_shutdown_celsius",
             "clock_max_hertz",
             *PCIE_LINK_MAX,
+            "ecc_enabled",
             "compute_units",
             "fan_ratio",
         ),
@@ -69,5 +83,6 @@ VENDOR = Vendor(
         throttle=("ppt", "socket_thermal"),
         power_kind="instant",
         not_supported=("fan_ratio",),
+        pcie_errors=("nak_sent", "nak_received", "l0_to_recovery"),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, PCIE_LINK, Card, Demo
+from telemetry_parsers.demo import BASIC, ECC, PCIE_LINK, Card, Demo
 from telemetry_parsers.vendor import RENDER_NODES, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
@@ -38,9 +38,10 @@ VENDOR = Vendor(
         card=Card("K100_AI", 65520, 0, 76.0, 400.0, (600, 1350), (500, 900), 74.0, 95.0, 5),
         identity="{hex16}",
         fast=(*BASIC, "power_cap_watts", "clock_hertz", "performance_level"),
-        slow=("processes",),
+        slow=(*ECC, "processes"),
         inventory=PCIE_LINK,
         sensors=("edge", "junction", "memory", "core"),
         domains=("graphics", "memory"),
+        ecc_locations=("umc",),
     ),
 )

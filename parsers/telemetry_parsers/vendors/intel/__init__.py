@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, ECC, PCIE_LINK_MAX, Card, Demo
+from telemetry_parsers.demo import BASIC, ECC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
 from telemetry_parsers.vendor import DISPLAY, RENDER_NODES, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
@@ -46,8 +46,14 @@ VENDOR = Vendor(
         ),
         identity="{uuid}",
         fast=(*BASIC, "energy_joules_total", "engine_utilization_ratio", "memory_bandwidth_ratio", "clock_hertz"),
-        slow=("pcie_receive_bytes_total", "pcie_transmit_bytes_total", *ECC),
-        inventory=(*PCIE_LINK_MAX, "clock_max_hertz"),
+        slow=(*PCIE_LINK, "pcie_replays_total", *ECC, "health"),
+        inventory=(
+            *PCIE_LINK_MAX,
+            "clock_max_hertz",
+            "temperature_slowdown_celsius",
+            "temperature_shutdown_celsius",
+            "ecc_enabled",
+        ),
         sensors=("core", "memory"),
         domains=("graphics",),
         engines=("decoder", "encoder", "copy"),

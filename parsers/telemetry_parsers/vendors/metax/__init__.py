@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, Card, Demo
+from telemetry_parsers.demo import BASIC, ECC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
 from telemetry_parsers.vendor import RENDER_NODES, DeviceNodes, Mount, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
@@ -34,7 +34,8 @@ VENDOR = Vendor(
         card=Card("MetaX C550", 65536, 0, 53.0, 450.0, (400, 1600), (900, 1800), 70.0, 95.0, 5),
         identity="GPU-{uuid}",
         fast=(*BASIC, "power_cap_watts", "performance_state"),
-        slow=("ecc_corrected_total", "processes"),
+        slow=("health", *PCIE_LINK, *ECC, "processes"),
+        inventory=(*PCIE_LINK_MAX, "ecc_enabled"),
         ecc_locations=("sram",),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo
+from telemetry_parsers.demo import BASIC, PCIE_LINK, PCIE_LINK_MAX, Card, Demo
 from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceNodes, Pci, Pool, ToolMarks, Vendor
 
 VENDOR = Vendor(
@@ -38,7 +38,7 @@ VENDOR = Vendor(
             "performance_state",
         ),
         slow=(*PCIE_LINK, "retired_pages", "retired_pages_pending"),
-        inventory=(*POWER_CAPS, "clock_max_hertz", *PCIE_LINK_MAX, "ecc_enabled"),
+        inventory=("power_cap_default_watts", "power_cap_max_watts", "clock_max_hertz", *PCIE_LINK_MAX, "ecc_enabled"),
         domains=("graphics", "memory", "video"),
         engines=("encoder", "decoder"),
     ),

@@ -2,8 +2,106 @@
 
 from __future__ import annotations
 
-from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo
+from dataclasses import replace
+
+from telemetry_parsers.demo import BASIC, ECC, LINKS, PCIE_LINK, PCIE_LINK_MAX, POWER_CAPS, Card, Demo, Partition
 from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, DeviceNodes, Pci, Pool, ToolMarks, Vendor
+
+# What a MIG instance has of its own.
+_OF_INSTANCES = (
+    "utilization_ratio",
+    "memory_used_bytes",
+    "memory_total_bytes",
+    "memory_free_bytes",
+    "graphics_active_ratio",
+    "sm_active_ratio",
+    "sm_occupancy_ratio",
+    "tensor_active_ratio",
+    "memory_bandwidth_ratio",
+)
+# NVML does not tell these of a whole card while MIG is on.
+_NOT_WITH_MIG = ("utilization_ratio", "memory_activity_ratio")
+
+_H100 = Demo(
+    source="nvml",
+    form="data",
+    tool_version="13.580.95",
+    driver="580.95.05",
+    card=Card("NVIDIA H100 80GB HBM3", 81559, 551, 70.0, 700.0, (345, 1980), (1593, 2619), 68.0, 87.0, 5, links=18),
+    identity="GPU-{uuid}",
+    fast=(
+        *BASIC,
+        "power_average_watts",
+        "power_instant_watts",
+        "power_memory_watts",
+        "power_cap_watts",
+        "energy_joules_total",
+        "temperature_margin_celsius",
+        "memory_free_bytes",
+        "memory_reserved_bytes",
+        "memory_activity_ratio",
+        "memory_bandwidth_ratio",
+        "graphics_active_ratio",
+        "sm_active_ratio",
+        "sm_occupancy_ratio",
+        "tensor_active_ratio",
+        "pipe_active_ratio",
+        "clock_hertz",
+        "throttled",
+        "performance_state",
+    ),
+    slow=(
+        "engine_utilization_ratio",
+        "throttled_seconds_total",
+        *PCIE_LINK,
+        "pcie_replays_total",
+        "pcie_errors_total",
+        "pcie_receive_bytes_total",
+        "pcie_transmit_bytes_total",
+        *LINKS,
+        "link_crc_errors_total",
+        "link_replay_errors_total",
+        "link_recovery_errors_total",
+        *ECC,
+        "remapped_rows",
+        "row_remap_pending",
+        "row_remap_failed",
+        "recovery_action",
+        "processes",
+    ),
+    inventory=(
+        *POWER_CAPS,
+        "temperature_slowdown_celsius",
+        "temperature_margin_limit_celsius",
+        "clock_max_hertz",
+        *PCIE_LINK_MAX,
+        "ecc_enabled",
+        "ecc_corrected_lifetime_total",
+        "ecc_uncorrected_lifetime_total",
+        "fan_ratio",
+    ),
+    sensors=("core", "memory"),
+    domains=("graphics", "sm", "memory", "video"),
+    engines=("encoder", "decoder", "jpeg", "optical_flow"),
+    ecc_locations=("dram", "sram"),
+    throttle=("sw_power_cap", "sw_thermal"),
+    events=("xid_13", "xid_31", "xid_43", "xid_94"),
+    lost_event="xid_79",
+    not_supported=("fan_ratio",),
+    pcie_errors=("nak_received", "correctable", "non_fatal", "fatal", "l0_to_recovery"),
+)
+_WITH_MIG = replace(
+    _H100,
+    partitions=(Partition("3g.40gb", 0.496), Partition("2g.20gb", 0.246), Partition("1g.10gb", 0.122)),
+    partition_keys=_OF_INSTANCES,
+    only_partitions=_NOT_WITH_MIG,
+)
+_GB200 = replace(
+    _H100,
+    card=Card("NVIDIA GB200", 189471, 722, 180.0, 1000.0, (345, 1965), (3996, 3996), 66.0, 87.0, 5, links=18),
+    fast=(*_H100.fast, "power_module_watts"),
+    slow=(*_H100.slow, "link_receive_errors_total"),
+)
 
 VENDOR = Vendor(
     word="nvidia",
@@ -43,57 +141,6 @@ VENDOR = Vendor(
             ("NVIDIA_DRIVER_CAPABILITIES", "utility"),
         ),
     ),
-    demo=Demo(
-        source="nvml",
-        form="data",
-        tool_version="13.580.95",
-        driver="580.95.05",
-        card=Card("NVIDIA H100 80GB HBM3", 81559, 551, 70.0, 700.0, (345, 1980), (1593, 2619), 68.0, 87.0, 5, links=18),
-        identity="GPU-{uuid}",
-        fast=(
-            *BASIC,
-            "power_instant_watts",
-            "power_cap_watts",
-            "energy_joules_total",
-            "temperature_margin_celsius",
-            "memory_free_bytes",
-            "memory_reserved_bytes",
-            "memory_activity_ratio",
-            "sm_active_ratio",
-            "sm_occupancy_ratio",
-            "tensor_active_ratio",
-            "clock_hertz",
-            "throttled",
-            "performance_state",
-        ),
-        slow=(
-            "engine_utilization_ratio",
-            "throttled_seconds_total",
-            *PCIE_LINK,
-            "pcie_replays_total",
-            *LINKS,
-            *ECC,
-            "remapped_rows",
-            "row_remap_pending",
-            "row_remap_failed",
-            "recovery_action",
-            "processes",
-        ),
-        inventory=(
-            *POWER_CAPS,
-            "temperature_slowdown_celsius",
-            "clock_max_hertz",
-            *PCIE_LINK_MAX,
-            "ecc_enabled",
-            "fan_ratio",
-        ),
-        sensors=("core", "memory"),
-        domains=("graphics", "sm", "memory", "video"),
-        engines=("encoder", "decoder", "jpeg", "optical_flow"),
-        ecc_locations=("dram", "sram"),
-        throttle=("sw_power_cap", "sw_thermal"),
-        events=("xid_13", "xid_31", "xid_43", "xid_94"),
-        lost_event="xid_79",
-        not_supported=("fan_ratio",),
-    ),
+    demo=_H100,
+    other_demos=(("h100mig", _WITH_MIG), ("gb200", _GB200)),
 )
