@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -163,8 +164,12 @@ def test_a_tool_that_comes_later_is_picked_up(tmp_path, tools):
         until_read(running)
 
 
+def known_since(running):
+    return re.search(r"^telemetry_memory_start_timestamp_seconds (\S+)$", running.page(), re.MULTILINE)[1]
+
+
 def test_a_lost_card_and_forget(tmp_path, tools):
-    """A card that the tool no longer lists is up 0 until it is forgotten, restarts included."""
+    """A card that the tool no longer lists is up 0 until it is forgotten, restarts included; without its file the daemon says that it began anew."""
     second = (
         GOOD.split("+---")[1]
         .split("\n", 1)[1]
@@ -181,9 +186,11 @@ def test_a_lost_card_and_forget(tmp_path, tools):
         lost = '{device="1",id="0000:1b:00.0",model="MTT S80",vendor="moorethreads"} 0.0'
         assert f"accelerator_up{lost}" in running.page()
         assert running.logged("device lost") == 1
+        since = known_since(running)
         assert running.stop()[0] == 0
     with daemon(tmp_path, tools) as again:
         until_read(again)
+        assert known_since(again) == since
         assert f"accelerator_up{lost}" in again.page()
         assert run("forget", "0000:1b:00.0", "--config", str(again.config_path))[0] == 0
         assert f"accelerator_up{lost}" not in again.page()
@@ -193,3 +200,7 @@ def test_a_lost_card_and_forget(tmp_path, tools):
         assert "0000:1b:00.0" not in remembered, "not even if the daemon is killed now"
         status, _, error = run("forget", "0000:1a:00.0", "--config", str(again.config_path))
         assert (status, "it is still listed" in error) == (64, True)
+        assert again.stop()[0] == 0
+    (tmp_path / "state" / "devices.json").unlink()
+    with daemon(tmp_path, tools) as reimaged:
+        assert float(known_since(reimaged)) > float(since)

@@ -53,7 +53,7 @@ def test_the_textfile_stays_whole_and_comes_back(tmp_path: Path, disk: SmallDisk
 def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, caplog: pytest.LogCaptureFixture) -> None:
     path = disk.folder / "devices.json"
     first, second = (Identity(id=name, vendor="acme", device="0", model="A1") for name in ("ACME-1", "ACME-2"))
-    memory = DeviceMemory(path)
+    memory = DeviceMemory(path, 0.0)
     memory.keep((first,))
     disk.fill()
     for _ in range(3):

@@ -42,6 +42,10 @@ OTHER = 'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}'
 FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "2x120", **KNOWN}
 BUS = {f"telemetry_pci_devices{OF_VENDOR}": "2x120", **KNOWN}
 PARTITION = {OTHER: ALWAYS, OTHER.replace("_up{", "_info{")[:-1] + ',parent="an id"}': ALWAYS}
+# Of two cards one goes, and the daemon begins anew with nothing that it remembers.
+GONE = {**KNOWN, OTHER: "1x20 _x100", **HERE}
+MEMORY = "telemetry_memory_start_timestamp_seconds{{T}}"
+ANEW = {MEMORY: "3x20 _x2 1320x100"}
 POLL_UP = 'telemetry_source_poll_up{{T},source="s",poll="p"}'
 EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_79"}'
 OTHER_EVENT = 'accelerator_event_last_timestamp_seconds{{D},code="xid_94"}'
@@ -165,6 +169,36 @@ PRESENCE = (
             "there": UP,
             "nobody knows": {"accelerator_up{{D}}": "1x20 _x100"},
             "for a moment": {"accelerator_up{{D}}": "1x58 0x62"},
+        },
+    ),
+    Case(
+        "AcceleratorFlapping",
+        {"accelerator_up{{D}}": "1x20 " + "0x4 1x2 " * 5 + "0x60"},
+        {
+            "lost once": {"accelerator_up{{D}}": "1x20 0x9 1x90"},
+            "lost for good after it flapped": {"accelerator_up{{D}}": "1x5 0x4 1x4 0x100"},
+            "forgotten after it flapped": {"accelerator_up{{D}}": "1x20 " + "0x4 1x2 " * 3 + "0x4 _x60"},
+            "two short losses": {"accelerator_up{{D}}": "1x40 0 1x5 0 1x60"},
+        },
+    ),
+    Case(
+        "AcceleratorLost",
+        {"accelerator_up{{D}}": "1x5 0x4 1x4 0x100"},
+        {"flaps, which is told": {"accelerator_up{{D}}": "1x20 " + "0x4 1x2 " * 3 + "0x4 1x2 0x60"}},
+    ),
+    Case(
+        "AcceleratorsFewerThanBefore",
+        {**GONE, **ANEW},
+        {
+            "nothing was forgotten": {**GONE, f"{MEMORY}": "3x120"},
+            "all there": {**KNOWN, OTHER: ALWAYS, **HERE, **ANEW},
+            "lost, which is told": {**KNOWN, OTHER: "1x20 _x2 0x100", **HERE, **ANEW},
+            "expected": {**GONE, **ANEW, f"telemetry_devices_expected{OF_VENDOR}": ALWAYS},
+            "on the bus, which is told": {**GONE, **ANEW, f"telemetry_pci_devices{OF_VENDOR}": "2x120"},
+            "there for a moment only": {**KNOWN, OTHER: "_x10 1x2 _x110", **HERE, **ANEW},
+            "the node is down": {**GONE, **ANEW, "telemetry_build_info{{T}}": "1x30 _x90"},
+            "released": {**GONE, **ANEW, **RELEASED},
+            "asleep": {**GONE, **ANEW, **SUSPENDED},
         },
     ),
     Case(

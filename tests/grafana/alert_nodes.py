@@ -48,6 +48,7 @@ _OF_NODE: Mapping[str, float] = {
     'telemetry_build_info{version="1",python="3"}': 1,
     "process_start_time_seconds": 5,
     "telemetry_config_last_reload_successful": 1,
+    "telemetry_memory_start_timestamp_seconds": 3,
 }
 _OF_SOURCE: Mapping[str, float] = {
     "telemetry_source_up": 1,
@@ -165,6 +166,16 @@ class Node:
         self.tells(then(5, f"stale _ {60 * TURN}x{END}"), "process_start_time")
         self.clock(f"stale _ {60 * (TURN + 2)}+60x{END}")
         return self.tells(f"0+58x{TURN - 1} stale _ 0+58x{END}", "busy_seconds")
+
+    def reimaged(self, *missing: int) -> Node:
+        """The daemon starts anew and remembers nothing; these cards are not there any more, and nothing tells that."""
+        self.restarted()
+        for card in missing:
+            self._each(self.found("accelerator_", f'id="id{card}"'), lambda values: gone(first(values)))
+        self.tells(restarted(CARDS - len(missing)), "telemetry_pci_devices")
+        for name in self.found("devices_expected"):
+            del self.series[name]
+        return self.tells(then(3, f"stale _ {60 * TURN}x{END}"), "memory_start")
 
     def clock(self, after: str) -> Node:
         """The node's clock goes right until the turn, and then so."""

@@ -76,11 +76,13 @@ def only(alert: str) -> dict[str, object]:
     return {"groups": [{**group, "rules": taken} for group, taken in rules if taken]}
 
 
-def promtool(tmp_path: Path, alert: str, tests: list[dict[str, object]]) -> subprocess.CompletedProcess[str]:
+def promtool(
+    tmp_path: Path, alert: str, tests: list[dict[str, object]], every: str = "1m"
+) -> subprocess.CompletedProcess[str]:
     rules = tmp_path / "rules.yml"
     rules.write_text(yaml.safe_dump(only(alert)))
     file = tmp_path / "tests.yml"
-    file.write_text(yaml.safe_dump({"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": tests}))
+    file.write_text(yaml.safe_dump({"rule_files": [str(rules)], "evaluation_interval": every, "tests": tests}))
     return subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=100)
 
 

@@ -59,6 +59,54 @@ def hot_card() -> Node:
 FLAPPING = then(1, " ".join(["0 0 1"] * (END // 3)))
 
 
+def comes_and_goes(after: str) -> Node:
+    """One card's presence from the turn on."""
+    return Node().tells(then(1, after), "accelerator_up", 'id="id3"')
+
+
+def on_the_bus(node: Node, cards: int) -> Node:
+    """So many cards are on the PCI bus after the daemon began anew."""
+    return node.tells(then(4, f"stale _ {cards}x{END}"), "telemetry_pci_devices")
+
+
+def expecting(node: Node, cards: int) -> Node:
+    """Its configuration says how many cards it should have, once its daemon began anew."""
+    bus = node.found("telemetry_pci_devices")[0]
+    node.series[bus.replace("pci_devices", "devices_expected")] = f"_x{TURN + 1} {cards}x{END}"
+    return node
+
+
+def without_bus(node: Node) -> Node:
+    """Nobody can read the PCI bus, as in some containers."""
+    for name in node.found("telemetry_pci_devices"):
+        del node.series[name]
+    return node
+
+
+def with_another_card(node: Node, minute: int) -> Node:
+    """A card that was not there before, from that minute on."""
+    for metric in ("accelerator_up", "accelerator_info"):
+        name = node.found(metric, 'id="id2"')[0]
+        node.series[name.replace('"id2"', '"id4"').replace('"2"', '"4"')] = f"_x{minute} 1x{END}"
+    return node
+
+
+def forgotten(node: Node) -> Node:
+    """A card that is lost, and that the operator has the daemon forget ten minutes later."""
+    node.lost(3).tells(then(1, "0x9 stale"), "accelerator_up", 'id="id3"')
+    node.tells("1x39 stale", "accelerator_info", 'id="id3"').tells(then(4, f"3x{END}"), "telemetry_pci_devices")
+    for name in node.found("devices_expected"):
+        del node.series[name]
+    return node
+
+
+def slow_after_a_new_image() -> Node:
+    node = Node().reimaged()
+    for card in (1, 2, 3):
+        node.tells(then(1, f"stale _x{4 * card} 1x{END}"), "accelerator_up", f'id="id{card}"')
+    return node
+
+
 def never_seen() -> Node:
     node = Node("node2:19820").answering(steady(0))
     node.series = {name: values for name, values in node.series.items() if name.startswith("up{")}
@@ -251,6 +299,48 @@ SCENES: Mapping[str, Scene] = {
     "a card is lost with its partitions": Scene((lost_with_its_partitions(),), {"AcceleratorLost": 1}),
     "a node is rebooted whose card was lost with its partitions": Scene(
         (rebooted_with_a_lost_card(),), {"AcceleratorLost": 1, "TelemetryDown": 1}, (48,)
+    ),
+    "a card goes for two minutes and comes back for two": Scene(
+        (comes_and_goes(" ".join(["0 0 1 1"] * 9)),), {"AcceleratorFlapping": 1}, tuple(range(40, 63))
+    ),
+    "a card goes for five minutes and comes back for three": Scene(
+        (comes_and_goes(" ".join(["0x4 1x2"] * 5)),), {"AcceleratorFlapping": 1}, tuple(range(40, 63))
+    ),
+    "a card that is hardly lost at all": Scene(
+        (comes_and_goes(" ".join(["0 1x8"] * 4)),), {"AcceleratorFlapping": 1}, (52, 62)
+    ),
+    "a card is reset": Scene((comes_and_goes(f"0x1 1x{END}"),), QUIET, ALWAYS),
+    "a node is rebooted twice, and its driver finds a card late": Scene(
+        (comes_and_goes(f"stale _x2 0 1x9 stale _x2 0 1x{END}"),), QUIET, ALWAYS
+    ),
+    "a card is added": Scene((with_another_card(Node(), TURN),), QUIET, ALWAYS),
+    "a card is swapped, and the old one forgotten": Scene(
+        (with_another_card(forgotten(Node()), 35),), QUIET, (29, 45, 62)
+    ),
+    "a card is lost together with the daemon's memory": Scene(
+        (Node().reimaged(3),), {"AcceleratorsFewerThanBefore": 1}, (50, 62)
+    ),
+    "all cards are lost together with the daemon's memory": Scene(
+        (without_bus(Node().reimaged(0, 1, 2, 3)),), {"AcceleratorsFewerThanBefore": 1}, (50, 62)
+    ),
+    "the same, and the cards are on the bus": Scene(
+        (on_the_bus(Node().reimaged(3), 4),), {"AcceleratorNotListed": 1}, (50, 62)
+    ),
+    "the same, and the node says how many it should have": Scene(
+        (expecting(Node().reimaged(3), 4),), {"AcceleratorsFewerThanExpected": 1}, (50, 62)
+    ),
+    "the same, and the node should have so few": Scene((expecting(Node().reimaged(3), 3),), QUIET, ALWAYS),
+    "the same, and the cards are released": Scene(
+        (Node().reimaged(3).tells(then(0, f"1x{END}"), 'state="released"'),), QUIET, ALWAYS
+    ),
+    "the memory is lost, and no card": Scene((Node().reimaged(),), QUIET, ALWAYS),
+    "the memory is lost, and a card is swapped": Scene((with_another_card(Node().reimaged(3), 32),), QUIET, ALWAYS),
+    "the memory is lost, and the cards come one after the other": Scene((slow_after_a_new_image(),), QUIET, ALWAYS),
+    "the memory is lost, and one of two agents": Scene(
+        (replica("a").reimaged(), replica("b").unscraped()), QUIET, ALWAYS
+    ),
+    "a card was forgotten, and the daemon starts with its memory": Scene(
+        (forgotten(Node()).tells(f"5x44 _ _ 2800x{END}", "process_start_time"),), QUIET, (46, 50, 62)
     ),
     "a card is lost, in one of two clusters": Scene((clustered("a").lost(3), clustered("b")), {"AcceleratorLost": 1}),
     "a card is lost, and the daemon restarted": Scene(

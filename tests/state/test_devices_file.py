@@ -39,6 +39,27 @@ def test_no_file_is_no_fault(tmp_path, caplog):
     assert caplog.records == []
 
 
+def test_a_file_tells_since_when_it_knows_the_node(tmp_path):
+    """Each start that finds no file begins anew, and every later one goes on with what was begun."""
+    path = devices_file.path_in(str(tmp_path))
+    assert [devices_file.DeviceMemory(path, now).since for now in (100.5, 200.5)] == [100.5, 200.5]
+    devices_file.DeviceMemory(path, 300.5).keep((CARD,))
+    assert devices_file.DeviceMemory(path, 400.5).since == devices_file.since(path) == 300.5
+    path.unlink()
+    assert devices_file.DeviceMemory(path, 500.5).since == 500.5
+
+
+def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
+    """Its devices are remembered, and the number stays the same at every start."""
+    path = devices_file.path_in(str(tmp_path))
+    devices_file.save(path, [CARD], 100.5)
+    document = json.loads(path.read_text())
+    del document["since"]
+    path.write_text(json.dumps(document))
+    memory = devices_file.DeviceMemory(path, 200.5)
+    assert (memory.identities, memory.since) == ((CARD,), 0.0)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -72,7 +93,7 @@ def test_what_root_wrote_stays_readable_for_the_services_user(tmp_path):
 def test_two_threads_that_remember_at_once_leave_one_whole_file(tmp_path, caplog):
     """The daemon's end and its housekeeping may come together."""
     path = devices_file.path_in(str(tmp_path))
-    memory = devices_file.DeviceMemory(path)
+    memory = devices_file.DeviceMemory(path, 0.0)
     cards = [tuple(Identity(f"GPU-{n}-{k}", "nvidia", "0", "X") for k in range(n)) for n in range(1, 60)]
 
     def keep(mine):

@@ -64,7 +64,7 @@ def _forget_in_file(chosen: Callable[[Identity], bool], directory: str) -> tuple
     kept = [identity for identity in identities if identity.lost_since is None or not chosen(identity)]
     if len(kept) < len(identities):
         try:
-            devices_file.save(path, kept)
+            devices_file.save(path, kept, devices_file.since(path))
         except OSError as error:
             raise CommandError(
                 f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE

@@ -80,7 +80,9 @@ class Service:
         self._settings = start.settings
         self._node = node
         path = devices_file.path_in(self._settings.state.directory)
-        self._memory = devices_file.DeviceMemory(path) if start.remembers_devices else None
+        now = clock.wall()
+        self._memory = devices_file.DeviceMemory(path, now) if start.remembers_devices else None
+        self._known_since = now if self._memory is None else self._memory.since
         identities = self._memory.identities if self._memory is not None else ()
         self._store = Store(platform.node(), clock, identities, Accumulator())
         self._own = OwnMetrics(self._store)
@@ -215,6 +217,7 @@ class Service:
         self._own.set_plugin_failures(self._node.failures())
         self._maintenance.keep()
         self._own.set_pci(self._node.pci_counts())
+        self._own.set_known_since(self._known_since)
 
     async def _reload_in_turn(self) -> None:
         """One reload at a time, and one that waits: it will read what all signals until then were sent for."""

@@ -34,6 +34,10 @@ class OwnMetrics:
         """How many devices of each vendor there should be."""
         self._set("telemetry_devices_expected", _by_vendor(counts))
 
+    def set_known_since(self, unix_seconds: float) -> None:
+        """Since when the daemon, or its state directory, knows the node's devices."""
+        self._set("telemetry_memory_start_timestamp_seconds", {(): unix_seconds})
+
     def set_pci(self, counts: Mapping[str, int]) -> None:
         """How many accelerators of each vendor are on the PCI bus."""
         self._set("telemetry_pci_devices", _by_vendor(counts))

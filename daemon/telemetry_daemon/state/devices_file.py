@@ -25,14 +25,17 @@ SCHEMA: _Schema = "telemetry.devices/1"
 # Room for a hundred thousand devices.
 LARGEST_FILE_BYTES = 64 << 20
 _PATIENCE_SECONDS = 1.0
+# Of a file as it was written before it told when it was begun.
+_LONG_AGO = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The file."""
+    """The file; `since` is the Unix time from which on it knows the node."""
 
     schema: _Schema
     devices: tuple[Identity, ...]
+    since: float
 
 
 def path_in(directory: str) -> Path:
@@ -42,14 +45,28 @@ def path_in(directory: str) -> Path:
 
 def load(path: Path) -> tuple[Identity, ...]:
     """The remembered devices; none, with a warning, when the file cannot be used."""
+    return _remembered(path, _read(path))
+
+
+def since(path: Path) -> float:
+    """The Unix time from which on the file knows the node; 0 where nobody can say."""
+    document = _read(path)
+    return document.since if document is not None else _LONG_AGO
+
+
+def _read(path: Path) -> _Document | None:
     try:
         with OwnFolder.at(path.parent) as folder:
-            identities = _devices_in(folder.read(path.name, LARGEST_FILE_BYTES))
+            return _document_in(folder.read(path.name, LARGEST_FILE_BYTES))
     except FileNotFoundError:  # the first start
-        return ()
+        return None
     except (OSError, CodecError) as error:
         log.warning("devices are not remembered: the state file is unusable", extra={"path": str(path), "error": error})
-        return ()
+        return None
+
+
+def _remembered(path: Path, document: _Document | None) -> tuple[Identity, ...]:
+    identities = document.devices if document is not None else ()
     # A device that was named without a model gets its model, and the same id, when it is seen again.
     usable = [identity for identity in identities if identity.model or identity.lost_since is not None]
     remembered_now = remembered(usable)
@@ -59,9 +76,9 @@ def load(path: Path) -> tuple[Identity, ...]:
     return tuple(remembered_now)
 
 
-def save(path: Path, identities: Iterable[Identity]) -> None:
+def save(path: Path, identities: Iterable[Identity], since: float = _LONG_AGO) -> None:
     """Replace the file; simulated devices are not remembered. Raises OSError."""
-    document = _Document(SCHEMA, tuple(identity for identity in identities if not identity.simulated))
+    document = _Document(SCHEMA, tuple(identity for identity in identities if not identity.simulated), since)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"
     with OwnFolder.made(path.parent) as folder:
         folder.replace(path.name, text.encode())
@@ -75,14 +92,18 @@ def of_vendor(vendor: str | None) -> Callable[[Identity], bool]:
 class DeviceMemory:
     """The file, written only when there is something new to remember; a failure is logged once while it lasts.
 
+    `since` is the Unix time from which on the node is known: that of the file, else `now`.
+
     Safe to use from any thread; a thread gives up instead of waiting for a disk that hangs.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, now: float) -> None:
         self._path = path
         self._changes = ChangeLog()
         self._turn = threading.Lock()
-        self.identities = load(path)
+        document = _read(path)
+        self.identities = _remembered(path, document)
+        self.since = now if document is None else document.since
 
     def keep(self, identities: tuple[Identity, ...]) -> None:
         """Remember these; after a failure, the next call tries again even if nothing changed."""
@@ -97,7 +118,7 @@ class DeviceMemory:
         if identities == self.identities:
             return
         try:
-            save(self._path, identities)
+            save(self._path, identities, self.since)
         except OSError as error:
             if self._changes.changed("file", error.errno):
                 facts = {"path": str(self._path), "error": error}
@@ -107,10 +128,13 @@ class DeviceMemory:
         self.identities = identities
 
 
-def _devices_in(content: bytes) -> tuple[Identity, ...]:
+def _document_in(content: bytes) -> _Document:
     plain = decode_line(content)
+    if isinstance(plain, dict):
+        plain.setdefault("since", _LONG_AGO)
     devices = plain.get("devices") if isinstance(plain, dict) else None
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict):
             device.setdefault("polls", doubts.ENOUGH_WITNESSES)  # as written before polls were counted
-    return tuple(replace(device, polls=max(1, device.polls)) for device in from_plain(_Document, plain).devices)
+    document = from_plain(_Document, plain)
+    return replace(document, devices=tuple(replace(each, polls=max(1, each.polls)) for each in document.devices))

@@ -111,18 +111,18 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorLinkDown",
             condition=(
-                "max_over_time(accelerator:link_up:sum[1d]) - sum without (link) (accelerator_link_up) > 0"
-                " and count without (link) (accelerator_link_up == 0)"
+                "last_over_time(accelerator:link_up:most[1h]) - sum without (link) (accelerator_link_up) > 0"
+                " and count without (link) (accelerator_link_up == 0 unless accelerator:link_up:flapping)"
             ),
             hold="5m",
             summary="{value} links of {vendor} {device} on {instance} are down",
-            meaning="Links between devices, or to the network of the cards, were up within a day and are down. Jobs over several cards hang or crawl.",
+            meaning="Links between devices, or to the network of the cards, were up and are down. Jobs over several cards hang or crawl. It fires until they are up again; a link that flaps has its own alert.",
             check="Which links (dashboard Card), their error counters, and their other ends.",
-            remedy="Reseat or replace bridge, cable or module; a reset of the card brings some links back.",
+            remedy="Reseat or replace bridge, cable or module; a reset of the card brings some links back. Where one was taken out for good: a silence for the card.",
         ),
         warning(
             name="AcceleratorLinkFlapping",
-            condition="count without (link) (changes(accelerator_link_up[1h]) >= $link_changes)",
+            condition="count without (link) (accelerator:link_up:flapping)",
             summary="{value} links of {vendor} {device} on {instance} went down and up again and again",
             meaning="Links that come and go: each time the jobs that use them stall, or fail.",
             check="Which links (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module do it, too.",

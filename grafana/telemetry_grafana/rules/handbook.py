@@ -21,10 +21,25 @@ One trouble is meant to be one alert. A node that is down gives `TelemetryDown` 
 back by `deploy/alertmanager/alertmanager.yml`, which groups what fires on many nodes at once, and lets critical alerts hide
 the warnings on the same card or node. Each alert carries what to look at first and what to do (`check`, `action`).
 
-Broken hardware is remembered: an alert on a memory error goes on for hours after its card is lost with all its series. The
-daemon forgets a lost card after seven days, and `AcceleratorLost` ends with that whether or not the card is back; on a node with
-`expect.devices`, `AcceleratorsFewerThanExpected` goes on.
-A card that was released (`telemetry release`), sleeps, or was partitioned anew fires nothing.
+A card that was released (`telemetry release`), sleeps, or was partitioned anew fires nothing. No alert depends on the clock of a
+node; `TelemetryClockSkew` tells when it is wrong.
+
+## How long an alert lasts
+
+An alert is meant to last as long as its trouble. Some of them need the past for that: that a link was up, a fan turned, a card
+had readings, a target was one of ours. Prometheus keeps this for as long as the card or the target is there, and over seven days
+in which it is not (the recording rules `telemetry-past`). A Prometheus that starts without its data knows no past: a link that is down then counts as
+one that was never up. These end while the trouble may go on:
+
+| Alert | Ends | What goes on |
+| ----- | ---- | ------------ |
+| `AcceleratorLost` | after seven days, when the daemon forgets the card; with the daemon's state | `AcceleratorsFewerThanExpected`, where `expect.devices` is set; where the state was lost, `AcceleratorsFewerThanBefore` |
+| `AcceleratorsFewerThanBefore` | seven days after the state was lost | `AcceleratorsFewerThanExpected`, where `expect.devices` is set |
+| `AcceleratorUncorrectedErrors`, `AcceleratorRowRemapFailed`, `AcceleratorUnhealthy` | six hours after the card is lost | `AcceleratorLost` |
+| every other alert of a card | when the card is lost | `AcceleratorLost` |
+| other alerts of a node or its cards | within an hour after the node was last scraped | `TelemetryDown` |
+| `TelemetryAbsent` of one `cluster` | seven days after its last answer | nothing: take the cluster for gone |
+| `AcceleratorLinkErrors`, `AcceleratorPcieReplays` | a quarter of an hour after the last error | nothing: errors that do not come are not seen |
 """
 
 

@@ -79,11 +79,11 @@ HEAT_AND_SPEED = AlertGroup(
             # Some tools print 0 for a card without a fan. A model has fans where one of them has turned.
             condition=(
                 f"accelerator_fan_ratio == 0 and on (cluster, job, instance, id) ({_T} > $fan_stopped_celsius)"
-                " and on (cluster, job, vendor, model) (max_over_time(accelerator_fan_ratio[6h]) > 0)"
+                " and on (cluster, job, vendor, model) (last_over_time(model:accelerator_fan_ratio:most[1h]) > 0)"
             ),
             hold="5m",
             summary="the fan of {vendor} {device} on {instance} stands still while the card is hot",
-            meaning="The fan is broken, or held at zero by a setting. Cards of whose model no fan has turned for six hours count as having none.",
+            meaning="The fan is broken, or held at zero by a setting. Where no fan of a model has ever turned for ten minutes, its cards count as having none.",
             check="The fan by eye; the fan setting.",
             remedy="Replace the fan; give its control back to the card.",
         ),

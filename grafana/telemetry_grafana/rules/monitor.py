@@ -30,24 +30,24 @@ MONITOR = AlertGroup(
             name="TelemetryDown",
             condition=(
                 "(up == 0 or avg_over_time(up[10m]) < $up_share and min_over_time(up[3m]) == 0)"
-                f" and (up and on (cluster, job, instance) last_over_time(telemetry_build_info[1d]) or up and {_OF_OUR_JOBS})"
+                f" and (up and on (cluster, job, instance) last_over_time(instance:telemetry:once[1h]) or up and {_OF_OUR_JOBS})"
             ),
             hold="3m",
             summary="telemetry on {instance} is not answering",
-            meaning="Prometheus cannot scrape a node, or only now and then: one that it has scraped within a day, or one of a job whose other targets are all ours. The node, the network or the daemon is down.",
+            meaning="Prometheus cannot scrape a node, or only now and then: one that it has scraped before, or one of a job whose other targets are all ours. The node, the network or the daemon is down.",
             check="`systemctl status telemetry` and `curl -s localhost:19820/healthz` on the node; the target's error on Prometheus' page /targets.",
-            remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first.",
+            remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first. A node that is gone for good: take it out of the targets.",
         ),
         critical(
             name="TelemetryAbsent",
             # Where a cluster's agent ends, what it scraped ends with it, `up` included.
             condition=(
                 "absent(telemetry_build_info)"
-                " or group by (cluster) (last_over_time(telemetry_build_info[1d])) unless on (cluster) (up or telemetry_build_info)"
+                " or group by (cluster) (last_over_time(instance:telemetry:once[7d])) unless on (cluster) (up or telemetry_build_info)"
             ),
             hold="10m",
             summary="no node at all of the cluster reports accelerators",
-            meaning="Prometheus has no target of ours: none is configured, discovery finds none, or all are down. With the label `cluster`: there were nodes of it within a day, and now there is no target at all, so its agent is down or cut off.",
+            meaning="Prometheus has no target of ours: none is configured, discovery finds none, or all are down. With the label `cluster`: there were nodes of it within a week, and now there is no target at all, so its agent is down or cut off.",
             check="Prometheus' page /targets, and the scrape configuration; of a cluster with an agent, the agent's.",
             remedy="Mend the scrape configuration, the service discovery or the agent.",
         ),
@@ -89,14 +89,14 @@ MONITOR = AlertGroup(
         warning(
             name="TelemetryReadingsGone",
             condition=(
-                "last_over_time(accelerator:core_readings:group[1d])"
+                "accelerator_up == 1"
+                " and on (cluster, job, instance, id) last_over_time(accelerator:core_readings:once[1h])"
                 " unless on (cluster, job, instance, id) accelerator:core_readings:group"
-                " and on (cluster, job, instance, id) (accelerator_up == 1)"
                 " unless on (cluster, job, instance, id) (accelerator_suspended == 1)"
             ),
             hold="10m",
             summary="{vendor} {device} on {instance} is listed but has no readings any more",
-            meaning="The device gave core readings within a day and gives none now, although it is still listed: often the last thing before a card is lost.",
+            meaning="The device once gave core readings and gives none now, although it is still listed: often the last thing before a card is lost.",
             check="`telemetry snapshot` shows the reason of each absence; run the vendor's tool by hand.",
             remedy="Drain the card, reset it (`telemetry release` first), or replace it.",
         ),

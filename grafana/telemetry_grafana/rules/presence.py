@@ -14,11 +14,23 @@ _WHOLE_LATELY = 'unless on (cluster, job, instance, id) last_over_time(accelerat
 _KNOWN = f"count by (cluster, job, instance, vendor) (accelerator_up {_WHOLE})"
 
 
+# On a node whose daemon began anew within the week, without what it remembered: the cards that it told of before.
+_BEFORE = "max_over_time(instance:accelerators:steady[7d])"
+_BEGAN_ANEW = "on (cluster, job, instance) (changes(instance:telemetry_memory_start:last[7d]) > 0)"
+# Where a source fails, that is why none is told of, and has an alert of its own.
+_NOW = f"(instance:accelerators:known or 0 * {_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
+
+
 def _more_than(metric: str, node: str, known: str) -> str:
     """The metric if it is more than `known` of that node, where no series counts as 0."""
     known_or_none = f"({known} or 0 * max by ({node}) ({metric}))"
     return f"{metric} > on ({node}) group_left () {known_or_none} {_NOBODY_COUNTS}"
 
+
+# Another job may read them: in Kubernetes a node has a pod for each vendor.
+_NOT_LISTED = _more_than(
+    "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN})"
+)
 
 PRESENCE = AlertGroup(
     "telemetry-presence",
@@ -27,12 +39,20 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorLost",
             # A restart of the daemon is no news of the card, and a card's partitions are lost with it.
-            condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE_LATELY}",
+            condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE_LATELY} unless accelerator:up:flapping",
             hold="3m",
             summary="{vendor} {device} ({model}) on {instance} is lost",
             meaning="A source that listed the card works and does not list it any more: it fell off the bus, its driver gave it up, or it was taken out. A partition that goes while its card stays is no loss.",
             check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` names the card, whatever numbers the others have now.",
             remedy="Drain the node and power-cycle it; a reboot alone often does not bring the card back. A card taken out for good: `telemetry forget ID`.",
+        ),
+        critical(
+            name="AcceleratorFlapping",
+            condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_WHOLE_LATELY}",
+            summary="{vendor} {device} ({model}) on {instance} is lost and comes back again and again",
+            meaning="Within an hour the card was lost and back three times, or was away for more than a tenth of the hour and was lost again after it came back. AcceleratorLost is silent meanwhile. It ends half an hour after the card was last lost or came back.",
+            check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",
+            remedy="Drain the node. Reseat the card, its riser and its power cables; repeated: have it replaced.",
         ),
         critical(
             name="AcceleratorsFewerThanExpected",
@@ -45,15 +65,25 @@ PRESENCE = AlertGroup(
         ),
         warning(
             name="AcceleratorNotListed",
-            # Another job may read them: in Kubernetes a node has a pod for each vendor.
-            condition=_more_than(
-                "telemetry_pci_devices", "cluster, instance, vendor", f"max by (cluster, instance, vendor) ({_KNOWN})"
-            ),
+            condition=_NOT_LISTED,
             hold="15m",
             summary="{instance} has {value} {vendor} cards on the bus, and telemetry lists fewer",
             meaning="A card is on the PCI bus, but no tool or library lists it: no driver is bound to it, the driver gave up on it, or the vendor's tool is not installed, or fails.",
             check="`lspci -k` shows the driver of each card; `telemetry doctor` shows which sources were found.",
             remedy="Install the vendor's tool or driver; a card that others of its kind see but this one does not: power-cycle the node.",
+        ),
+        warning(
+            name="AcceleratorsFewerThanBefore",
+            condition=(
+                f"{_BEFORE} > {_NOW} and {_BEGAN_ANEW} and on (cluster, job, instance) telemetry_build_info"
+                f" unless on (cluster, job, instance, vendor) telemetry_devices_expected"
+                f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_NOBODY_COUNTS}"
+            ),
+            hold="15m",
+            summary="{instance} had {value} {vendor} cards before its daemon began anew, and has fewer",
+            meaning="The daemon lost what it remembered (a new image of the node, a pod without a volume for its state), and the node has fewer cards than it told of for half an hour within the last seven days. A card that went meanwhile is not known any more, so AcceleratorLost cannot tell. It ends seven days after that; `expect.devices` tells for ever.",
+            check="`lspci`, `dmesg`, the vendor's tool; which cards there were: `accelerator_info` of the time before.",
+            remedy="As for AcceleratorLost. Where the node is to have fewer cards: say so in `expect.devices`, which ends this alert. Keep the state directory on a disk that outlives the daemon (Helm: `stateHostPath`).",
         ),
     ),
 )

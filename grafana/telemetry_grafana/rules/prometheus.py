@@ -19,8 +19,8 @@ def recording_rules() -> str:
     for group in recording.GROUPS:
         rules = []
         for rule in group.rules:
+            labels_of[rule.name] = rule.labels  # a rule may ask for what it said before
             rules.append({"record": rule.name, "expr": checked(rule.expression, labels_of)})
-            labels_of[rule.name] = rule.labels
         groups.append({"name": group.name, **({"interval": group.every} if group.every else {}), "rules": rules})
     return as_yaml({"groups": groups})
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from string import Template
 
 from telemetry_grafana.promql import DEVICE_LABELS, beginning_with
 from telemetry_grafana.rules.alert import EVERY
+from telemetry_grafana.rules.thresholds import values
 from telemetry_parsers.metrics import OTHER_SENSORS
 
 # The rule of the terminal and the page: every sensor but memory, HBM and board.
@@ -154,7 +156,14 @@ def _straggler(name: str, series: str, least_spread: str) -> tuple[Recording, ..
     )
 
 
-# The series that alerts look back at for a day, made once a minute: looking back at every scrape took seconds.
+_NODE = "cluster, job, instance"
+
+
+def _of_thresholds(expression: str) -> str:
+    return Template(expression).substitute(values())
+
+
+# What alerts look back at for hours, made once a minute: looking back at every scrape took seconds.
 _MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
@@ -169,13 +178,100 @@ _MEMORIES = RecordingGroup(
             "sum without (link) (accelerator_link_up)",
             "How many of a device's links are up.",
         ),
+        _device(
+            "accelerator:up:flapping",
+            _of_thresholds(
+                "changes(accelerator_up[1h]) >= $long_flaps and changes(accelerator_up[30m]) > 0 unless"
+                " (changes(accelerator_up[1h]) < $flaps and avg_over_time(accelerator_up[1h]) >= $flapping_up_share)"
+            ),
+            "How often within an hour a device was lost or came back, of those that do so again and again.",
+        ),
+        Recording(
+            "accelerator:link_up:flapping",
+            _of_thresholds("changes(accelerator_link_up[1h]) >= $flaps"),
+            DEVICE_LABELS | {"link"},
+            "How often within an hour a link went down or up, of those that do so again and again.",
+        ),
+        Recording(
+            "instance:accelerators:known",
+            f"count by ({_NODE}, vendor) (group by ({_NODE}, vendor, id) (accelerator_up{_WHOLE.format()}))",
+            frozenset(f"{_NODE}, vendor".split(", ")),
+            "How many of a vendor's whole devices a node tells of, lost ones included.",
+        ),
     ),
     every=EVERY,
+)
+_SEEN = "[10m]"
+_LONG_AGO = "[7d]"
+
+
+def _once(name: str, now: str, over: str, while_there: str, meaning: str) -> Recording:
+    """1 from the first moment on that the series are there, for as long as others are."""
+    return Recording(
+        name,
+        f"group by ({over}) ({now}) or group by ({over}) (last_over_time({name}{_LONG_AGO}))"
+        f" and on ({over}) group by ({over}) ({while_there})",
+        frozenset(over.split(", ")),
+        meaning,
+    )
+
+
+def _most(name: str, now: str, labels: frozenset[str], meaning: str) -> Recording:
+    """The highest value that a series ever had; one that is gone for a week begins anew."""
+    return Recording(name, f"last_over_time({name}{_LONG_AGO}) > {now} or {now}", labels, meaning)
+
+
+# What is remembered for as long as it matters: each rule asks for its own last value, which may be a week old.
+_PAST = RecordingGroup(
+    "telemetry-past",
+    (
+        _once(
+            "accelerator:core_readings:once",
+            f"max_over_time(accelerator:core_readings:group{_SEEN})",
+            f"{_NODE}, id",
+            "accelerator_up",
+            "1 for each device that is there and once had core readings.",
+        ),
+        _once(
+            "instance:telemetry:once",
+            f"last_over_time(telemetry_build_info{_SEEN})",
+            _NODE,
+            "up",
+            "1 for each target that is there and once was one of ours.",
+        ),
+        # What was so for as long as that, and not for a moment only, which may have been a wrong answer.
+        _most(
+            "accelerator:link_up:most",
+            f"min_over_time(accelerator:link_up:sum{_SEEN})",
+            DEVICE_LABELS,
+            "How many of a device's links were up at most, for ten minutes.",
+        ),
+        _most(
+            "model:accelerator_fan_ratio:most",
+            f"max by ({_PEERS}) (min_over_time(accelerator_fan_ratio{_SEEN}))",
+            frozenset(_PEERS.split(", ")),
+            "How fast a fan of the model turned at most, for ten minutes.",
+        ),
+        Recording(
+            "instance:accelerators:steady",
+            "min_over_time(instance:accelerators:known[30m])",
+            frozenset(f"{_NODE}, vendor".split(", ")),
+            "How many of a vendor's whole devices a node has told of for half an hour.",
+        ),
+        Recording(
+            "instance:telemetry_memory_start:last",
+            f"max by ({_NODE}) (last_over_time(telemetry_memory_start_timestamp_seconds{_SEEN}))",
+            frozenset(_NODE.split(", ")),
+            "Which memory the daemon has: another number, another memory.",
+        ),
+    ),
+    every="10m",
 )
 
 GROUPS = (
     RecordingGroup("telemetry-devices", _DEVICES),
     _MEMORIES,
+    _PAST,
     RecordingGroup(
         "telemetry-sums",
         (
