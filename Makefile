@@ -12,7 +12,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint wheel bench review docs clean
+.PHONY: help run test test-all lint wheel bench review docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -20,8 +20,11 @@ help: ## Show this list
 run: $(VENV)/.installed ## Serve this machine's accelerators, or a simulated node when there are none (ARGS="…")
 	@.ci/serve.sh $(ARGS)
 
-test: $(VENV)/.installed-dev ## Run all tests that this machine can run, with coverage (ARGS="…")
+test: $(VENV)/.installed-dev ## Test what every module does, in five minutes (ARGS="tests/config -x")
 	@$(BIN)/python .ci/run_tests.py $(ARGS)
+
+test-all: $(VENV)/.installed-dev ## Run what `make test` runs and what it leaves out, and measure what all of it covers
+	@$(BIN)/python .ci/run_tests.py --all $(ARGS)
 
 lint: $(VENV)/.installed-dev ## Check style, types, import directions and the project's own rules
 	$(BIN)/ruff check
@@ -75,7 +78,7 @@ dashboards-preview: $(VENV)/.installed-dev ## Draw the dashboards into docs/imag
 	@$(BIN)/python .ci/preview.py $(ARGS)
 
 .PHONY: test-long fuzz audit
-test-long: $(VENV)/.installed-dev ## Run what takes too long for `make test`: faults, load, days in fast motion (ARGS="-k kill")
+test-long: $(VENV)/.installed-dev ## Run what takes minutes each: faults, load, days in fast motion (ARGS="-k kill")
 	@.ci/needs.sh
 	$(BIN)/python -m pytest --durations=5 -rP $(sort $(wildcard tests/*/long_*.py)) $(ARGS)
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs all tests in parts side by side, tells how far they are, and ends with one verdict over all of them.
+"""Runs tests in parts side by side, tells how far they are, and ends with one verdict over all of them.
 
-Its arguments, if there are any, go to one pytest, which then tells its own. Every line of a part is in build/tests.
+With `--all` in front it runs all of them and measures what they cover; else those that are marked as `rest` are left out.
+Other arguments go to one pytest, which then runs what they name and tells its own. Every line of a part is in build/tests.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
+import queue
 import shutil
 import signal
 import subprocess
@@ -17,105 +17,34 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-LOGS = Path("build/tests")
-PYTHON = (".venv/bin/python", "-m")
+from test_part import LOGS, PYTHON, Part
+
 LOOK_SECONDS = 0.5
 QUIET_SECONDS = 20
 LONGEST_REASON = 160
-LINES_OF_A_BROKEN_PART = 50
-_FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$", re.MULTILINE)
-_AFTER_FAILURES = re.compile(r"^=+ (?:warnings summary|short test summary|tests that did not run)", re.MULTILINE)
+SIDE_BY_SIDE = 3
+# What runs together, a line each, the longest first, so that none is left alone at the end. "others" is what it does not name.
+TOGETHER = Path("tests/parts.txt")
+# It runs the parsers tens of thousands of times, which tracing makes ten times as long.
+NOT_TRACED = frozenset({"contract"})
 
 
-@dataclass
-class Part:
-    """Some of the tests, run by a pytest of their own, and how they ended so far."""
-
-    name: str
-    arguments: Sequence[str]
-    covered: bool = True
-    status: int | None = None
-    collected: int = 0
-    outcomes: dict[str, str] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
-    read: int = 0
-
-    @property
-    def log(self) -> Path:
-        """All that its pytest says."""
-        return LOGS / f"{self.name}.log"
-
-    @property
-    def tally(self) -> Path:
-        """How each of its tests ended."""
-        return LOGS / f"{self.name}.jsonl"
-
-    def run(self) -> None:
-        """Run them to their end."""
-        command = (*PYTHON, *(("coverage", "run", "-m") if self.covered else ()), "pytest", f"--tally={self.tally}")
-        with self.log.open("w") as log:
-            self.status = subprocess.run([*command, *self.arguments], stdout=log, stderr=log, check=False).returncode
-
-    def take_in(self) -> list[str]:
-        """Read what was told since the last time; gives the tests that have failed since."""
-        text = self.tally.read_text()[self.read :] if self.tally.exists() else ""
-        text = text[: text.rfind("\n") + 1]
-        self.read += len(text)
-        return [failed for line in text.splitlines() for failed in self._take_in(json.loads(line))]
-
-    def _take_in(self, line: dict[str, str]) -> Iterator[str]:
-        self.collected = int(line.get("collected", self.collected))
-        if "test" not in line or self.outcomes.get(line["test"]) == "failed":
-            return
-        self.outcomes[line["test"]] = line["outcome"]
-        self.reasons[line["test"]] = line["why"]
-        if line["outcome"] == "failed":
-            yield line["test"]
-
-    def of(self, outcome: str) -> list[str]:
-        """The tests that ended so."""
-        return [test for test, found in self.outcomes.items() if found == outcome]
-
-    @property
-    def broken(self) -> bool:
-        """Whether it ended badly, or before its end, although no test of its failed."""
-        bad = self.status != 0 or len(self.outcomes) < self.collected
-        return self.status is not None and bad and not self.of("failed")
-
-    def how_far(self) -> str:
-        """How much of it is done."""
-        done = 100 * len(self.outcomes) // self.collected if self.collected else 0
-        return f"{self.name} {'done' if self.status is not None else f'{done} %'}"
-
-    def blame(self) -> str:
-        """What its log says of the failures."""
-        text = self.log.read_text()
-        if (start := _FAILURES.search(text)) is None:
-            return "\n".join(text.splitlines()[-LINES_OF_A_BROKEN_PART:])
-        end = _AFTER_FAILURES.search(text, start.end())
-        return text[start.start() : end.start() if end else None].rstrip()
+def quick_parts() -> tuple[Part, ...]:
+    """What `make test` runs."""
+    return tuple(Part(name, ("-m", "not rest", *places)) for name, places in _places().items())
 
 
-def lanes() -> tuple[tuple[Part, ...], ...]:
-    """What runs one after the other, beside the others: what computes, what waits for workers, what waits for daemons."""
-    computing = folders("catalogue", "codec", "docs", "exporters", "merge", "parsers", "simulate", "state")
-    workers = folders("mtml", "nvml", "workers")
-    # It runs the parsers tens of thousands of times, which tracing makes ten times as long.
-    contract = folders("contract")
-    others = [f"--ignore={folder}" for folder in (*computing, *workers, *contract)]
-    return (
-        (Part("computing", computing), Part("contract", contract, covered=False)),
-        (Part("workers", workers),),
-        (Part("daemons", others),),
-    )
+def all_parts() -> tuple[Part, ...]:
+    """What `make test-all` runs."""
+    return tuple(Part(name, places, covered=name not in NOT_TRACED) for name, places in _places().items())
 
 
-def folders(*names: str) -> list[str]:
-    """Folders of tests."""
-    return [f"tests/{name}" for name in names]
+def _places() -> dict[str, list[str]]:
+    lines = [line.split() for line in TOGETHER.read_text().splitlines()]
+    named = {name: [f"tests/{folder}" for folder in folders] for name, *folders in lines}
+    return {**named, "others": [f"--ignore={folder}" for folders in named.values() for folder in folders]}
 
 
 class Progress:
@@ -132,7 +61,7 @@ class Progress:
         if self._terminal or now - self._told >= QUIET_SECONDS:
             self._told = now
             minutes, seconds = divmod(int(now - self._started), 60)
-            begun = [part.how_far() for part in parts if part.collected or part.status is not None]
+            begun = [part.how_far() for part in parts if part.collected and not part.is_done]
             self._write(f"{minutes}:{seconds:02d}  {summary(parts)}; {', '.join(begun) or 'collecting'}")
 
     def _write(self, line: str) -> None:
@@ -153,23 +82,28 @@ def summary(parts: Sequence[Part]) -> str:
     return f"{counts['passed']} passed, {counts['failed'] + broken} failed, {counts['left out']} skipped"
 
 
-def run_lane(lane: Sequence[Part], ended: threading.Event) -> None:
-    """Run its parts one after the other."""
-    for part in lane:
-        if not ended.is_set():
-            part.run()
+def run_waiting(waiting: queue.SimpleQueue[Part], interrupted: threading.Event) -> None:
+    """Run one part after the other, as long as one waits."""
+    while not interrupted.is_set():
+        try:
+            part = waiting.get_nowait()
+        except queue.Empty:
+            return
+        part.run(interrupted)
 
 
-def run_all(all_lanes: Sequence[Sequence[Part]]) -> bool:
+def run_all(parts: Sequence[Part]) -> bool:
     """Run everything and tell how far it is; whether it came to its end."""
-    parts = [part for lane in all_lanes for part in lane]
-    ended = threading.Event()
-    threads = [threading.Thread(target=run_lane, args=(lane, ended)) for lane in all_lanes]
+    interrupted = threading.Event()
+    waiting: queue.SimpleQueue[Part] = queue.SimpleQueue()
+    for part in parts:
+        waiting.put(part)
+    threads = [threading.Thread(target=run_waiting, args=(waiting, interrupted)) for _ in range(SIDE_BY_SIDE)]
     progress = Progress()
     for thread in threads:
         thread.start()
     # The terminal tells each pytest the same, which ends by itself.
-    signal.signal(signal.SIGINT, lambda *_: ended.set())
+    signal.signal(signal.SIGINT, lambda *_: interrupted.set())
     while any(thread.is_alive() for thread in threads):
         time.sleep(LOOK_SECONDS)
         for part in parts:
@@ -179,17 +113,17 @@ def run_all(all_lanes: Sequence[Sequence[Part]]) -> bool:
     for part in parts:
         part.take_in()
     progress.interrupt("")
-    return not ended.is_set()
+    return not interrupted.is_set()
 
 
 def verdict(parts: Sequence[Part]) -> Iterator[str]:
     """What failed with its text, then the names of what failed, what was left out and why, and the numbers."""
     for part in parts:
         if part.status or part.broken:
-            yield from ("", f"=== {part.name}: what failed (all of it: {part.log})", part.blame())
+            yield from ("", f"=== {part.name}: what failed (all of it: {part.log()})", part.blame())
     reasons = Counter(part.reasons[test] for part in parts for test in part.of("left out"))
     failed = [f"{test}: {part.reasons[test]}"[:LONGEST_REASON] for part in parts for test in part.of("failed")]
-    failed += [f"{part.name}: ended with status {part.status}, see {part.log}" for part in parts if part.broken]
+    failed += [f"{part.name}: ended with status {part.status}, see {part.log()}" for part in parts if part.broken]
     if reasons:
         yield from ("", "left out (where CI=true, this is a failure):")
         yield from (f"{count:5} {reason}" for reason, count in reasons.most_common())
@@ -208,28 +142,35 @@ def coverage() -> str:
     return f"covered: {asked.stdout.strip() or '?'} % of lines and branches; what is not: build/coverage.txt"
 
 
+def run_parts(parts: Sequence[Part], said: str) -> int:
+    """Run them and print the verdict; the exit status."""
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
+    subprocess.run([*PYTHON, "coverage", "erase"], check=True)
+    print(f"running {len(parts)} parts, {SIDE_BY_SIDE} side by side; what each says: {LOGS}", flush=True)
+    whole = run_all(parts)
+    for line in verdict(parts):
+        print(line)
+    if said:
+        print(said)
+    if any(part.covered for part in parts):
+        print(coverage())
+    if not whole:
+        print("interrupted before all was run")
+    print(summary(parts))
+    return 0 if whole and not any(part.status or part.broken for part in parts) else 1
+
+
 def main(arguments: Sequence[str]) -> int:
     """The exit status: 0 where all passed."""
     os.chdir(Path(__file__).resolve().parent.parent)
     said = subprocess.run([".ci/needs.sh"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     if said:
         print(said, flush=True)
-    if arguments:
-        return subprocess.run([*PYTHON, "pytest", *arguments], check=False).returncode
-    shutil.rmtree(LOGS, ignore_errors=True)
-    LOGS.mkdir(parents=True)
-    subprocess.run([*PYTHON, "coverage", "erase"], check=True)
-    print(f"running all tests, three parts side by side; what each says: {LOGS}", flush=True)
-    all_lanes = lanes()
-    whole = run_all(all_lanes)
-    parts = [part for lane in all_lanes for part in lane]
-    for line in verdict(parts):
-        print(line)
-    if said:
-        print(said)
-    print(coverage() if whole else "interrupted before all was run")
-    print(summary(parts))
-    return 0 if whole and not any(part.status or part.broken for part in parts) else 1
+    parts, chosen = (all_parts, arguments[1:]) if arguments[:1] == ["--all"] else (quick_parts, arguments)
+    if chosen:
+        return subprocess.run([*PYTHON, "pytest", *chosen], check=False).returncode
+    return run_parts(parts(), said)
 
 
 if __name__ == "__main__":

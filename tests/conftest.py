@@ -10,8 +10,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# Leaves tests out whose tools are missing, names them, and fails the run for it in CI.
-pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally")
+# Tests whose tools are missing are left out, named, and in CI a failure; each that ended is told; none may hide the others.
+pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally", "kits.pytest_limits")
 
 # What the caller's shell and make hold is theirs: the tests, and what they start, see a plain environment.
 _OF_THE_CALLER = re.compile(

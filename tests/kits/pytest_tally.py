@@ -1,4 +1,8 @@
-"""With --tally=FILE, one line of JSON for each test that ended, so that whoever runs several pytests can add them up."""
+"""With --tally=FILE, one line of JSON for each test that ended, so that whoever runs several pytests can add them up.
+
+A file that is there already is continued: of its tests, those that ended are left out, and one that was begun and never ended
+has failed, since the pytest that ran it ended with it.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +29,30 @@ class Tally:
     """Writes how many tests there are and how each of them ended: passed, failed or left out."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file.open("w", buffering=1)
+        told = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        ended = {line["test"] for line in told if "test" in line}
+        begun = {line["begun"] for line in told if "begun" in line}
+        self._known = ended | begun
+        self._file = file.open("a", buffering=1)
+        for test in sorted(begun - ended):
+            self._write(test=test, outcome="failed", why="its pytest ended within it")
 
     def _write(self, **line: object) -> None:
         self._file.write(json.dumps(line) + "\n")
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        known = [item for item in items if item.nodeid in self._known]
+        if known:
+            config.hook.pytest_deselected(items=known)
+            items[:] = [item for item in items if item.nodeid not in self._known]
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._write(collected=len(session.items))
+        if not self._known:
+            self._write(collected=len(session.items))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._write(begun=nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

@@ -145,6 +145,7 @@ def test_make_alone_lists_every_target() -> None:
         "help",
         "run",
         "test",
+        "test-all",
         "lint",
         "wheel",
         "deb",

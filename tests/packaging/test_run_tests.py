@@ -1,4 +1,4 @@
-"""`make test` runs its parts side by side and ends with one verdict over all of them, in a small project of few tests."""
+"""`make test` and `make test-all` run their parts side by side and end with one verdict over all of them, in a small project of few tests."""
 
 from __future__ import annotations
 
@@ -14,23 +14,17 @@ import pytest
 
 from kits.captures import ROOT
 
-FOLDERS = [
-    "catalogue",
-    "codec",
-    "contract",
-    "docs",
-    "e2e",
-    "exporters",
-    "merge",
-    "mtml",
-    "nvml",
-    "parsers",
-    "simulate",
-    "state",
-    "workers",
-]
+FOLDERS = ["codec", "contract", "docs", "e2e", "exporters", "mtml", "state", "web", "workers"]
+PARTS = "contract contract\ndaemons e2e\ncomputing codec state\n"
 PASSING = "def test_it():\n    pass\n"
-PYPROJECT = '[tool.pytest.ini_options]\npythonpath = ["tests"]\naddopts = ["--strict-markers"]\n[tool.coverage.run]\nparallel = true\n'
+PYPROJECT = """
+[tool.pytest.ini_options]
+pythonpath = ["tests"]
+addopts = ["--strict-markers"]
+markers = ["rest"]
+[tool.coverage.run]
+parallel = true
+"""
 
 
 @pytest.fixture
@@ -38,14 +32,19 @@ def project(tmp_path: Path) -> Path:
     """A checkout with one test in each folder, all of which pass."""
     for name in (
         ".ci/run_tests.py",
+        ".ci/test_part.py",
         "tests/kits/pytest_needs.py",
         "tests/kits/pytest_tally.py",
+        "tests/kits/pytest_limits.py",
         "tests/kits/captures.py",
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "tests/needs.txt").write_text("")
-    (tmp_path / "tests/conftest.py").write_text('pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally")\n')
+    (tmp_path / "tests/parts.txt").write_text(PARTS)
+    (tmp_path / "tests/conftest.py").write_text(
+        'pytest_plugins = ("kits.pytest_needs", "kits.pytest_tally", "kits.pytest_limits")\n'
+    )
     for name in FOLDERS:
         (tmp_path / "tests" / name).mkdir()
         (tmp_path / "tests" / name / f"test_{name}.py").write_text(PASSING)
@@ -69,22 +68,30 @@ def run(project: Path, *arguments: str, ci: str = "") -> tuple[int, list[str]]:
     return done.returncode, (done.stdout + done.stderr).splitlines()
 
 
-def test_all_that_passes_is_added_up(project: Path) -> None:
+def put(project: Path, folder: str, tests: str) -> None:
+    (project / "tests" / folder / f"test_{folder}.py").write_text(tests)
+
+
+def test_all_that_passes_is_added_up_and_the_rest_left_to_test_all(project: Path) -> None:
+    put(project, "web", PASSING + "import pytest\n@pytest.mark.rest\ndef test_rest():\n    pass\n")
     status, lines = run(project)
     assert (status, lines[-1]) == (0, f"{len(FOLDERS)} passed, 0 failed, 0 skipped")
-    assert not [line for line in lines if line.startswith(("failed", "left out"))]
+    assert not [line for line in lines if line.startswith(("failed", "left out", "covered"))]
+    status, lines = run(project, "--all")
+    assert (status, lines[-1]) == (0, f"{len(FOLDERS) + 1} passed, 0 failed, 0 skipped")
     assert lines[-2].startswith("covered: ")
 
 
 def test_what_failed_and_what_was_left_out_is_told_over_all_parts_at_the_end(project: Path) -> None:
-    tests = project / "tests"
-    (tests / "codec/test_codec.py").write_text("def test_it():\n    assert 1 == 2, 'not alike'\n")
-    (tests / "contract/test_contract.py").write_text("import not_there\n")
+    put(project, "codec", "def test_it():\n    assert 1 == 2, 'not alike'\n")
+    put(project, "contract", "import not_there\n")
     lacking = 'import pytest\n@pytest.mark.needs("no-such-tool")\ndef test_it():\n    pass\n'
     for name in ("e2e", "workers"):
-        (tests / name / f"test_{name}.py").write_text(lacking)
-    (tests / "state/test_state.py").write_text(
-        "import pytest\n@pytest.fixture\ndef late():\n    yield\n    raise OSError('too late')\ndef test_it(late):\n    pass\n"
+        put(project, name, lacking)
+    put(
+        project,
+        "state",
+        "import pytest\n@pytest.fixture\ndef late():\n    yield\n    raise OSError('too late')\ndef test_it(late):\n    pass\n",
     )
     status, lines = run(project)
     text = "\n".join(lines)
@@ -97,25 +104,47 @@ def test_what_failed_and_what_was_left_out_is_told_over_all_parts_at_the_end(pro
     assert "  tests/codec/test_codec.py::test_it: AssertionError: not alike" in verdict
     assert "  tests/contract/test_contract.py: cannot be collected" in verdict
     assert "  tests/state/test_state.py::test_it: OSError: too late" in verdict
-    assert lines[-3] == "tests that need more are left out"
+    assert lines[-2] == "tests that need more are left out"
     assert lines[-1] == f"{len(FOLDERS) - 5} passed, 3 failed, 2 skipped"
 
 
-def test_a_part_that_dies_is_a_failure(project: Path) -> None:
-    (project / "tests/mtml/test_mtml.py").write_text("import os\ndef test_it():\n    os._exit(0)\n")
-    (project / "tests/docs/test_docs.py").write_text("import os\ndef test_it():\n    os._exit(9)\n")
+def test_a_test_that_ends_its_pytest_has_failed_and_the_others_run(project: Path) -> None:
+    for folder, status in (("mtml", 0), ("exporters", 9)):
+        put(
+            project,
+            folder,
+            f"import os\n{PASSING}def test_end():\n    os._exit({status})\ndef test_later():\n    pass\n",
+        )
+    # No test is to blame for this one.
+    put(project, "e2e", "import os\nos._exit(3)\n")
     status, lines = run(project)
     assert status == 1
-    assert "  computing: ended with status 9, see build/tests/computing.log" in lines
-    # One that says nothing is wrong, with tests that never ran.
-    assert "  workers: ended with status 0, see build/tests/workers.log" in lines
-    assert re.fullmatch(r"\d+ passed, 2 failed, 0 skipped", lines[-1])
+    for folder in ("mtml", "exporters"):
+        assert f"  tests/{folder}/test_{folder}.py::test_end: its pytest ended within it" in lines
+    assert "  daemons: ended with status 3, see build/tests/daemons.log" in lines
+    assert lines[-1] == f"{len(FOLDERS) + 1} passed, 3 failed, 0 skipped"
+
+
+SLOW_REPORT = """
+import pytest, time
+def pytest_runtest_makereport(call):
+    if call.excinfo:
+        time.sleep(0.6)
+"""
+
+
+def test_a_report_that_takes_longer_than_the_test_may_ends_no_other_test(project: Path) -> None:
+    (project / "tests/e2e/conftest.py").write_text(SLOW_REPORT)
+    limited = "import pytest\npytestmark = pytest.mark.timeout(0.5)\n"
+    put(project, "e2e", f"{limited}def test_fails():\n    assert False\n{PASSING}")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "tests/e2e"], cwd=project, capture_output=True, text=True, timeout=60
+    )
+    assert re.search(r"^1 failed, 1 passed in", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_where_nothing_may_be_left_out_it_is_a_failure(project: Path) -> None:
-    text = 'import pytest\ndef test_it():\n    pytest.skip("because")\n'
-    (project / "tests/e2e/test_e2e.py").write_text(text)
-    assert run(project)[0] == 0
+    put(project, "e2e", 'import pytest\ndef test_it():\n    pytest.skip("because")\n')
     status, lines = run(project, ci="true")
     assert status == 1
     assert "    1 because" in lines
@@ -129,7 +158,7 @@ def test_arguments_go_to_one_pytest(project: Path) -> None:
 
 def test_an_interrupted_run_says_so(project: Path) -> None:
     waiting = "import pathlib, time\ndef test_it():\n    pathlib.Path('begun').touch()\n    time.sleep(60)\n"
-    (project / "tests/e2e/test_e2e.py").write_text(waiting)
+    put(project, "e2e", waiting)
     # What a shell starts in the background ignores the signal, and so would all below it.
     command = ["env", "--default-signal=INT", sys.executable, ".ci/run_tests.py"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
