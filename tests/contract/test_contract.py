@@ -10,6 +10,7 @@ import pytest
 from kits.captures import (
     CAPTURES,
     Case,
+    by_layout,
     own_cases,
     registered_parsers,
     shared_files,
@@ -48,7 +49,7 @@ def test_parser_says_of_itself_what_it_must(name: str) -> None:
     assert declared_violations(PARSERS[name]) == []
 
 
-@pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
+@by_layout(own_cases())
 def test_parser_keeps_the_contract_on_its_own_captures(case: Case) -> None:
     parser = PARSERS[case.tool]
     assert [text for capture in samples(case) for text in sample_violations(parser, capture)] == []
@@ -59,6 +60,7 @@ def all_cuts(text: str) -> Iterator[int]:
     return (cut for cut in range(len(text)) if cut == 0 or text[cut - 1 : cut + 1] not in ("  ", "--", "=="))
 
 
+@pytest.mark.rest  # the test above cuts at 128 places
 @pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
 def test_no_cut_of_many_gives_a_number_that_the_whole_does_not(case: Case) -> None:
     parser = PARSERS[case.tool]
@@ -73,13 +75,11 @@ def test_every_metric_that_a_parser_gives_is_given_by_some_capture(name: str) ->
     assert set(parser.gives) == given
 
 
-@pytest.mark.parametrize("name", sorted(PARSERS))
-@pytest.mark.parametrize("case", own_cases(), ids=lambda case: case.id)
-def test_no_parser_reads_anothers_capture(name: str, case: Case) -> None:
-    if case.tool == name:
-        return
-    for capture in samples(case):
-        assert_reads_nothing(PARSERS[name], capture)
+@by_layout(own_cases())
+def test_no_parser_reads_anothers_capture(case: Case) -> None:
+    for name in PARSERS.keys() - {case.tool}:
+        for capture in samples(case):
+            assert_reads_nothing(PARSERS[name], capture, name)
 
 
 @pytest.mark.needs("captures")

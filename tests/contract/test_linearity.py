@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kits.captures import Case, own_cases, registered_parsers, text_capture
+from kits.captures import Case, by_tool, own_cases, registered_parsers, text_capture
 from kits.parsed.any_source import text_of
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.text.lines import MOST_LINES
@@ -102,7 +102,7 @@ def test_a_large_text_is_read_in_time(name: str, kind: str) -> None:
     assert_read_in_time(PARSERS[name], NASTY[kind])
 
 
-@pytest.mark.parametrize("case", [case for case in own_cases() if case.path.suffix == ".txt"], ids=lambda case: case.id)
+@by_tool(case for case in own_cases() if case.path.suffix == ".txt")
 def test_many_runs_in_one_text_are_read_in_time(case: Case) -> None:
     text = text_of(case.tool, case.name) or "\n"
     assert_read_in_time(PARSERS[case.tool], lambda size: repeated(text, size))

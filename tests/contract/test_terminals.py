@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import pytest
-
-from kits.captures import Case, own_cases, registered_parsers
+from kits.captures import Case, by_layout, own_cases, registered_parsers
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Output, Report
 from telemetry_parsers.text.echoes import arguments_of
@@ -107,7 +105,7 @@ def ends_whole(capture: Capture) -> bool:
     return all(output.text.endswith("\n") for output in capture.outputs if output.text)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@by_layout(CASES)
 def test_what_stands_before_an_output_is_no_problem(case: Case) -> None:
     parser = PARSERS[case.tool]
     for capture in case.captures(parser):
@@ -116,7 +114,7 @@ def test_what_stands_before_an_output_is_no_problem(case: Case) -> None:
             assert said(parser.parse(framed(parser, capture, before, ""))) == whole, before
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@by_layout(CASES)
 def test_a_prompt_behind_an_output_is_no_problem(case: Case) -> None:
     parser = PARSERS[case.tool]
     for capture in filter(ends_whole, case.captures(parser)):

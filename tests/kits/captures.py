@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.codec.derived import to_plain
@@ -36,6 +39,11 @@ class Case:
     @property
     def golden(self) -> Path:
         return GOLDEN / self.tool / f"{self.name}.json"
+
+    @property
+    def layout(self) -> str:
+        """What it shares with captures that look alike: the first word of its name; data have one look."""
+        return f"{self.tool}/{self.name.partition('-')[0]}" if self.path.suffix == ".txt" else self.tool
 
     def captures(self, parser: Parser) -> list[Capture]:
         """What the file holds, as captures of this parser's first poll where it does not say of which."""
@@ -71,6 +79,29 @@ def own_cases(tool: str = "*") -> list[Case]:
     """Our own capture files, in order."""
     files = sorted(path for path in CAPTURES.glob(f"{tool}/*") if path.suffix in (".txt", ".jsonl"))
     return [Case(path.parent.name, path.stem, path) for path in files]
+
+
+def by_case(cases: Iterable[Case], kind: Callable[[Case], Hashable]) -> pytest.MarkDecorator:
+    """A test of each of these cases, of which `make test` runs one of each kind, that of middle size."""
+    listed = list(cases)
+    alike: dict[Hashable, list[Case]] = {}
+    for case in listed:
+        alike.setdefault(kind(case), []).append(case)
+    chosen = {sorted(each, key=lambda case: case.path.stat().st_size)[len(each) // 2] for each in alike.values()}
+    rest = [() if case in chosen else (pytest.mark.rest,) for case in listed]
+    return pytest.mark.parametrize(
+        "case", [pytest.param(case, id=case.id, marks=marks) for case, marks in zip(listed, rest, strict=True)]
+    )
+
+
+def by_layout(cases: Iterable[Case]) -> pytest.MarkDecorator:
+    """A test of each of these cases, of which `make test` runs one of each layout."""
+    return by_case(cases, lambda case: case.layout)
+
+
+def by_tool(cases: Iterable[Case]) -> pytest.MarkDecorator:
+    """A test of each of these cases, of which `make test` runs one of each tool."""
+    return by_case(cases, lambda case: case.tool)
 
 
 def own_case(tool: str, name: str) -> Case:
