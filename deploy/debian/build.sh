@@ -122,4 +122,5 @@ add_control
 mkdir -p "$output"
 package=$output/device-telemetry_${version}_$architecture.deb
 dpkg-deb --root-owner-group -Zxz --build "$root" "$package" >/dev/null
+"$python" -I deploy/debian/without_opt.py "$package"
 echo "$package"

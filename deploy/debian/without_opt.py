@@ -1,0 +1,53 @@
+"""Takes the entry of /opt out of a Debian package: dpkg removes each empty folder that a package lists, and /opt is the system's."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+MAGIC = b"!<arch>\n"
+HEADER_BYTES = 60
+DATA = b"data.tar.xz"
+
+
+def members(package: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Header and content of each member of an `ar` archive."""
+    place = len(MAGIC)
+    while place < len(package):
+        header = package[place : place + HEADER_BYTES]
+        size = int(header[48:58])
+        begin = place + HEADER_BYTES
+        yield header, package[begin : begin + size]
+        place = begin + size + size % 2
+
+
+def without(folder: str, archive: bytes) -> bytes:
+    """The tar archive without the header of that folder; all else is the same bytes."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as listed:
+        found = listed.getmember(f"./{folder}")
+    return archive[: found.offset] + archive[found.offset_data :]
+
+
+def rewritten(package: bytes) -> bytes:
+    """The package with a list of files that begins below /opt."""
+    found = list(members(package))
+    if not any(header.startswith(DATA) for header, _ in found):
+        sys.exit(f"the package has no {DATA.decode()}")
+    parts = [MAGIC]
+    for header, content in found:
+        data = lzma.compress(without("opt", lzma.decompress(content))) if header.startswith(DATA) else content
+        parts += [header[:48], b"%-10d" % len(data), header[58:], data, b"\n" * (len(data) % 2)]
+    return b"".join(parts)
+
+
+def main(file: Path) -> None:
+    """Write the package anew in its place."""
+    file.write_bytes(rewritten(file.read_bytes()))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
