@@ -68,7 +68,11 @@ def test_a_taken_port_is_told_and_nothing_stays_open() -> None:
         taken, free_port = other.getsockname()[1], free.getsockname()[1]
         free.close()
         message = start_error(f"127.0.0.1:{free_port}", f"127.0.0.1:{taken}")
-    assert message.startswith(f"cannot listen on 127.0.0.1:{taken}: already in use; ")
+    name = Path("/proc/self/comm").read_text().strip()
+    assert message == (
+        f"cannot listen on 127.0.0.1:{taken}: port {taken} is already in use by {name} (process {os.getpid()}); "
+        "stop it or choose another address"
+    )
     with pytest.raises(ConnectionRefusedError):
         connect(free_port)
 

@@ -14,13 +14,14 @@ from telemetry_daemon.guarded.sockets import bound
 from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_daemon.web.addresses import UNIX_PREFIX, TcpAddress, UnixAddress, parse_address
 from telemetry_daemon.web.errors import ListenError, WebError
+from telemetry_daemon.web.server import port_owner
 
 BACKLOG = 4096  # what does not fit waits a second until its client tries again
 # Each connection inherits it. By default the kernel takes up to 4 MB for a client that does not read.
 SEND_BUFFER_BYTES = 256 * 1024
 
 _REMEDIES = {
-    errno.EADDRINUSE: "already in use; stop the process that uses it (`ss -ltnp` shows which) or choose another address",
+    errno.EADDRINUSE: "already in use; stop the process that uses it (`ss -lxp` shows which) or choose another path",
     errno.EADDRNOTAVAIL: "this machine has no such address; use one that `ip address` shows, or :PORT for all",
     errno.EACCES: "permission denied; choose a port above 1023 or a folder that the service user may write",
     errno.EPERM: "permission denied; choose a port above 1023 or a folder that the service user may write",
@@ -59,8 +60,16 @@ def open_listener(text: str, beside: Iterable[Listener] = ()) -> Listener:
     except UnsafeError as error:
         raise ListenError(f"cannot listen on {text}: {error}") from error
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0, error.strerror or str(error))
+        if error.errno == errno.EADDRINUSE and isinstance(address, TcpAddress):
+            remedy = _port_taken(text, address)
+        else:
+            remedy = _REMEDIES.get(error.errno or 0, error.strerror or str(error))
         raise ListenError(f"cannot listen on {text}: {remedy}") from error
+
+
+def _port_taken(text: str, address: TcpAddress) -> str:
+    place = _resolve(text, address)[1][:2] if address.host else ("::", address.port)
+    return port_owner.taken(address.port, lambda other: _takes(other, place) or _takes(place, other))
 
 
 def covers(listeners: Iterable[Listener], local_address: object) -> bool:

@@ -36,7 +36,7 @@ class Statistics:
 
 
 class WebServer:
-    """Serves a site on addresses such as `127.0.0.1:19820`, `:9100`, `[::1]:9100` or `unix:/path`.
+    """Serves a site on addresses such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`.
 
     All methods belong to one event loop.
     """
@@ -168,7 +168,7 @@ class WebServer:
 
 def _distinct(listen: Sequence[str]) -> tuple[str, ...]:
     if not listen:
-        raise WebError("no listen address is given; write one with --web.listen-address, such as :19820")
+        raise WebError("no listen address is given; write one with --web.listen-address, such as :PORT")
     return tuple(dict.fromkeys(listen))
 
 

@@ -1,0 +1,116 @@
+"""What is said of a taken port: who holds it, where this user may see that, and else how to find out."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from telemetry_daemon.web.errors import ListenError
+from telemetry_daemon.web.server import port_owner
+from telemetry_daemon.web.server.listeners import open_listener
+
+NOBODY = 65534
+OWN = f"(process {os.getpid()}); stop it or choose another address"
+# A process that has no rights beyond its user's, holds a port and says which.
+HOLDER = """
+import os, socket, sys
+held = socket.create_server(("127.0.0.1", 0))
+if int(sys.argv[1]) != os.getuid():
+    os.setuid(int(sys.argv[1]))
+open("/proc/self/comm", "w").write(sys.argv[2])
+print(held.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+# What a service's user is told when it wants that port.
+ASKER = """
+import encodings.idna, os, sys
+from telemetry_daemon.web.errors import ListenError
+from telemetry_daemon.web.server.listeners import open_listener
+os.setuid(int(sys.argv[1]))
+try:
+    open_listener(sys.argv[2])
+except ListenError as error:
+    print(error)
+"""
+
+
+def refused(address: str) -> str:
+    with pytest.raises(ListenError) as caught:
+        open_listener(address).close()
+    return str(caught.value)
+
+
+@contextmanager
+def held(user: int, name: str) -> Iterator[tuple[int, int]]:
+    """The port and the number of another process."""
+    line = [sys.executable, "-c", HOLDER, str(user), name]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield int(process.stdout.readline()), process.pid
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", ""),
+        ("0.0.0.0", "127.0.0.1"),
+        ("::1", "[::1]"),
+        ("::1", ""),
+        ("127.0.0.1", "localhost"),
+    ],
+)
+def test_the_owner_of_a_port_is_named_whatever_the_address(theirs: str, ours: str) -> None:
+    family = socket.AF_INET6 if ":" in theirs else socket.AF_INET
+    with socket.create_server((theirs, 0), family=family) as other:
+        port = other.getsockname()[1]
+        message = refused(f"{ours}:{port}")
+    assert message.startswith(f"cannot listen on {ours}:{port}: port {port} is already in use by ")
+    assert message.endswith(OWN)
+
+
+def test_who_listens_on_another_address_with_the_same_port_is_not_named() -> None:
+    with held(os.getuid(), "in-the-way") as (port, process), socket.create_server(("127.0.0.2", port)):
+        assert f"in use by in-the-way (process {process});" in refused(f"127.0.0.1:{port}")
+
+
+def test_a_name_that_would_write_on_the_terminal_is_shown_as_what_it_is() -> None:
+    with held(os.getuid(), "\x1b[31mred") as (port, process):
+        assert f"in use by '\\x1b[31mred' (process {process});" in refused(f"127.0.0.1:{port}")
+
+
+@pytest.mark.needs("root")
+def test_a_user_who_sees_only_own_processes_is_told_whose_it_is_and_how_to_find_out() -> None:
+    with held(0, "other") as (port, _):
+        line = [sys.executable, "-c", ASKER, str(NOBODY), f"127.0.0.1:{port}"]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"cannot listen on 127.0.0.1:{port}: port {port} is already in use, by a process of user ID 0; "
+        f"`sudo ss -ltnp 'sport = :{port}'` shows the process: stop it or choose another address\n"
+    )
+
+
+def test_without_proc_the_port_and_the_way_to_find_out_are_told(
+    tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(port_owner, "PROC", tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        message = refused(f"127.0.0.1:{port}")
+    assert message == (
+        f"cannot listen on 127.0.0.1:{port}: port {port} is already in use; "
+        f"`sudo ss -ltnp 'sport = :{port}'` shows the process: stop it or choose another address"
+    )
+
+
+def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port_owner, "PATIENCE_SECONDS", -1.0)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert "sudo ss -ltnp" in refused(f"127.0.0.1:{other.getsockname()[1]}")
