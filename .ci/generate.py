@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from telemetry_daemon.config.text import default_toml
+from telemetry_daemon.version import __version__
 from telemetry_exporters.metrics_doc import metrics_markdown
 
 # Dashboards and alerts are made here and never installed.
@@ -28,6 +30,7 @@ from telemetry_grafana.rules import grafana, prometheus
 from telemetry_grafana.rules.handbook import handbook
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+_NAMES_WITH_VERSION = re.compile(r"(?<=device-telemetry[-:])\d+\.\d+\.\d+|(?<=device-telemetry==)\d+\.\d+\.\d+")
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,17 @@ class Generated:
         return f"<!-- {text} -->\n" if self.name.endswith(".md") else f"# {text}\n"
 
 
+class Versioned(Generated):
+    """A file by hand whose commands name what a release builds; the version in these names is generated."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, str)
+
+    def wanted(self, folder: Path) -> str:
+        """The file with this version in the names of archives, images and distributions."""
+        return _NAMES_WITH_VERSION.sub(__version__, self.found(folder))
+
+
 def _default_file_in_docs() -> str:
     return f"```toml\n{default_toml()}```\n"
 
@@ -76,6 +90,8 @@ FILES = (
     Generated("docs/alerts.md", handbook),
     Generated("docs/vendors/README.md", matrix),
     Generated("docs/install.md", permissions_table, "of the permissions"),
+    Versioned("docs/install.md"),
+    Versioned("docs/kubernetes.md"),
     Generated("docs/kubernetes.md", pools_table, "of the pools"),
     Generated("deploy/systemd/telemetry.service", device_allow),
     Generated(f"{helm_chart.CHART}/values.yaml", pools),

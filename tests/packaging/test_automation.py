@@ -100,6 +100,22 @@ def test_generated_files_are_found_out_of_date_and_written_anew(tmp_path: Path) 
     assert script("generate.py", "--check", "--folder", tmp_path) == (0, "")
 
 
+def test_commands_of_the_pages_name_the_version_that_is_built(tmp_path: Path) -> None:
+    for folder in ("docs", "deploy", "grafana"):
+        shutil.copytree(CHECKOUT / folder, tmp_path / folder)
+    page = tmp_path / "docs" / "install.md"
+    current = page.read_text()
+    names = re.compile(r"(device-telemetry(?:-|:|==))[0-9]+\.[0-9]+\.[0-9]+")
+    page.write_text(names.sub(r"\g<1>0.0.9", current))
+    assert page.read_text().count("0.0.9") == 5
+    assert script("generate.py", "--check", "--folder", tmp_path) == (
+        1,
+        "docs/install.md is out of date: run make docs\n",
+    )
+    assert script("generate.py", "--folder", tmp_path)[0] == 0
+    assert page.read_text() == current
+
+
 def test_every_line_of_the_constraints_is_a_pin_without_an_address() -> None:
     lines = (CHECKOUT / "constraints.txt").read_text().splitlines()
     assert [line for line in lines if not PIN.fullmatch(line)] == []

@@ -1,4 +1,4 @@
-"""Listen addresses as text, such as `127.0.0.1:19820`, `:9100`, `[::1]:9100` or `unix:/path`, and what they mean."""
+"""Listen addresses as text, such as `127.0.0.1:9100`, `:9100`, `[::1]:9100` or `unix:/path`, and what they mean."""
 
 from __future__ import annotations
 

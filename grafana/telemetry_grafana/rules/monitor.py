@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from telemetry_daemon.config.settings import DEFAULT_PORT
 from telemetry_grafana.rules.alert import AlertGroup, critical, info, warning
 
 # A source in one of these states is silent on purpose.
@@ -35,7 +36,7 @@ MONITOR = AlertGroup(
             hold="3m",
             summary="telemetry on {instance} is not answering",
             meaning="Prometheus cannot scrape a node, or only now and then: one that it has scraped before, or one of a job whose other targets are all ours. The node, the network or the daemon is down.",
-            check="`systemctl status telemetry` and `curl -s localhost:19820/healthz` on the node; the target's error on Prometheus' page /targets.",
+            check=f"`systemctl status telemetry` and `curl -s localhost:{DEFAULT_PORT}/healthz` on the node; the target's error on Prometheus' page /targets.",
             remedy="Start the daemon. Where the node is gone, the jobs on it are, too: see to them first. A node that is gone for good: take it out of the targets.",
         ),
         critical(

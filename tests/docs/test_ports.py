@@ -1,0 +1,76 @@
+"""Every port that is written by hand is the daemon's default port, or that of a program that is named here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.config.settings import DEFAULT_PORT
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = (
+    "*.md",
+    "Makefile",
+    ".ci/*",
+    "daemon/**/*.py",
+    "deploy/**/*",
+    "docs/**/*.md",
+    "grafana/**/*.py",
+    "grafana/**/*.md",
+)
+OTHERS = {
+    3000: "Grafana",
+    8080: "the near end of a tunnel",
+    8428: "VictoriaMetrics",
+    9090: "Prometheus",
+    9093: "Alertmanager",
+    9100: "node_exporter, whose forms of address are ours",
+    9400: "NVIDIA's exporter",
+    19400: "where 0.1 listened, in the notes on upgrades",
+    65534: "the group of nobody, behind its user",
+}
+# As part of an address, and as the files of containers and charts write one that stands alone. Not a time or a bus address.
+PORT = re.compile(r"(?:(?<![0-9a-f]{4}):|EXPOSE |\bport: |\bport-forward POD )([0-9]{4,5})(?![0-9a-f:.])")
+
+
+def strangers(text: str, own: int) -> Iterator[tuple[int, int]]:
+    """Line and number of each port that is neither ours nor known."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for port in map(int, PORT.findall(line)):
+            if port != own and port not in OTHERS:
+                yield number, port
+
+
+def test_each_port_is_ours_or_that_of_a_program_that_is_named() -> None:
+    files = {file for place in PLACES for file in ROOT.glob(place) if file.suffix != ".json" and file.is_file()}
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: port {port} is neither DEFAULT_PORT ({DEFAULT_PORT}) nor in OTHERS"
+        for file in sorted(files)
+        for number, port in strangers(file.read_text("utf-8"), DEFAULT_PORT)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`127.0.0.1:19820`", "http://localhost:19820/metrics", 'targets: ["node1:19820"]', 'replacement: "$0:19820"',
+        ":19820", "EXPOSE 19820", "port: 19820", "kubectl port-forward POD 19820", "ssh -L 8080:[::1]:19820",
+    ],
+)  # fmt: skip
+def test_a_port_of_another_day_is_found_however_it_is_written(text: str) -> None:
+    assert list(strangers(text, own=19820)) == []
+    assert list(strangers(text, own=20001)) == [(1, 19820)]
+
+
+@pytest.mark.parametrize("text", ["at 2026-05-28 21:26:40 UTC", "0000:c1:00.0", "12:3456:78", "version: 19820"])
+def test_what_is_no_port_is_passed_over(text: str) -> None:
+    assert list(strangers(text, own=19820)) == []
+
+
+def test_the_changelog_and_the_upgrade_notes_name_the_port() -> None:
+    for page in ("CHANGELOG.md", "docs/install.md"):
+        assert str(DEFAULT_PORT) in (ROOT / page).read_text("utf-8")
