@@ -58,6 +58,11 @@ container: ## Build the container image with the engine that is here (ENGINE=pod
 test-install: bundle ## Install the bundle, a checkout and the wheel for real, and the bundle under a real systemd (as root)
 	@tests/packaging/install_for_real.sh
 
+.PHONY: release
+release: $(VENV)/.installed-dev ## Build all parts of a release into dist/, the same bytes for the same commit
+	@$(BIN)/python .ci/release_ready.py
+	@.ci/release.sh
+
 bench: $(VENV)/.installed-dev ## Run the benchmarks (ARGS=--quick for a look)
 	@set -e; for each in $(wildcard benchmarks/*.py); do echo "== $$each"; $(BIN)/python $$each $(ARGS); done
 
@@ -65,9 +70,8 @@ review: $(VENV)/.installed-dev ## Show what each parser makes of each capture, t
 	@$(BIN)/python tests/review.py $(ARGS)
 
 .PHONY: chart test-helm
-chart: $(VENV)/.installed-dev ## Package the Helm chart into dist/ (gets helm with Go)
-	@.ci/helm-tools.sh
-	build/helm/bin/helm package deploy/helm/device-telemetry --destination dist
+chart: ## Package the Helm chart into dist/
+	@deploy/chart.sh
 
 test-helm: $(VENV)/.installed-dev ## Lint, render and validate the Helm chart (gets its tools with Go)
 	@.ci/helm-tools.sh

@@ -44,7 +44,6 @@ done
 cp deploy/install.sh deploy/telemetry.toml LICENSE "$bundle/"
 cp -r deploy/systemd "$bundle/"
 (cd "$bundle" && find wheels systemd install.sh telemetry.toml -type f -print0 | sort -z | xargs -0 sha256sum >SHA256SUMS)
-tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-1580601600}" \
-    --directory "$scratch" "$name" | gzip --no-name >"build/$name.tar.gz"
+deploy/archive.sh "build/$name.tar.gz" --directory "$scratch" "$name"
 count=$(find "$bundle/wheels" -name '*.whl' | wc -l)
 echo "build/$name.tar.gz: $(du -h "build/$name.tar.gz" | cut -f 1), $count wheels"

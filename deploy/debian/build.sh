@@ -13,7 +13,7 @@ output=build/deb
 export PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1
 # The same checkout gives the same package.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -c safe.directory='*' log -1 --format=%ct)}
-export SOURCE_DATE_EPOCH
+export SOURCE_DATE_EPOCH PYTHONHASHSEED=0
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -97,13 +97,18 @@ device-telemetry ($version) unstable; urgency=medium
 EOF
 }
 
+installed_kib() { # as dpkg-gencontrol counts it: on each filesystem the same
+    find "$root" ! -path "$root/DEBIAN*" -printf '%y %s\n' |
+        awk '$1 == "f" { sum += int(($2 + 1023) / 1024) } $1 != "f" { sum += 1 } END { print sum }'
+}
+
 add_control() {
     install -d "$root/DEBIAN"
     install -m 755 deploy/debian/{preinst,postinst,prerm,postrm} "$root/DEBIAN/"
     echo /etc/telemetry/telemetry.toml >"$root/DEBIAN/conffiles"
     (cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
     sed -e "s|@VERSION@|$version|" -e "s|@ARCHITECTURE@|$architecture|" -e "s|@MAINTAINER@|$maintainer|" \
-        -e "s|@SIZE@|$(du -s --apparent-size -k "$root" | cut -f 1)|" \
+        -e "s|@SIZE@|$(installed_kib)|" \
         -e "s|@PYTHON@|$python_minor|" -e "s|@NEXT_PYTHON@|3.$((${python_minor#3.} + 1))|" \
         deploy/debian/control.in >"$root/DEBIAN/control"
 }

@@ -49,7 +49,10 @@ def installed(node: Path, made: Bundle, *arguments: str) -> str:
 
 @pytest.mark.needs("shellcheck")
 def test_the_scripts_are_without_blame() -> None:
-    scripts = [str(ROOT / "deploy" / name) for name in ("install.sh", "bundle.sh", "completion/telemetry.bash")]
+    scripts = [
+        str(ROOT / "deploy" / name)
+        for name in ("install.sh", "archive.sh", "bundle.sh", "chart.sh", "completion/telemetry.bash")
+    ]
     done = subprocess.run(["shellcheck", "--shell=bash", *scripts], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 

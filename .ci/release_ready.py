@@ -1,0 +1,64 @@
+"""Says what keeps this checkout from being a release: a line for each reason, and status 1."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_VERSION = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
+_SECTION = re.compile(r"^## \[(.*?)\](.*)$", re.MULTILINE)
+_DATE = re.compile(r" - 20\d\d-\d\d-\d\d")
+# The checkout may belong to somebody else, which git refuses unless told otherwise.
+_TRUSTING = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+
+
+def of_the_changelog(text: str, version: str) -> Iterator[str]:
+    """What the changelog lacks for a release of that version."""
+    _, *parts = _SECTION.split(text)
+    sections = [(parts[place], parts[place + 1], parts[place + 2]) for place in range(0, len(parts), 3)]
+    if sections and sections[0][0] == "Unreleased":
+        _, _, waiting = sections.pop(0)
+        if waiting.strip():
+            yield f"CHANGELOG.md: what stands under [Unreleased] belongs under [{version}], or into a later release"
+    newest, dated, _ = sections[0] if sections else ("", "", "")
+    if newest != version or not _DATE.fullmatch(dated):
+        yield f"CHANGELOG.md: the newest section must be `## [{version}] - YYYY-MM-DD`, as version.py says"
+
+
+def of_the_tree(checkout: Path) -> Iterator[str]:
+    """Files that are not as the commit has them: nobody could build the same from it."""
+    git = ["git", "-C", str(checkout), "status", "--porcelain"]
+    listed = subprocess.run(git, check=False, env=os.environ | _TRUSTING, capture_output=True, text=True)
+    if listed.returncode:
+        yield f"a release is built from a commit: {listed.stderr.strip()}"
+    for line in listed.stdout.splitlines():
+        yield f"{line[3:]}: not committed"
+
+
+def of_what_is_generated(checkout: Path) -> Iterator[str]:
+    """Files that `make docs` would change, the chart and the man page with their version among them."""
+    line = [sys.executable, str(Path(__file__).with_name("generate.py")), "--check", "--folder", str(checkout)]
+    checked = subprocess.run(line, check=False, capture_output=True, text=True)
+    yield from (checked.stdout + checked.stderr).splitlines()
+
+
+def main(arguments: list[str]) -> int:
+    """Look at one checkout, the script's own by default."""
+    checkout = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    found = _VERSION.search((checkout / "daemon/telemetry_daemon/version.py").read_text("utf-8"))
+    version = found[1] if found else ""
+    reasons = [
+        *of_the_tree(checkout),
+        *of_the_changelog((checkout / "CHANGELOG.md").read_text("utf-8"), version),
+        *of_what_is_generated(checkout),
+    ]
+    sys.stdout.write("".join(f"make release: {reason}\n" for reason in reasons))
+    return 1 if reasons else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

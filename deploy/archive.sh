@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# archive.sh FILE ARGUMENTS: a compressed archive that depends on names and contents alone, whoever makes it and when.
+# ARGUMENTS go to tar.
+set -euo pipefail
+file=$1
+shift
+tar --create --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+    --mtime="@${SOURCE_DATE_EPOCH:-1580601600}" "$@" | gzip --best --no-name >"$file"

@@ -1,0 +1,90 @@
+"""A release is built from a whole commit whose changelog names it, and the same commit gives the same bytes."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kits.captures import ROOT
+from kits.release import BUILDERS, GIT, commit, differences, repository
+from telemetry_daemon.version import __version__
+
+SECTION = f"## [{__version__}] - 2026-01-02\n\n- It is there.\n"
+MISNAMED = f"CHANGELOG.md: the newest section must be `## [{__version__}] - YYYY-MM-DD`, as version.py says"
+WAITING = f"CHANGELOG.md: what stands under [Unreleased] belongs under [{__version__}], or into a later release"
+
+
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("release_ready", ROOT / ".ci" / "release_ready.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("text", "reasons"),
+    [
+        (SECTION, []),
+        (f"# Changelog\n\n## [Unreleased]\n\n{SECTION}\n## [0.0.1] - 2025-01-01\n", []),
+        (f"## [Unreleased]\n\n- More.\n\n{SECTION}", [WAITING]),
+        (f"## [99.0.0] - 2026-01-02\n\n{SECTION}", [MISNAMED]),
+        (f"## [{__version__}]\n\n- Of no day.\n", [MISNAMED]),
+        ("# Changelog\n", [MISNAMED]),
+        ("## [Unreleased]\n\n- All.\n", [WAITING, MISNAMED]),
+    ],
+)
+def test_the_changelog_names_the_version_that_is_released(text: str, reasons: list[str]) -> None:
+    assert list(script().of_the_changelog(text, __version__)) == reasons
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return repository(tmp_path_factory.mktemp("origin"))
+
+
+@pytest.fixture(scope="module")
+def built(origin: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """What two people build, each in a folder of their own."""
+    folders = []
+    for each in BUILDERS:
+        checkout = each.clone(origin, tmp_path_factory.mktemp("clones"))
+        each.run(checkout, [sys.executable, "-m", "hatchling", "build", "--directory", "out"])
+        each.run(checkout, ["deploy/chart.sh", "out"])
+        folders.append(checkout / "out")
+    return folders
+
+
+def test_a_clone_is_ready_once_it_is_as_committed_and_generated(origin: Path, tmp_path: Path) -> None:
+    clone = BUILDERS[0].clone(origin, tmp_path)
+    page = clone / "docs/alerts.md"
+    (clone / "CHANGELOG.md").write_text(SECTION)
+    page.write_text(page.read_text() + "by hand\n")
+    line = [sys.executable, str(ROOT / ".ci/release_ready.py"), str(clone)]
+    before = subprocess.run(line, capture_output=True, text=True)
+    assert (before.returncode, before.stdout.splitlines()) == (
+        1,
+        [
+            "make release: CHANGELOG.md: not committed",
+            "make release: docs/alerts.md: not committed",
+            "make release: docs/alerts.md is out of date: run make docs",
+        ],
+    )
+    subprocess.run([*GIT, "checkout", "--quiet", "docs/alerts.md"], cwd=clone, check=True)
+    commit(clone)
+    assert list(script().of_the_tree(clone)) == []
+
+
+def test_wheel_sdist_and_chart_are_the_same_bytes_wherever_they_are_built(built: list[Path]) -> None:
+    assert sorted(file.name for file in built[0].iterdir()) == [
+        f"device-telemetry-{__version__}.tgz",
+        f"device_telemetry-{__version__}-py3-none-any.whl",
+        f"device_telemetry-{__version__}.tar.gz",
+    ]
+    assert list(differences(*built)) == []
