@@ -1,0 +1,97 @@
+"""What release 0.1.0 left on a node is used by this one: its configuration, its devices, its recordings."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kits.captures import ROOT
+from kits.daemon import COMMAND, Daemon, clean_environment
+from kits.fake_tools import ToolFolder
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LEFT = Path(__file__).parent / "release_0_1_0"
+DEVICES = json.loads((LEFT / "devices.json").read_text())["devices"]
+IDS = {device["id"]: device["vendor"] for device in DEVICES}
+(LOST,) = (device["id"] for device in DEVICES if device["lost_since"] is not None)
+ROW_OF_THE_LOST = re.compile(r"\| 1    Iluvatar.*?\n\+-*\+-*\+-*\+\n", re.DOTALL)
+
+
+def printed(capture: str) -> str:
+    """What the tool of a capture prints."""
+    return (ROOT / "tests/captures" / capture).read_text().partition("# ---\n")[2]
+
+
+def ups(page: str) -> dict[str, float]:
+    """Each device's `accelerator_up`, by its id."""
+    found = re.findall(r'^accelerator_up\{.*?\bid="([^"]+)".*\} ([01])\.0$', page, re.MULTILINE)
+    return {name: float(value) for name, value in found}
+
+
+def settings(section: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    """Each setting of a configuration by its whole name."""
+    for name, value in section.items():
+        if isinstance(value, dict) and name != "devices":
+            yield from settings(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", value
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> ToolFolder:
+    """The node of then, whose second die is gone."""
+    folder = ToolFolder(tmp_path / "tools")
+    folder.prints("ixsmi", ROW_OF_THE_LOST.sub("", printed("ixsmi/table-two-dies-busy.txt")))
+    folder.prints("mthreads-gmi", printed("mthreads-gmi/query-two-cards.txt"))
+    return folder
+
+
+def test_every_setting_of_its_configuration_is_in_force(tmp_path: Path) -> None:
+    (tmp_path / "web.yml").touch()
+    (tmp_path / "parsers").mkdir()
+    text = (LEFT / "telemetry.toml").read_text()
+    file = tmp_path / "telemetry.toml"
+    file.write_text(text.replace("/etc/telemetry/", f"{tmp_path}/").replace("/opt/parsers", f"{tmp_path}/parsers"))
+    said = {
+        command: subprocess.run(
+            [*COMMAND, "config", command, "--config", str(file)],
+            env=clean_environment({}), capture_output=True, text=True,
+        )
+        for command in ("check", "show")
+    }  # fmt: skip
+    assert [done.returncode for done in said.values()] == [0, 0], said["check"].stderr
+    assert "the configuration is valid" in said["check"].stdout
+    shown, given = (dict(settings(tomllib.loads(each))) for each in (said["show"].stdout, file.read_text()))
+    assert {name: shown.get(name) for name in given} == given
+
+
+def test_its_devices_keep_their_ids_and_the_lost_one_is_still_missed(tmp_path: Path, tools: ToolFolder) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    # Lost a minute ago: what is lost for a week is forgotten.
+    now = [{**device, "lost_since": time.time() - 60 if device["id"] == LOST else None} for device in DEVICES]
+    (state / "devices.json").write_text(json.dumps({"schema": "telemetry.devices/1", "devices": now}))
+    fast = "[sources.ixsmi]\ninterval = 0.5\n"
+    with Daemon(tmp_path, fast, environment={"PATH": tools.search_path}) as daemon:
+        daemon.until(lambda: ups(daemon.page()) == {name: float(name != LOST) for name in IDS})
+        tools.prints("ixsmi", printed("ixsmi/table-two-dies-busy.txt"))
+        daemon.until(lambda: ups(daemon.page()) == dict.fromkeys(IDS, 1.0))
+        assert daemon.logged("devices are not remembered") == 0
+
+
+def test_its_recordings_play_the_same_readings(tmp_path: Path) -> None:
+    wanted = (LEFT / "page.txt").read_text().splitlines()
+    with Daemon(tmp_path, arguments=("--replay", str(LEFT / "recording.jsonl"))) as daemon:
+        daemon.until(lambda: set(wanted) <= set(daemon.page().splitlines()))
