@@ -84,6 +84,13 @@ def test_off_ends_it_at_once_and_once(machine: Machine) -> None:
     assert machine.book().now().ends_in == -60.0
 
 
+def test_off_is_told_where_none_is_known(machine: Machine) -> None:
+    """Prometheus may remember what the node announced before it was installed anew."""
+    book = machine.book()
+    book.end()
+    assert (book.now().ends_in, book.now().is_on) == (0.0, False)
+
+
 def test_announced_again_it_has_the_new_end_and_keeps_its_reason(machine: Machine) -> None:
     book = announced(machine)
     book.announce(2 * HOUR, None)

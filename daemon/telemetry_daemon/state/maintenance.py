@@ -77,10 +77,11 @@ class MaintenanceBook:
             self._announced = _Announced(((self._passed() + seconds, self._passed),), kept)
 
     def end(self) -> None:
-        """The maintenance ends now, if there is any."""
+        """The maintenance ends now; where none is known, too: before it was installed anew, the node may have told one."""
         with self._lock:
-            if self._announced is not None and self._now().is_on:
-                self._announced = _Announced(((self._passed(), self._passed),), self._announced.reason)
+            if self._announced is None or self._now().is_on:
+                reason = self._announced.reason if self._announced is not None else ""
+                self._announced = _Announced(((self._passed(), self._passed),), reason)
                 self._was_on = False
 
     def now(self) -> Maintenance:

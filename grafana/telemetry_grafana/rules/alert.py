@@ -11,6 +11,8 @@ from telemetry_grafana.rules.thresholds import values
 
 Severity = Literal["critical", "warning", "info"]
 AT_ONCE = "0m"
+# A series of recording.py.
+MAINTENANCE_END = "instance:telemetry_maintenance_end:max"
 # Relative to the repository; replace it by where your people read their runbooks.
 RUNBOOKS = "docs/alerts.md"
 
@@ -19,7 +21,8 @@ RUNBOOKS = "docs/alerts.md"
 class Alert:
     """One alert; `$name` in the condition stands for a threshold, `{label}` in the summary for a label's value.
 
-    `meaning`, `check` and `remedy` are the sections of its runbook.
+    `meaning`, `check` and `remedy` are the sections of its runbook. `counted_over` is the time, in seconds, over which the
+    condition counts what came and went: what came in a maintenance does not count after it, either.
     """
 
     name: str
@@ -30,11 +33,22 @@ class Alert:
     check: str
     remedy: str
     hold: str = AT_ONCE
+    counted_over: int = 0
+
+    @property
+    def trouble(self) -> str:
+        """The condition with the thresholds filled in."""
+        return " ".join(Template(self.condition).substitute(values()).split())
 
     @property
     def expression(self) -> str:
-        """The condition with the thresholds filled in."""
-        return " ".join(Template(self.condition).substitute(values()).split())
+        """The same where no maintenance is announced; an alert of a whole fleet names no node, and goes on."""
+        if "{instance}" not in self.summary:
+            return self.trouble
+        until = f"time() - {self.counted_over}" if self.counted_over else "time()"
+        ends = f"last_over_time({MAINTENANCE_END}[1h]) > {until}"
+        # Another job may have told it: in Kubernetes a node has a pod for each vendor.
+        return f"({self.trouble}) unless on (cluster, instance) ({ends})"
 
     def annotations(self, summary: str) -> dict[str, str]:
         """What a rule says to a person, with the summary in the words of its template language."""

@@ -123,6 +123,7 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorLinkFlapping",
             condition="count without (link) (accelerator:link_up:flapping)",
+            counted_over=3600,
             summary="{value} links of {vendor} {device} on {instance} went down and up again and again",
             meaning="Links that come and go: each time the jobs that use them stall, or fail.",
             check="Which links (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module do it, too.",
@@ -135,6 +136,7 @@ BROKEN = AlertGroup(
                 " or increase(accelerator_link_replay_errors_total[15m]) >= 1"
                 " or increase(accelerator_link_recovery_errors_total[15m]) >= 1)"
             ),
+            counted_over=900,
             summary="{value} links of {vendor} {device} on {instance} have errors",
             meaning="Data is sent again or a link trains anew: it is slow, and may fail.",
             check="Which links (dashboard Card); both ends of them; the temperature of optical modules.",

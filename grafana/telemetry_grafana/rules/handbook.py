@@ -21,6 +21,9 @@ One trouble is meant to be one alert. A node that is down gives `TelemetryDown` 
 back by `deploy/alertmanager/alertmanager.yml`, which groups what fires on many nodes at once, and lets critical alerts hide
 the warnings on the same card or node. Each alert carries what to look at first and what to do (`check`, `action`).
 
+While a node is in [maintenance](troubleshooting.md#a-node-is-worked-on), no alert that names a node fires for it, even if it is off. The rules
+have that besides the conditions that stand here.
+
 A card that was released (`telemetry release`), sleeps, or was partitioned anew fires nothing. No alert depends on the clock of a
 node; `TelemetryClockSkew` tells when it is wrong.
 
@@ -58,7 +61,7 @@ def _alert(alert: Alert) -> str:
     return (
         f"### {alert.name}\n\n{alert.meaning}\n\n"
         f"- Severity: {alert.severity}, {held}.\n- Check: {alert.check}\n- Do: {alert.remedy}\n\n"
-        f"```\n{alert.expression}\n```\n"
+        f"```\n{alert.trouble}\n```\n"
     )
 
 

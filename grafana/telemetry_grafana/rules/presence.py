@@ -49,6 +49,7 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorFlapping",
             condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_WHOLE_LATELY}",
+            counted_over=1800,  # so long after the last change it has ended, and AcceleratorLost looks again
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back again and again",
             meaning="Within an hour the card was lost and back three times, or was away for more than a tenth of the hour and was lost again after it came back. AcceleratorLost is silent meanwhile. It ends half an hour after the card was last lost or came back.",
             check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",

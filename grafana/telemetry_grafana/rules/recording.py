@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Template
 
-from telemetry_grafana.promql import DEVICE_LABELS, beginning_with
-from telemetry_grafana.rules.alert import EVERY
+from telemetry_grafana.promql import DEVICE_LABELS, TARGET_LABELS, beginning_with
+from telemetry_grafana.rules.alert import EVERY, MAINTENANCE_END
 from telemetry_grafana.rules.thresholds import values
 from telemetry_parsers.metrics import OTHER_SENSORS
 
@@ -163,6 +163,20 @@ def _of_thresholds(expression: str) -> str:
     return Template(expression).substitute(values())
 
 
+_ENDS_IN = "telemetry_maintenance_ends_in_seconds"
+_MAINTENANCE = Recording(
+    MAINTENANCE_END,
+    # The page's last words, also where its node went down between two evaluations.
+    f"max by (cluster, job, instance) (last_over_time((timestamp({_ENDS_IN}) + {_ENDS_IN})[5m:15s])"
+    # What is not counted down is no daemon's any more, such as a textfile that one left behind.
+    f" unless ({_ENDS_IN} == {_ENDS_IN} offset 5m))"
+    # A node that is off, or was installed anew, tells nothing: then what was recorded before goes on, until a day after that end.
+    f" or (last_over_time({MAINTENANCE_END}[6h]) > time() - 86400)",
+    TARGET_LABELS,
+    "When the maintenance that a node announced ends or ended, by the clock of Prometheus; also while the node is off.",
+)
+
+
 # What alerts look back at for hours, made once a minute: looking back at every scrape took seconds.
 _MEMORIES = RecordingGroup(
     "telemetry-memories",
@@ -198,6 +212,7 @@ _MEMORIES = RecordingGroup(
             frozenset(f"{_NODE}, vendor".split(", ")),
             "How many of a vendor's whole devices a node tells of, lost ones included.",
         ),
+        _MAINTENANCE,
     ),
     every=EVERY,
 )
