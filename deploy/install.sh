@@ -220,7 +220,7 @@ install_accounts() {
 
 install_unit() {
     there "$unit" || first=yes
-    sed "s|^ExecStart=.* serve|ExecStart=$telemetry serve|" "$here/systemd/telemetry.service" >"$scratch/telemetry.service"
+    sed "s|/usr/bin/env telemetry|$telemetry|" "$here/systemd/telemetry.service" >"$scratch/telemetry.service"
     put "$scratch/telemetry.service" "$unit"
 }
 

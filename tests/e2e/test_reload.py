@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
 
+from kits.captures import ROOT
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 from kits.stepped_clock import SteppedClock
@@ -73,6 +79,29 @@ def test_reload_with_good_and_bad_files_loses_no_scrape(tmp_path):
         assert "telemetry_devices_expected{" not in daemon.page()
     assert scraper.bad == []
     assert scraper.good > 50
+
+
+def test_a_reload_by_the_service_manager_fails_with_a_bad_file(tmp_path):
+    """The unit's own command: what is wrong is told where the reload was asked for, and by the daemon as well."""
+    unit = (ROOT / "deploy" / "systemd" / "telemetry.service").read_text()
+    shell, flag, script = shlex.split(re.search(r"^ExecReload=(.*)$", unit, re.MULTILINE)[1])
+    with Daemon(tmp_path, HOST) as daemon:
+
+        def reload():
+            # As systemd fills them in.
+            filled = script.replace("${MAINPID}", str(daemon.pid)).replace("$$", "$")
+            folder = Path(sys.executable).parent
+            environment = {"PATH": f"{folder}:/usr/bin:/bin", "TELEMETRY_CONFIG": str(daemon.config_path)}
+            done = subprocess.run([shell, flag, filled], env=environment, capture_output=True, text=True, timeout=60)
+            return done.returncode, done.stderr
+
+        daemon.write_config(HOST + "no_such_key = 1\n")
+        status, told = reload()
+        assert (status, "no_such_key" in told) == (78, True), told
+        daemon.until(lambda: reloaded(daemon) == "0.0")
+        daemon.write_config(HOST)
+        assert reload() == (0, "")
+        daemon.until(lambda: reloaded(daemon) == "1.0")
 
 
 def test_reload_changes_one_source_and_leaves_the_others(tmp_path):

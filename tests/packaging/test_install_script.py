@@ -69,7 +69,9 @@ def test_what_is_installed_and_removed_leaves_no_trace(tmp_path: Path, node: Pat
         "a scrape, because of DESTDIR",
     ]
     assert (node / CONFIGURATION).read_text() == (ROOT / "deploy" / "telemetry.toml").read_text()
-    assert f"ExecStart=/{PROGRAM} serve\n" in (node / "etc/systemd/system/telemetry.service").read_text()
+    unit = (node / "etc/systemd/system/telemetry.service").read_text()
+    assert f"ExecStart=/{PROGRAM} serve\n" in unit
+    assert f'ExecReload=/bin/sh -c "/{PROGRAM} config check;' in unit
     assert (node / "usr/local/bin/telemetry").readlink() == Path(f"/{PROGRAM}")
     # It is to run where the folder has become the root.
     assert str(node) not in (node / PROGRAM).read_text()

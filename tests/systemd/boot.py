@@ -253,9 +253,11 @@ def check_reload(machine: Machine, checks: Checks) -> None:
         )
         assert until(lambda: scraped(machine, "^telemetry_build_info", PAGE.replace("19820", "19555")))
         assert machine.show("MainPID") == pid
-    with checks.check("a reload of a bad file leaves the running configuration in force"):
+    with checks.check("a reload of a bad file fails and leaves the running configuration in force"):
         machine.shell(f"cp {CONFIGURATION} /srv/good.toml; echo 'no_such_key = 1' >> {CONFIGURATION}")
-        machine.shell("systemctl reload telemetry")
+        assert machine.fails("systemctl reload telemetry")
+        assert "no_such_key" in journal(machine), journal(machine)
+        assert machine.show("ActiveState") == "active"
         assert until(lambda: scraped(machine, "^telemetry_config_last_reload_successful 0"))
         assert scraped(machine, "^telemetry_build_info", PAGE.replace("19820", "19555"))
         assert machine.show("MainPID") == pid
