@@ -107,7 +107,7 @@ def test_an_alert_names_the_card_and_its_runbook(tmp_path: Path) -> None:
         "others have now.",
         "action": "Drain the node and power-cycle it; a reboot alone often does not bring the card back. A card taken out "
         "for good: `telemetry forget ID`.",
-        "runbook_url": "docs/alerts.md#acceleratorlost",
+        "runbook_url": "file:///usr/share/doc/device-telemetry/alerts.md#acceleratorlost",
     }
     test = {
         "interval": "1m",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kits.captures import ROOT
-from telemetry_grafana.rules import grafana, prometheus, words
+from telemetry_grafana.rules import grafana, prometheus, runbooks, words
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.handbook import handbook
 from telemetry_grafana.rules.monitor import FOR_EVERY_CARD
@@ -64,6 +64,40 @@ def test_every_alert_says_what_it_means_how_to_check_and_what_to_do(alert) -> No
     assert all(text.endswith(".") for text in (alert.meaning, alert.check, alert.remedy))
     assert f"### {alert.name}\n" in handbook()
     assert alert.annotations("")["runbook_url"].endswith(f"#{alert.name.lower()}")
+
+
+def links(text: str) -> list[str]:
+    groups = yaml.safe_load(text)["groups"]
+    return [rule["annotations"]["runbook_url"] for group in groups for rule in group["rules"]]
+
+
+@pytest.mark.parametrize("setting", ["", "https://wiki.example.com/alerts.md"])
+def test_a_runbook_is_a_real_url_from_one_setting(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    """In Prometheus' rules, from which the Helm chart takes them, and in Grafana's; without it what the package installs."""
+    monkeypatch.setenv(runbooks.SETTING, setting)
+    page = setting or runbooks.INSTALLED
+    names = [alert.name for group in ALERTS for alert in group.alerts]
+    assert links(prometheus.alert_rules()) == links(grafana.rules()) == [f"{page}#{name.lower()}" for name in names]
+    for name in names:
+        assert f"### {name}\n" in handbook(), "the anchor that a link leads to"
+
+
+@pytest.mark.parametrize(
+    "setting", ["docs/alerts.md", "https://", "https://wiki/a b", "https://wiki/a#b", "http://w/$1"]
+)
+def test_a_runbook_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    monkeypatch.setenv(runbooks.SETTING, setting)
+    with pytest.raises(ValueError, match=re.escape(f"RUNBOOKS={setting}: write the URL")):
+        prometheus.alert_rules()
+
+
+def test_the_package_installs_the_page_of_the_runbooks() -> None:
+    assert (ROOT / "docs" / "alerts.md").read_text() == handbook()
+    script = (ROOT / "deploy" / "debian" / "build.sh").read_text()
+    folder = re.search(r"^ +local doc=(\S+)$", script, re.MULTILINE)
+    assert folder is not None
+    assert 'put 644 docs/alerts.md "$doc/alerts.md"' in script
+    assert f"file://{folder[1]}/alerts.md" == runbooks.INSTALLED
 
 
 def test_every_recorded_series_is_used() -> None:

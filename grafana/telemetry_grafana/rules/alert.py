@@ -7,14 +7,13 @@ from functools import partial
 from string import Template
 from typing import Literal
 
+from telemetry_grafana.rules.runbooks import runbook
 from telemetry_grafana.rules.thresholds import values
 
 Severity = Literal["critical", "warning", "info"]
 AT_ONCE = "0m"
 # A series of recording.py.
 MAINTENANCE_END = "instance:telemetry_maintenance_end:max"
-# Relative to the repository; replace it by where your people read their runbooks.
-RUNBOOKS = "docs/alerts.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class Alert:
             "description": self.meaning,
             "check": self.check,
             "action": self.remedy,
-            "runbook_url": f"{RUNBOOKS}#{self.name.lower()}",
+            "runbook_url": runbook(self.name),
         }
 
 

@@ -19,7 +19,10 @@ tells apart clusters that share a store, and is missing elsewhere.
 One trouble is meant to be one alert. A node that is down gives `TelemetryDown` and nothing else, a driver that hangs
 `TelemetrySourceStuck`, a card that is lost `AcceleratorLost`; links and sensors are counted by card. What remains is held
 back by `deploy/alertmanager/alertmanager.yml`, which groups what fires on many nodes at once, and lets critical alerts hide
-the warnings on the same card or node. Each alert carries what to look at first and what to do (`check`, `action`).
+the warnings on the same card or node. Each alert carries what to look at first and what to do (`check`, `action`), and a link
+to its section here (`runbook_url`). Publish this page where your people read, and write its address into all rules:
+`make docs RUNBOOKS=https://wiki.example.com/alerts.md`; in the Helm chart, set `prometheusRule.runbooks`. Without that the
+link is `file:///usr/share/doc/device-telemetry/alerts.md`, where the Debian package installs this page.
 
 While a node is in [maintenance](troubleshooting.md#a-node-is-worked-on), no alert that names a node fires for it, even if it is off. The rules
 have that besides the conditions that stand here.
