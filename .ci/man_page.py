@@ -43,7 +43,7 @@ _OF_COMMANDS: Mapping[str, str] = {
     "config": "`check` reports every mistake with its line and its remedy; `show` prints the settings in force and where "
     "each comes from; `default` prints a file with all settings and what they do.",
     "forget": "A device that was there once and is gone keeps accelerator_up 0 until it returns, for seven days, or "
-    "until it is forgotten.",
+    "until it is forgotten. The open events of a device that is there end, too: after a repair that the daemon did not see.",
     "release": "The daemon closes the library or ends the tool and does not poll it, so that a device can be reset or a "
     "driver unloaded.",
     "resume": "Undoes `telemetry release`.",

@@ -155,7 +155,7 @@ def source_condition(source: SourceStatus) -> Condition:
 
 def inventory(snapshot: Snapshot) -> str:
     """The number of whole devices of each model: `8 × H100, 2 × MTT S4000`."""
-    present = [device for device in snapshot.devices if device.parent is None and device.up is not False]
+    present = [device for device in snapshot.devices if device.parent is None and device.up]
     counts = Counter(model_of(device) or f"{device.vendor} device" for device in present)
     return ", ".join(f"{count} × {model}" for model, count in counts.items()) or "no devices"
 

@@ -33,7 +33,7 @@ from telemetry_parsers.model import (
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
 NO_METRICS: Mapping[str, Metric] = {}
 # We count these, so they hold for a lost device, too: the event that ended it may have come together with its loss.
-_AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds"})
+_AFTER_LOSS = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
 # Metrics that exporters make themselves, from a device's presence and the sources' health.
 MADE_HERE = frozenset(
     {"up", "info", "telemetry_devices", "telemetry_devices_refused"}

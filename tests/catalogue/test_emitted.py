@@ -22,6 +22,7 @@ MADE_BY_US = {
     "energy_estimated_joules_total",
     "events_total",
     "event_last_timestamp_seconds",
+    "event_open",
     "rank_info",
     *(metric.key for metric in CATALOGUE if metric.scope == "daemon"),
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kits.daemon import run
 from telemetry_daemon.state import devices_file
+from telemetry_daemon.state.devices_file import Remembered
 from telemetry_parsers.model import Identity
 
 ASCEND = "4ED7F9F2 DA8741D8"
@@ -13,13 +14,16 @@ ASCEND = "4ED7F9F2 DA8741D8"
 
 def test_an_id_with_blanks_is_told_as_it_is_to_be_typed(tmp_path: Path) -> None:
     path = devices_file.path_in(str(tmp_path))
-    devices_file.save(path, [Identity(ASCEND, "ascend", "0", "910B3", lost_since=1.7e9)], 1.6e9)
+    devices_file.save(path, Remembered((Identity(ASCEND, "ascend", "0", "910B3", lost_since=1.7e9),), since=1.6e9))
     config = tmp_path / "telemetry.toml"
     config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
     status, _, told = run("forget", "4ED7F9F2", "--config", str(config))
-    assert (status, told) == (64, f"telemetry: '4ED7F9F2' is not a lost device; the lost devices are '{ASCEND}'\n")
+    assert (status, told) == (
+        64,
+        f"telemetry: '4ED7F9F2' is not a lost device, and has no open event; the lost devices are '{ASCEND}'\n",
+    )
     assert run("forget", ASCEND, "--config", str(config))[:2] == (0, f"forgot {ASCEND}\n")
-    assert (devices_file.load(path), devices_file.since(path)) == ((), 1.6e9)
+    assert devices_file.load(path) == Remembered(since=1.6e9)
 
 
 def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> None:
@@ -28,16 +32,16 @@ def test_all_lost_devices_or_those_of_a_vendor_and_no_others(tmp_path: Path) -> 
     lost = [
         Identity(f"GPU-{n}", vendor, "1", "X", lost_since=1.7e9) for n, vendor in ((2, "amd"), (3, "amd"), (4, "acme"))
     ]
-    devices_file.save(path, [here, *lost])
+    devices_file.save(path, Remembered((here, *lost)))
     config = tmp_path / "telemetry.toml"
     config.write_text(f'[state]\ndirectory = "{tmp_path}"\nruntime_directory = "{tmp_path}/run"\n')
     where = ("--config", str(config))
     assert run("forget", "--all-lost", "--vendor", "amd", *where)[:2] == (0, "forgot 2 lost devices\n")
-    assert {one.id for one in devices_file.load(path)} == {"GPU-1", "GPU-4"}
+    assert {one.id for one in devices_file.load(path).devices} == {"GPU-1", "GPU-4"}
     assert run("forget", "GPU-1", *where)[0] == 64, "it is not lost"
     assert run("forget", "--all-lost", *where)[:2] == (0, "forgot 1 lost device\n")
     assert run("forget", "--all-lost", *where)[:2] == (0, "forgot 0 lost devices\n")
-    assert devices_file.load(path) == (here,)
+    assert devices_file.load(path) == Remembered((here,))
 
 
 def test_a_vendor_that_nobody_knows_is_told_where_none_was_forgotten(tmp_path: Path) -> None:

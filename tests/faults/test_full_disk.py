@@ -58,11 +58,11 @@ def test_what_could_not_be_remembered_is_once_there_is_room(disk: SmallDisk, cap
     disk.fill()
     for _ in range(3):
         memory.keep((first, second))
-    assert [identity.id for identity in load(path)] == ["ACME-1"]
+    assert [identity.id for identity in load(path).devices] == ["ACME-1"]
     assert [record.message for record in caplog.records] == ["devices will not be remembered over a restart"]
     disk.empty()
     memory.keep((first, second))
-    assert [identity.id for identity in load(path)] == ["ACME-1", "ACME-2"]
+    assert [identity.id for identity in load(path).devices] == ["ACME-1", "ACME-2"]
     assert [each.name for each in disk.folder.iterdir()] == ["devices.json"]
 
 

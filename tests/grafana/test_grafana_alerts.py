@@ -124,11 +124,7 @@ def test_clusters_that_share_a_store_stay_apart(expression: str) -> None:
     assert [labels for labels in lists if "cluster" not in labels.split(", ")] == []
 
 
-# The alerts about events are to follow.
-READ_THE_CLOCK = {rule["expr"] for rule in PROMETHEUS if "event_last_timestamp" in rule["expr"]}
-
-
-@pytest.mark.parametrize("expression", [text for text in EXPRESSIONS if text not in READ_THE_CLOCK])
+@pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes(expression: str) -> None:
     """A node's clock may be years behind. The one rule that looks at both of them tells that."""
     # The end of a maintenance is recorded by the clock of Prometheus.

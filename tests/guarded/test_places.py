@@ -100,6 +100,7 @@ PLACES = {
     "readers/lock_holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
     "processes/process.py": {"read_bytes": KERNEL},
     "readers/pci.py": {"read_text": KERNEL},
+    "readers/repairs.py": {"read_text": KERNEL},
     "readers/nvml/processes.py": {"read_text": KERNEL},
     "readers/nvml/reader.py": {"open": "its own method: it opens a library"},
 }

@@ -21,6 +21,7 @@ from kits.fake_tools import ToolFolder
 from kits.tool_node import TOOL, TOOL_CONFIG, tool_text
 from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.state import devices_file
+from telemetry_daemon.state.devices_file import Remembered
 from telemetry_parsers.model import Identity
 
 pytestmark = pytest.mark.needs("root")
@@ -69,7 +70,7 @@ class Node:
         return {"PATH": self.tools.search_path, "TMPDIR": str(self.folder / "shared")}
 
     def remember(self) -> None:
-        devices_file.save(devices_file.path_in(str(self.folder / "state")), [LOST])
+        devices_file.save(devices_file.path_in(str(self.folder / "state")), Remembered((LOST,)))
 
     def picture(self) -> dict[str, tuple[object, ...]]:
         """All that there is outside: who owns it, who may do what with it, what it holds, when it was last changed."""

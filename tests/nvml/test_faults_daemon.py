@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import Daemon
+from kits.daemon import Daemon, run
 from kits.fake_nvml.library import LIB_RM_VERSION_MISMATCH, FakeNvml
 from kits.processes import alive
 
@@ -15,7 +15,13 @@ pytestmark = pytest.mark.needs("cc")
 FAST = "[sources.nvml]\ninterval = 0.3\ndeadline = 1.0\n"
 LOST = "GPU-5f1c2a90-77b3-4d0e-9a51-0c3e88000102"
 # What took the card away may have been told together with its loss, so its events are still to be seen.
-STAYS = {"accelerator_up", "accelerator_info", "accelerator_events_total", "accelerator_event_last_timestamp_seconds"}
+STAYS = {
+    "accelerator_up",
+    "accelerator_info",
+    "accelerator_events_total",
+    "accelerator_event_last_timestamp_seconds",
+    "accelerator_event_open",
+}
 KEPT = "GPU-5f1c2a90-77b3-4d0e-9a51-0c3e88000101"
 
 
@@ -126,3 +132,28 @@ def workers(pid: int) -> list[int]:
     for task in Path(f"/proc/{pid}/task").iterdir():
         children += map(int, (task / "children").read_text().split())
     return [child for child in children if b"\0nvml\0" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def test_an_xid_stays_open_over_a_restart_while_its_driver_hangs_and_ends_when_it_is_forgotten(
+    tmp_path: Path, fake: FakeNvml
+) -> None:
+    def opened(running: Daemon, card: str) -> list[str]:
+        return [last([line]) for line in series(running, "accelerator_event_open", id=card, code="xid_79")]
+
+    with daemon(tmp_path, fake) as running:
+        running.until(lambda: series(running, "accelerator_up", id=LOST))
+        fake.xid(1, 79)
+        fake.xid(2, 79)
+        fake.lose(2)
+        running.until(lambda: opened(running, LOST) == opened(running, KEPT) == ["1.0"])
+        running.until(lambda: last(series(running, "accelerator_up", id=LOST)) == "0.0")
+        running.stop()
+    fake.hang("nvmlInitWithFlags", 600.0)
+    with daemon(tmp_path, fake) as running:
+        running.until(lambda: opened(running, LOST) == opened(running, KEPT) == ["1.0"])
+        assert series(running, "accelerator_up", id=KEPT) == [], "nobody knows whether the card is there"
+        config = ("--config", str(running.config_path))
+        assert run("forget", KEPT, *config)[:2] == (0, f"forgot the open events of {KEPT}: xid_79\n")
+        assert run("forget", LOST, *config)[:2] == (0, f"forgot the open events of {LOST}: xid_79, gpu_lost\n")
+        running.until(lambda: opened(running, LOST) == opened(running, KEPT) == [])
+        assert run("forget", KEPT, *config)[0] == 64, "there is none any more"

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_parsers.bounds import MOST_EVENT_CODES
 from telemetry_parsers.metrics import BY_KEY
-from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Value
+from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading, Value
 
 BARE = MergedDevice("nvidia", 0, "GPU-a", "0", "H100")
 
@@ -149,44 +148,11 @@ def test_devices_are_counted_apart():
     assert counted(accumulator, merged(busy(2, 1.0), id="GPU-b")) == {"busy_seconds_total": 0.5}
 
 
-def test_events_are_counted_by_code_also_while_the_device_is_lost():
-    accumulator = Accumulator()
-    accumulator.count_event("GPU-a", "xid_79", 1_800_000_000.0)
-    accumulator.count_event("GPU-a", "xid_31", 1_800_000_001.0)
-    accumulator.count_event("GPU-a", "xid_31", 1_800_000_009.0)
-    accumulator.count_event("GPU-b", "xid_31", 1_800_000_020.0)
-    assert counted(accumulator, replace(BARE, up=False)) == {
-        "events_total:xid_31": 2.0,
-        "event_last_timestamp_seconds:xid_31": 1_800_000_009.0,
-        "events_total:xid_79": 1.0,
-        "event_last_timestamp_seconds:xid_79": 1_800_000_000.0,
-    }
-
-
-def test_an_event_at_an_impossible_time_is_counted_without_its_time():
-    accumulator = Accumulator()
-    accumulator.count_event("GPU-a", "xid_31", math.inf)
-    assert counted(accumulator, BARE) == {
-        "events_total:xid_31": 1.0,
-        "event_last_timestamp_seconds:xid_31": Absent.IMPLAUSIBLE,
-    }
-
-
-def test_made_up_codes_are_bounded_and_no_event_is_lost():
-    accumulator = Accumulator()
-    for number in range(10 * MOST_EVENT_CODES):
-        accumulator.count_event("GPU-a", f"code_{number}", 1_800_000_000.0)
-    totals = {key: value for key, value in counted(accumulator, BARE).items() if key.startswith("events_total")}
-    assert len(totals) == MOST_EVENT_CODES + 1
-    assert totals["events_total:other"] == 9 * MOST_EVENT_CODES
-    assert sum(totals.values()) == 10 * MOST_EVENT_CODES
-
-
 def test_a_forgotten_device_starts_anew_and_the_others_go_on():
     accumulator = Accumulator()
     for taken in (0.0, 2.0):
         accumulator.advance([merged(busy(taken, 1.0)), merged(busy(taken, 1.0), id="GPU-b")])
-    accumulator.count_event("GPU-a", "xid_31", 1_800_000_000.0)
+    accumulator.events.take(("nvml", "fast"), ["GPU-a"], [Event(0, "xid_31")], 1_800_000_000.0)
     accumulator.forget("GPU-a")
     accumulator.forget("never seen")
     assert counted(accumulator, merged(busy(2, 1.0))) == {}
@@ -199,7 +165,7 @@ def test_every_counter_is_in_the_catalogue():
     accumulator = Accumulator()
     device = merged(busy(0, 1.0), power(0, 1.0))
     accumulator.advance([device])
-    accumulator.count_event("GPU-a", "xid_31", 1_800_000_000.0)
+    accumulator.events.take(("nvml", "fast"), ["GPU-a"], [Event(0, "xid_31")], 1_800_000_000.0)
     (result,) = accumulator.with_counters([device])
     assert {reading.metric for reading in result.readings} <= BY_KEY.keys()
 

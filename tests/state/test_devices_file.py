@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from telemetry_daemon.state import devices_file
+from telemetry_daemon.state.devices_file import Remembered
 from telemetry_parsers.model import Identity
 
 CARD = Identity(
@@ -21,43 +22,43 @@ CARD = Identity(
 def test_what_is_saved_is_loaded(tmp_path):
     """What is saved is loaded, in a folder that is made when needed."""
     path = devices_file.path_in(str(tmp_path / "state"))
-    devices_file.save(path, [CARD])
-    assert devices_file.load(path) == (CARD,)
+    devices_file.save(path, Remembered((CARD,)))
+    assert devices_file.load(path) == Remembered((CARD,))
     assert [entry.name for entry in path.parent.iterdir()] == ["devices.json"]
 
 
 def test_simulated_devices_are_not_remembered(tmp_path):
     """A demonstration leaves no trace."""
     path = devices_file.path_in(str(tmp_path))
-    devices_file.save(path, [Identity("s", "amd", "0", "Y", simulated=True)])
-    assert devices_file.load(path) == ()
+    devices_file.save(path, Remembered((Identity("s", "amd", "0", "Y", simulated=True),)))
+    assert devices_file.load(path) == Remembered()
 
 
 def test_no_file_is_no_fault(tmp_path, caplog):
     """The first start says nothing."""
-    assert devices_file.load(devices_file.path_in(str(tmp_path))) == ()
+    assert devices_file.load(devices_file.path_in(str(tmp_path))) == Remembered()
     assert caplog.records == []
 
 
 def test_a_file_tells_since_when_it_knows_the_node(tmp_path):
     """Each start that finds no file begins anew, and every later one goes on with what was begun."""
     path = devices_file.path_in(str(tmp_path))
-    assert [devices_file.DeviceMemory(path, now).since for now in (100.5, 200.5)] == [100.5, 200.5]
+    assert [devices_file.DeviceMemory(path, now).remembered.since for now in (100.5, 200.5)] == [100.5, 200.5]
     devices_file.DeviceMemory(path, 300.5).keep((CARD,))
-    assert devices_file.DeviceMemory(path, 400.5).since == devices_file.since(path) == 300.5
+    assert devices_file.DeviceMemory(path, 400.5).remembered.since == devices_file.load(path).since == 300.5
     path.unlink()
-    assert devices_file.DeviceMemory(path, 500.5).since == 500.5
+    assert devices_file.DeviceMemory(path, 500.5).remembered.since == 500.5
 
 
 def test_a_file_of_an_earlier_version_is_as_old_as_can_be(tmp_path):
     """Its devices are remembered, and the number stays the same at every start."""
     path = devices_file.path_in(str(tmp_path))
-    devices_file.save(path, [CARD], 100.5)
+    devices_file.save(path, Remembered((CARD,), since=100.5))
     document = json.loads(path.read_text())
-    del document["since"]
+    del document["since"], document["events"]
     path.write_text(json.dumps(document))
     memory = devices_file.DeviceMemory(path, 200.5)
-    assert (memory.identities, memory.since) == ((CARD,), 0.0)
+    assert memory.remembered == Remembered((CARD,), since=0.0)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_an_unusable_file_is_told_and_not_believed(tmp_path, caplog, content):
     """Garbage, another schema or missing keys: a warning that names the file, and nothing remembered."""
     path = devices_file.path_in(str(tmp_path))
     path.write_bytes(content)
-    assert devices_file.load(path) == ()
+    assert devices_file.load(path) == Remembered()
     assert [(record.levelno, record.path) for record in caplog.records] == [(logging.WARNING, str(path))]
 
 
@@ -85,7 +86,7 @@ def test_what_root_wrote_stays_readable_for_the_services_user(tmp_path):
     path = devices_file.path_in(str(tmp_path / "state"))
     path.parent.mkdir()
     os.chown(path.parent, *service)
-    devices_file.save(path, [CARD])
+    devices_file.save(path, Remembered((CARD,)))
     status = path.stat()
     assert (status.st_uid, status.st_gid) == service
 
@@ -106,5 +107,5 @@ def test_two_threads_that_remember_at_once_leave_one_whole_file(tmp_path, caplog
     for thread in threads:
         thread.join()
     assert [record.message for record in caplog.records] == []
-    assert devices_file.load(path) == memory.identities
+    assert devices_file.load(path) == memory.remembered
     assert [entry.name for entry in tmp_path.iterdir()] == ["devices.json"]

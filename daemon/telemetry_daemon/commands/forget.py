@@ -1,10 +1,11 @@
-"""`telemetry forget`: lost devices are no longer shown as lost, one of them or all."""
+"""`telemetry forget`: lost devices are no longer shown as lost, one of them or all; the open events of a device end."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from telemetry_daemon.commands import options
 from telemetry_daemon.commands.daemon import ask_daemon
@@ -15,13 +16,18 @@ from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
-from telemetry_parsers.model import Identity
+from telemetry_parsers.model import Identity, Plain
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The devices, and where the daemon keeps its state."""
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("id", metavar="ID", nargs="?", help="`id` label of a lost device, whose accelerator_up is 0")
+    which.add_argument(
+        "id",
+        metavar="ID",
+        nargs="?",
+        help="`id` label of a lost device, whose accelerator_up is 0, or of one whose open events are to end",
+    )
     which.add_argument(
         "--all-lost", action="store_true", help="all lost devices, such as those that a faulty tool reported"
     )
@@ -37,42 +43,62 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError("--vendor goes with --all-lost; an ID is one device's", status=exits.USAGE)
     settings = options.settings(arguments)
     socket_path = control.path_in(settings.state.runtime_directory)
-    if socket_path.exists():
-        if arguments.all_lost:
-            answer = ask_daemon(settings, "forget_lost", vendor=arguments.vendor)
-        else:
-            answer = ask_daemon(settings, "forget", id=arguments.id)
-        forgotten, lost = answer["forgotten"], answer["lost"]
-    else:
+    if not socket_path.exists():
         chosen = devices_file.of_vendor(arguments.vendor) if arguments.all_lost else _with_id(arguments.id)
-        forgotten, lost = _forget_in_file(chosen, settings.state.directory)
-    if not forgotten:
-        _check_names(arguments, settings, lost)
-    counted = f"{forgotten} lost {'device' if forgotten == 1 else 'devices'}"
-    print(f"forgot {counted if arguments.all_lost else arguments.id}")
+        done = _forget_in_file(arguments, chosen, settings.state.directory)
+    elif arguments.all_lost:
+        done = _Done.answered(ask_daemon(settings, "forget_lost", vendor=arguments.vendor))
+    else:
+        done = _Done.answered(ask_daemon(settings, "forget", id=arguments.id))
+    if not done.forgotten and not done.events:
+        _check_names(arguments, settings, done.lost)
+    print(_told(arguments, done))
     return exits.OK
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """How many devices were forgotten, the codes of the events that ended, and the devices that are still lost."""
+
+    forgotten: int
+    events: tuple[str, ...]
+    lost: tuple[str, ...]
+
+    @classmethod
+    def answered(cls, answer: Mapping[str, Plain]) -> _Done:
+        """What the daemon says that it did."""
+        return cls(answer["forgotten"], tuple(answer.get("events", ())), tuple(answer["lost"]))
+
+
+def _told(arguments: argparse.Namespace, done: _Done) -> str:
+    if arguments.all_lost:
+        return f"forgot {done.forgotten} lost {'device' if done.forgotten == 1 else 'devices'}"
+    events = f"the open events of {arguments.id}: {', '.join(done.events)}"
+    return f"forgot {events if done.events else arguments.id}"
 
 
 def _with_id(device_id: str) -> Callable[[Identity], bool]:
     return lambda identity: identity.id == device_id
 
 
-def _forget_in_file(chosen: Callable[[Identity], bool], directory: str) -> tuple[int, list[str]]:
-    """How many were forgotten, and the ids of the devices that are still lost."""
+def _forget_in_file(arguments: argparse.Namespace, chosen: Callable[[Identity], bool], directory: str) -> _Done:
+    """Forget lost devices, or the events of the one that was named."""
     path = devices_file.path_in(directory)
-    identities = devices_file.load(path)
-    kept = [identity for identity in identities if identity.lost_since is None or not chosen(identity)]
-    if len(kept) < len(identities):
+    found = devices_file.load(path)
+    kept = found.only(lambda identity: identity.lost_since is None or not chosen(identity))
+    forgotten = len(found.devices) - len(kept.devices)
+    codes = tuple(code for one in kept.events if one.id == arguments.id for code in one.codes)
+    if forgotten or codes:
         try:
-            devices_file.save(path, kept, devices_file.since(path))
+            devices_file.save(path, replace(kept, events=tuple(one for one in kept.events if one.id != arguments.id)))
         except OSError as error:
             raise CommandError(
                 f"cannot write '{path}': {error.strerror}; run it as root", status=exits.UNAVAILABLE
             ) from None
-    return len(identities) - len(kept), [identity.id for identity in kept if identity.lost_since is not None]
+    return _Done(forgotten, codes, tuple(one.id for one in kept.devices if one.lost_since is not None))
 
 
-def _check_names(arguments: argparse.Namespace, settings: Settings, lost: list[str]) -> None:
+def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequence[str]) -> None:
     """Refuse an id that no lost device has, and a vendor that no parser has. Raises CommandError."""
     if not arguments.all_lost:
         raise CommandError(_unknown(arguments.id, lost))
@@ -81,7 +107,7 @@ def _check_names(arguments: argparse.Namespace, settings: Settings, lost: list[s
             check_vendor(arguments.vendor, loaded)
 
 
-def _unknown(device_id: str, lost: list[str]) -> str:
+def _unknown(device_id: str, lost: Sequence[str]) -> str:
     names = ", ".join(map(shlex.quote, lost))
     lost_text = f"the lost devices are {names}" if names else "no device is lost"
-    return f"'{device_id}' is not a lost device; {lost_text}"
+    return f"'{device_id}' is not a lost device, and has no open event; {lost_text}"

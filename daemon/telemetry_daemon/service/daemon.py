@@ -24,6 +24,7 @@ from telemetry_daemon.node import Node
 from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.ranks.watch import LOOK_SECONDS, RankWatch
+from telemetry_daemon.readers.repairs import this_machine
 from telemetry_daemon.service import device_nodes, systemd
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.device_nodes import NodeWatch
@@ -33,7 +34,8 @@ from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state import devices_file, maintenance
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.devices_file import of_vendor
+from telemetry_daemon.state.devices_file import Remembered, of_vendor
+from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.maintenance import MaintenanceBook
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log
@@ -82,9 +84,10 @@ class Service:
         path = devices_file.path_in(self._settings.state.directory)
         now = clock.wall()
         self._memory = devices_file.DeviceMemory(path, now) if start.remembers_devices else None
-        self._known_since = now if self._memory is None else self._memory.since
-        identities = self._memory.identities if self._memory is not None else ()
-        self._store = Store(platform.node(), clock, identities, Accumulator())
+        remembered = self._memory.remembered if self._memory is not None else Remembered(since=now)
+        self._known_since = remembered.since
+        accumulator = Accumulator(Events(this_machine(), remembered.events))
+        self._store = Store(platform.node(), clock, remembered.devices, accumulator)
         self._own = OwnMetrics(self._store)
         book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
         self._maintenance = MaintenanceDesk(MaintenanceBook(book_path, clock), self._store)
@@ -277,18 +280,19 @@ class Service:
 
     def _remember(self) -> None:
         if self._memory is not None:
-            self._memory.keep(self._store.identities())
+            self._memory.keep(self._store.identities(), self._store.open_events())
 
     def _forget(self, request: requests.Forget) -> Mapping[str, Plain]:
         device_id = request.id
         forgotten = self._store.forget(lambda lost: lost.id == device_id)
-        if forgotten:
+        codes = () if forgotten else self._store.close_events(device_id)
+        if forgotten or codes:
             self._remember()
         elif any(device.id == device_id for device in self._store.snapshot().devices):
             return {
-                "error": f"'{device_id}' is not a lost device: it is still listed; only one that no source lists can be forgotten"
+                "error": f"'{device_id}' has no open event and is still listed: only a device that no source lists can be forgotten"
             }
-        return {"forgotten": len(forgotten), "lost": list(self._store.lost())}
+        return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost())}
 
     def _forget_lost(self, request: requests.ForgetLost) -> Mapping[str, Plain]:
         forgotten = self._store.forget(of_vendor(request.vendor))

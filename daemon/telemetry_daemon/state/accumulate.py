@@ -1,16 +1,14 @@
-"""Counters of our own: busy seconds and energy integrated from readings, and events counted."""
+"""Counters of our own: busy seconds and energy integrated from readings, and the events beside them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from telemetry_parsers import bounds
-from telemetry_parsers.metrics import BY_KEY, in_range
+from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
 
-SOURCE = "telemetry"
 # (the counter, the reading that it is the integral of)
 INTEGRALS = (
     ("busy_seconds_total", "utilization_ratio"),
@@ -18,8 +16,6 @@ INTEGRALS = (
 )
 _INPUTS = frozenset(key for _, key in INTEGRALS)
 LONGEST_GAP_INTERVALS = 2.0
-# The label under which all codes are counted that come when a device has as many as are kept.
-OTHER_CODE = "other"
 
 
 @dataclass(slots=True)
@@ -44,77 +40,56 @@ class _Integral:
             self.counted_until = reading.taken
 
 
-@dataclass(slots=True)
-class _Events:
-    """How often one event came, and when last."""
-
-    count: int = 0
-    last_wall_time: float = 0.0
-
-
-@dataclass(slots=True)
-class _Counters:
-    """All that is counted for one device."""
-
-    integrals: dict[str, _Integral] = field(default_factory=dict)
-    events: dict[str, _Events] = field(default_factory=dict)
-
-
 class Accumulator:
     """Counts from its creation on; the caller lets only one thread in at a time."""
 
-    def __init__(self) -> None:
-        self._devices: dict[str, _Counters] = {}
+    def __init__(self, events: Events | None = None) -> None:
+        self._devices: dict[str, dict[str, _Integral]] = {}
+        self.events = events or Events()
 
-    def advance(self, devices: Iterable[MergedDevice]) -> None:
+    def advance(self, devices: Sequence[MergedDevice]) -> None:
         """Take in the merged devices; a reading that they lack has ended."""
+        self.events.look(devices)
         continued = set()
         for device in devices:
             inputs = _inputs(device)
             for counter, key in INTEGRALS:
                 reading = inputs.get(key)
                 if reading is not None and not isinstance(reading.value, Absent):
-                    integral = self._counters(device.id).integrals.setdefault(counter, _Integral())
+                    integral = self._devices.setdefault(device.id, {}).setdefault(counter, _Integral())
                     integral.add(reading, reading.value)
                     continued.add((device.id, counter))
-        for device_id, counters in self._devices.items():
-            for counter, integral in counters.integrals.items():
+        for device_id, integrals in self._devices.items():
+            for counter, integral in integrals.items():
                 if (device_id, counter) not in continued:
                     integral.last = None
 
     def with_counters(self, devices: Iterable[MergedDevice]) -> tuple[MergedDevice, ...]:
-        """The same devices with the counters added to their readings."""
-        return tuple(replace(device, readings=(*device.readings, *self._readings(device))) for device in devices)
-
-    def count_event(self, device_id: str, code: str, wall_time: float) -> None:
-        """Count one event of a device; `wall_time` is when it happened, in Unix seconds."""
-        events = self._counters(device_id).events
-        if code not in events and len(events) >= bounds.MOST_EVENT_CODES:
-            code = OTHER_CODE
-        event = events.setdefault(code, _Events())
-        event.count += 1
-        event.last_wall_time = wall_time
+        """The same devices with the counters and events added to their readings."""
+        codes = self.events.codes()
+        return tuple(
+            replace(
+                device,
+                readings=(
+                    *device.readings,
+                    *self._integrals(device),
+                    *self.events.readings(device.id, codes.get(device.id, frozenset())),
+                ),
+            )
+            for device in devices
+        )
 
     def forget(self, device_id: str) -> None:
         """Drop what was counted for a device that is gone for good."""
         self._devices.pop(device_id, None)
+        self.events.forget(device_id)
 
-    def _counters(self, device_id: str) -> _Counters:
-        return self._devices.setdefault(device_id, _Counters())
-
-    def _readings(self, device: MergedDevice) -> Iterator[MergedReading]:
-        counters = self._devices.get(device.id)
-        if counters is None:
-            return
-        inputs = _inputs(device)
+    def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
+        integrals, inputs = self._devices.get(device.id, {}), _inputs(device)
         for counter, key in INTEGRALS:
-            reading, integral = inputs.get(key), counters.integrals.get(counter)
+            reading, integral = inputs.get(key), integrals.get(counter)
             if reading is not None and integral is not None and not isinstance(reading.value, Absent):
                 yield MergedReading(counter, "", integral.total, SOURCE, reading.taken, reading.interval)
-        for code, event in sorted(counters.events.items()):
-            last = in_range(BY_KEY["event_last_timestamp_seconds"], event.last_wall_time)
-            yield MergedReading("events_total", code, float(event.count), SOURCE)
-            yield MergedReading("event_last_timestamp_seconds", code, last, SOURCE)
 
 
 def _inputs(device: MergedDevice) -> dict[str, MergedReading]:

@@ -1,21 +1,21 @@
-"""The devices remembered over restarts: `devices.json` in the state directory, replaced whole."""
+"""The devices, and their open events, remembered over restarts: `devices.json` in the state directory, replaced whole."""
 
 from __future__ import annotations
 
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line
-from telemetry_parsers.merge import doubts
-from telemetry_parsers.merge.presence import remembered
+from telemetry_parsers.merge import doubts, presence
 from telemetry_parsers.model import Identity
 
 log = logging.getLogger(__name__)
@@ -30,12 +30,28 @@ _LONG_AGO = 0.0
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the file has; `since` is the Unix time from which on it knows the node."""
+
+    devices: tuple[Identity, ...] = ()
+    events: tuple[OpenEvents, ...] = ()
+    since: float = _LONG_AGO
+
+    def only(self, kept: Callable[[Identity], bool]) -> Remembered:
+        """Those of the devices that are kept, and the events of these."""
+        devices = tuple(identity for identity in self.devices if kept(identity))
+        ids = {identity.id for identity in devices}
+        return replace(self, devices=devices, events=tuple(one for one in self.events if one.id in ids))
+
+
+@dataclass(frozen=True, slots=True)
 class _Document:
-    """The file; `since` is the Unix time from which on it knows the node."""
+    """The file."""
 
     schema: _Schema
     devices: tuple[Identity, ...]
     since: float
+    events: tuple[OpenEvents, ...]
 
 
 def path_in(directory: str) -> Path:
@@ -43,42 +59,29 @@ def path_in(directory: str) -> Path:
     return Path(directory) / "devices.json"
 
 
-def load(path: Path) -> tuple[Identity, ...]:
-    """The remembered devices; none, with a warning, when the file cannot be used."""
-    return _remembered(path, _read(path))
-
-
-def since(path: Path) -> float:
-    """The Unix time from which on the file knows the node; 0 where nobody can say."""
-    document = _read(path)
-    return document.since if document is not None else _LONG_AGO
-
-
-def _read(path: Path) -> _Document | None:
+def load(path: Path, now: float = _LONG_AGO) -> Remembered:
+    """What is remembered; nothing, and since now, with a warning where the file cannot be used."""
     try:
         with OwnFolder.at(path.parent) as folder:
-            return _document_in(folder.read(path.name, LARGEST_FILE_BYTES))
+            found = _read(folder.read(path.name, LARGEST_FILE_BYTES))
     except FileNotFoundError:  # the first start
-        return None
+        return Remembered(since=now)
     except (OSError, CodecError) as error:
         log.warning("devices are not remembered: the state file is unusable", extra={"path": str(path), "error": error})
-        return None
-
-
-def _remembered(path: Path, document: _Document | None) -> tuple[Identity, ...]:
-    identities = document.devices if document is not None else ()
+        return Remembered(since=now)
     # A device that was named without a model gets its model, and the same id, when it is seen again.
-    usable = [identity for identity in identities if identity.model or identity.lost_since is not None]
-    remembered_now = remembered(usable)
-    if len(remembered_now) < len(usable):
-        facts = {"path": str(path), "devices": len(usable), "kept": len(remembered_now)}
+    usable = [identity for identity in found.devices if identity.model or identity.lost_since is not None]
+    kept = presence.remembered(usable)
+    if len(kept) < len(usable):
+        facts = {"path": str(path), "devices": len(usable), "kept": len(kept)}
         log.warning("more devices were remembered than can be; those that were seen least are forgotten", extra=facts)
-    return tuple(remembered_now)
+    return replace(found, devices=tuple(kept)).only(lambda _: True)
 
 
-def save(path: Path, identities: Iterable[Identity], since: float = _LONG_AGO) -> None:
+def save(path: Path, remembered: Remembered) -> None:
     """Replace the file; simulated devices are not remembered. Raises OSError."""
-    document = _Document(SCHEMA, tuple(identity for identity in identities if not identity.simulated), since)
+    real = remembered.only(lambda identity: not identity.simulated)
+    document = _Document(SCHEMA, real.devices, real.since, real.events)
     text = json.dumps(to_plain(_Document, document), indent=1) + "\n"
     with OwnFolder.made(path.parent) as folder:
         folder.replace(path.name, text.encode())
@@ -92,7 +95,7 @@ def of_vendor(vendor: str | None) -> Callable[[Identity], bool]:
 class DeviceMemory:
     """The file, written only when there is something new to remember; a failure is logged once while it lasts.
 
-    `since` is the Unix time from which on the node is known: that of the file, else `now`.
+    What is `remembered` is known since the time in the file, else since `now`.
 
     Safe to use from any thread; a thread gives up instead of waiting for a disk that hangs.
     """
@@ -101,40 +104,40 @@ class DeviceMemory:
         self._path = path
         self._changes = ChangeLog()
         self._turn = threading.Lock()
-        document = _read(path)
-        self.identities = _remembered(path, document)
-        self.since = now if document is None else document.since
+        self.remembered = load(path, now)
 
-    def keep(self, identities: tuple[Identity, ...]) -> None:
+    def keep(self, devices: tuple[Identity, ...], events: tuple[OpenEvents, ...] = ()) -> None:
         """Remember these; after a failure, the next call tries again even if nothing changed."""
         if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
             return
         try:
-            self._keep(identities)
+            self._keep(replace(self.remembered, devices=devices, events=events))
         finally:
             self._turn.release()
 
-    def _keep(self, identities: tuple[Identity, ...]) -> None:
-        if identities == self.identities:
+    def _keep(self, remembered: Remembered) -> None:
+        if remembered == self.remembered:
             return
         try:
-            save(self._path, identities, self.since)
+            save(self._path, remembered)
         except OSError as error:
             if self._changes.changed("file", error.errno):
                 facts = {"path": str(self._path), "error": error}
                 log.warning("devices will not be remembered over a restart", extra=facts)
             return
         self._changes.changed("file", None)
-        self.identities = identities
+        self.remembered = remembered
 
 
-def _document_in(content: bytes) -> _Document:
+def _read(content: bytes) -> Remembered:
     plain = decode_line(content)
     if isinstance(plain, dict):
         plain.setdefault("since", _LONG_AGO)
+        plain.setdefault("events", [])
     devices = plain.get("devices") if isinstance(plain, dict) else None
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict):
             device.setdefault("polls", doubts.ENOUGH_WITNESSES)  # as written before polls were counted
     document = from_plain(_Document, plain)
-    return replace(document, devices=tuple(replace(each, polls=max(1, each.polls)) for each in document.devices))
+    known = tuple(replace(each, polls=max(1, each.polls)) for each in document.devices)
+    return Remembered(known, document.events, document.since)

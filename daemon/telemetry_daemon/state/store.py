@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.admission import admit, short
 from telemetry_parsers.merge.memory import MergeState
-from telemetry_parsers.merge.node import Merged, merge
+from telemetry_parsers.merge.node import Merged, merge, with_unknown
 from telemetry_parsers.merge.precedence import Offered, offered
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
@@ -24,6 +25,7 @@ from telemetry_parsers.model import (
     Capture,
     Health,
     Identity,
+    MergedDevice,
     Metric,
     Poll,
     Problem,
@@ -74,8 +76,6 @@ class _Known:
     ranks: NodeRanks = field(default_factory=NodeRanks)
     maintenance: Callable[[], Maintenance] | None = None
     unreported: tuple[DeviceEvent, ...] = ()
-    # The ongoing events of each poll, by device and code.
-    ongoing_events: dict[Key, frozenset[tuple[str, str]]] = field(default_factory=dict)
     slept: float = 0.0
     started_wall: float = 0.0
     # By how much the time of day is ahead of the time since the machine's start.
@@ -178,7 +178,8 @@ class Store:
                 known.reports[key] = offered(source_report, known.metrics)
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
-                self._count_events(self._accumulator, merged, key, report, capture)
+                ids = merged.positions.get(key, ())
+                self._accumulator.events.take(key, ids, report.events, capture.wall_time)
             events, known.unreported = known.unreported, ()
             problems = admitted.report.problems if result.state == "ok" else ()
             return Taken(report, events, (*problems, *self._merge_problems(merged, source)))
@@ -235,6 +236,17 @@ class Store:
         """What to remember over a restart."""
         with self._lock:
             return self._known.state.identities
+
+    def open_events(self) -> tuple[OpenEvents, ...]:
+        """The events to remember over a restart."""
+        with self._lock:
+            return self._accumulator.events.opened() if self._accumulator is not None else ()
+
+    def close_events(self, device_id: str) -> tuple[str, ...]:
+        """End the open events of a device; returns their codes."""
+        with self._lock:
+            self._snapshot = None
+            return self._accumulator.events.close(device_id) if self._accumulator is not None else ()
 
     def lost(self) -> tuple[str, ...]:
         """The ids of the lost devices, which can be forgotten."""
@@ -337,28 +349,12 @@ class Store:
         reports = [(offer, offer.report) for offer in self._known.reports.values()]
         return [offer for offer, of in reports if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]
 
-    def _count_events(
-        self, accumulator: Accumulator, merged: Merged, key: Key, report: Report, capture: Capture
-    ) -> None:
-        ids = merged.positions.get(key, ())
-        before = self._known.ongoing_events.get(key, frozenset())
-        ongoing = {item for item in before if item[0] not in ids}  # not in this report
-        for event in report.events:
-            device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
-            if device_id is None:
-                continue
-            if event.is_ongoing:
-                ongoing.add((device_id, event.code))
-            if not event.is_ongoing or (device_id, event.code) not in before:
-                accumulator.count_event(device_id, event.code, event.wall_time or capture.wall_time)
-        self._known.ongoing_events[key] = frozenset(ongoing)
-
     def _assemble(self, merged: Merged, now: float) -> Snapshot:
         known = self._known
         ends = [merged.valid_until, *(item.expires for item in known.healths.values() if item.expires > now)]
         if now < known.awaited_until and known.awaited:
             ends.append(known.awaited_until)
-        devices = self._accumulator.with_counters(merged.devices) if self._accumulator else merged.devices
+        devices = self._accumulator.with_counters(self._shown(merged)) if self._accumulator else merged.devices
         maintenance = known.maintenance() if known.maintenance else None
         if maintenance and maintenance.ends_in and maintenance.is_on:
             ends.append(now + maintenance.ends_in)
@@ -373,6 +369,13 @@ class Store:
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
             maintenance=maintenance,
         )
+
+    def _shown(self, merged: Merged) -> tuple[MergedDevice, ...]:
+        """The devices, and those with open events of which nobody knows whether they are there."""
+        known = {device.id for device in merged.devices}
+        codes = self._accumulator.events.codes() if self._accumulator is not None else {}
+        unknown = [one for one in self._known.state.identities if one.id in codes and one.id not in known]
+        return with_unknown(merged.devices, unknown)
 
     def _status(self, source: str, merged: Merged, now: float) -> SourceStatus:
         known = self._known

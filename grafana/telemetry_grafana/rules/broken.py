@@ -17,8 +17,11 @@ def _remembered(selector: str) -> str:
     return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"
 
 
-def _last_event(matchers: str) -> str:
-    return f"last_over_time(accelerator_event_last_timestamp_seconds{{{matchers}}}[6h])"
+_OTHER_CODES = 'code!~"$xid_critical|$xid_application|gpu_lost"'
+# An Xid that asks for no repair is told while it is new: where it was not open before, or has come again. Prometheus cannot
+# see that a series increases which begins with 1. Before: within hours, in which the node may not have answered for a while.
+_AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'
+_BEFORE = 'last_over_time(accelerator_event_open{code=~"xid_.*"}[6h] offset $event_window)'
 
 
 BROKEN = AlertGroup(
@@ -27,17 +30,21 @@ BROKEN = AlertGroup(
     (
         critical(
             name="AcceleratorEventCritical",
-            condition="time() - " + _last_event('code=~"$xid_critical"') + " < $event_seconds",
+            # A restart of the daemon is no repair.
+            condition='last_over_time(accelerator_event_open{code=~"$xid_critical"}[5m])',
             summary="{vendor} {device} on {instance}: {code}",
-            meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware.",
+            meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware. The alert lasts until the card is repaired: until it was reset or bound anew to its driver, or the node was started. Then it ends within five minutes.",
             check="`dmesg | grep -i xid`; the vendor's table of the code.",
-            remedy="Drain the card; reset it or reboot the node; repeated: have it replaced.",
+            remedy="Drain the card; reset it, load its driver anew or reboot the node; repeated: have it replaced. If the alert goes on after a repair: `telemetry forget ID`.",
         ),
         warning(
             name="AcceleratorEvent",
-            condition="time() - " + _last_event('code!~"$xid_critical|$xid_application"') + " < $event_seconds",
+            condition=(
+                f"last_over_time(accelerator_event_open{{{_OTHER_CODES}}}[5m])"
+                f" unless on (cluster, job, instance, id, code) {_BEFORE} or {_AGAIN}"
+            ),
             summary="{vendor} {device} on {instance}: {code}",
-            meaning="The driver reported an event that may come before worse. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
+            meaning="The driver reported an event that may come before worse. An Xid is told for an hour, an error code for as long as the vendor's tool lists it. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
             check="The vendor's table of the code, and whether it comes on the same card again.",
             remedy="Nothing, if the application explains it; otherwise watch the card.",
         ),

@@ -45,7 +45,12 @@ one that was never up. These end while the trouble may go on:
 | every other alert of a card | when the card is lost | `AcceleratorLost` |
 | other alerts of a node or its cards | within an hour after the node was last scraped | `TelemetryDown` |
 | `TelemetryAbsent` of one `cluster` | seven days after its last answer | nothing: take the cluster for gone |
+| `AcceleratorEventCritical` | when the daemon is restarted without its state | nothing: keep the state |
 | `AcceleratorLinkErrors`, `AcceleratorPcieReplays` | a quarter of an hour after the last error | nothing: errors that do not come are not seen |
+
+An event such as an Xid is remembered by the daemon: `accelerator_event_open` is 1 until the card is repaired, also while it is lost or
+its driver hangs. The daemon sees a repair in the kernel (another boot, the card bound anew to its driver) or in the card (its energy or its
+uncorrected errors counted anew). `telemetry forget ID` ends what was repaired in another way.
 """
 
 

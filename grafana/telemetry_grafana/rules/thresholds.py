@@ -20,7 +20,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "slow_seconds": Threshold("5", "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
     "up_share": Threshold("0.5", "share of ten minutes in which a node or source must answer", "own figure"),
     "restarts": Threshold("3", "starts of the daemon in an hour", "own figure"),
-    "event_seconds": Threshold("600", "seconds for which an event fires", "nvidia_gpu_exporter"),
+    "event_window": Threshold("1h", "time for which an Xid that asks for no repair fires", "own figure"),
     "xid_critical": Threshold(
         "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
     ),

@@ -175,6 +175,11 @@ def _lost_device(identity: Identity) -> MergedDevice:
     )
 
 
+def with_unknown(devices: Iterable[MergedDevice], unknown: Iterable[Identity]) -> tuple[MergedDevice, ...]:
+    """The devices, and remembered ones of which nobody knows whether they are there, in order."""
+    return tuple(sorted((*devices, *(replace(_lost_device(one), up=None) for one in unknown)), key=_display_order))
+
+
 def _processes(item: Named) -> tuple[Process, ...]:
     """The process list of the most preferred source that has one."""
     for report, position in item.group.parts:

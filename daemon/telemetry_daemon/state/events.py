@@ -1,0 +1,192 @@
+"""Events of devices: how often each came, and which of them stand open until the device is repaired."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from telemetry_daemon.readers.repairs import NOT_BOUND, Machine
+from telemetry_parsers import bounds
+from telemetry_parsers.metrics import BY_KEY, in_range
+from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
+
+SOURCE = "telemetry"
+# The label under which all codes are counted that come when a device has as many as are kept.
+OTHER_CODE = "other"
+# A card counts these from the start of its driver or from its last reset.
+_SINCE_RESET = frozenset({"energy_joules_total", "ecc_uncorrected_total"})
+_Poll = tuple[str, str]
+# By metric, label and source.
+_Counts = Mapping[tuple[str, str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What a card has counted at least: rounded down to a power of two, so that the state file is not written at every poll."""
+
+    metric: str
+    label: str
+    source: str
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEvents:
+    """The codes of a device's open events, and what will be different after a repair: boot, binding or counts.
+
+    `binding` is None where nobody knows the card's place on the bus.
+    """
+
+    id: str
+    codes: tuple[str, ...]
+    boot: str
+    binding: int | None
+    counts: tuple[Count, ...] = ()
+
+    def survives(self, boot: str) -> bool:
+        """Whether the machine was not started anew since."""
+        return "" in (boot, self.boot) or boot == self.boot
+
+    def is_repaired(self, binding: int | None, counts: _Counts) -> bool:
+        """Whether the card was bound anew to its driver, or has begun to count anew."""
+        if self.binding is not None and binding not in (None, NOT_BOUND, self.binding):
+            return True
+        now = ((counts.get((one.metric, one.label, one.source)), one.least) for one in self.counts)
+        return any(value is not None and value < least / 2 for value, least in now)
+
+    def after(self, counts: _Counts) -> OpenEvents:
+        """The same events, with what the card has counted meanwhile."""
+        least = {(one.metric, one.label, one.source): one.least for one in self.counts}
+        more = {key: floor for key, value in counts.items() if (floor := _rounded(value)) > least.get(key, 0.0)}
+        return replace(self, counts=_as_counts({**least, **more})) if more else self
+
+
+@dataclass(slots=True)
+class _Counted:
+    """How often one event came since our start, and when last."""
+
+    count: int = 0
+    last_wall_time: float = 0.0
+
+
+class Events:
+    """Counts from its creation on; the caller lets only one thread in at a time.
+
+    `opened` are the events that were open at the last end of the daemon. They are still open unless the machine was started anew.
+    """
+
+    def __init__(self, machine: Machine | None = None, opened: Iterable[OpenEvents] = ()) -> None:
+        self._machine = machine or Machine()
+        self._open = {one.id: one for one in opened if one.survives(self._machine.boot)}
+        self._counted = {one.id: {code: _Counted() for code in one.codes} for one in self._open.values()}
+        self._lasting: dict[_Poll, frozenset[tuple[str, str]]] = {}
+        # The devices as they were when they last told anything.
+        self._seen: dict[str, MergedDevice] = {}
+
+    def look(self, devices: Sequence[MergedDevice]) -> None:
+        """See what the devices have counted; the events of one that was repaired end."""
+        seen = self._seen
+        seen.update({device.id: device for device in devices if device.readings or device.id not in seen})
+        for opened in self.opened():
+            counts = self._counts(opened.id)
+            if opened.is_repaired(self._binding(opened.id), counts):
+                del self._open[opened.id]
+            else:
+                self._open[opened.id] = opened.after(counts)
+
+    def take(self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
+        """Count the events of one report, whose devices have these ids. One that lasts counts when it begins."""
+        before = self._lasting.get(poll, frozenset())
+        if not events and not before:
+            return
+        lasting = {item for item in before if item[0] not in ids}  # not in this report
+        for event in events:
+            device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
+            if device_id is None:
+                continue
+            if event.is_ongoing:
+                lasting.add((device_id, event.code))
+            if event.is_ongoing and (device_id, event.code) in before:
+                continue
+            code = self._count(device_id, event.code, event.wall_time or wall_time)
+            if not event.is_ongoing:
+                self._open_up(device_id, code)
+        self._lasting[poll] = frozenset(lasting)
+
+    def close(self, device_id: str) -> tuple[str, ...]:
+        """End a device's open events, which returns their codes; not those that its tool goes on telling."""
+        opened = self._open.pop(device_id, None)
+        return opened.codes if opened is not None else ()
+
+    def forget(self, device_id: str) -> None:
+        """Drop all that is known of a device that is gone for good."""
+        self._open.pop(device_id, None)
+        self._counted.pop(device_id, None)
+        self._seen.pop(device_id, None)
+        self._lasting = {
+            poll: frozenset(item for item in lasting if item[0] != device_id) for poll, lasting in self._lasting.items()
+        }
+
+    def opened(self) -> tuple[OpenEvents, ...]:
+        """What to remember over a restart."""
+        return tuple(self._open.values())
+
+    def codes(self) -> Mapping[str, frozenset[str]]:
+        """The codes of the open events of each device that has any, those that last among them."""
+        codes: dict[str, set[str]] = {one.id: set(one.codes) for one in self._open.values()}
+        for lasting in self._lasting.values():
+            for device_id, code in lasting:
+                kept = code if code in self._counted.get(device_id, ()) else OTHER_CODE
+                codes.setdefault(device_id, set()).add(kept)
+        return {device_id: frozenset(found) for device_id, found in codes.items()}
+
+    def readings(self, device_id: str, codes: frozenset[str]) -> Iterator[MergedReading]:
+        """What is told of a device's events, of which these codes are open."""
+        for code, counted in sorted(self._counted.get(device_id, {}).items()):
+            yield MergedReading("events_total", code, float(counted.count), SOURCE)
+            if counted.count:
+                last = in_range(BY_KEY["event_last_timestamp_seconds"], counted.last_wall_time)
+                yield MergedReading("event_last_timestamp_seconds", code, last, SOURCE)
+        for code in sorted(codes):
+            yield MergedReading("event_open", code, 1.0, SOURCE)
+
+    def _count(self, device_id: str, code: str, wall_time: float) -> str:
+        """Count one event, and return the code under which it was counted."""
+        counted = self._counted.setdefault(device_id, {})
+        if code not in counted and len(counted) >= bounds.MOST_EVENT_CODES:
+            code = OTHER_CODE
+        event = counted.setdefault(code, _Counted())
+        event.count += 1
+        event.last_wall_time = wall_time
+        return code
+
+    def _open_up(self, device_id: str, code: str) -> None:
+        opened = self._open.get(device_id)
+        if opened is None:
+            opened = OpenEvents(device_id, (), self._machine.boot, self._binding(device_id))
+        if code not in opened.codes:
+            opened = replace(opened, codes=(*opened.codes, code))
+        self._open[device_id] = opened.after(self._counts(device_id))
+
+    def _binding(self, device_id: str) -> int | None:
+        device = self._seen.get(device_id)
+        return self._machine.binding(device.bus_id) if device is not None and device.bus_id else None
+
+    def _counts(self, device_id: str) -> _Counts:
+        """What a device's card has counted: a partition has no counts of its own."""
+        device = self._seen.get(device_id)
+        card = self._seen.get(device.parent or device_id) if device is not None else None
+        return {
+            (reading.metric, reading.label, reading.source): reading.value
+            for reading in (card.readings if card is not None else ())
+            if reading.metric in _SINCE_RESET and not isinstance(reading.value, Absent)
+        }
+
+
+def _rounded(value: float) -> float:
+    return 2.0 ** math.floor(math.log2(value)) if value > 0.0 else 0.0
+
+
+def _as_counts(least: _Counts) -> tuple[Count, ...]:
+    return tuple(Count(*key, value) for key, value in sorted(least.items()))

@@ -1,0 +1,282 @@
+"""Events of devices: how they are counted, and that each stands open until its device is repaired, and no longer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.readers.repairs import Machine, this_machine
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.devices_file import Remembered, load, path_in, save
+from telemetry_daemon.state.events import Events
+from telemetry_parsers.bounds import MOST_EVENT_CODES
+from telemetry_parsers.model import Absent, Event, Identity, MergedDevice, MergedReading, Value
+
+CARD = MergedDevice("nvidia", 0, "GPU-a", "0", "H100", bus_id="0000:3b:00.0")
+LOST = replace(CARD, up=False)
+POLL = ("nvml", "fast")
+NOON = 1_800_000_000.0
+
+
+def drawn(joules: float, device: MergedDevice = CARD, errors: float = 0.0) -> MergedDevice:
+    """The card after it has drawn so much energy since its driver's start."""
+    readings = (
+        MergedReading("energy_joules_total", "", joules, "nvml"),
+        MergedReading("ecc_uncorrected_total", "dram", errors, "nvml"),
+    )
+    return replace(device, readings=readings)
+
+
+@dataclass
+class Node:
+    """One card, and the daemon's memory of it; the file that outlives a daemon lies in `folder`."""
+
+    folder: Path
+    boot: str = "first"
+    bindings: dict[str, int] = field(default_factory=lambda: {"0000:3b:00.0": 41})
+    card: MergedDevice = field(default_factory=lambda: drawn(5000.0))
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Start the daemon, with what it remembers."""
+        machine = Machine(self.boot, lambda bus_id: self.bindings.get(bus_id, 0))
+        self.accumulator = Accumulator(Events(machine, load(path_in(str(self.folder))).events))
+        self.see(self.card)
+
+    def restart(self) -> None:
+        """End it, and start it anew."""
+        identity = Identity(self.card.id, "nvidia", "0", "H100")
+        save(path_in(str(self.folder)), Remembered((identity,), self.accumulator.events.opened()))
+        self.start()
+
+    def see(self, card: MergedDevice, *codes: str) -> Node:
+        """One look at the card, with the events that came meanwhile."""
+        self.card = card
+        self.accumulator.advance([card])
+        self.accumulator.events.take(POLL, [card.id], [Event(0, code) for code in codes], NOON)
+        return self
+
+    def told(self, metric: str = "event_open") -> dict[str, Value]:
+        """What is told of the card, by code."""
+        (shown,) = self.accumulator.with_counters([self.card])
+        return {reading.label: reading.value for reading in shown.readings if reading.metric == metric}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def _restarted(node: Node) -> None:
+    node.restart()
+
+
+def _restarted_while_lost(node: Node) -> None:
+    node.see(LOST).restart()
+
+
+def _lost_and_back(node: Node) -> None:
+    node.see(LOST).see(drawn(5100.0))
+
+
+def _off_the_bus(node: Node) -> None:
+    node.bindings.clear()
+    node.see(LOST)
+
+
+def _kernel_tells_no_boot(node: Node) -> None:
+    node.boot = ""
+    node.restart()
+
+
+def _no_counters(node: Node) -> None:
+    node.see(CARD).see(drawn(5200.0))
+
+
+def _counter_of_another_source(node: Node) -> None:
+    energy = replace(drawn(3.0).readings[0], source="nvidia-smi")
+    node.see(replace(CARD, readings=(energy,)))
+
+
+def _counter_a_little_back(node: Node) -> None:
+    node.see(drawn(8192.0)).see(drawn(8191.9))
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        _restarted,
+        _restarted_while_lost,
+        _lost_and_back,
+        _off_the_bus,
+        _kernel_tells_no_boot,
+        _no_counters,
+        _counter_of_another_source,
+        _counter_a_little_back,
+    ],
+)
+def test_an_event_stands_open_whatever_happens_that_is_no_repair(node: Node, happens: Callable[[Node], None]) -> None:
+    node.see(node.card, "xid_79", "xid_48")
+    happens(node)
+    assert node.told() == {"xid_48": 1.0, "xid_79": 1.0}
+
+
+def _booted(node: Node) -> None:
+    node.boot = "second"
+    node.restart()
+
+
+def _driver_loaded_anew(node: Node) -> None:
+    node.bindings["0000:3b:00.0"] = 97
+    node.see(node.card)
+
+
+def _driver_loaded_anew_while_no_daemon_ran(node: Node) -> None:
+    node.bindings["0000:3b:00.0"] = 97
+    node.restart()
+
+
+def _taken_off_the_bus_and_put_back(node: Node) -> None:
+    node.bindings.clear()
+    node.see(LOST)
+    node.bindings["0000:3b:00.0"] = 98
+    node.see(drawn(5300.0))
+
+
+def _reset(node: Node) -> None:
+    node.see(drawn(12.0))
+
+
+def _reset_while_no_daemon_ran(node: Node) -> None:
+    node.card = drawn(12.0)
+    node.restart()
+
+
+def _lost_then_reset(node: Node) -> None:
+    node.see(LOST).see(drawn(12.0))
+
+
+def _errors_gone(node: Node) -> None:
+    node.see(drawn(6000.0, errors=1.0)).see(drawn(6001.0, errors=0.0))
+
+
+def _forgotten(node: Node) -> None:
+    node.see(LOST).accumulator.forget(CARD.id)
+
+
+def _acknowledged(node: Node) -> None:
+    assert set(node.accumulator.events.close(CARD.id)) == {"xid_79", "xid_48"}
+
+
+@pytest.mark.parametrize(
+    "repair",
+    [
+        _booted,
+        _driver_loaded_anew,
+        _driver_loaded_anew_while_no_daemon_ran,
+        _taken_off_the_bus_and_put_back,
+        _reset,
+        _reset_while_no_daemon_ran,
+        _lost_then_reset,
+        _errors_gone,
+        _forgotten,
+        _acknowledged,
+    ],
+)
+def test_a_repair_ends_an_event_for_good(node: Node, repair: Callable[[Node], None]) -> None:
+    node.see(node.card, "xid_79", "xid_48")
+    repair(node)
+    assert node.told() == {}
+    node.restart()
+    assert node.told() == {}, "nor does it come back with a restart"
+    node.see(node.card, "xid_79")
+    assert node.told() == {"xid_79": 1.0}, "a new one is open again"
+
+
+def test_an_event_that_came_while_its_card_was_lost_ends_with_its_reset(node: Node) -> None:
+    node.see(LOST, "xid_79")
+    assert node.told() == {"xid_79": 1.0}
+    assert node.see(drawn(7.0)).told() == {}
+
+
+def test_the_event_of_a_partition_ends_with_the_reset_of_its_card(node: Node) -> None:
+    part = replace(CARD, id="GPU-a/1", parent="GPU-a", readings=())
+    node.accumulator.advance([drawn(5000.0), part])
+    node.accumulator.events.take(POLL, [part.id], [Event(0, "xid_94")], NOON)
+    for joules, opened in ((5001.0, 1), (2.0, 0)):
+        node.accumulator.advance([drawn(joules), part])
+        assert len(node.accumulator.events.opened()) == opened
+
+
+def test_an_error_code_is_open_while_its_tool_lists_it_and_only_then(node: Node) -> None:
+    events = node.accumulator.events
+    for codes in (["error_1"], ["error_1"], [], ["error_1"]):
+        events.take(POLL, [CARD.id], [Event(0, code, is_ongoing=True) for code in codes], NOON)
+        assert node.told() == dict.fromkeys(codes, 1.0)
+    assert node.told("events_total") == {"error_1": 2.0}
+    assert events.close(CARD.id) == (), "its tool goes on telling it"
+    node.accumulator.forget(CARD.id)
+    assert node.told() == {}
+
+
+def test_events_are_counted_by_code_also_while_the_device_is_lost(node: Node) -> None:
+    node.see(LOST, "xid_79", "xid_31")
+    node.accumulator.events.take(POLL, [LOST.id], [Event(0, "xid_31", wall_time=NOON + 9)], NOON)
+    assert node.told("events_total") == {"xid_31": 2.0, "xid_79": 1.0}
+    assert node.told("event_last_timestamp_seconds") == {"xid_31": NOON + 9, "xid_79": NOON}
+
+
+def test_an_event_from_before_a_restart_is_counted_0_times_so_that_the_next_one_is_an_increase(node: Node) -> None:
+    node.see(node.card, "xid_94").restart()
+    assert (node.told("events_total"), node.told("event_last_timestamp_seconds")) == ({"xid_94": 0.0}, {})
+    assert node.see(node.card, "xid_94").told("events_total") == {"xid_94": 1.0}
+
+
+def test_an_event_at_an_impossible_time_is_counted_without_its_time(node: Node) -> None:
+    node.accumulator.events.take(POLL, [CARD.id], [Event(0, "xid_31", wall_time=math.inf)], NOON)
+    assert node.told("event_last_timestamp_seconds") == {"xid_31": Absent.IMPLAUSIBLE}
+
+
+def test_events_of_no_device_are_passed_over(node: Node) -> None:
+    node.accumulator.events.take(POLL, [None, CARD.id], [Event(0, "a"), Event(2, "b"), Event(None, "c")], NOON)
+    assert node.told("events_total") == {}
+
+
+@pytest.mark.parametrize("is_ongoing", [False, True])
+def test_made_up_codes_are_bounded_and_no_event_is_lost(node: Node, is_ongoing: bool) -> None:
+    number = 10 * MOST_EVENT_CODES
+    many = [Event(0, f"code_{n}", is_ongoing=is_ongoing) for n in range(number)]
+    node.accumulator.events.take(POLL, [CARD.id], many, NOON)
+    totals = node.told("events_total")
+    assert (len(totals), totals["other"]) == (MOST_EVENT_CODES + 1, 9 * MOST_EVENT_CODES)
+    assert node.told().keys() == totals.keys()
+
+
+def test_what_is_remembered_changes_seldom(node: Node) -> None:
+    """The state file is written when it changes."""
+    node.see(node.card, "xid_94")
+    remembered = set()
+    for joules in range(5000, 50_000, 10):
+        remembered.add(node.see(drawn(float(joules)), "xid_94").accumulator.events.opened())
+    assert len(remembered) <= 5
+
+
+def test_the_kernels_link_from_a_card_to_its_driver_is_a_new_one_after_each_binding(tmp_path: Path) -> None:
+    link, boot = tmp_path / "0000:3b:00.0" / "driver", tmp_path / "boot_id"
+    link.parent.mkdir()
+    boot.write_text("3dd15037\n")
+    machine = this_machine(boot, tmp_path)
+    assert (machine.boot, machine.binding("0000:3b:00.0")) == ("3dd15037", 0)
+    link.symlink_to("../nvidia")
+    bound = machine.binding("0000:3b:00.0")
+    assert bound == machine.binding("0000:3b:00.0") != 0
+    link.rename(tmp_path / "kept, so that its number stays taken")
+    link.symlink_to("../nvidia")
+    assert machine.binding("0000:3b:00.0") not in (0, bound)
+    assert this_machine(tmp_path / "hidden", tmp_path).boot == ""
