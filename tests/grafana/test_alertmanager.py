@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kits.captures import ROOT
-from kits.prometheus import Alertmanager
+from kits.prometheus import Alertmanager, Messages
 from kits.waiting import until
 from telemetry_grafana.rules.catalogue import ALERTS
 
@@ -62,6 +62,26 @@ HELD_BACK = {
         ],
         {"TelemetrySourceFailing", "AcceleratorsFewerThanExpected"},
     ),
+    "a card that fell off the bus": (
+        [
+            alert("AcceleratorEventCritical", {**CARD, "code": "xid_79"}),
+            alert("AcceleratorLost", CARD),
+            alert("AcceleratorEvent", {**CARD, "code": "xid_140"}),
+        ],
+        {"AcceleratorEventCritical"},
+    ),
+    "a card whose memory holds wrong data": (
+        [alert("AcceleratorEventCritical", {**CARD, "code": "xid_48"}), alert("AcceleratorUncorrectedErrors", CARD)],
+        {"AcceleratorEventCritical"},
+    ),
+    "a card that is lost after an event of another kind, or another one": (
+        [
+            alert("AcceleratorEventCritical", {**CARD, "code": "xid_48"}),
+            alert("AcceleratorEventCritical", {**OTHER_CARD, "code": "xid_79"}),
+            alert("AcceleratorLost", CARD),
+        ],
+        {"AcceleratorEventCritical", "AcceleratorLost"},
+    ),
     "another card": (
         [alert("AcceleratorTemperatureCritical", CARD), alert("AcceleratorHot", OTHER_CARD)],
         {"AcceleratorTemperatureCritical", "AcceleratorHot"},
@@ -106,6 +126,28 @@ def test_a_cluster_that_is_absent_hides_no_other_clusters_nodes(manager: Alertma
         lambda: {(labels["alertname"], labels["cluster"]) for labels in manager.uninhibited()} == expected,
         "that the dead node of the other cluster alone is told",
     )
+
+
+def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_path: Path) -> None:
+    """And one more when a ninth follows; none of their loss, which comes minutes later."""
+    config, cards = tmp_path / "ours.yml", [{**VENDOR, "device": str(n), "id": f"GPU-{n}"} for n in range(9)]
+    fallen = [alert("AcceleratorEventCritical", {**card, "code": "xid_79"}) for card in cards]
+    with Messages() as messages:
+        document = yaml.safe_load(CONFIG.read_text())
+        document["route"].update(group_wait="1s", group_interval="1s")
+        document["receivers"][0]["webhook_configs"][0]["url"] = messages.url
+        config.write_text(yaml.safe_dump(document))
+        with Alertmanager(tmp_path, config) as manager:
+            until(lambda: manager.get("/api/v2/status"), "an Alertmanager")
+            manager.send(fallen[:8])
+            until(lambda: messages.of("AcceleratorEventCritical"), "the message")
+            manager.send([*fallen, *(alert("AcceleratorLost", card) for card in cards)])
+            until(lambda: len(messages.of("AcceleratorEventCritical")) == 2, "that another card has fallen")
+            manager.send([alert("TelemetryRestarting", OTHER_NODE)])
+            until(lambda: messages.of("TelemetryRestarting"), "what came last")
+    told = [sorted(labels["id"] for labels in message) for message in messages.of("AcceleratorEventCritical")]
+    assert told == [[f"GPU-{n}" for n in range(8)], [f"GPU-{n}" for n in range(9)]]
+    assert messages.of("AcceleratorLost") == []
 
 
 def test_every_alert_of_ours_is_meant() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,12 +41,35 @@ def idle(*cards: int) -> Node:
     return node
 
 
-def app_error() -> Node:
-    node = Node()
-    card = next(name for name in node.found("accelerator_up", 'id="id3"'))
-    series = card.replace("accelerator_up{", 'accelerator_event_last_timestamp_seconds{code="xid_31",')
-    node.series[series] = then(0, f"{60 * TURN}x{END}").replace(f"0x{TURN - 1}", f"_x{TURN - 1}", 1)
+def event(code: str, cards: Iterable[int] = (3,), node: Node | None = None, until: str = f"1x{END}") -> Node:
+    """An event of these cards at the turn, open until then."""
+    node = node or Node()
+    for card in cards:
+        (up,) = node.found("accelerator_up", f'id="id{card}"')
+        for metric in ("accelerator_event_open", "accelerator_events_total"):
+            node.series[up.replace("accelerator_up{", f'{metric}{{code="{code}",')] = f"_x{TURN} {until}"
     return node
+
+
+def off_the_bus(*cards: int) -> Node:
+    node = Node()
+    for card in cards:
+        node.lost(card)
+    return event("xid_79", cards, node)
+
+
+def event_before_a_restart(code: str) -> Node:
+    """The event comes 20 minutes before the restart of the daemon, which remembers it."""
+    node = Node().restarted()
+    event(code, node=node)
+    for name in node.found(f'code="{code}"'):
+        again = 1 if "event_open" in name else 0
+        node.series[name] = f"_x10 1x{TURN - 12} stale _ {again}x{END}"
+    return node
+
+
+def with_a_clock(seconds: int, node: Node) -> Node:
+    return node.tells(f"{seconds}+60x{END}", "telemetry_time_seconds")
 
 
 def hot_card() -> Node:
@@ -267,7 +290,29 @@ SCENES: Mapping[str, Scene] = {
         ),
         {"AcceleratorTemperatureCritical": 4},
     ),
-    "an application ends with an error": Scene((app_error(),), QUIET, ALWAYS),
+    "an application ends with an error": Scene((event("xid_31"),), QUIET, ALWAYS),
+    "an application is ended": Scene((event("xid_43"),), QUIET, ALWAYS),
+    "an event that asks for a repair": Scene((event("xid_48"),), {"AcceleratorEventCritical": 1}, (31, 40, 62)),
+    "an event that was repaired after ten minutes": Scene((event("xid_48", until="1x9 stale"),), QUIET),
+    "an event before a restart of the daemon": Scene(
+        (event_before_a_restart("xid_48"),), {"AcceleratorEventCritical": 1}, (12, *AROUND_A_RESTART)
+    ),
+    "an event that asks for no repair": Scene((event("xid_94"),), {"AcceleratorEvent": 1}, (31, 40, 62)),
+    "an event that asks for no repair, before a restart of the daemon": Scene(
+        (event_before_a_restart("xid_94"),), {"AcceleratorEvent": 1}, (12, *AROUND_A_RESTART)
+    ),
+    "an event on a node with a clock that is behind": Scene(
+        (with_a_clock(-900, event("xid_48")),), {"AcceleratorEventCritical": 1, "TelemetryClockSkew": 1}
+    ),
+    "an event on a node with a clock that is ahead": Scene(
+        (with_a_clock(900, event("xid_48")),), {"AcceleratorEventCritical": 1, "TelemetryClockSkew": 1}
+    ),
+    "all cards fall off the bus": Scene(
+        (off_the_bus(0, 1, 2, 3),), {"AcceleratorEventCritical": 4, "AcceleratorLost": 4}
+    ),
+    "an error code that the vendor's tool goes on telling": Scene(
+        (event("error_80e01801"),), {"AcceleratorEvent": 1}, (31, 40, 62)
+    ),
     "two clusters with nodes of the same name": Scene((clustered("a"), clustered("b")), QUIET, ALWAYS),
     "two agents that send the same": Scene((replica("a"), replica("b")), QUIET, ALWAYS),
     "a pod for each vendor": Scene((of_one_vendor("a"), of_one_vendor("b")), QUIET, ALWAYS),

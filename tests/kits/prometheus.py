@@ -6,10 +6,12 @@ import json
 import shutil
 import socket
 import subprocess
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,45 @@ class Prometheus(ConfiguredPrometheus):
             )
         )
         super().__init__(config)
+
+
+class Messages:
+    """Takes what an Alertmanager sends to people: for each message, the alerts in it that fire."""
+
+    def __init__(self) -> None:
+        self.taken: list[list[dict[str, str]]] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+
+    def __enter__(self) -> Messages:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/"
+
+    def of(self, alert: str) -> list[list[dict[str, str]]]:
+        """The messages about this alert."""
+        return [message for message in self.taken if any(labels["alertname"] == alert for labels in message)]
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        taken = self.taken
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # the name that http.server calls
+                alerts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"]
+                taken.append([alert["labels"] for alert in alerts if alert["status"] == "firing"])
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Nothing on standard error."""
+
+        return Handler
 
 
 class Alertmanager(_Server):
