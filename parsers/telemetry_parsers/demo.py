@@ -66,6 +66,7 @@ class Demo:
     ecc_locations: tuple[str, ...] = ()
     throttle: tuple[str, str] = ("", "")
     events: tuple[str, ...] = ()
+    fatal_event: str = ""
     lost_event: str = ""
     power_kind: str = "average"
     not_supported: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from simulate.fast_motion import FastMotion
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.demo import MIXED, PLAYED
-from telemetry_daemon.simulate.faults import NO_FAULTS
+from telemetry_daemon.simulate.faults import NO_FAULTS, Faults
 from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
 from telemetry_daemon.simulate.values import VALUES
@@ -290,6 +290,26 @@ def fill(store, sources):
             capture = source.reader.read(poll, Targets())
             report = source.parser.parse(capture) if capture.failure is None else None
             store.put(source.parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
+
+
+@pytest.mark.parametrize("faults", [Faults(fatal_events=30.0), Faults(lost_cards=30.0)], ids=["reset", "lost and back"])
+def test_an_event_is_open_until_its_card_is_repaired(faults):
+    """While a card is there, its driver asks for a reset as long."""
+    clockwork = Clockwork()
+    sources = simulated_sources((("nvidia", 2),), faults=faults, clock=clockwork.clock)
+    store = Store("demo", clockwork.clock, accumulator=Accumulator())
+    store.add_source(SourceFacts("nvml", "nvidia", sources[0].parser.gives))
+    seen = set()
+    for _ in range(500):
+        clockwork.now += 2.0
+        fill(store, sources)
+        for device in store.snapshot().devices:
+            told = {(reading.metric, reading.label): reading.value for reading in device.readings}
+            is_open = ("event_open", "xid_119") in told or ("event_open", "xid_79") in told
+            seen.add((device.up, is_open))
+            assert not device.up or is_open == (told["recovery_action", "reset"] == 1.0)
+    assert seen >= {(True, False), (True, True)}
+    assert ((False, True) in seen, (False, False) in seen) == (faults.lost_cards > 0.0, False)
 
 
 @pytest.mark.parametrize("node", [MIXED, EVERY_VENDOR], ids=["mixed", "every vendor"])

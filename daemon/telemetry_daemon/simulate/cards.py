@@ -52,6 +52,7 @@ class CardState:
     hot_until: float = 0.0
     lost_from: float = float("inf")
     lost_until: float = 0.0
+    reset_at: float = 0.0
 
     @property
     def model(self) -> Card:
@@ -59,14 +60,14 @@ class CardState:
         return self.demo.card
 
     def come_back(self) -> None:
-        """Be on the bus again after a loss, with all counters at 0 as after a driver's start; `errors_before` goes on."""
+        """Be on the bus again after a loss, or be reset, with all counters at 0 as after a driver's start; `errors_before` goes on."""
         corrected, uncorrected = self.errors_before
         self.errors_before = (corrected + self.corrected, uncorrected + self.uncorrected)
         self.energy_joules = self.link_bytes = self.pcie_bytes = 0.0
         self.capped_seconds = self.hot_seconds = 0
         self.replays = self.corrected = self.uncorrected = self.link_errors = 0
         self.links_down.clear()
-        self.lost_from = float("inf")
+        self.lost_from, self.lost_until, self.reset_at = float("inf"), 0.0, 0.0
 
     def is_lost(self, now: float) -> bool:
         """Whether the card is off the bus."""

@@ -69,12 +69,15 @@ class Course:
                 card.advance(now, job, random)
             elif now + 1.0 >= card.lost_until:
                 card.come_back()
+            if 0.0 < card.reset_at <= now:
+                card.come_back()
 
     def _possible(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], None]]]:
         """What may happen, with its rate per hour for all cards together."""
         return [
             (faults.failed_polls, self._fail_polls),
             (faults.events * count if self._demo.events else 0.0, self._tell_event),
+            (faults.fatal_events * count if self._demo.fatal_event else 0.0, self._need_reset),
             (faults.lost_cards * count if count > 1 else 0.0, self._lose),
             (faults.hot_spells * count, self._heat),
             (faults.links_down * count if self._demo.card.links else 0.0, self._cut_link),
@@ -87,6 +90,11 @@ class Course:
 
     def _tell_event(self, card: CardState) -> None:
         self.events.append((self.now, card.position, self._random.choice(self._demo.events)))
+
+    def _need_reset(self, card: CardState) -> None:
+        """An event after which the card is reset, some minutes later."""
+        card.reset_at = self.now + self._random.uniform(300.0, 1200.0)
+        self.events.append((self.now, card.position, self._demo.fatal_event))
 
     def _lose(self, card: CardState) -> None:
         """One card at a time leaves the bus for some minutes."""

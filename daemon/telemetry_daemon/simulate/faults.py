@@ -10,6 +10,7 @@ class Faults:
     """Rates per hour: of a card, except `failed_polls`, which is of a source."""
 
     events: float = 0.0
+    fatal_events: float = 0.0
     hot_spells: float = 0.0
     lost_cards: float = 0.0
     links_down: float = 0.0
@@ -22,6 +23,7 @@ NO_FAULTS = Faults()
 # On a node of eight cards something shows every few minutes, and mostly all is well.
 SOME_FAULTS = Faults(
     events=0.2,
+    fatal_events=0.02,
     hot_spells=0.5,
     lost_cards=0.08,
     links_down=0.1,

@@ -84,7 +84,7 @@ def _links(card: CardState) -> Played:
 
 
 def _is_doomed(card: CardState) -> bool:
-    return card.now < card.lost_until
+    return card.now < max(card.lost_until, card.reset_at)
 
 
 VALUES: Mapping[str, Callable[[CardState], Played]] = {

@@ -86,6 +86,7 @@ _H100 = Demo(
     ecc_locations=("dram", "sram"),
     throttle=("sw_power_cap", "sw_thermal"),
     events=("xid_13", "xid_31", "xid_43", "xid_94"),
+    fatal_event="xid_119",
     lost_event="xid_79",
     not_supported=("fan_ratio",),
     pcie_errors=("nak_received", "correctable", "non_fatal", "fatal", "l0_to_recovery"),
