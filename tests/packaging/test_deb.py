@@ -25,7 +25,9 @@ def test_scripts_are_well_formed(name: str) -> None:
 
 @pytest.mark.needs("shellcheck")
 def test_scripts_have_no_known_pitfalls() -> None:
-    files = [str(FOLDER / name) for name in SCRIPTS] + [str(CHECKOUT / "tests/systemd/run.sh")]
+    files = [str(FOLDER / name) for name in SCRIPTS] + [
+        str(CHECKOUT / "tests/systemd" / name) for name in ("run.sh", "older_package.sh")
+    ]
     done = subprocess.run(["shellcheck", *files], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 
