@@ -22,6 +22,7 @@ from fleet_parts.series import series_table, vendor_series
 from fleet_parts.sizes import sizes
 from man_page import man_page
 from settings_page import reference_markdown
+from terminal_picture import picture
 from vendor_matrix import matrix
 from vendor_parts import device_allow, permissions_table, pools, pools_table
 
@@ -89,6 +90,7 @@ FILES = (
     Generated("docs/metrics.md", metrics_markdown),
     Generated("docs/alerts.md", handbook),
     Generated("docs/vendors/README.md", matrix),
+    Generated("docs/images/telemetry-terminal.svg", picture),
     Generated("docs/install.md", permissions_table, "of the permissions"),
     Versioned("docs/install.md"),
     Versioned("docs/kubernetes.md"),

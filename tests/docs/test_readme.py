@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
+import html
+import itertools
 import re
+import sys
 from pathlib import Path
 
+from kits.captures import ROOT
 from telemetry_daemon.cli import COMMANDS
-from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.simulate.demo import parse_demo
-from telemetry_daemon.simulate.faults import NO_FAULTS
-from telemetry_daemon.simulate.source import simulated_sources
-from telemetry_daemon.state.health import judge
-from telemetry_daemon.state.store import SourceFacts, Store
-from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus import text_page
 from telemetry_exporters.style import Colour
 from telemetry_exporters.table import table
 from telemetry_parsers.model import Snapshot
+from telemetry_parsers.vendors import VENDORS
 
-ROOT = Path(__file__).parent.parent.parent
+sys.path.insert(0, str(ROOT / ".ci"))
+
+from terminal_picture import COLUMNS, FAULTS, NODE, picture, snapshots
+
 README = (ROOT / "README.md").read_text()
-WIDTH = 110
 
 
-def simulated(node: str) -> Snapshot:
-    """A simulated node after an hour of its course."""
-    times = {"now": 0.0}
-    clock = Clock(lambda: times["now"], lambda: 1_780_000_000.0 + times["now"])
-    store = Store("node7", clock)
-    sources = simulated_sources(parse_demo(node), faults=NO_FAULTS, clock=clock)
-    for moment in (0.0, 3600.0):
-        times["now"] = moment
-        for source in sources:
-            parser = source.parser
-            store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
-            for poll in parser.polls:
-                capture = source.reader.read(poll, Targets())
-                report = parser.parse(capture)
-                store.put(parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
-    return store.snapshot()
+def test_the_terminal_shows_a_mixed_node_with_a_lost_card_and_what_to_do():
+    """The picture is what `telemetry snapshot` prints, cell by cell; `make docs` draws it."""
+    shown = [html.unescape(re.sub("<[^>]+>", "", row)) for row in re.findall(r"<text .*</text>", picture())]
+    assert shown[0] == "$ telemetry snapshot"
+    text = next(text for text in map(plain_table, snapshots(NODE, FAULTS)) if "lost: " in text)
+    assert shown[1:] == [line for line in text.splitlines() if line]
+    assert [line for line in shown if line.startswith("  → ") and "telemetry forget" in line]
 
 
-def test_the_table_is_a_real_one():
-    """The picture of `telemetry snapshot` is its output for a simulated node."""
-    shown = re.search(r"```console\n\$ telemetry snapshot\n(.*?)```", README, re.DOTALL)
-    assert shown is not None
-    assert shown[1] == table(simulated("2xnvidia,2xmoorethreads,2xascend,1xhygon"), WIDTH, Colour.NEVER)
+def plain_table(shown: Snapshot) -> str:
+    return table(shown, COLUMNS, Colour.NEVER)
+
+
+def test_the_readme_names_every_vendor():
+    rows = "".join(re.findall(r"^\| .*$", README.partition("## What it promises")[0], re.MULTILINE))
+    first = README.partition("```")[0]
+    assert [vendor.name for vendor in VENDORS if vendor.name not in rows or vendor.name not in first] == []
 
 
 def test_the_metrics_are_real_ones():
     """What `curl` shows of the node that `make run` simulates; the numbers change with time."""
     shown = re.findall(r"^(accelerator_[^ ]+\{.*\}) [0-9.]+$", README, re.MULTILINE)
-    page = text_page(simulated("")).decode()
+    _, after_an_hour = itertools.islice(snapshots("", step_seconds=3600.0), 2)
+    page = text_page(after_an_hour).decode()
     assert len(shown) == 2
     assert [line for line in shown if f"\n{line} " not in page] == []
 
