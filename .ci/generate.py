@@ -27,7 +27,7 @@ from vendor_matrix import matrix
 from vendor_parts import device_allow, permissions_table, pools, pools_table
 
 from telemetry_grafana.dashboards.catalogue import PAGES
-from telemetry_grafana.rules import grafana, prometheus
+from telemetry_grafana.rules import grafana, inhibitions, prometheus
 from telemetry_grafana.rules.handbook import handbook
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -102,6 +102,7 @@ FILES = (
     Generated("deploy/prometheus/rules/telemetry-recording.yml", prometheus.recording_rules),
     Generated("deploy/prometheus/rules/telemetry-alerts.yml", prometheus.alert_rules),
     Generated("grafana/provisioning/alerting/telemetry-rules.yaml", grafana.rules),
+    Generated("deploy/alertmanager/alertmanager.yml", inhibitions.by_alertmanager),
     *(Generated(name, text) for name, text in helm_chart.FILES),
     *(Generated(f"grafana/dashboards/{page.uid}.json", page.to_json) for page in PAGES),
 )

@@ -150,6 +150,22 @@ def test_eight_cards_that_fall_off_the_bus_are_one_message_that_names_them(tmp_p
     assert messages.of("AcceleratorLost") == []
 
 
+def test_a_stronger_alert_of_the_same_card_holds_others_back(manager: Alertmanager) -> None:
+    """Each one that its alert names, and on no other card."""
+    weaker = {one.name: one.held_back_by for group in ALERTS for one in group.alerts if one.held_back_by}
+    pairs = [(name, stronger) for name, others in weaker.items() for stronger in others]
+    cards = {pair: {**CARD, "id": f"GPU-{number}"} for number, pair in enumerate(pairs)}
+    alerts = [alert(name, cards[pair]) for pair in pairs for name in pair]
+    free = [alert(name, {**OTHER_CARD, "id": f"well-{name}"}) for name in weaker]
+    manager.send([*alerts, *free])
+    wanted = {(stronger, cards[name, stronger]["id"]) for name, stronger in pairs}
+    wanted |= {(one["alertname"], one["id"]) for one in free}
+    until(
+        lambda: {(labels["alertname"], labels["id"]) for labels in manager.uninhibited()} == wanted,
+        "that the weaker alerts are held back",
+    )
+
+
 def test_every_alert_of_ours_is_meant() -> None:
     """The patterns of the configuration find all of them by their names."""
     assert [name for name in OURS if not name.startswith(("Accelerator", "Telemetry"))] == []

@@ -21,7 +21,8 @@ class Alert:
     """One alert; `$name` in the condition stands for a threshold, `{label}` in the summary for a label's value.
 
     `meaning`, `check` and `remedy` are the sections of its runbook. `counted_over` is the time, in seconds, over which the
-    condition counts what came and went: what came in a maintenance does not count after it, either.
+    condition counts what came and went: what came in a maintenance does not count after it, either. `held_back_by` names alerts
+    of the same card that tell the same trouble and say more.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Alert:
     remedy: str
     hold: str = AT_ONCE
     counted_over: int = 0
+    held_back_by: tuple[str, ...] = ()
 
     @property
     def trouble(self) -> str:

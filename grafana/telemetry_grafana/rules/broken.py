@@ -98,6 +98,7 @@ BROKEN = AlertGroup(
             name="AcceleratorResetNeededForMemory",
             condition="accelerator_row_remap_pending == 1 or accelerator_retired_pages_pending == 1",
             hold="5m",
+            held_back_by=("AcceleratorUncorrectedErrors",),
             summary="{vendor} {device} on {instance} needs a reset to take bad memory out of use",
             meaning="Bad memory was found and stays in use until the card is reset.",
             check="The uncorrected errors of the card.",

@@ -1,9 +1,9 @@
-"""The same alerts for Grafana's own alerting, as the file of rules that it provisions."""
+"""The same alerts for Grafana's own alerting, as the file of rules that it provisions; it has no inhibition of its own."""
 
 from __future__ import annotations
 
 from telemetry_grafana.promql import checked
-from telemetry_grafana.rules import recording, words
+from telemetry_grafana.rules import inhibitions, recording, words
 from telemetry_grafana.rules.alert import EVERY, Alert, AlertGroup
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.prometheus import as_yaml
@@ -45,7 +45,7 @@ def _query(alert: Alert) -> dict[str, object]:
         "refId": "A",
         "relativeTimeRange": {"from": _LOOK_BACK_SECONDS, "to": 0},
         "datasourceUid": DATA_SOURCE,
-        "model": {"refId": "A", "expr": checked(alert.expression, recording.recorded()), "instant": True},
+        "model": {"refId": "A", "expr": checked(inhibitions.alone(alert), recording.recorded()), "instant": True},
     }
 
 

@@ -66,9 +66,10 @@ def _group(group: AlertGroup) -> str:
 
 def _alert(alert: Alert) -> str:
     held = "at once" if alert.hold == AT_ONCE else f"after {alert.hold}"
+    stronger = f"- Held back on the same card by: {', '.join(alert.held_back_by)}.\n" if alert.held_back_by else ""
     return (
         f"### {alert.name}\n\n{alert.meaning}\n\n"
-        f"- Severity: {alert.severity}, {held}.\n- Check: {alert.check}\n- Do: {alert.remedy}\n\n"
+        f"- Severity: {alert.severity}, {held}.\n{stronger}- Check: {alert.check}\n- Do: {alert.remedy}\n\n"
         f"```\n{alert.trouble}\n```\n"
     )
 

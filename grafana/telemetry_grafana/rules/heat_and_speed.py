@@ -42,6 +42,7 @@ HEAT_AND_SPEED = AlertGroup(
                 f' or {_DEGREES}{{sensor=~"junction|hotspot"}} > $hot_junction_celsius) unless {_MARGIN}'
             ),
             hold="10m",
+            held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling"),
             summary="{vendor} {device} on {instance} is at {value:humanize} °C",
             meaning="A sensor of the card is close to the temperature at which the card slows down; if it reports no limit of its own, above a common figure.",
             check="Whether its neighbours are hot as well (dashboard Node): one card: its cooler; all: the air or water of the node.",
@@ -69,6 +70,7 @@ HEAT_AND_SPEED = AlertGroup(
                 f" unless {_POWER} / on ({_PEERS}) group_left () avg by ({_PEERS}) ({_POWER}) > $busier_power"
             ),
             hold="15m",
+            held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling", "AcceleratorHot"),
             summary="{vendor} {device} on {instance} is {value:humanize} K above the mean of its node",
             meaning="One card is much hotter than the others of its model in the node, and neither works nor draws more than they do.",
             check="Its cooler, its paste, its place.",
@@ -93,6 +95,7 @@ HEAT_AND_SPEED = AlertGroup(
                 f"max without (reason) ({_HELD_BY_HEAT} == 1 or avg_over_time({_HELD_BY_HEAT}[10m]) >= $throttled_share)"
             ),
             hold="5m",
+            held_back_by=("AcceleratorTemperatureCritical",),
             summary="{vendor} {device} on {instance} slows down because of heat",
             meaning="The card holds its clocks down to stay within its temperature, all the time or again and again.",
             check="The reason that it gives, its temperature against its limit and its neighbours (dashboard Node).",
