@@ -70,6 +70,14 @@ HELD_BACK = {
         ],
         {"AcceleratorEventCritical"},
     ),
+    "a card that comes and goes": (
+        [
+            alert("AcceleratorFlapping", CARD),
+            alert("AcceleratorEventCritical", {**CARD, "code": "xid_79"}),
+            alert("AcceleratorLinkFlapping", CARD),
+        ],
+        {"AcceleratorFlapping"},
+    ),
     "a card whose memory holds wrong data": (
         [alert("AcceleratorEventCritical", {**CARD, "code": "xid_48"}), alert("AcceleratorUncorrectedErrors", CARD)],
         {"AcceleratorEventCritical"},

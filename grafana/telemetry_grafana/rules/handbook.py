@@ -46,6 +46,7 @@ one that was never up. These end while the trouble may go on:
 | other alerts of a node or its cards | within an hour after the node was last scraped | `TelemetryDown` |
 | `TelemetryAbsent` of one `cluster` | seven days after its last answer | nothing: take the cluster for gone |
 | `AcceleratorEventCritical` | when the daemon is restarted without its state | nothing: keep the state |
+| `AcceleratorPcieDegraded`, because of the generation | when the card is idle | nothing: idle cards slow their links down themselves |
 | `AcceleratorLinkErrors`, `AcceleratorPcieReplays` | a quarter of an hour after the last error | nothing: errors that do not come are not seen |
 
 An event such as an Xid is remembered by the daemon: `accelerator_event_open` is 1 until the card is repaired, also while it is lost or

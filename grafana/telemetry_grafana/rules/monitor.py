@@ -44,7 +44,7 @@ MONITOR = AlertGroup(
             # Where a cluster's agent ends, what it scraped ends with it, `up` included.
             condition=(
                 "absent(telemetry_build_info)"
-                " or group by (cluster) (last_over_time(instance:telemetry:once[7d])) unless on (cluster) (up or telemetry_build_info)"
+                " or last_over_time(fleet:telemetry:seen[7d]) unless on (cluster) (up or telemetry_build_info)"
             ),
             hold="10m",
             summary="no node at all of the cluster reports accelerators",

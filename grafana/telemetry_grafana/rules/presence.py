@@ -14,9 +14,8 @@ _WHOLE_LATELY = 'unless on (cluster, job, instance, id) last_over_time(accelerat
 _KNOWN = f"count by (cluster, job, instance, vendor) (accelerator_up {_WHOLE})"
 
 
-# On a node whose daemon began anew within the week, without what it remembered: the cards that it told of before.
-_BEFORE = "max_over_time(instance:accelerators:steady[7d])"
-_BEGAN_ANEW = "on (cluster, job, instance) (changes(instance:telemetry_memory_start:last[7d]) > 0)"
+# Of a node whose daemon began anew within the week, without what it remembered.
+_BEFORE = "last_over_time(instance:accelerators:before[15m])"
 # Where a source fails, that is why none is told of, and has an alert of its own.
 _NOW = f"(instance:accelerators:known or 0 * {_BEFORE} unless on (cluster, job, instance) (telemetry_source_up == 0))"
 
@@ -76,7 +75,7 @@ PRESENCE = AlertGroup(
         warning(
             name="AcceleratorsFewerThanBefore",
             condition=(
-                f"{_BEFORE} > {_NOW} and {_BEGAN_ANEW} and on (cluster, job, instance) telemetry_build_info"
+                f"{_BEFORE} > {_NOW} and on (cluster, job, instance) telemetry_build_info"
                 f" unless on (cluster, job, instance, vendor) telemetry_devices_expected"
                 f" unless on (cluster, instance, vendor) ({_NOT_LISTED}) {_NOBODY_COUNTS}"
             ),

@@ -279,6 +279,19 @@ _PAST = RecordingGroup(
             frozenset(_NODE.split(", ")),
             "Which memory the daemon has: another number, another memory.",
         ),
+        Recording(
+            "instance:accelerators:before",
+            f"max_over_time(instance:accelerators:steady{_LONG_AGO})"
+            f" and on ({_NODE}) (changes(instance:telemetry_memory_start:last{_LONG_AGO}) > 0)",
+            frozenset(f"{_NODE}, vendor".split(", ")),
+            "How many of a vendor's whole devices a node told of within a week in which its daemon lost its memory.",
+        ),
+        Recording(
+            "fleet:telemetry:seen",
+            f"group by (cluster) (last_over_time(telemetry_build_info{_SEEN}))",
+            frozenset({"cluster"}),
+            "1 for each cluster with a node that answers.",
+        ),
     ),
     every="10m",
 )
