@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grafana.alert_cases import CASES, Case, Series
+from grafana.alert_cases import CASES as OTHER_CASES
+from grafana.alert_cases import Case, Series
+from grafana.event_cases import EVENTS
 from telemetry_grafana.rules.catalogue import ALERTS
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules"
 FILES = [str(RULES / "telemetry-recording.yml"), str(RULES / "telemetry-alerts.yml")]
+CASES = (*OTHER_CASES, *EVENTS)
 LOOKED_AT = "60m"
 SUMMARIES = {alert.name: alert.summary for group in ALERTS for alert in group.alerts}
 LABEL = re.compile(r"\{([a-z_]+)")

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
-from grafana.alert_nodes import END, TURN, Node, all_of, counting, counting_anew, gone, steady, then
-from kits.captures import ROOT
-
-RULES = ROOT / "deploy" / "prometheus" / "rules"
-FILES = [str(RULES / "telemetry-recording.yml"), str(RULES / "telemetry-alerts.yml")]
-FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
-# Minutes: the first ones after a start, before the turn, soon after it, and long after it.
-ALWAYS = (1, 3, 6, 12, 20, 29, 31, 32, 34, 38, 45, 62)
-LATER = (62,)
-# With a restart in it, and a card that is lost all the while.
-AROUND_A_RESTART = (29, 31, 32, 33, 34, 62)
-
-
-@dataclass(frozen=True)
-class Scene:
-    """Nodes, and the alerts that fire at these minutes, each with how many there are of it."""
-
-    nodes: tuple[Node, ...]
-    firing: Mapping[str, int]
-    minutes: tuple[int, ...] = LATER
+from grafana.alert_nodes import END, TURN, Node, counting, counting_anew, gone, steady, then
+from grafana.scenes import ALWAYS, AROUND_A_RESTART, QUIET, Scene, assert_fires
 
 
 def idle(*cards: int) -> Node:
@@ -39,37 +18,6 @@ def idle(*cards: int) -> Node:
         node.tells(steady(0.01), "memory_used_ratio", f'id="id{card}"')
         node.tells(steady(38), 'sensor="junction"', "temperature_celsius", f'id="id{card}"')
     return node
-
-
-def event(code: str, cards: Iterable[int] = (3,), node: Node | None = None, until: str = f"1x{END}") -> Node:
-    """An event of these cards at the turn, open until then."""
-    node = node or Node()
-    for card in cards:
-        (up,) = node.found("accelerator_up", f'id="id{card}"')
-        for metric in ("accelerator_event_open", "accelerator_events_total"):
-            node.series[up.replace("accelerator_up{", f'{metric}{{code="{code}",')] = f"_x{TURN} {until}"
-    return node
-
-
-def off_the_bus(*cards: int) -> Node:
-    node = Node()
-    for card in cards:
-        node.lost(card)
-    return event("xid_79", cards, node)
-
-
-def event_before_a_restart(code: str) -> Node:
-    """The event comes 20 minutes before the restart of the daemon, which remembers it."""
-    node = Node().restarted()
-    event(code, node=node)
-    for name in node.found(f'code="{code}"'):
-        again = 1 if "event_open" in name else 0
-        node.series[name] = f"_x10 1x{TURN - 12} stale _ {again}x{END}"
-    return node
-
-
-def with_a_clock(seconds: int, node: Node) -> Node:
-    return node.tells(f"{seconds}+60x{END}", "telemetry_time_seconds")
 
 
 def hot_card() -> Node:
@@ -263,7 +211,6 @@ def rebooted_with_a_lost_card() -> Node:
     return node
 
 
-QUIET: Mapping[str, int] = {}
 SCENES: Mapping[str, Scene] = {
     "all is well": Scene((Node(),), QUIET, ALWAYS),
     "the daemon is restarted": Scene((Node().restarted(),), QUIET, ALWAYS),
@@ -289,29 +236,6 @@ SCENES: Mapping[str, Scene] = {
             .tells(steady(110), "slowdown"),
         ),
         {"AcceleratorTemperatureCritical": 4},
-    ),
-    "an application ends with an error": Scene((event("xid_31"),), QUIET, ALWAYS),
-    "an application is ended": Scene((event("xid_43"),), QUIET, ALWAYS),
-    "an event that asks for a repair": Scene((event("xid_48"),), {"AcceleratorEventCritical": 1}, (31, 40, 62)),
-    "an event that was repaired after ten minutes": Scene((event("xid_48", until="1x9 stale"),), QUIET),
-    "an event before a restart of the daemon": Scene(
-        (event_before_a_restart("xid_48"),), {"AcceleratorEventCritical": 1}, (12, *AROUND_A_RESTART)
-    ),
-    "an event that asks for no repair": Scene((event("xid_94"),), {"AcceleratorEvent": 1}, (31, 40, 62)),
-    "an event that asks for no repair, before a restart of the daemon": Scene(
-        (event_before_a_restart("xid_94"),), {"AcceleratorEvent": 1}, (12, *AROUND_A_RESTART)
-    ),
-    "an event on a node with a clock that is behind": Scene(
-        (with_a_clock(-900, event("xid_48")),), {"AcceleratorEventCritical": 1, "TelemetryClockSkew": 1}
-    ),
-    "an event on a node with a clock that is ahead": Scene(
-        (with_a_clock(900, event("xid_48")),), {"AcceleratorEventCritical": 1, "TelemetryClockSkew": 1}
-    ),
-    "all cards fall off the bus": Scene(
-        (off_the_bus(0, 1, 2, 3),), {"AcceleratorEventCritical": 4, "AcceleratorLost": 4}
-    ),
-    "an error code that the vendor's tool goes on telling": Scene(
-        (event("error_80e01801"),), {"AcceleratorEvent": 1}, (31, 40, 62)
     ),
     "two clusters with nodes of the same name": Scene((clustered("a"), clustered("b")), QUIET, ALWAYS),
     "two agents that send the same": Scene((replica("a"), replica("b")), QUIET, ALWAYS),
@@ -413,18 +337,4 @@ SCENES: Mapping[str, Scene] = {
 @pytest.mark.needs("promtool")
 @pytest.mark.parametrize("name", SCENES)
 def test_what_fires_and_nothing_else(tmp_path: Path, name: str) -> None:
-    scene = SCENES[name]
-    samples = [
-        {"labels": f'{{alertname="{alert}"}}', "value": number} for alert, number in sorted(scene.firing.items())
-    ]
-    test = {
-        "interval": "1m",
-        "input_series": list(all_of(*scene.nodes)),
-        "promql_expr_test": [
-            {"expr": FIRING, "eval_time": f"{minute}m", "exp_samples": samples} for minute in scene.minutes
-        ],
-    }
-    file = tmp_path / "tests.yml"
-    file.write_text(yaml.safe_dump({"rule_files": FILES, "evaluation_interval": "1m", "tests": [test]}))
-    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_fires(tmp_path, SCENES[name])
