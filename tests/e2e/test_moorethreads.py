@@ -39,10 +39,14 @@ def card(running: Daemon) -> Any:
     ("knows", "refusal", "asked", "once", "wanted"),
     [
         pytest.param(BOTH, REFUSAL, "-q --json", [], IN_QUERY, id="json"),
-        pytest.param(("-q",), REFUSAL, "-q", ["-q --json"], IN_QUERY, id="text only"),
+        pytest.param(("-q",), REFUSAL, "-q", ["-q --json"], IN_QUERY, id="text only", marks=pytest.mark.rest),
         pytest.param((), REFUSAL, "", ["-q --json", "-q"], IN_TABLE, id="table only"),
-        pytest.param((), USAGE, "", ["-q --json", "-q"], IN_TABLE, id="table only, prints its usage"),
-        pytest.param((), SILENT, "", ["-q --json", "-q"], IN_TABLE, id="table only, refuses in silence"),
+        pytest.param(
+            (), USAGE, "", ["-q --json", "-q"], IN_TABLE, id="table only, prints its usage", marks=pytest.mark.rest
+        ),
+        pytest.param(
+            (), SILENT, "", ["-q --json", "-q"], IN_TABLE, id="table only, refuses in silence", marks=pytest.mark.rest
+        ),
     ],
 )
 def test_each_version_is_asked_for_the_best_that_it_knows(

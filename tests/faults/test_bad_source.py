@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from faults.bad_source import FLOOD, fill_state, flooded_node, honest_readings
 from kits.daemon import Daemon, run
 from kits.tool_node import series, tool_node
@@ -41,8 +43,9 @@ def test_a_plugin_that_invents_hundreds_of_devices_at_each_poll(tmp_path: Path) 
     assert len([one for one in remembered if one["vendor"] == "acme"]) <= SHOWN_AT_MOST
 
 
-def test_a_state_file_of_a_hundred_thousand_devices_is_pruned_and_told(tmp_path: Path) -> None:
-    path = fill_state(tmp_path, 100_000)
+@pytest.mark.parametrize("devices", [5_000, pytest.param(100_000, marks=pytest.mark.rest)])
+def test_a_state_file_of_many_devices_is_pruned_and_told(tmp_path: Path, devices: int) -> None:
+    path = fill_state(tmp_path, devices)
     daemon, _ = tool_node(tmp_path)
     with daemon:
         daemon.until(lambda: honest_readings(daemon))

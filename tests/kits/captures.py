@@ -8,9 +8,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from telemetry_parsers.codec.captures import capture_from_plain, decode_line
 from telemetry_parsers.codec.derived import to_plain
@@ -22,6 +23,7 @@ CAPTURES = ROOT / "tests" / "captures"
 GOLDEN = ROOT / "tests" / "golden"
 _END_OF_HEADER = "# ---\n"
 _STDERR = "# --- stderr\n"
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -81,27 +83,24 @@ def own_cases(tool: str = "*") -> list[Case]:
     return [Case(path.parent.name, path.stem, path) for path in files]
 
 
-def by_case(cases: Iterable[Case], kind: Callable[[Case], Hashable]) -> pytest.MarkDecorator:
-    """A test of each of these cases, of which `make test` runs one of each kind, that of middle size."""
+def sampled(cases: Iterable[T], kind: Callable[[T], Hashable], name: Callable[[T], str]) -> list[ParameterSet]:
+    """A parameter for each of these cases, of which `make test` takes one of each kind, that in the middle."""
     listed = list(cases)
-    alike: dict[Hashable, list[Case]] = {}
+    alike: dict[Hashable, list[T]] = {}
     for case in listed:
         alike.setdefault(kind(case), []).append(case)
-    chosen = {sorted(each, key=lambda case: case.path.stat().st_size)[len(each) // 2] for each in alike.values()}
-    rest = [() if case in chosen else (pytest.mark.rest,) for case in listed]
-    return pytest.mark.parametrize(
-        "case", [pytest.param(case, id=case.id, marks=marks) for case, marks in zip(listed, rest, strict=True)]
-    )
+    chosen = {each[len(each) // 2] for each in alike.values()}
+    return [pytest.param(case, id=name(case), marks=() if case in chosen else pytest.mark.rest) for case in listed]
 
 
 def by_layout(cases: Iterable[Case]) -> pytest.MarkDecorator:
     """A test of each of these cases, of which `make test` runs one of each layout."""
-    return by_case(cases, lambda case: case.layout)
+    return pytest.mark.parametrize("case", sampled(cases, lambda case: case.layout, lambda case: case.id))
 
 
 def by_tool(cases: Iterable[Case]) -> pytest.MarkDecorator:
     """A test of each of these cases, of which `make test` runs one of each tool."""
-    return by_case(cases, lambda case: case.tool)
+    return pytest.mark.parametrize("case", sampled(cases, lambda case: case.tool, lambda case: case.id))
 
 
 def own_case(tool: str, name: str) -> Case:

@@ -20,8 +20,9 @@ from typing import Any
 
 import psutil
 
+from kits.waiting import PATIENCE_SECONDS
+
 _ADDRESS = re.compile(r'msg="serving" .*?address=(\S+)')
-_PATIENCE_SECONDS = 30.0
 COMMAND = (sys.executable, "-m", "telemetry_daemon.cli")
 
 
@@ -103,7 +104,7 @@ class Daemon:
         """Status and body of a request."""
         request = urllib.request.Request(f"http://{self.address}{path}", headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=10) as response:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -123,12 +124,12 @@ class Daemon:
         """A source of the JSON snapshot, empty before its first poll."""
         return next((item for item in self.document()["sources"] if item["source"] == name), {})
 
-    def until(self, condition: Callable[[], object], patience_seconds: float = _PATIENCE_SECONDS) -> None:
+    def until(self, condition: Callable[[], object], patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until it holds; fails when it does not come to."""
         end = time.monotonic() + patience_seconds
         while not condition():
             assert time.monotonic() < end, f"did not come about: {self.lines[-20:]}"
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     def until_state(self, source: str, state: str) -> None:
         """Wait until a source is in a state."""
@@ -147,7 +148,7 @@ class Daemon:
         start = time.monotonic()
         self.signal(signal.SIGTERM)
         assert self.process is not None
-        status = self.process.wait(timeout=_PATIENCE_SECONDS)
+        status = self.process.wait(timeout=PATIENCE_SECONDS)
         return status, time.monotonic() - start
 
 
@@ -167,7 +168,7 @@ def run(*arguments: str, environment: Mapping[str, str] = {}, stdin: str | None 
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         cwd=cwd,
     )
     return done.returncode, done.stdout, done.stderr

@@ -17,9 +17,7 @@ from typing import Any
 
 import yaml
 
-from kits.waiting import until
-
-PATIENCE_SECONDS = 45.0
+from kits.waiting import PATIENCE_SECONDS, until
 
 
 def tool(name: str) -> str:
@@ -62,7 +60,7 @@ class _Server:
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        self._process.wait(timeout=20)
+        self._process.wait(timeout=PATIENCE_SECONDS)
 
     def get(self, path: str) -> Any:
         """The JSON answer, None while there is none."""
@@ -103,7 +101,9 @@ class ConfiguredPrometheus(_Server):
         """The error of a query, if any, and its result."""
         form = urllib.parse.urlencode({"query": expression}).encode()
         try:
-            with urllib.request.urlopen(f"http://{self.address}/api/v1/query", form, timeout=30) as response:
+            with urllib.request.urlopen(
+                f"http://{self.address}/api/v1/query", form, timeout=PATIENCE_SECONDS
+            ) as response:
                 return "", json.load(response)["data"]["result"]
         except urllib.error.HTTPError as error:
             with error:

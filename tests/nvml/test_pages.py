@@ -18,7 +18,13 @@ POLLS = ("fast", "slow", "links", "processes", "inventory")
 OURS = ("accelerator_busy_seconds_total", "accelerator_energy_estimated_joules_total")
 
 
-@pytest.mark.parametrize("profile", profile_names())
+# One of those that tell most, one in parts, a board of a module, and one of few words.
+QUICK = {"h100", "a100-mig", "jetson", "wsl"}
+
+
+@pytest.mark.parametrize(
+    "profile", [pytest.param(name, marks=() if name in QUICK else pytest.mark.rest) for name in profile_names()]
+)
 def test_the_page_of_a_node(profile: str, tmp_path: Path, assert_golden: Callable[[Path, str], None]) -> None:
     fake = FakeNvml(tmp_path / "nvml", profile)
     for gpu in range(1, load_profile(profile).gpus):

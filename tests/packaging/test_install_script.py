@@ -194,10 +194,11 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (TLS, "/metrics", ["it answers at https://{}/metrics", "found: 1 x amd "]),
         (TLS + PASSWORDS, "/metrics", ["it answers at https://{}/metrics and wants a password"]),
         (TLS + CERTIFICATES, "/metrics", ["it answers at https://{}/metrics and wants a client's certificate"]),
-        (
+        pytest.param(
             TLS + CERTIFICATES + "  max_version: TLS12\n",
             "/metrics",
             ["it answers at https://{}/metrics and wants a client's certificate"],
+            marks=pytest.mark.rest,
         ),
     ],
 )

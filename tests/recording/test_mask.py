@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from kits.captures import Case, own_cases, registered_parsers, shared_files, shared_text, text_capture
+from kits.captures import Case, own_cases, registered_parsers, sampled, shared_files, shared_text, text_capture
 from kits.planted_identities import PLACES, PLANTS, Plant, assert_same_readings, check_planted, planted, with_one_plant
 from telemetry_daemon.recording.local_names import names_here
 from telemetry_daemon.recording.mask import Mask
@@ -229,10 +229,9 @@ def test_short_values_keep_apart() -> None:
 
 
 def _cases() -> Iterable[ParameterSet]:
-    for case in own_cases():
-        yield pytest.param(case, id=case.id)
-    for path in shared_files():
-        yield pytest.param(path, id=f"shared/{path.parent.name}/{path.stem}")
+    """One of each layout, and of each folder of real outputs; the others are the rest."""
+    yield from sampled(own_cases(), lambda case: case.layout, lambda case: case.id)
+    yield from sampled(shared_files(), lambda path: path.parent, lambda path: f"shared/{path.parent.name}/{path.stem}")
 
 
 def _captures(case: Case, parser: Parser) -> list[Capture]:
@@ -268,7 +267,8 @@ def test_a_planted_identity_is_found_whatever_is_before_it(plant: Plant) -> None
 
 
 @pytest.mark.parametrize(
-    ("number", "case"), [pytest.param(number, *case.values, id=case.id) for number, case in enumerate(_cases())]
+    ("number", "case"),
+    [pytest.param(number, *case.values, id=case.id, marks=case.marks) for number, case in enumerate(_cases())],
 )
 def test_what_is_planted_in_every_line_is_masked_and_the_readings_stay(number: int, case: Case) -> None:
     """A sample that is always the same; `make fuzz` plants everything everywhere."""

@@ -192,9 +192,17 @@ SEQUENCES = {
     "long names": [Evil(devices=40, others=70, names="long")],
     "failures in between": [Evil(devices=200), Evil(devices=200, state="failed", seconds=30.0)],
 }
+# They take seconds each.
+THE_REST = {"hundreds of new uuids at each poll", "parts of a card", "long names", "failures in between"}
 
 
-@pytest.mark.parametrize("evils", SEQUENCES.values(), ids=list(SEQUENCES))
+@pytest.mark.parametrize(
+    "evils",
+    [
+        pytest.param(evils, id=name, marks=pytest.mark.rest if name in THE_REST else ())
+        for name, evils in SEQUENCES.items()
+    ],
+)
 def test_what_is_held_does_not_grow_however_long_it_goes_on(evils: list[Evil], monkeypatch: pytest.MonkeyPatch) -> None:
     """After some tens of reports all bounds are reached: as many again add nothing."""
     monkeypatch.setattr(bounds, "MOST_PINNED_COUNTERS", 1000)

@@ -103,7 +103,14 @@ def percentile(seconds: list[float], share: float) -> float:
     return sorted(seconds)[min(len(seconds) - 1, int(len(seconds) * share))]
 
 
-@pytest.mark.parametrize("mode", ["silent", "half", "drip", "tls-silent", "tls-half", "tls-drip"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "drip",
+        "tls-half",
+        *(pytest.param(mode, marks=pytest.mark.rest) for mode in ("silent", "half", "tls-silent", "tls-drip")),
+    ],
+)
 def test_scrapes_go_on_under_attack(
     pki: Pki, tmp_path: Path, record_property: Callable[[str, object], None], mode: str
 ) -> None:
