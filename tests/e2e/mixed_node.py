@@ -121,7 +121,7 @@ class MixedNode:
     def config(self) -> str:
         """Fast polls of all that it has, and where the folders and Intel's tool are."""
         polled = "".join(
-            f'[sources.{tool.source}]\ninterval = 0.5\ndeadline = 1.5\nmode = "always"\n{self._path(tool)}'
+            f'[sources.{tool.source}]\ninterval = 0.5\ndeadline = 3.0\nmode = "always"\n{self._path(tool)}'
             for tool in TOOLS.values()
         )
         sysfs = f'[sources.amdgpu-sysfs]\ninterval = 0.5\npath = "{self._root}"\n'

@@ -72,10 +72,9 @@ def test_what_breaks_at_each_vendor_in_turn_stays_there(tmp_path: Path, fault: s
         for vendor, tool in TOOLS.items():
             node.damage(vendor, fault)
             running.until(lambda vendor=vendor: not any(keys for _, keys in shown(running).get(vendor, ())))
-            now = shown(running)
-            assert {other: now.get(other) for other in before if other != vendor} == {
-                other: devices for other, devices in before.items() if other != vendor
-            }, vendor
+            # A tool of another vendor may meet its deadline on a busy machine, but is read again beside the fault.
+            others = before.keys() - {vendor}
+            running.until(lambda others=others: all(shown(running).get(other) == before[other] for other in others))
             node.mend(vendor)
             node.tools.end(tool.name)  # hy-smi is not killed at its deadline: here the driver lets it go at last
             running.until_state(tool.source, "ok")

@@ -13,7 +13,7 @@ import pytest
 from kits.captures import ROOT
 from kits.daemon import Daemon
 from kits.prometheus import Prometheus, impatient
-from kits.waiting import until
+from kits.waiting import comes_true, until
 
 pytestmark = [pytest.mark.needs("prometheus"), pytest.mark.timeout(300)]
 
@@ -108,7 +108,9 @@ def missing(expression: str) -> bool:
 def test_a_query_answers_for_the_whole_fleet(fleet: Fleet, name: str, expression: str) -> None:
     error, result = fleet.ask(expression, ALL)
     assert error == ""
-    assert result or missing(expression), f"no answer to {expression}"
+    # On a busy machine the scrapes of the last seconds may be late.
+    answers = result or missing(expression) or comes_true(lambda: fleet.ask(expression, ALL)[1])
+    assert answers, f"no answer to {expression}"
 
 
 def test_every_query_is_good_for_one_card_and_for_one_vendor(fleet: Fleet) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 # It costs only whoever waits in vain. A test that waits twice in vain meets the limit of a test.
 PATIENCE_SECONDS = 120.0
+
+
+def scaled(seconds: float) -> float:
+    """A limit for what takes less on a quiet machine: the longer, the more others want its processors."""
+    return seconds * (1 + 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def comes_true(condition: Callable[[], Any], patience_seconds: float = PATIENCE_SECONDS) -> bool:
