@@ -96,7 +96,13 @@ def assert_read_in_time(parser: Parser, text_of_size: Callable[[int], str]) -> N
     assert holds(1) or holds(3) or holds(5)
 
 
-@pytest.mark.parametrize("kind", sorted(NASTY))
+# What hurts any parser; the others were made for tables and documents of one kind.
+PLAIN = {"one letter", "blanks", "digits", "words", "colons", "nested lists", "nested objects", "line ends", "captures"}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in PLAIN else pytest.mark.rest) for kind in sorted(NASTY)]
+)
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_a_large_text_is_read_in_time(name: str, kind: str) -> None:
     assert_read_in_time(PARSERS[name], NASTY[kind])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,16 @@ def daemon(tmp_path: Path, tools: ToolFolder, config: str = FAST) -> Daemon:
 @pytest.fixture
 def tools(tmp_path):
     return ToolFolder(tmp_path / "tools")
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Daemon, ToolFolder]]:
+    """A daemon that goes through one fault after the other, and its tools."""
+    folder = tmp_path_factory.mktemp("lasting")
+    tools = ToolFolder(folder / "tools")
+    tools.prints("mthreads-gmi", GOOD)
+    with daemon(folder, tools) as running:
+        yield running, tools
 
 
 def memory_used(running: Daemon) -> list[str]:
@@ -82,20 +92,21 @@ def state_and_reason(source):
         pytest.param(lambda t: (t.folder / "mthreads-gmi").unlink(), "missing", None, id="is uninstalled"),
     ],
 )
-def test_a_fault_of_a_tool_costs_its_own_readings_alone(tmp_path, tools, fault: Fault, state, reason):
+def test_a_fault_of_a_tool_costs_its_own_readings_alone(lasting, fault: Fault, state, reason):
     """After a fault there is no last good value; the state says why, and the rest goes on; a repair is noticed."""
+    running, tools = lasting
+    until_read(running)
+    fault(tools)
+    # The tool may have been exchanged in the midst of a poll, whose answer is then half of each.
+    running.until(lambda: state_and_reason(running.source("mthreads-gmi")) == (state, reason))
+    assert memory_used(running) == []
+    assert "accelerator_up{" not in running.page()
+    up = 'telemetry_source_up{source="mthreads-gmi"} 0.0'
+    assert (up in running.page()) == (state == "failed")
+    assert running.source("host")["state"] == "ok"
+    assert "telemetry_host_memory_total_bytes" in running.page()
     tools.prints("mthreads-gmi", GOOD)
-    with daemon(tmp_path, tools) as running:
-        until_read(running)
-        fault(tools)
-        # The tool may have been exchanged in the midst of a poll, whose answer is then half of each.
-        running.until(lambda: state_and_reason(running.source("mthreads-gmi")) == (state, reason))
-        assert memory_used(running) == []
-        assert "accelerator_up{" not in running.page()
-        up = 'telemetry_source_up{source="mthreads-gmi"} 0.0'
-        assert (up in running.page()) == (state == "failed")
-        assert running.source("host")["state"] == "ok"
-        assert "telemetry_host_memory_total_bytes" in running.page()
+    until_read(running)
 
 
 @pytest.mark.parametrize(

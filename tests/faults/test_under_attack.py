@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from faults.siege import Mob, besiege
 
 MOBS = (
@@ -13,6 +15,7 @@ MOBS = (
 )
 
 
+@pytest.mark.rest  # tests/web/test_attack.py has attackers one by one
 def test_scrapes_go_on_under_all_attackers_at_once(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
