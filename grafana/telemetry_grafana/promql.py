@@ -15,6 +15,8 @@ FOREIGN = frozenset({"up", "scrape_duration_seconds", "scrape_samples_scraped"})
 )
 # A cluster is told where several of them share a store; elsewhere nobody has the label, and joins do without it.
 TARGET_LABELS = frozenset({"cluster", "job", "instance"})
+# Nodes that send for themselves have it (deploy/agents/targets/node.yml).
+PUSHED_LABELS = frozenset({"pushed"})
 DEVICE_LABELS = TARGET_LABELS | {"vendor", "device", "id", "model"}
 # Facts on accelerator_info, besides the labels of every device.
 INFO_LABELS = frozenset(
@@ -67,7 +69,7 @@ def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyT
         raise QueryError(f"no such metric: {name!r}")
     if metric.scope == "device":
         return _device_labels(metric)
-    return TARGET_LABELS | frozenset(OWN_LABELS.get(name, ()))
+    return TARGET_LABELS | PUSHED_LABELS | frozenset(OWN_LABELS.get(name, ()))
 
 
 def _device_labels(metric: Metric) -> frozenset[str]:

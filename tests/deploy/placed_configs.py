@@ -19,25 +19,27 @@ from kits.prometheus import tool
 
 FOLDER = ROOT / "deploy" / "prometheus"
 NAMES = sorted(file.name for file in FOLDER.glob("*.yml"))
-# They have neither rules nor alerts of their own.
-AGENTS = ("agent.yml", "shard.yml")
+# It has neither rules nor alerts of its own.
+AGENTS = ("shard.yml",)
+AGENT_FOLDER = ROOT / "deploy" / "agents"
 _TARGETS = "targets/accelerators.yml"
 _STORE = "http://store.example.com:9090"
 _SOON = (
     ("scrape_interval: 15s", "scrape_interval: 1s"),
     ("scrape_timeout: 10s", "scrape_timeout: 1s"),
     ("evaluation_interval: 15s", "evaluation_interval: 1s"),
-    ("max_shards: 20", "max_shards: 20\n      batch_send_deadline: 1s"),
+    ("batch_send_deadline: 5s", "batch_send_deadline: 1s"),
 )
 _KUBERNETES = re.compile(r"    kubernetes_sd_configs:\n(?:      .*\n)+")
+_SECRETS = re.compile(r"    tls_config:\n(?:      .*\n)+    basic_auth:\n(?:      .*\n)+")
 _ALL_ADDRESSES = re.compile(r'msg="serving" .*?address="([^"]+)"')
 
 
 class Placed:
     """A copy of all files in a folder of its own, with these targets."""
 
-    def __init__(self, folder: Path, groups: Sequence[dict[str, object]]) -> None:
-        shutil.copytree(FOLDER, folder)
+    def __init__(self, folder: Path, groups: Sequence[dict[str, object]], source: Path = FOLDER) -> None:
+        shutil.copytree(source, folder, ignore=shutil.ignore_patterns("node.yml"))
         self.folder = folder
         (folder / _TARGETS).write_text(json.dumps(list(groups)))
 
@@ -56,6 +58,12 @@ class Placed:
     def storing_at(self, name: str, address: str, *changes: tuple[str, str]) -> Path:
         """The file of an agent that writes to that address."""
         return self.config(name, (_STORE, f"http://{address}"), *changes)
+
+    def agent(self, address: str) -> Path:
+        """The file of a Prometheus agent that writes to that address, with neither TLS nor a password."""
+        path = self.folder / "prometheus.yml"
+        path.write_text(_SECRETS.sub("", path.read_text()))
+        return self.config("prometheus.yml", (f"https{_STORE.removeprefix('http')}", f"http://{address}"))
 
 
 def without_kubernetes(text: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from deploy.placed_configs import (
+    AGENT_FOLDER,
     AGENTS,
     FOLDER,
     NAMES,
@@ -91,7 +92,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             config = placed(f"shard {number}", all_of_them).storing_at("shard.yml", store, line)
             start(f"shard {number}", config)
         store = start("central of agent", placed("central of agent").config("central.yml"), *RECEIVER)
-        config = placed("agent", all_of_them).storing_at("agent.yml", store)
+        config = Placed(folder / "agent", [all_of_them], AGENT_FOLDER).agent(store)
         start("agent", config, *agent_flags(), storage="--storage.agent.path")
         yield Fleet(addresses, secure, servers)
 

@@ -83,6 +83,24 @@ MONITOR = (
         },
         ("nvidia",),
     ),
+    Case(
+        "TelemetrySilent",
+        {'telemetry_build_info{{T},pushed="yes"}': "1x40 _x80", 'up{{T},pushed="yes"}': "1x40 _x80"},
+        {
+            "sends": {'telemetry_build_info{{T},pushed="yes"}': ALWAYS, 'up{{T},pushed="yes"}': ALWAYS},
+            "sends without up": {'telemetry_build_info{{T},pushed="yes"}': ALWAYS},
+            "daemon down": {
+                'telemetry_build_info{{T},pushed="yes"}': "1x40 stale",
+                'up{{T},pushed="yes"}': "1x40 0x80",
+            },
+            "cut off for a moment": {
+                'telemetry_build_info{{T},pushed="yes"}': "1x40 _x12 1x60",
+                'up{{T},pushed="yes"}': "1x40 _x12 1x60",
+            },
+            "scraped, and no target any more": {"telemetry_build_info{{T}}": "1x40 stale", "up{{T}}": "1x40 stale"},
+        },
+        ("nvidia",),
+    ),
     Case("TelemetryAbsent", {"up{{T}}": "0x120"}, {"one node": HERE}, ("nvidia",)),
     Case(
         "TelemetrySourceFailing",

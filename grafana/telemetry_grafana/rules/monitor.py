@@ -52,6 +52,20 @@ MONITOR = AlertGroup(
             check="Prometheus' page /targets, and the scrape configuration; of a cluster with an agent, the agent's.",
             remedy="Mend the scrape configuration, the service discovery or the agent.",
         ),
+        critical(
+            name="TelemetrySilent",
+            # Its agent dies with it, and nobody is left to write that `up` is 0.
+            condition=(
+                'group by (cluster, job, instance) (last_over_time(telemetry_build_info{pushed="yes"}[7d]))'
+                # Telegraf writes no `up` at all.
+                " unless on (cluster, job, instance) (up or telemetry_build_info)"
+            ),
+            hold="10m",
+            summary="nothing comes any more from {instance}, which sends its own metrics",
+            meaning="A node with the label `pushed` has sent within a week and sends nothing now. The node, its agent or the way to the store is down.",
+            check="Whether the node lives; `systemctl status telemetry-agent telemetry` on it, and the agent's log.",
+            remedy="Mend the way to the store, or start the agent: it sends what waited. Silence the alert for a node that was taken away.",
+        ),
         warning(
             name="TelemetrySourceFailing",
             condition=(

@@ -1,0 +1,133 @@
+"""What an agent keeps on disk while its store is away: real pages of eight cards, fifteen simulated seconds apart.
+
+    python benchmarks/agents.py                   # a node of each kind, Prometheus and vmagent, three minutes
+    python benchmarks/agents.py --node 8xascend   # another node
+    python benchmarks/agents.py --quick           # does it run? the figures mean little
+
+Nobody listens where the agents write to. A scrape a second sees a page that is fifteen seconds later, so that the bytes of a
+scrape are those of a scrape every fifteen seconds. The figures in docs/agents.md come from here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.extend(
+    str(Path(__file__).resolve().parents[1] / name) for name in ("benchmarks", "daemon", "exporters", "parsers")
+)
+
+from fleet_parts.measure import Load, page_size, running_fleet
+from fleet_parts.nodes import STEP_SECONDS
+from fleet_parts.report import machine
+from fleet_parts.series import table
+
+KINDS = ("8xnvidia", "8xamd", "8xascend")
+DAY_SECONDS = 86_400
+GIGABYTE = 1_000_000_000
+# The first page names all series, which later ones do not.
+WARM_UP_SCRAPES = 10
+QUEUE_FLAGS = ("-remoteWrite.queues=1", "-loggerLevel=ERROR")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A program that keeps what it cannot send in a folder."""
+
+    title: str
+    command: str
+
+    def arguments(self, config: Path, folder: Path, store: str) -> list[str]:
+        """How it is started."""
+        if self.command == "vmagent":
+            queue = ["-remoteWrite.tmpDataPath=" + str(folder), f"-remoteWrite.url=http://{store}/api/v1/write"]
+            return [f"-promscrape.config={config}", f"-httpListenAddr={nobodys_address()}", *queue, *QUEUE_FLAGS]
+        listen = f"--web.listen-address={nobodys_address()}"
+        return [*agent_flag(), f"--config.file={config}", f"--storage.agent.path={folder}", listen, "--log.level=error"]
+
+    def config(self, targets: Sequence[str], store: str) -> str:
+        """What it scrapes, and where it writes to where that stands in the file; JSON is YAML."""
+        scrapes = [{"job_name": "accelerators", "static_configs": [{"targets": list(targets)}]}]
+        remote = {} if self.command == "vmagent" else {"remote_write": [{"url": f"http://{store}/api/v1/write"}]}
+        return json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": scrapes, **remote})
+
+
+AGENTS = (Agent("Prometheus agent", "prometheus"), Agent("vmagent", "vmagent"))
+
+
+def agent_flag() -> list[str]:
+    """How this version of Prometheus is told to be an agent."""
+    done = subprocess.run(["prometheus", "--help"], capture_output=True, text=True, check=False)
+    return ["--agent"] if " --[no-]agent" in done.stdout + done.stderr else ["--enable-feature=agent"]
+
+
+def nobodys_address() -> str:
+    """A port of loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def bytes_per_scrape(agent: Agent, targets: Sequence[str], scrapes: int, folder: Path) -> float:
+    """How much its folder grows with each scrape, once it knows the series."""
+    folder.mkdir()
+    config, waiting = folder / "config.yml", folder / "waiting"
+    store = nobodys_address()
+    config.write_text(agent.config(targets, store), "utf-8")
+    command = [agent.command, *agent.arguments(config, waiting, store)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            time.sleep(WARM_UP_SCRAPES)
+            before, begin = size(waiting), time.monotonic()
+            time.sleep(scrapes)
+            return (size(waiting) - before) / round(time.monotonic() - begin)
+        finally:
+            # Asked to end, Prometheus would try for a minute to send what it has.
+            process.kill()
+
+
+def size(folder: Path) -> int:
+    """The bytes in a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def row(kind: str, agent: Agent, series: float, each: float) -> list[str]:
+    """A line of the table."""
+    a_day = each * DAY_SECONDS / STEP_SECONDS
+    cells = [f"{series:,.0f}", f"{each / 1000:.1f} kB", f"{each / series:.1f}", f"{a_day / 1e6:.0f} MB"]
+    return [kind, agent.title, *cells, f"{GIGABYTE / a_day * 24:,.0f} h"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--node", action="append", help=f"a kind of node (default: {', '.join(KINDS)})")
+    parser.add_argument("--scrapes", type=int, default=60, help="how many (default: 60)")
+    parser.add_argument("--quick", action="store_true", help="five scrapes")
+    options = parser.parse_args(arguments)
+    found = []
+    with tempfile.TemporaryDirectory() as name:
+        for kind in options.node or KINDS:
+            folder = Path(name) / kind
+            folder.mkdir()
+            with running_fleet(Path(__file__).with_name("fleet.py"), Load(1, (kind,), 1.0, 0.0), folder) as targets:
+                series = page_size(targets).series
+                for agent in [each for each in AGENTS if shutil.which(each.command)]:
+                    each = bytes_per_scrape(
+                        agent, targets, 5 if options.quick else options.scrapes, folder / agent.command
+                    )
+                    found.append(row(kind, agent, series, each))
+    heads = ["node", "agent", "series", "kept per scrape", "bytes per series", "a day at 15 s", "1 GB lasts"]
+    print(f"{machine()}\n\n{table(heads, found)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,318 @@
+"""Agents that write to stores with TLS and a password, either of which goes away; and what was scraped against what is stored."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import re
+import shlex
+import shutil
+import signal
+import ssl
+import subprocess
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deploy.placed_configs import agent_flags
+from kits.captures import ROOT
+from kits.prometheus import free_address, tool
+from kits.waiting import until
+from kits.web_server import Pki, basic, cheap_hash, make_pki
+
+FOLDER = ROOT / "deploy" / "agents"
+PASSWORD = "correct horse"
+SERIES = 20
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        number = self.server.next_number()  # type: ignore[attr-defined]  # the server below has it
+        body = "".join(f'scrape_number{{series="{each}"}} {number}\n' for each in range(SERIES)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+class Target(http.server.ThreadingHTTPServer):
+    """A node whose every series counts how often it was scraped: each page is another number."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Page)
+        self.last = 0
+        # Pages that an agent may have got when it was killed: it had no time to keep them.
+        self.in_doubt: set[int] = set()
+        self._lock = threading.Lock()
+
+    def next_number(self) -> int:
+        """The number of this scrape."""
+        with self._lock:
+            self.last += 1
+            return self.last
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Target]:
+        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.shutdown()
+            thread.join()
+            self.server_close()
+
+
+@dataclass
+class Program:
+    """A process with a folder of its own, which can be ended and started again."""
+
+    command: Sequence[str]
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(self.command, cwd=self.folder, stdout=log, stderr=log)
+
+    def end(self, number: int) -> None:
+        """End it by a signal: SIGTERM as systemd does, SIGKILL as a crash would."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        self.process.wait(timeout=90)
+
+    def restart(self, number: int) -> None:
+        self.end(number)
+        self.start()
+
+    def __enter__(self) -> Program:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.end(signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was stored of a series at one moment."""
+
+    series: str
+    time: float
+    value: int
+
+
+@dataclass
+class Store(Program):
+    """A database that takes remote write at an address of its own."""
+
+    address: str = ""
+    trust: ssl.SSLContext = field(default_factory=ssl.create_default_context)
+    # How it is ended: as a crash would, where it keeps what it has taken even then.
+    crash: int = signal.SIGKILL
+
+    def fetch(self, path: str) -> bytes:
+        """The answer; empty while there is none."""
+        request = urllib.request.Request(f"https://{self.address}{path}", headers=basic("agent", PASSWORD))
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=self.trust) as response:
+                return response.read()
+        except OSError:  # it does not answer yet
+            return b""
+
+    def samples(self, metric: str, agent: str) -> list[Sample]:
+        """Every sample of a metric that lies in it from that agent."""
+        raise NotImplementedError
+
+
+class PrometheusStore(Store):
+    """central.yml with a remote-write receiver."""
+
+    def samples(self, metric: str, agent: str) -> list[Sample]:
+        query = urllib.parse.urlencode({"query": f'{metric}{{cluster="{agent}"}}[3h]'})
+        answer = self.fetch(f"/api/v1/query?{query}")
+        return [
+            Sample(item["metric"].get("series", ""), when, int(float(value)))
+            for item in (json.loads(answer)["data"]["result"] if answer else [])
+            for when, value in item["values"]
+        ]
+
+
+class VictoriaStore(Store):
+    """VictoriaMetrics, which gives back every sample as often as it has it."""
+
+    def samples(self, metric: str, agent: str) -> list[Sample]:
+        self.fetch("/internal/force_flush")
+        query = urllib.parse.urlencode({"match[]": f'{metric}{{cluster="{agent}"}}'})
+        return [
+            Sample(item["metric"].get("series", ""), when / 1000, int(value))
+            for item in map(json.loads, self.fetch(f"/api/v1/export?{query}").splitlines())
+            for when, value in zip(item["timestamps"], item["values"], strict=True)
+            # It says null for the mark that ends a series.
+            if value is not None
+        ]
+
+
+def prometheus_store(folder: Path, pki: Pki) -> PrometheusStore:
+    shutil.copytree(ROOT / "deploy" / "prometheus", folder)
+    (folder / "web.yml").write_text(pki.tls_section() + f"basic_auth_users:\n  agent: {cheap_hash(PASSWORD)}\n")
+    address = free_address()
+    flags = ["--web.config.file=web.yml", "--web.enable-remote-write-receiver", "--storage.tsdb.path=data"]
+    command = [tool("prometheus"), "--config.file=central.yml", f"--web.listen-address={address}", *flags]
+    return PrometheusStore(command, folder, address=address, trust=pki.trusting())
+
+
+def victoria_store(folder: Path, pki: Pki) -> VictoriaStore:
+    folder.mkdir()
+    address = free_address()
+    secure = ["-tls", f"-tlsCertFile={pki.server.certificate}", f"-tlsKeyFile={pki.server.key}"]
+    user = ["-httpAuth.username=agent", f"-httpAuth.password={PASSWORD}"]
+    command = [tool("victoria-metrics"), f"-httpListenAddr={address}", "-storageDataPath=data", *secure, *user]
+    return VictoriaStore(command, folder, address=address, trust=pki.trusting(), crash=signal.SIGTERM)
+
+
+def _placed(folder: Path, name: str, target: Target, store: Store, pki: Pki, label: str) -> dict[str, str]:
+    """The files of deploy/agents in a folder, for this target and store; gives what else must be replaced."""
+    shutil.copytree(FOLDER, folder)
+    (folder / "tls").mkdir()
+    shutil.copy(pki.authority.pair.certificate, folder / "tls" / "ca.crt")
+    (folder / "password").write_text(PASSWORD)
+    (folder / "targets" / "node.yml").write_text(json.dumps([{"targets": [target.address]}]))
+    changes = {
+        "https://store.example.com:9090": f"https://{store.address}",
+        "/run/credentials/telemetry-agent.service/password": f"{folder}/password",
+        "/var/lib/telemetry-agent": str(folder),
+        "127.0.0.1:9095": free_address(),
+        "scrape_interval: 15s": "scrape_interval: 1s",
+        "scrape_timeout: 10s": "scrape_timeout: 1s",
+        "batch_send_deadline: 5s": "batch_send_deadline: 1s",
+        "cluster: example": f"cluster: {label}",
+        "$AGENT": agent_flags()[0],
+    }
+    config = folder / name
+    config.write_text(replaced(config.read_text(), changes))
+    return changes
+
+
+def replaced(text: str, changes: dict[str, str]) -> str:
+    for before, after in changes.items():
+        text = text.replace(before, after)
+    return text
+
+
+def command_of(unit: str, changes: dict[str, str], more: Sequence[str] = ()) -> list[str]:
+    """The command that a unit or drop-in of deploy/agents starts, with what must be replaced on this machine."""
+    text = (FOLDER / unit).read_text().replace("\\\n", " ")
+    (line,) = re.findall(r"^ExecStart=/usr/bin/env (.+)$", text, re.MULTILINE)
+    name, *arguments = shlex.split(replaced(line, changes))
+    return [tool(name), *arguments, *more]
+
+
+def prometheus_agent(folder: Path, label: str, target: Target, store: Store, pki: Pki, *more: str) -> Program:
+    changes = _placed(folder, "prometheus.yml", target, store, pki, label)
+    return Program(command_of("telemetry-agent.service", changes, more), folder)
+
+
+def vmagent(folder: Path, label: str, target: Target, store: Store, pki: Pki, *more: str) -> Program:
+    changes = _placed(folder, "vmagent.yml", target, store, pki, label)
+    return Program(command_of("vmagent.conf", changes, more), folder)
+
+
+@dataclass
+class Pair:
+    """An agent, the node that it scrapes, and the store that it fills."""
+
+    name: str
+    agent: Program
+    target: Target
+    store: Store
+
+    def restart(self, number: int) -> None:
+        """End the agent and start it again; the page that it was just getting is in doubt."""
+        before = self.target.last
+        self.agent.end(number)
+        self.target.in_doubt |= set(range(before, self.target.last + 1))
+        self.agent.start()
+
+    def wait_until_sent(self) -> None:
+        """Wait until what has been scraped by now is in the store."""
+        last = self.target.last
+
+        def arrived() -> bool:
+            time.sleep(0.2)
+            return any(sample.value >= last for sample in self.store.samples("scrape_number", self.name))
+
+        until(arrived, f"scrape {last} of {self.name} is in the store", 180.0)
+
+    def complaints(self) -> list[str]:
+        """What is missing, twice, or out of order, of all that was scraped."""
+        samples = self.store.samples("scrape_number", self.name)
+        failed = sum(1 for each in self.store.samples("up", self.name) if each.value == 0)
+        # What the agent itself noted as a failed scrape was scraped by nobody.
+        return [line for series in map(str, range(SERIES)) for line in self._wrong_with(series, samples, failed)]
+
+    def _wrong_with(self, series: str, samples: Sequence[Sample], failed: int) -> Iterator[str]:
+        numbers = [
+            number for _, number in sorted({(each.time, each.value) for each in samples if each.series == series})
+        ]
+        missing = set(range(1, max(numbers, default=1))) - self.target.in_doubt - set(numbers)
+        if len(missing) > failed:
+            yield f"{self.name}: series {series}: missing: {sorted(missing)}, failed scrapes: {failed}"
+        if twice := [number for number, count in Counter(numbers).items() if count > 1]:
+            yield f"{self.name}: series {series}: at two times: {twice}"
+        if numbers != sorted(numbers):
+            yield f"{self.name}: series {series}: not in the order in which they were scraped"
+
+
+def scraped(pairs: Sequence[Pair], times: int) -> None:
+    """Let each be scraped so many times more."""
+    wanted = {pair.name: pair.target.last + times for pair in pairs}
+    until(lambda: all(pair.target.last >= wanted[pair.name] for pair in pairs), f"{times} scrapes", 60.0 + 10 * times)
+
+
+def stores_of(pairs: Sequence[Pair]) -> list[Store]:
+    """Their stores, each once."""
+    return list({pair.store.address: pair.store for pair in pairs}.values())
+
+
+def restart_queues(pairs: Sequence[Pair]) -> None:
+    """Start the agents anew whose queue lies on disk; what waits in a Prometheus agent would be lost."""
+    for pair in pairs:
+        if pair.name.startswith("vmagent"):
+            pair.restart(signal.SIGTERM)
+
+
+AGENTS = (("prometheus", prometheus_agent), ("vmagent", vmagent))
+STORES = (("prometheus", prometheus_store), ("victoria", victoria_store))
+
+
+@contextlib.contextmanager
+def all_pairs(folder: Path) -> Iterator[list[Pair]]:
+    """Every agent with every store, at work."""
+    pki = make_pki(folder)
+    with contextlib.ExitStack() as stack:
+        pairs = []
+        for stored, make_store in STORES:
+            store = stack.enter_context(make_store(folder / f"store {stored}", pki))
+            for name, make_agent in AGENTS:
+                target = stack.enter_context(Target().running())
+                label = f"{name}-{stored}"
+                agent = stack.enter_context(make_agent(folder / label, label, target, store, pki))
+                pairs.append(Pair(label, agent, target, store))
+        yield pairs

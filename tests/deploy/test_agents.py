@@ -1,0 +1,147 @@
+"""The configurations of other people's agents: they can be read, agree with the daemon, and with one another."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kits.captures import ROOT
+from telemetry_daemon.config.settings import DEFAULT_PORT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = ROOT / "deploy" / "agents"
+UNIT = FOLDER / "telemetry-agent.service"
+OUR_UNIT = ROOT / "deploy" / "systemd" / "telemetry.service"
+CONFIGS = ("prometheus.yml", "vmagent.yml", "otelcol.yaml", "config.alloy", "telegraf.conf")
+MOST_EXPOSURE = "20"  # tenths, as for the daemon's own unit
+# What our unit says that an agent does not need: the accelerators, their groups, and being told that it is alive.
+OURS_ALONE = {
+    "DeviceAllow",
+    "SupplementaryGroups",
+    "User",
+    "Group",
+    "RuntimeDirectory",
+    "RuntimeDirectoryPreserve",
+    "KillMode",
+}
+# What an agent has of its own, or in another measure.
+OF_ITS_OWN = {"StateDirectory", "MemoryMax", "RestrictAddressFamilies", "OOMPolicy"}
+
+
+def text(name: str) -> str:
+    return (FOLDER / name).read_text()
+
+
+def settings(unit: Path) -> dict[str, list[str]]:
+    """What a unit says below `[Service]` about who it is and what it may do."""
+    found: dict[str, list[str]] = {}
+    body = unit.read_text().partition("\n# Who it is")[2].partition("\n[Install]")[0]
+    for name, value in re.findall(r"^([A-Za-z]+)=(.*)$", body, flags=re.MULTILINE):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_all_say_the_same(name: str) -> None:
+    """Our port, the job of the dashboards, an interval no shorter than the tools', TLS and the password's place."""
+    content = text(name)
+    assert f":{DEFAULT_PORT}" in content + (text("targets/node.yml") if "targets" in content else "")
+    assert re.search(r"\baccelerators\b", content)
+    assert re.search(r"\b15s\b", content)
+    assert re.search(r"cluster\b.*\n?.*example", content)
+    if name != "vmagent.yml":
+        assert "https://store.example.com" in content
+        assert re.search(r'ca(_file)?"?\s*[:=] "?[a-z/-]*tls/ca\.crt', content)
+
+
+@pytest.mark.parametrize("name", ["prometheus.yml", "vmagent.yml", "otelcol.yaml", "targets/node.yml"])
+def test_yaml_can_be_read(name: str) -> None:
+    assert yaml.safe_load(text(name))
+
+
+def test_toml_can_be_read_with_every_other_output() -> None:
+    """The outputs that are commented out are there to be taken: each is good TOML, too."""
+    content = text("telegraf.conf")
+    active = tomllib.loads(content)
+    assert active["inputs"]["prometheus"][0]["urls"] == [f"http://localhost:{DEFAULT_PORT}/metrics"]
+    before, first, rest = content.partition("# [[outputs.")
+    others = tomllib.loads(re.sub(r"^# (?=\[\[|  |\{\{)", "", first + rest, flags=re.MULTILINE))
+    assert set(others["outputs"]) == {"influxdb_v2", "mqtt", "zabbix", "socket_writer"}
+    assert before
+
+
+def test_the_collector_uses_what_it_declares() -> None:
+    document = yaml.safe_load(text("otelcol.yaml"))
+    pipeline = document["service"]["pipelines"]["metrics"]
+    assert set(pipeline["receivers"]) == set(document["receivers"])
+    assert set(pipeline["exporters"]) == set(document["exporters"])
+    assert document["service"]["extensions"] == [document["exporters"]["otlphttp"]["sending_queue"]["storage"]]
+    # Only whole dollar signs: any other would be a variable of the collector.
+    assert "$" not in text("otelcol.yaml").replace("$$", "").replace("a dollar sign", "")
+
+
+def test_alloys_blocks_refer_to_each_other() -> None:
+    """Nobody here can run it: brackets and strings are closed, and each reference leads to a block."""
+    code = re.sub(r"^//.*$", "", text("config.alloy"), flags=re.MULTILINE)
+    bare = re.sub(r'"[^"\n]*"', '""', code)
+    assert '"' not in bare.replace('""', "")
+    for opening, closing in ("{}", "[]"):
+        assert bare.count(opening) == bare.count(closing)
+    blocks = {f"{kind}.{name}" for kind, name in re.findall(r'^([a-z_.]+) "(\w+)" \{$', code, flags=re.MULTILINE)}
+    referred = {
+        ".".join(found.split(".")[:3]) for found in re.findall(r"\b(?:discovery|prometheus)\.\w+\.\w+\.\w+", bare)
+    }
+    assert referred == {"discovery.file.nodes", "discovery.relabel.nodes", "prometheus.remote_write.store"}
+    assert referred < blocks
+
+
+def test_the_unit_is_as_closed_as_ours() -> None:
+    """Whatever our own unit forbids itself, this one forbids itself, too."""
+    ours, agents = settings(OUR_UNIT), settings(UNIT)
+    assert len(ours) > 25
+    assert {name: agents.get(name) for name in ours.keys() - OURS_ALONE - OF_ITS_OWN} == {
+        name: values for name, values in ours.items() if name not in OURS_ALONE | OF_ITS_OWN
+    }
+    assert set(agents["RestrictAddressFamilies"][0].split()) < set(ours["RestrictAddressFamilies"][0].split())
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_its_exposure_is_small_and_systemd_understands_it(tmp_path: Path) -> None:
+    (tmp_path / UNIT.name).write_text(UNIT.read_text())
+    drop_ins = tmp_path / f"{UNIT.name}.d"
+    drop_ins.mkdir()
+    (drop_ins / "vmagent.conf").write_text(text("vmagent.conf"))
+    understood = analyze("verify", "--man=no", tmp_path / UNIT.name)
+    assert (understood.returncode, understood.stderr) == (0, "")
+    exposed = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSURE}", UNIT)
+    assert exposed.returncode == 0, exposed.stdout.splitlines()[-1]
+
+
+def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["systemd-analyze", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_what_waits_outlives_a_restart() -> None:
+    """Everything that is kept lies in the state directory, which systemd leaves alone."""
+    (folder,) = settings(UNIT)["StateDirectory"]
+    for name in ("telemetry-agent.service", "vmagent.conf", "otelcol.yaml"):
+        kept = re.findall(r"(?:storage\.agent\.path=|tmpDataPath=|\bdirectory: )(\S+)", text(name))
+        assert kept, name
+        assert [place for place in kept if not place.startswith(f"/var/lib/{folder}")] == []
+
+
+def test_the_guide_names_every_file() -> None:
+    guide = (ROOT / "docs" / "agents.md").read_text()
+    names = [file.name for file in FOLDER.iterdir() if file.is_file()]
+    assert [name for name in names if f"`{name}`" not in guide] == []
+    assert json.dumps(sorted(CONFIGS)) == json.dumps(sorted(set(names) - {UNIT.name, "vmagent.conf"}))
