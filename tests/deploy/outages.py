@@ -187,13 +187,13 @@ def victoria_store(folder: Path, pki: Pki) -> VictoriaStore:
     return VictoriaStore(command, folder, address=address, trust=pki.trusting(), crash=signal.SIGTERM)
 
 
-def _placed(folder: Path, name: str, target: Target, store: Store, pki: Pki, label: str) -> dict[str, str]:
-    """The files of deploy/agents in a folder, for this target and store; gives what else must be replaced."""
+def placed(folder: Path, name: str, address: str, store: Store, pki: Pki, label: str) -> dict[str, str]:
+    """The files of deploy/agents in a folder, for this node and store; gives what else must be replaced."""
     shutil.copytree(FOLDER, folder)
     (folder / "tls").mkdir()
     shutil.copy(pki.authority.pair.certificate, folder / "tls" / "ca.crt")
     (folder / "password").write_text(PASSWORD)
-    (folder / "targets" / "node.yml").write_text(json.dumps([{"targets": [target.address]}]))
+    (folder / "targets" / "node.yml").write_text(json.dumps([{"targets": [address]}]))
     changes = {
         "https://store.example.com:9090": f"https://{store.address}",
         "/run/credentials/telemetry-agent.service/password": f"{folder}/password",
@@ -203,6 +203,7 @@ def _placed(folder: Path, name: str, target: Target, store: Store, pki: Pki, lab
         "scrape_timeout: 10s": "scrape_timeout: 1s",
         "batch_send_deadline: 5s": "batch_send_deadline: 1s",
         "cluster: example": f"cluster: {label}",
+        "replacement: example": f"replacement: {label}",
         "$AGENT": agent_flags()[0],
     }
     config = folder / name
@@ -225,12 +226,12 @@ def command_of(unit: str, changes: dict[str, str], more: Sequence[str] = ()) -> 
 
 
 def prometheus_agent(folder: Path, label: str, target: Target, store: Store, pki: Pki, *more: str) -> Program:
-    changes = _placed(folder, "prometheus.yml", target, store, pki, label)
+    changes = placed(folder, "prometheus.yml", target.address, store, pki, label)
     return Program(command_of("telemetry-agent.service", changes, more), folder)
 
 
 def vmagent(folder: Path, label: str, target: Target, store: Store, pki: Pki, *more: str) -> Program:
-    changes = _placed(folder, "vmagent.yml", target, store, pki, label)
+    changes = placed(folder, "vmagent.yml", target.address, store, pki, label)
     return Program(command_of("vmagent.conf", changes, more), folder)
 
 
