@@ -25,7 +25,8 @@ LOOK_SECONDS = 0.5
 QUIET_SECONDS = 20
 LONGEST_REASON = 160
 SIDE_BY_SIDE = 3
-# What runs together, a line each, the longest first, so that none is left alone at the end. "others" is what it does not name.
+# What runs together, a line each, the longest first, so that none is left alone at the end. A line that names no folder stands
+# for all folders that no line names.
 TOGETHER = Path("tests/parts.txt")
 # It runs the parsers tens of thousands of times, which tracing makes ten times as long.
 NOT_TRACED = frozenset({"contract"})
@@ -44,7 +45,8 @@ def all_parts() -> tuple[Part, ...]:
 def _places() -> dict[str, list[str]]:
     lines = [line.split() for line in TOGETHER.read_text().splitlines()]
     named = {name: [f"tests/{folder}" for folder in folders] for name, *folders in lines}
-    return {**named, "others": [f"--ignore={folder}" for folders in named.values() for folder in folders]}
+    others = [f"--ignore={folder}" for folders in named.values() for folder in folders]
+    return {name: folders or others for name, folders in named.items()}
 
 
 class Progress:

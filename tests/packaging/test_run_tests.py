@@ -15,7 +15,7 @@ import pytest
 from kits.captures import ROOT
 
 FOLDERS = ["codec", "contract", "docs", "e2e", "exporters", "mtml", "state", "web", "workers"]
-PARTS = "contract contract\ndaemons e2e\ncomputing codec state\n"
+PARTS = "contract contract\ndaemons e2e\nothers\ncomputing codec state\n"
 PASSING = "def test_it():\n    pass\n"
 PYPROJECT = """
 [tool.pytest.ini_options]
