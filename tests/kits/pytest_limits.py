@@ -9,7 +9,7 @@ import pytest
 _SETTINGS = pytest.StashKey[Any]()
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> object:
     """Know the limit, to set it again."""
     item.stash[_SETTINGS] = settings
