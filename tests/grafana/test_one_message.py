@@ -12,12 +12,14 @@ import yaml
 
 from grafana.alert_nodes import END, Node, all_of, steady, then
 from grafana.test_alerts import RULES
+from grafana.test_on_call_events import event
 from telemetry_grafana.rules import grafana
 from telemetry_grafana.rules.catalogue import ALERTS
 
 pytestmark = pytest.mark.needs("promtool")
 
 FIRING = 'count by (alertname, id) (ALERTS{alertstate="firing"})'
+EVENT, LOST = "AcceleratorEventCritical", "AcceleratorLost"
 HOT, CRITICAL, THROTTLED, PEERS = (
     f"Accelerator{name}" for name in ("Hot", "TemperatureCritical", "ThermalThrottling", "HotterThanPeers")
 )
@@ -41,7 +43,18 @@ def heated(degrees: str, throttled: str = f"0x{END}") -> Node:
     return node.tells(throttled, "throttled", "thermal", 'id="id3"')
 
 
+def fallen(code: str) -> Node:
+    return event(code, node=Node().lost(3))
+
+
+def with_wrong_data(code: str) -> Node:
+    return event(code, node=Node().tells(then(0, f"2x{END}"), "ecc_uncorrected", "dram", 'id="id3"'))
+
+
 SCENES = {
+    "a card falls off the bus": Scene(fallen("xid_79"), dict.fromkeys((31, 33, 40, 62), EVENT)),
+    "a card's memory holds wrong data": Scene(with_wrong_data("xid_48"), dict.fromkeys((31, 33, 40, 62), EVENT)),
+    "an application fails on a card that falls off the bus": Scene(fallen("xid_31"), {40: LOST, 62: LOST}),
     "a card is critically hot": Scene(
         heated(then(66, f"113x{END}"), then(0, f"1x{END}")), {45: CRITICAL, 62: CRITICAL}
     ),

@@ -22,7 +22,7 @@ class Alert:
 
     `meaning`, `check` and `remedy` are the sections of its runbook. `counted_over` is the time, in seconds, over which the
     condition counts what came and went: what came in a maintenance does not count after it, either. `held_back_by` names alerts
-    of the same card that tell the same trouble and say more.
+    of the same card that tell the same trouble and say more; `event` is the pattern of the codes of critical events that do so.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Alert:
     hold: str = AT_ONCE
     counted_over: int = 0
     held_back_by: tuple[str, ...] = ()
+    event: str = ""
 
     @property
     def trouble(self) -> str:
@@ -60,6 +61,11 @@ class Alert:
             "action": self.remedy,
             "runbook_url": runbook(self.name),
         }
+
+
+def open_event(codes: str) -> str:
+    """The open events of these codes. A restart of the daemon is no repair."""
+    return f'last_over_time(accelerator_event_open{{code=~"{codes}"}}[5m])'
 
 
 critical = partial(Alert, severity="critical")

@@ -5,7 +5,7 @@ The series of a card end when it is lost; its alerts must go on, so they look ba
 
 from __future__ import annotations
 
-from telemetry_grafana.rules.alert import AlertGroup, critical, warning
+from telemetry_grafana.rules.alert import AlertGroup, critical, open_event, warning
 
 _DEVICE = "by (cluster, job, instance, vendor, device, id, model)"
 
@@ -30,8 +30,7 @@ BROKEN = AlertGroup(
     (
         critical(
             name="AcceleratorEventCritical",
-            # A restart of the daemon is no repair.
-            condition='last_over_time(accelerator_event_open{code=~"$xid_critical"}[5m])',
+            condition=open_event("$xid_critical"),
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an error that ends the jobs on the card: double-bit memory errors, a card off the bus, a dead firmware. The alert lasts until the card is repaired: until it was reset or bound anew to its driver, or the node was started. Then it ends within five minutes.",
             check="`dmesg | grep -i xid`; the vendor's table of the code.",
@@ -43,6 +42,7 @@ BROKEN = AlertGroup(
                 f"last_over_time(accelerator_event_open{{{_OTHER_CODES}}}[5m])"
                 f" unless on (cluster, job, instance, id, code) {_BEFORE} or {_AGAIN}"
             ),
+            counted_over=3600,
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an event that may come before worse. An Xid is told for an hour, an error code for as long as the vendor's tool lists it. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
             check="The vendor's table of the code, and whether it comes on the same card again.",
@@ -69,6 +69,7 @@ BROKEN = AlertGroup(
         critical(
             name="AcceleratorUncorrectedErrors",
             condition="sum without (location) (" + _remembered("accelerator_ecc_uncorrected_total") + ") > 0",
+            event="xid_(48|95)",
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
             meaning="Memory held wrong data and could not be mended. Jobs that used it have failed, or have computed with it.",
             check="Where they were, and whether rows were remapped or pages retired since (dashboard Card).",

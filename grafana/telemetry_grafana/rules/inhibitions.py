@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from telemetry_grafana.rules.alert import AT_ONCE, Alert
+from collections.abc import Iterator
+
+from telemetry_grafana.rules.alert import AT_ONCE, Alert, open_event
 from telemetry_grafana.rules.catalogue import ALERTS
 
 _CARD = "cluster, job, instance, id"
+_EVENT = "AcceleratorEventCritical"
 
 
 def by_alertmanager() -> str:
     """The part of deploy/alertmanager/alertmanager.yml that says it."""
-    return "".join(_rule(alert) for group in ALERTS for alert in group.alerts if alert.held_back_by)
-
-
-def _rule(alert: Alert) -> str:
-    stronger = "|".join(alert.held_back_by)
-    return (
-        f"  - source_matchers: ['alertname=~\"{stronger}\"']\n"
-        f'    target_matchers: [alertname="{alert.name}"]\n'
-        f"    equal: [{_CARD}]\n"
+    return "".join(
+        f'  - source_matchers: [{stronger}]\n    target_matchers: [alertname="{alert.name}"]\n    equal: [{_CARD}]\n'
+        for group in ALERTS
+        for alert in group.alerts
+        for stronger in _matchers(alert)
     )
+
+
+def _matchers(alert: Alert) -> Iterator[str]:
+    if alert.held_back_by:
+        yield f"'alertname=~\"{'|'.join(alert.held_back_by)}\"'"
+    if alert.event:
+        yield f'alertname="{_EVENT}", \'code=~"{alert.event}"\''
 
 
 def alone(alert: Alert) -> str:
     """The alert's expression without the cards for which a stronger alert fires; Grafana has nothing else for it."""
     by_name = {alert.name: alert for group in ALERTS for alert in group.alerts}
     stronger = [f"unless on ({_CARD}) ({_fires(by_name[name])})" for name in alert.held_back_by]
+    if alert.event:
+        stronger.append(f"unless on ({_CARD}) {open_event(alert.event)}")
     return " ".join([f"({alert.expression})", *stronger]) if stronger else alert.expression
 
 
