@@ -375,7 +375,7 @@ class Store:
         known = {device.id for device in merged.devices}
         codes = self._accumulator.events.codes() if self._accumulator is not None else {}
         unknown = [one for one in self._known.state.identities if one.id in codes and one.id not in known]
-        return with_unknown(merged.devices, unknown)
+        return with_unknown(merged.devices, unknown) if unknown else merged.devices
 
     def _status(self, source: str, merged: Merged, now: float) -> SourceStatus:
         known = self._known
