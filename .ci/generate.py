@@ -19,7 +19,7 @@ sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("gr
 import completion
 import helm_chart
 from fleet_parts.series import series_table, vendor_series
-from fleet_parts.sizes import sizes
+from fleet_parts.sizes import scale, sizes, waiting
 from man_page import man_page
 from settings_page import reference_markdown
 from terminal_picture import picture
@@ -99,6 +99,8 @@ FILES = (
     Generated(f"{helm_chart.CHART}/values.yaml", pools),
     Generated("docs/fleet.md", lambda: series_table(vendor_series())),
     Generated("docs/fleet.md", lambda: sizes(vendor_series()), "of the sizes"),
+    Generated("docs/agents.md", lambda: waiting(vendor_series()), "of what waits"),
+    Generated("docs/fleet.md", lambda: scale(vendor_series()), "of the scale"),
     Generated("deploy/prometheus/rules/telemetry-recording.yml", prometheus.recording_rules),
     Generated("deploy/prometheus/rules/telemetry-alerts.yml", prometheus.alert_rules),
     Generated("grafana/provisioning/alerting/telemetry-rules.yaml", grafana.rules),

@@ -37,6 +37,7 @@ IMPORTS = (
     "psutil",
     "pydantic",
     "pynvml",
+    "telemetry_daemon.workers.inside",
     "telemetry_daemon.service.daemon",
 )
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") / 1024

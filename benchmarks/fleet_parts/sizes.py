@@ -1,4 +1,4 @@
-"""What a server takes for a thousand cards, worked out from the series on their pages and what was measured for each."""
+"""What a server takes for so many cards, worked out from the series on their pages and one set of figures to plan with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCRAPE_SECONDS = 15
 DAY_SECONDS = 86_400
 KEPT_DAYS = 90
 MOST_SHOWN = 5
-MIB = 1 << 20
+ONE_PROMETHEUS_CARDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,20 @@ class Cost:
     cpu_per_million: float
     cpu_per_card_evaluation: float
     disk_per_sample: float
+    # Of the alerts that look back a day, once a minute.
+    cpu_per_card_minute: float = 0.0
 
     def memory(self, series: float) -> str:
         """Its memory, above that of a server without targets."""
-        return f"{series * self.memory_per_series / MIB:,.0f} MiB"
+        return f"{series * self.memory_per_series / 1e9:.2g} GB"
+
+    def rules(self, cards: int) -> float:
+        """The share of a core for the rules of so many cards."""
+        return cards * (self.cpu_per_card_evaluation / SCRAPE_SECONDS + self.cpu_per_card_minute / 60)
 
     def cores(self, samples_per_second: float) -> float:
         """The share of a core for so many samples a second, and the rules of a thousand cards."""
-        rules = MANY_CARDS * self.cpu_per_card_evaluation / SCRAPE_SECONDS
-        return samples_per_second * self.cpu_per_million / 1e6 + rules
+        return samples_per_second * self.cpu_per_million / 1e6 + self.rules(MANY_CARDS)
 
     def disk_a_day(self, samples_per_second: float) -> str:
         """What so many samples a second take on disk in a day."""
@@ -39,24 +44,86 @@ class Cost:
 
 @dataclass(frozen=True)
 class Server:
-    """A server as docs/fleet.md measured it, and the bytes of a sample to plan with."""
+    """A server, and what to plan with: above all that docs/fleet.md measured of it."""
 
     title: str
-    cost: Cost
-    planned_bytes_per_sample: float
+    plan: Cost
 
 
 SERVERS = (
-    Server("Prometheus with our rules", Cost(5350, 2.1, 0.67e-3, 1.22), 3.0),
-    Server("VictoriaMetrics", Cost(2244, 3.9, 0.0, 0.46), 1.5),
+    Server("Prometheus with our rules", Cost(8000, 2.1, 0.67e-3, 3.0, 2.6e-3)),
+    Server("VictoriaMetrics", Cost(2500, 3.9, 0.0, 1.5)),
 )
 
 
+# What an agent keeps on disk of each sample that it cannot send: the most that benchmarks/agents.py measured.
+WAITING_BYTES = {"Prometheus": 5.1, "vmagent": 19.2}
+
+
+def waiting(rows: Sequence[VendorSeries]) -> str:
+    """What a node of each vendor with the most cards leaves on the disk of an agent whose store is away."""
+    heads = ["node", "series"]
+    heads += [head for agent in WAITING_BYTES for head in (f"{agent}, a day", "1 GB lasts")]
+    return table(heads, [_waiting_row(row) for row in rows[:MOST_SHOWN]])
+
+
+def _waiting_row(row: VendorSeries) -> list[str]:
+    series = CARDS_PER_NODE * row.per_card + row.per_node + SERIES_OF_A_SCRAPE
+    days = [series * each * DAY_SECONDS / SCRAPE_SECONDS for each in WAITING_BYTES.values()]
+    cells = [cell for day in days for cell in (f"{day / 1e6:.0f} MB", f"{1e9 / day * 24:,.0f} h")]
+    return [f"{CARDS_PER_NODE} × {row.vendor}", f"{series:,.0f}", *cells]
+
+
 def sizes(rows: Sequence[VendorSeries]) -> str:
-    """For each server a table of the vendors with the most cards, and below the first how it was worked out."""
-    prometheus, *others = (f"{server.title}:\n\n{cost_table(server.cost, rows[:MOST_SHOWN])}" for server in SERVERS)
-    worked_out = f"```\n{arithmetic(SERVERS[0].cost, rows[0])}```\n"
-    return "\n".join((prometheus, worked_out, *others, _kept(rows[0])))
+    """For each server a table of the vendors with the most cards, how it was worked out, and the same for any fleet."""
+    tables = [f"{server.title}:\n\n{cost_table(server.plan, rows[:MOST_SHOWN])}" for server in SERVERS]
+    first, *others = tables
+    worked_out = f"```\n{arithmetic(SERVERS[0].plan, rows[0])}```\n"
+    return "\n".join((planned(), first, worked_out, *others, _kept(rows[0]), _formula()))
+
+
+def planned() -> str:
+    """The figures to plan with, said once."""
+    heads = ["to plan with", "memory per series", "disk per sample", "CPU per million samples", "CPU of rules per card"]
+    return table(heads, [_planned_row(server.title, server.plan) for server in SERVERS])
+
+
+def _planned_row(title: str, plan: Cost) -> list[str]:
+    each = f"{plan.cpu_per_card_evaluation * 1e3:.2f} ms every {SCRAPE_SECONDS} s, {plan.cpu_per_card_minute * 1e3:.1f} ms a minute"
+    return [
+        title,
+        f"{plan.memory_per_series / 1000:g} kB",
+        f"{plan.disk_per_sample:g} bytes",
+        f"{plan.cpu_per_million:g} s",
+        each if plan.cpu_per_card_minute else "vmalert's",
+    ]
+
+
+def scale(rows: Sequence[VendorSeries]) -> str:
+    """How far one Prometheus goes, and what comes after."""
+    plan, richest = SERVERS[0].plan, max(row.of(ONE_PROMETHEUS_CARDS) for row in rows)
+    needs = (
+        f"at most {richest / 1e6:.1f} million series, {plan.memory(richest)} of memory, "
+        f"{plan.rules(ONE_PROMETHEUS_CARDS):.1f} of a core for rules"
+    )
+    cards, nodes = f"up to {ONE_PROMETHEUS_CARDS:,}", f"up to {ONE_PROMETHEUS_CARDS // CARDS_PER_NODE:,}"
+    return table(
+        ["cards", f"nodes of {CARDS_PER_NODE}", "use"],
+        [
+            [cards, nodes, f"one Prometheus (`file-sd.yml`): {needs}"],
+            ["the same, at several sites", "", "[an agent](agents.md) at each site, one `central.yml`"],
+            [
+                "up to 50,000",
+                "up to 6,250",
+                "two to six shards (`shard.yml`), and a long-term store that accepts remote write and runs the rules",
+            ],
+            [
+                "more",
+                "",
+                "a store that shards itself (VictoriaMetrics cluster, Mimir, Thanos); the scraping side stays the same",
+            ],
+        ],
+    )
 
 
 def cost_table(cost: Cost, rows: Sequence[VendorSeries]) -> str:
@@ -77,7 +144,7 @@ def arithmetic(cost: Cost, row: VendorSeries) -> str:
     samples = series / SCRAPE_SECONDS
     nodes = MANY_CARDS // CARDS_PER_NODE
     besides = f"{nodes} nodes × ({row.per_node:.0f} + {SERIES_OF_A_SCRAPE} of the scrape)"
-    rules = f"{MANY_CARDS:,} × {cost.cpu_per_card_evaluation * 1e3:.2f} ms for rules ÷ {SCRAPE_SECONDS} s"
+    rules = f"{MANY_CARDS:,} × ({cost.cpu_per_card_evaluation * 1e3:.2f} ms ÷ {SCRAPE_SECONDS} s + {cost.cpu_per_card_minute * 1e3:.1f} ms ÷ 60 s)"
     return (
         f"The first line: series = {MANY_CARDS:,} × {row.per_card:.0f} + {besides} = {series:,.0f}\n"
         f"samples/s = {series:,.0f} ÷ {SCRAPE_SECONDS} s = {samples:,.0f}\n"
@@ -90,8 +157,19 @@ def arithmetic(cost: Cost, row: VendorSeries) -> str:
 
 def _kept(row: VendorSeries) -> str:
     samples = row.of(MANY_CARDS) / SCRAPE_SECONDS
-    planned = [
-        f"{samples * DAY_SECONDS * KEPT_DAYS * server.planned_bytes_per_sample / 1e9:.0f} GB with {server.title.split()[0]}"
+    kept = [
+        f"{samples * DAY_SECONDS * KEPT_DAYS * server.plan.disk_per_sample / 1e9:.0f} GB with {server.title.split()[0]}"
         for server in SERVERS
     ]
-    return f"With the bytes per sample to plan with, {KEPT_DAYS} days of the first line take {' and '.join(planned)}.\n"
+    return f"{KEPT_DAYS} days of the first line take {' and '.join(kept)}.\n"
+
+
+def _formula() -> str:
+    plan = SERVERS[0].plan
+    return (
+        "The same for your own fleet, with Prometheus:\n\n```\n"
+        f"series    = cards × series per card + nodes × (series per node + {SERIES_OF_A_SCRAPE})\n"
+        f"samples/s = series ÷ {SCRAPE_SECONDS}\n"
+        f"memory    = series × {plan.memory_per_series / 1000:g} kB\n"
+        f"disk      = samples/s × {DAY_SECONDS:,} × days × {plan.disk_per_sample:g} bytes\n```\n"
+    )

@@ -154,7 +154,7 @@ def test_a_thousand_cards_by_hand() -> None:
     assert found == Cost(4000.0, 2.0, 0.0025, 2.0)
     text = extrapolated(found, [VendorSeries("acme", per_card=100.0, per_node=35.0)])
     # 1,000 × 100 + 125 × (35 + 5) = 105,000 series, 7,000 samples/s; 0.014 + 1,000 × 2.5 ms ÷ 15 s cores.
-    assert "| acme | 105,000 | 7,000 | 401 MiB | 18.1 % | 1.21 GB |" in text
+    assert "| acme | 105,000 | 7,000 | 0.42 GB | 18.1 % | 1.21 GB |" in text
 
 
 def test_without_a_server_it_says_so(tmp_path: Path) -> None:
