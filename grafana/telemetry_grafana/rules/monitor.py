@@ -56,7 +56,7 @@ MONITOR = AlertGroup(
             name="TelemetrySilent",
             # Its agent dies with it, and nobody is left to write that `up` is 0.
             condition=(
-                'group by (cluster, job, instance) (last_over_time(telemetry_build_info{pushed="yes"}[7d]))'
+                "last_over_time(instance:telemetry:pushed[7d])"
                 # Telegraf writes no `up` at all.
                 " unless on (cluster, job, instance) (up or telemetry_build_info)"
             ),

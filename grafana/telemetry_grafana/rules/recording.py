@@ -287,6 +287,12 @@ _PAST = RecordingGroup(
             "How many of a vendor's whole devices a node told of within a week in which its daemon lost its memory.",
         ),
         Recording(
+            "instance:telemetry:pushed",
+            f'group by (cluster, job, instance) (last_over_time(telemetry_build_info{{pushed="yes"}}{_SEEN}))',
+            frozenset({"cluster", "job", "instance"}),
+            "1 for each node that sends its own metrics.",
+        ),
+        Recording(
             "fleet:telemetry:seen",
             f"group by (cluster) (last_over_time(telemetry_build_info{_SEEN}))",
             frozenset({"cluster"}),
