@@ -23,12 +23,18 @@ PLACES = (
 )
 OTHERS = {
     3000: "Grafana",
+    4318: "OpenTelemetry's protocol over HTTP",
     8080: "the near end of a tunnel",
+    8086: "InfluxDB",
+    8125: "StatsD",
     8428: "VictoriaMetrics",
+    8883: "MQTT over TLS",
     9090: "Prometheus",
     9093: "Alertmanager",
+    9095: "the page of an agent on its own node",
     9100: "node_exporter, whose forms of address are ours",
     9400: "NVIDIA's exporter",
+    10051: "Zabbix",
     19400: "where 0.1 listened, in the notes on upgrades",
     65534: "the group of nobody, behind its user",
 }
