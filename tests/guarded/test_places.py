@@ -95,6 +95,7 @@ PLACES = {
     "recording/record.py": {"ftruncate": "by the descriptor that guarded.named gave"},
     "control/socket.py": {"start_unix_server": "on the socket that guarded.own_folder bound"},
     "web/server/listeners.py": {"bind": "an address of the network"},
+    "web/server/port_owner.py": {"open": KERNEL, "read_text": KERNEL},
     "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
     "workers/inside.py": {"open": "the pipe of requests"},
     "readers/lock_holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
