@@ -32,4 +32,6 @@ trap restore EXIT
 printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$guard" >/dev/null
 "${as_root[@]}" chmod 755 "$guard"
 # The lists may be missing or too old; an install that works needs no new ones.
-install "$@" 2>/dev/null || { get update && install "$@"; } || echo "could not install $*"
+# One package that a release does not have keeps out no other.
+install "$@" 2>/dev/null || { get update && install "$@"; } ||
+    for each in "$@"; do install "$each" || echo "could not install $each"; done

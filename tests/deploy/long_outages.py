@@ -20,6 +20,7 @@ from deploy.outages import (
     restart_queues,
     scraped,
     stores_of,
+    vmagent,
 )
 from kits.web_server import make_pki
 
@@ -102,6 +103,25 @@ def test_a_prometheus_agent_that_is_restarted_loses_what_waited(tmp_path: Path) 
         scraped([pair], 2)
         pair.wait_until_sent()
         assert pair.complaints() != []
+
+
+def test_a_crash_of_vmagent_costs_two_scrapes_at_most(tmp_path: Path) -> None:
+    pki = make_pki(tmp_path)
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(prometheus_store(tmp_path / "store", pki))
+        target = stack.enter_context(Target().running())
+        agent = stack.enter_context(vmagent(tmp_path / "agent", "agent", target, store, pki))
+        pair = Pair("agent", agent, target, store)
+        scraped([pair], 2)
+        store.end(store.crash)
+        scraped([pair], 30)
+        crashed = target.last
+        pair.restart(signal.SIGKILL)
+        store.start()
+        scraped([pair], 3)
+        pair.wait_until_sent()
+        kept = {sample.value for sample in store.samples("scrape_number", "agent")}
+        assert len(set(range(1, crashed)) - kept) <= 2
 
 
 def test_half_an_hour_away_and_restarts(tmp_path: Path) -> None:
