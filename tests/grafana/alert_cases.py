@@ -43,7 +43,7 @@ FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "2x120", **KNOWN}
 BUS = {f"telemetry_pci_devices{OF_VENDOR}": "2x120", **KNOWN}
 PARTITION = {OTHER: ALWAYS, OTHER.replace("_up{", "_info{")[:-1] + ',parent="an id"}': ALWAYS}
 # Of two cards one goes, and the daemon begins anew with nothing that it remembers.
-GONE = {**KNOWN, OTHER: "1x20 _x100", **HERE}
+GONE = {**KNOWN, OTHER: "1x20 stale _x100", **HERE}
 MEMORY = "telemetry_memory_start_timestamp_seconds{{T}}"
 ANEW = {MEMORY: "3x20 _x2 1320x100"}
 POLL_UP = 'telemetry_source_poll_up{{T},source="s",poll="p"}'
@@ -210,7 +210,7 @@ PRESENCE = (
             "lost, which is told": {**KNOWN, OTHER: "1x20 _x2 0x100", **HERE, **ANEW},
             "expected": {**GONE, **ANEW, f"telemetry_devices_expected{OF_VENDOR}": ALWAYS},
             "on the bus, which is told": {**GONE, **ANEW, f"telemetry_pci_devices{OF_VENDOR}": "2x120"},
-            "there for a moment only": {**KNOWN, OTHER: "_x10 1x2 _x110", **HERE, **ANEW},
+            "there for a moment only": {**KNOWN, OTHER: "_x10 1x2 stale _x110", **HERE, **ANEW},
             "the node is down": {**GONE, **ANEW, "telemetry_build_info{{T}}": "1x30 _x90"},
             "released": {**GONE, **ANEW, **RELEASED},
             "asleep": {**GONE, **ANEW, **SUSPENDED},

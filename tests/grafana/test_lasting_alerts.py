@@ -82,7 +82,7 @@ COURSES = {
         "AcceleratorsFewerThanBefore",
         {
             "accelerator_up{{D}}": f"1x{days(9)}",
-            'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}': "1x10",
+            'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}': "1x9 stale",
             "telemetry_build_info{{T}}": f"1x{days(9)}",
             "telemetry_memory_start_timestamp_seconds{{T}}": f"3x10 3300x{days(9)}",
         },

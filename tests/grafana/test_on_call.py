@@ -71,6 +71,30 @@ def forgotten(node: Node) -> Node:
     return node
 
 
+def lost_after_a_new_image() -> Node:
+    """All cards are there when the daemon has begun anew; then one is lost for two minutes, and is forgotten."""
+    node = Node().reimaged()
+    node.tells(then(1, "stale _ 1x3 0 0 stale"), "accelerator_up", 'id="id3"')
+    return node.tells(then(4, "stale _ 4x3 3x30"), "telemetry_pci_devices")
+
+
+def forgotten_before_a_new_image() -> Node:
+    node = Node().reimaged(3)
+    node.tells("1x5 0x4 stale", "accelerator_up", 'id="id3"').tells("1x10 stale", "accelerator_info", 'id="id3"')
+    return node.tells(f"4x5 3x{TURN - 7} stale _ 3x{END}", "telemetry_pci_devices")
+
+
+def unseen_for_a_while() -> Node:
+    """Nobody scrapes, so that nothing ends either."""
+    node = Node()
+    for name, values in node.series.items():
+        start, _, step = values.partition("x")[0].partition("+")
+        resumed = float(start) + (TURN + 10) * float(step or 0)
+        pace = f"+{step}" if step else ""
+        node.series[name] = f"{start}{pace}x{TURN - 1} _x10 {resumed}{pace}x{END}"
+    return node
+
+
 def slow_after_a_new_image() -> Node:
     node = Node().reimaged()
     for card in (1, 2, 3):
@@ -301,6 +325,14 @@ SCENES: Mapping[str, Scene] = {
     "the same, and the node should have so few": Scene((expecting(Node().reimaged(3), 3),), QUIET, ALWAYS),
     "the same, and the cards are released": Scene(
         (Node().reimaged(3).tells(then(0, f"1x{END}"), 'state="released"'),), QUIET, ALWAYS
+    ),
+    "the memory is lost, and later a card, which is forgotten": Scene(
+        (lost_after_a_new_image(),), QUIET, (*range(31, 37), 46, 62)
+    ),
+    "a card is forgotten, and later the memory is lost": Scene((forgotten_before_a_new_image(),), QUIET, (29, 45, 62)),
+    "Prometheus is down for ten minutes": Scene((unseen_for_a_while(),), QUIET, ALWAYS),
+    "the memory is lost while Prometheus is down": Scene(
+        (unseen_for_a_while().tells(f"3x{TURN - 1} _x10 2000x{END}", "memory_start"),), QUIET, ALWAYS
     ),
     "the memory is lost, and no card": Scene((Node().reimaged(),), QUIET, ALWAYS),
     "the memory is lost, and a card is swapped": Scene((with_another_card(Node().reimaged(3), 32),), QUIET, ALWAYS),

@@ -218,6 +218,9 @@ _MEMORIES = RecordingGroup(
 )
 _SEEN = "[10m]"
 _LONG_AGO = "[7d]"
+_MEMORY_START = f"max by ({_NODE}) (telemetry_memory_start_timestamp_seconds)"
+_BEFORE = "instance:accelerators:before"
+_LAST_BEFORE = f"last_over_time({_BEFORE}{_LONG_AGO})"
 
 
 def _once(name: str, now: str, over: str, while_there: str, meaning: str) -> Recording:
@@ -267,24 +270,29 @@ _PAST = RecordingGroup(
             frozenset(_PEERS.split(", ")),
             "How fast a fan of the model turned at most, for ten minutes.",
         ),
+        # First of these three, so that it finds what the others recorded ten minutes ago.
+        Recording(
+            _BEFORE,
+            # What there was when the memory became another one; then itself for as long as there are fewer, and 0 once there are not.
+            f"last_over_time(instance:accelerators:steady{_LONG_AGO}) and on ({_NODE})"
+            f" ({_MEMORY_START} != last_over_time(instance:telemetry_memory_start:max{_LONG_AGO}))"
+            f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
+            f" and on ({_NODE}) (changes(instance:telemetry_memory_start:max{_LONG_AGO}) > 0)",
+            frozenset(f"{_NODE}, vendor".split(", ")),
+            "How many of a vendor's whole devices a node told of before its daemon lost its memory; 0 once it tells of as many again.",
+        ),
         Recording(
             "instance:accelerators:steady",
-            "min_over_time(instance:accelerators:known[30m])",
+            # Not the most nor the fewest: while a driver starts there are fewer, and for a moment there may be more.
+            "floor(quantile_over_time(0.5, instance:accelerators:known[1h])) and instance:accelerators:known",
             frozenset(f"{_NODE}, vendor".split(", ")),
-            "How many of a vendor's whole devices a node has told of for half an hour.",
+            "How many of a vendor's whole devices a node has told of for most of an hour.",
         ),
         Recording(
-            "instance:telemetry_memory_start:last",
-            f"max by ({_NODE}) (last_over_time(telemetry_memory_start_timestamp_seconds{_SEEN}))",
+            "instance:telemetry_memory_start:max",
+            _MEMORY_START,
             frozenset(_NODE.split(", ")),
             "Which memory the daemon has: another number, another memory.",
-        ),
-        Recording(
-            "instance:accelerators:before",
-            f"max_over_time(instance:accelerators:steady{_LONG_AGO})"
-            f" and on ({_NODE}) (changes(instance:telemetry_memory_start:last{_LONG_AGO}) > 0)",
-            frozenset(f"{_NODE}, vendor".split(", ")),
-            "How many of a vendor's whole devices a node told of within a week in which its daemon lost its memory.",
         ),
         Recording(
             "instance:telemetry:pushed",
