@@ -241,14 +241,14 @@ def test_a_snapshot_names_the_card_in_each_form(config, tools, form):
 def test_snapshot_takes_a_busy_tools_part_from_the_daemon(tmp_path, tools):
     """While the daemon waits for a slow tool, `snapshot` does not start another but shows what the daemon has."""
     tools.prints("mthreads-gmi", TABLE)
-    settings = '[sources.mthreads-gmi]\ninterval = 3.0\ndeadline = 60.0\nmode = "always"\n'
+    settings = '[sources.mthreads-gmi]\ninterval = 6.0\ndeadline = 60.0\nmode = "always"\n'
     with Daemon(tmp_path, settings, environment={"PATH": tools.search_path}) as daemon:
         daemon.until_state("mthreads-gmi", "ok")
         tools.sleeps("mthreads-gmi")
         tools.forget_calls("mthreads-gmi")
         daemon.until(lambda: tools.calls("mthreads-gmi"))
         status, out, _ = run(
-            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--timeout", "5",
+            "snapshot", "--config", str(daemon.config_path), "--format", "json", "--timeout", "2",
             environment={"PATH": tools.search_path},
         )  # fmt: skip
         assert (status, [d["model"] for d in json.loads(out)["devices"]]) == (0, ["MTT S80"])
