@@ -86,7 +86,7 @@ def promtool(
     rules.write_text(yaml.safe_dump(only(alert)))
     file = tmp_path / "tests.yml"
     file.write_text(yaml.safe_dump({"rule_files": [str(rules)], "evaluation_interval": every, "tests": tests}))
-    return subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=100)
+    return subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.alert)
@@ -129,5 +129,5 @@ def test_an_alert_names_the_card_and_its_runbook(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=["recording", "alerts"])
 def test_promtool_finds_nothing_in_the_rules(file: str) -> None:
-    result = subprocess.run(["promtool", "check", "rules", file], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(["promtool", "check", "rules", file], capture_output=True, text=True)
     assert (result.returncode, "SUCCESS" in result.stdout) == (0, True), result.stdout + result.stderr

@@ -253,7 +253,7 @@ def in_a_process(code, **arguments):
         + code
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **arguments.pop("environment", {})}
-    return subprocess.run([sys.executable, "-c", program], env=environment, timeout=60, **arguments)
+    return subprocess.run([sys.executable, "-c", program], env=environment, **arguments)
 
 
 def test_standard_error_is_where_lines_go():

@@ -226,7 +226,7 @@ def scrape(address: str, path: str) -> subprocess.CompletedProcess[str]:
     program = re.search(r"<<'END'\n(import .*?)\nEND\n", (ROOT / "deploy/install.sh").read_text(), re.DOTALL)
     assert program is not None
     line = [sys.executable, "-I", "-", address, path]
-    return subprocess.run(line, input=program[1], capture_output=True, text=True, timeout=60)
+    return subprocess.run(line, input=program[1], capture_output=True, text=True)
 
 
 def test_a_wrong_argument_and_a_wrong_user(tmp_path: Path) -> None:

@@ -57,7 +57,6 @@ def run_pytest(clone: Path, tests: str, ci: str = "", path: str = os.environ["PA
         env={"PATH": path, "PYTHONPATH": str(clone / "tests"), "CI": ci},
         capture_output=True,
         text=True,
-        timeout=60,
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -142,7 +142,7 @@ def running(folder: Path, *arguments: str) -> Iterator[str]:
         yield process.stdout.readline()
     finally:
         process.terminate()
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=250)
     # What is started in this process's place ends with its status, and the address was all that it had to say.
     assert (process.returncode, output) == (0, "")
 
@@ -181,7 +181,6 @@ def test_a_daemon_that_cannot_listen_says_no_address(tmp_path: Path) -> None:
             env=os.environ | state,
             capture_output=True,
             text=True,
-            timeout=60,
         )
     assert done.returncode not in (0, None)
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)

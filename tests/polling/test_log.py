@@ -54,7 +54,7 @@ def test_a_problem_is_told_once_however_its_numbers_change(caplog: pytest.LogCap
     poller.start([Source(parser, readers, SourceSettings(), lambda _: PciView(), clock, lambda *_: None)])
     try:
         with reader.changed:
-            assert reader.changed.wait_for(lambda: reader.asked >= 12, timeout=30.0)
+            assert reader.changed.wait_for(lambda: reader.asked >= 12, timeout=60.0)
     finally:
         poller.stop()
     told = [record for record in caplog.records if record.message == "problem"]

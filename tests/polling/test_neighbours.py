@@ -60,7 +60,7 @@ class Door:
 
     def until_asked(self, times: int) -> bool:
         with self.changed:
-            return self.changed.wait_for(lambda: self.asked >= times, timeout=30.0)
+            return self.changed.wait_for(lambda: self.asked >= times, timeout=60.0)
 
     def close(self) -> None:
         assert self.may_close.wait(30.0)

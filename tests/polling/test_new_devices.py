@@ -46,7 +46,7 @@ class Cards:
 
     def until(self, poll, times):
         with self.changed:
-            return self.changed.wait_for(lambda: self.asked[poll] >= times, timeout=30.0)
+            return self.changed.wait_for(lambda: self.asked[poll] >= times, timeout=60.0)
 
     def close(self):
         pass

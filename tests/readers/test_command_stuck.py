@@ -194,7 +194,7 @@ def test_a_new_daemon_starts_no_second_tool_beside_the_one_of_the_old(
 ) -> None:
     tools.hangs("smi")
     old = [sys.executable, "-c", DAEMON_THAT_DIES, str(tmp_path / "locks")]
-    subprocess.run(old, env={**tools.environment, MARK: mark}, check=True, timeout=60)
+    subprocess.run(old, env={**tools.environment, MARK: mark}, check=True)
     (pid,) = tools.pids("smi")
     reader = make_reader()
     try:

@@ -116,7 +116,7 @@ def test_a_new_certificate_is_served_to_new_connections_while_old_ones_go_on(pki
     new = pki.authority.issue("renewed", "DNS:localhost,IP:127.0.0.1")
     with running_server(config_file=file) as running:
         old_serial = serial(running, pki.trusting())
-        kept = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=20, context=pki.trusting())
+        kept = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=60, context=pki.trusting())
         kept.request("GET", "/1")
         assert kept.getresponse().read() == b"GET /1?\n"
         replace(key, new.key.read_bytes())
@@ -138,7 +138,7 @@ class TlsScraper(threading.Thread):
         self._tls = pki.trusting(pki.client)
 
     def run(self) -> None:
-        kept = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=20, context=self._tls)
+        kept = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=60, context=self._tls)
         with contextlib.closing(kept):
             while not self.enough.is_set():
                 self._note(lambda: fetch(self._port, tls=self._tls).status)
@@ -192,7 +192,7 @@ def test_certificates_are_renewed_under_load_without_a_failed_scrape(
 def test_users_and_headers_change_also_for_open_connections(web_file: WebFile) -> None:
     file = web_file(user("alice", "secret"))
     with running_server(config_file=file) as running:
-        kept = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        kept = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
 
         def ask() -> Reply:
             kept.request("GET", "/", headers=basic("alice", "secret"))
@@ -255,7 +255,7 @@ def test_connections_let_in_under_looser_rules_are_not_served_under_stricter_one
         until(lambda: refused(running, None), "TLS")
         plain.sendall(request)
         assert hung_up(plain)
-        uncertified = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=20, context=pki.trusting())
+        uncertified = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=60, context=pki.trusting())
         uncertified.request("GET", "/")
         assert uncertified.getresponse().read() == b"GET /?\n"
         replace(file, pki.tls_section(*strict))

@@ -79,9 +79,9 @@ class Scrapes:
         self._port = served.port
         self._tls = tls
         self._client: http.client.HTTPConnection = (
-            http.client.HTTPSConnection("127.0.0.1", served.port, timeout=20, context=tls)
+            http.client.HTTPSConnection("127.0.0.1", served.port, timeout=60, context=tls)
             if tls
-            else http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+            else http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
         )
 
     def once(self) -> None:

@@ -146,7 +146,7 @@ def test_pipelined_requests_are_answered_in_order(running: RunningServer) -> Non
 
 
 def test_a_connection_carries_many_requests(running: RunningServer) -> None:
-    client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
     client.connect()
     local = client.sock.getsockname()
     for number in range(20):

@@ -98,7 +98,7 @@ def test_all_interfaces_take_both_families() -> None:
         port = running.port
         assert running.server.addresses == (f"[::]:{port}",)
         for host in ("127.0.0.1", "::1"):
-            with socket.create_connection((host, port), timeout=20) as client:
+            with socket.create_connection((host, port), timeout=60) as client:
                 client.sendall(b"GET /both HTTP/1.0\r\n\r\n")
                 assert read_to_end(client).endswith(b"GET /both?\n")
 
@@ -214,7 +214,7 @@ def test_those_who_have_just_connected_to_an_address_that_goes_are_served_if_ano
         clients.enter_context(connect(port)).sendall(b"GET /first HTTP/1.0\r\n\r\n")
         assert entered.wait(20)  # the loop stands still: who connects now is not accepted yet
         covered = [clients.enter_context(connect(port)) for _ in range(60)]
-        others = [clients.enter_context(socket.create_connection(("::1", port), timeout=20)) for _ in range(60)]
+        others = [clients.enter_context(socket.create_connection(("::1", port), timeout=60)) for _ in range(60)]
         change = threading.Thread(target=running.call, args=(running.server.reconfigure((f"127.0.0.1:{port}",), ""),))
         change.start()
         for client in (*covered, *others):
@@ -253,7 +253,7 @@ def test_a_second_server_cannot_take_a_port_that_was_handed_over() -> None:
 def test_addresses_that_stay_keep_their_connections_and_others_lose_theirs(tmp_path: Path) -> None:
     path = tmp_path / "web.sock"
     with running_server(listen=(LOOPBACK, f"unix:{path}")) as running, socket.socket(socket.AF_UNIX) as gone:
-        kept = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        kept = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
         kept.request("GET", "/1")
         assert kept.getresponse().read() == b"GET /1?\n"
         gone.settimeout(20)

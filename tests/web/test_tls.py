@@ -54,7 +54,7 @@ def test_a_certificate_and_key_written_into_the_file(pki: Pki, web_file: WebFile
 
 def test_requests_on_a_kept_connection_and_in_bulk(pki: Pki, web_file: WebFile) -> None:
     with running_server(config_file=web_file(pki.tls_section())) as running:
-        client = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=20, context=pki.trusting())
+        client = http.client.HTTPSConnection("127.0.0.1", running.port, timeout=60, context=pki.trusting())
         for number in range(10):
             client.request("GET", f"/{number}")
             assert client.getresponse().read() == f"GET /{number}?\n".encode()
@@ -203,7 +203,7 @@ def test_of_all_ciphers_only_those_with_forward_secrecy_and_authentication_are_t
 def s_client(port: int, sent: bytes, *arguments: str) -> str:
     """What openssl's own client tells of a connection."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", *arguments]
-    done = subprocess.run(command, input=sent, capture_output=True, timeout=20, check=False)
+    done = subprocess.run(command, input=sent, capture_output=True, check=False)
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
