@@ -241,3 +241,40 @@ def test_a_clock_that_goes_back_changes_nothing():
     before = motion.report()
     motion.now -= 50.0
     assert motion.report() == before
+
+
+@pytest.mark.parametrize("vendor", VENDOR_WORDS)
+def test_a_hung_card_is_fully_busy_at_hardly_more_than_idle_power_and_keeps_its_memory(vendor):
+    motion = FastMotion(vendor, faults=Faults(hung_jobs=1000.0))
+    model = DEMOS[vendor].card
+    hung = [
+        values
+        for report in motion.reports(HOUR / 2, every=60.0)
+        for values in by_device(report).values()
+        if values["utilization_ratio"] == 1.0 and values["power_watts"] < 0.4 * model.cap_watts
+    ]
+    assert len(hung) > 20
+    above_idle = [values["power_watts"] - model.idle_watts for values in hung[5:]]
+    assert max(above_idle) < 0.15 * (model.cap_watts - model.idle_watts)
+    assert min(values["memory_used_bytes"] for values in hung) > 0.0
+    assert {values.get("memory_activity_ratio", 0.0) for values in hung} == {0.0}
+
+
+def test_a_slow_card_is_as_busy_as_the_others_by_less_clock_and_power():
+    motion = FastMotion("nvidia", 8, faults=Faults(slow_cards=0.1))
+    busy = [
+        (values["clock_hertz:sm"], values["power_watts"])
+        for report in motion.reports(6 * HOUR, every=30.0)
+        for values in by_device(report).values()
+        if values["utilization_ratio"] > 0.93 and values["memory_activity_ratio"] > 0.5
+    ]
+    slow = [watts for hertz, watts in busy if hertz < 1.4e9]
+    fast = [watts for hertz, watts in busy if hertz > 1.8e9 and watts > 300.0]
+    assert len(slow) > 10
+    assert max(slow) < 0.7 * max(fast)
+
+
+def test_a_slow_node_has_no_fast_card():
+    motion = FastMotion("nvidia", 8, faults=Faults(slow_nodes=1000.0))
+    clocks = [v["clock_hertz:sm"] for report in motion.reports(HOUR, every=60.0) for v in by_device(report).values()]
+    assert max(clocks) < 1.4e9

@@ -16,6 +16,7 @@ _MEMORY_HEAT_FOLLOWS = 1.0 / 60.0
 _COOL_ENOUGH_CELSIUS = 4.0
 _HELD_DOWN_POWER = 0.55
 _HELD_DOWN_CLOCK = 0.7
+_SLOW_CLOCK = 0.6
 _BUSY_LOAD = 0.02
 _LINK_BYTES_PER_SECOND = 300e9
 _PCIE_BYTES_PER_SECOND = 6e9
@@ -31,6 +32,7 @@ class CardState:
     job: Job | None = None
     load: float = 0.0
     memory_share: float = 0.0
+    work: float = 0.0
     power: float = 0.0
     die: float = _AMBIENT_CELSIUS
     memory: float = _AMBIENT_CELSIUS
@@ -50,6 +52,7 @@ class CardState:
     errors_before: tuple[int, int] = (0, 0)
     links_down: dict[int, float] = field(default_factory=dict)
     hot_until: float = 0.0
+    slow_until: float = 0.0
     lost_from: float = float("inf")
     lost_until: float = 0.0
     reset_at: float = 0.0
@@ -73,6 +76,10 @@ class CardState:
         """Whether the card is off the bus."""
         return self.lost_from <= now < self.lost_until
 
+    def is_slow(self) -> bool:
+        """Whether something that the card does not tell holds it down."""
+        return self.now < self.slow_until
+
     def advance(self, now: float, job: Job | None, random: Random) -> None:
         """One second more with this job."""
         self.now = now
@@ -80,14 +87,15 @@ class CardState:
         kind = job.kind if job is not None else IDLE
         self.load = job.load(now, random) if job is not None else 0.0
         self.memory_share = job.memory(now) if job is not None else 0.0
+        self.work = self.load * kind.progress
         self._draw(kind.intensity, random)
         self._warm()
         self._clock()
         self.energy_joules += self.power
         self.capped_seconds += self.capped
         self.hot_seconds += self.hot
-        self.link_bytes += self.load * kind.links * _LINK_BYTES_PER_SECOND
-        self.pcie_bytes_per_second = self.load * _PCIE_BYTES_PER_SECOND * (1.0 + kind.links)
+        self.link_bytes += self.work * kind.links * _LINK_BYTES_PER_SECOND
+        self.pcie_bytes_per_second = self.work * _PCIE_BYTES_PER_SECOND * (1.0 + kind.links)
         self.pcie_bytes += self.pcie_bytes_per_second
 
     def _draw(self, intensity: float, random: Random) -> None:
@@ -95,8 +103,9 @@ class CardState:
         model = self.model
         span = model.cap_watts - model.idle_watts
         demand = model.idle_watts + span * intensity * self.load
-        limit = model.idle_watts + span * _HELD_DOWN_POWER if self.hot else model.cap_watts
-        self.capped = not self.hot and demand > model.cap_watts
+        held_down = self.hot or self.is_slow()
+        limit = model.idle_watts + span * _HELD_DOWN_POWER if held_down else model.cap_watts
+        self.capped = not held_down and demand > model.cap_watts
         self.power += (min(demand, limit) - self.power) * _POWER_FOLLOWS
         self.power = min(max(self.power * random.uniform(0.992, 1.008), 0.9 * model.idle_watts), model.cap_watts)
 
@@ -118,5 +127,7 @@ class CardState:
             self.clock_share = 0.0
         elif self.hot:
             self.clock_share = _HELD_DOWN_CLOCK
+        elif self.is_slow():
+            self.clock_share = _SLOW_CLOCK
         else:
             self.clock_share = 0.94 if self.capped else 1.0

@@ -72,7 +72,7 @@ class Course:
             if 0.0 < card.reset_at <= now:
                 card.come_back()
 
-    def _possible(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], None]]]:
+    def _possible(self, faults: Faults, count: int) -> list[tuple[float, Callable[[CardState], object]]]:
         """What may happen, with its rate per hour for all cards together."""
         return [
             (faults.failed_polls, self._fail_polls),
@@ -83,6 +83,11 @@ class Course:
             (faults.links_down * count if self._demo.card.links else 0.0, self._cut_link),
             (faults.corrected_errors * count, self._correct_error),
             (faults.uncorrected_errors * count, self._suffer_error),
+            (faults.hung_cards * count, self._hang_card),
+            (faults.hung_jobs * count, self._hang_job),
+            (faults.slow_cards * count, self._slow_card),
+            (faults.slow_nodes, self._slow_node),
+            (faults.big_jobs, self._begin_big_job),
         ]
 
     def _fail_polls(self, _card: CardState) -> None:
@@ -118,3 +123,29 @@ class Course:
 
     def _suffer_error(self, card: CardState) -> None:
         card.uncorrected += 1
+
+    def _hang_card(self, card: CardState) -> None:
+        self._workload.hang((card.position,), self.now + self._long_enough())
+
+    def _hang_job(self, card: CardState) -> None:
+        """A job waits for ever on all of its cards."""
+        cards = card.job.cards if card.job is not None else ()
+        self._workload.hang(cards, self.now + self._long_enough())
+
+    def _slow_card(self, card: CardState) -> None:
+        card.slow_until = self._begin_big_job(card)
+
+    def _slow_node(self, card: CardState) -> None:
+        until = self._begin_big_job(card)
+        for slow in self.cards:
+            slow.slow_until = until
+
+    def _begin_big_job(self, _card: CardState) -> float:
+        """The second at which it ends."""
+        until = self.now + self._long_enough()
+        self._workload.train_everywhere(self.now, until)
+        return until
+
+    def _long_enough(self) -> float:
+        """Long enough for an alert, which waits for half an hour."""
+        return self._random.uniform(2700.0, 5400.0)

@@ -109,14 +109,14 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "memory_total_bytes": lambda card: float(_MIB * card.model.memory_mib),
     "memory_free_bytes": _free,
     "memory_reserved_bytes": lambda card: float(_MIB * card.model.memory_reserved_mib),
-    "memory_activity_ratio": lambda card: round(0.6 * card.load, 2),
-    "memory_bandwidth_ratio": lambda card: round(0.45 * card.load, 2),
+    "memory_activity_ratio": lambda card: round(0.6 * card.work, 2),
+    "memory_bandwidth_ratio": lambda card: round(0.45 * card.work, 2),
     "memory_gtt_used_bytes": lambda _: float(_MIB * _SHARED_USED_MIB),
     "memory_gtt_total_bytes": lambda _: float(_MIB * _SHARED_MIB),
     "graphics_active_ratio": lambda card: round(card.load, 3),
     "sm_active_ratio": lambda card: round(0.92 * card.load, 2),
     "sm_occupancy_ratio": lambda card: round(0.41 * card.load, 2),
-    "tensor_active_ratio": lambda card: round(0.55 * card.load, 2),
+    "tensor_active_ratio": lambda card: round(0.55 * card.work, 2),
     "pipe_active_ratio": lambda card: {pipe: round(_PIPE_SHARES.get(pipe, 0.0) * card.load, 3) for pipe in PIPES},
     "engine_utilization_ratio": lambda card: {
         engine: round(_ENGINE_SHARES.get(engine, 0.0) * card.load, 2) for engine in card.demo.engines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 _MEMORY_STEPS = 8
@@ -19,6 +19,7 @@ class Kind:
     """A manner of work: its load, how that waves, its pauses, and the share of memory and link traffic it takes.
 
     `intensity` is the share of the full power that it draws at full load; above 1 it runs into the power cap.
+    `progress` is 0 once its kernel has stopped to make any.
     """
 
     name: str
@@ -31,13 +32,22 @@ class Kind:
     minutes: tuple[float, float]
     intensity: float
     links: float
+    progress: float = 1.0
+
+    def hung(self) -> Kind:
+        """The same when nothing of it goes on: fully busy at hardly more than idle power."""
+        return replace(self, load=1.0, wave=0.0, pause_seconds=0.0, noise=0.0, intensity=_HUNG_INTENSITY, progress=0.0)
 
 
+# 137 to 300 of 700 W were measured while an H200 decoded, about 100 W told of H100s in a hung job.
+_DECODE_INTENSITY, _HUNG_INTENSITY = 0.22, 0.04
 KINDS = (
     Kind("train.py", 0.97, 0.02, 240.0, 9.0, 0.015, (0.70, 0.95), (8.0, 45.0), 1.06, 0.5),
+    Kind("decode_llm", 1.0, 0.0, 150.0, 0.0, 0.01, (0.80, 0.92), (10.0, 60.0), _DECODE_INTENSITY, 0.1),
     Kind("serve_llm", 0.50, 0.35, 150.0, 0.0, 0.06, (0.80, 0.92), (10.0, 60.0), 0.80, 0.1),
     Kind("jupyter", 0.25, 0.25, 45.0, 12.0, 0.10, (0.05, 0.40), (3.0, 20.0), 0.65, 0.0),
 )
+_HOW_OFTEN = (4, 1, 2, 2)
 IDLE = Kind("", 0.0, 0.0, 1.0, 0.0, 0.0, (0.0, 0.0), (0.0, 0.0), 1.0, 0.0)
 
 
@@ -85,9 +95,24 @@ class Workload:
             self._begun = True
             self._start(now, free)
 
+    def train_everywhere(self, now: float, until: float) -> None:
+        """One training takes all cards, or goes on for longer if it has them already."""
+        cards = tuple(range(len(self.jobs)))
+        job = next((job for job in self.jobs if job is not None and job.cards == cards), None)
+        if job is None:
+            job = Job(KINDS[0], cards, now, until, KINDS[0].memory[0], self._random.randrange(2_000, 4_000_000))
+        self.jobs = [replace(job, ends=until)] * len(cards)
+
+    def hang(self, cards: Sequence[int], until: float) -> None:
+        """What these cards do makes no progress any more, and is ended then."""
+        for index in cards:
+            job = self.jobs[index]
+            if job is not None:
+                self.jobs[index] = replace(job, kind=job.kind.hung(), ends=until)
+
     def _start(self, now: float, free: list[int]) -> None:
         random = self._random
-        kind = random.choices(KINDS, weights=(4, 3, 2))[0]
+        kind = random.choices(KINDS, weights=_HOW_OFTEN)[0]
         count = min(random.choice((1, 1, 2, 4, 8)), len(free))
         job = Job(
             kind=kind,
