@@ -55,16 +55,16 @@ CRITICAL = 'accelerator_temperature_critical_celsius{{D},sensor="core"}'
 PEER = 'accelerator_temperature_celsius{{T},vendor="{vendor}",device="1",id="peer",model="m",sensor="core"}'
 
 
-def _of_card(metric: str, device: str, values: str) -> dict[str, str]:
+def of_card(metric: str, device: str, values: str) -> dict[str, str]:
     return {f'{metric}{{{{T}},vendor="{{vendor}}",device="{device}",id="id{device}",model="m"}}': values}
 
 
 def _cards(number: int) -> dict[str, str]:
-    return {name: values for n in range(number) for name, values in _of_card("accelerator_up", str(n), ALWAYS).items()}
+    return {name: values for n in range(number) for name, values in of_card("accelerator_up", str(n), ALWAYS).items()}
 
 
 def _busy(device: str, seconds_a_minute: float) -> dict[str, str]:
-    return _of_card("accelerator_busy_seconds_total", device, f"0+{seconds_a_minute}x120")
+    return of_card("accelerator_busy_seconds_total", device, f"0+{seconds_a_minute}x120")
 
 
 def _draws(watts: float, series: str) -> dict[str, str]:
@@ -347,7 +347,7 @@ RUNNING = (
             "a model without fans": {
                 "accelerator_fan_ratio{{D}}": "0x120",
                 CORE: "75x120",
-                **_of_card("accelerator_fan_ratio", "1", "0x120"),
+                **of_card("accelerator_fan_ratio", "1", "0x120"),
             },
         },
     ),
@@ -356,7 +356,7 @@ RUNNING = (
         {
             "accelerator_fan_ratio{{D}}": "0x120",
             CORE: "75x120",
-            **_of_card("accelerator_fan_ratio", "1", "0.5x120"),
+            **of_card("accelerator_fan_ratio", "1", "0.5x120"),
         },
     ),
     *(

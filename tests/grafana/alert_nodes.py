@@ -74,6 +74,10 @@ _OF_CARD: Mapping[str, float] = {
     'accelerator_temperature_celsius{sensor="memory"}': 70,
     'accelerator_temperature_slowdown_celsius{sensor="junction"}': 100,
     "accelerator_power_watts": 600,
+    "accelerator_power_cap_watts": 700,
+    'accelerator_clock_hertz{domain="sm"}': 1.7e9,
+    'accelerator_clock_hertz{domain="memory"}': 2.6e9,
+    "accelerator_memory_activity_ratio": 0.6,
     "accelerator_memory_total_bytes": 8e10,
     "accelerator_memory_used_ratio": 0.8,
     "accelerator_utilization_ratio": 0.97,
@@ -97,7 +101,11 @@ _OF_CARD: Mapping[str, float] = {
     'accelerator_health{state="ok"}': 1,
     'accelerator_health{state="alarm"}': 0,
 }
-_COUNTERS: Mapping[str, float] = {"accelerator_pcie_replays_total": 1, "accelerator_busy_seconds_total": 58}
+_COUNTERS: Mapping[str, float] = {
+    "accelerator_pcie_replays_total": 1,
+    "accelerator_busy_seconds_total": 58,
+    "accelerator_energy_estimated_joules_total": 60 * 600,
+}
 _LINK_COUNTERS = ("crc", "replay", "recovery")
 
 
@@ -165,7 +173,9 @@ class Node:
         self.answering(then(1, f"0 0 1x{END}"))
         self.tells(then(5, f"stale _ {60 * TURN}x{END}"), "process_start_time")
         self.clock(f"stale _ {60 * (TURN + 2)}+60x{END}")
-        return self.tells(f"0+58x{TURN - 1} stale _ 0+58x{END}", "busy_seconds")
+        for counter, a_minute in (("busy_seconds", 58), ("energy_estimated", 60 * 600)):
+            self.tells(f"0+{a_minute}x{TURN - 1} stale _ 0+{a_minute}x{END}", counter)
+        return self
 
     def reimaged(self, *missing: int) -> Node:
         """The daemon starts anew and remembers nothing; these cards are not there any more, and nothing tells that."""

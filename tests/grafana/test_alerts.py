@@ -12,11 +12,12 @@ import yaml
 from grafana.alert_cases import CASES as OTHER_CASES
 from grafana.alert_cases import Case, Series
 from grafana.event_cases import EVENTS
+from grafana.full_load_cases import FULL_LOAD
 from telemetry_grafana.rules.catalogue import ALERTS
 
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules"
 FILES = [str(RULES / "telemetry-recording.yml"), str(RULES / "telemetry-alerts.yml")]
-CASES = (*OTHER_CASES, *EVENTS)
+CASES = (*OTHER_CASES, *EVENTS, *FULL_LOAD)
 LOOKED_AT = "60m"
 SUMMARIES = {alert.name: alert.summary for group in ALERTS for alert in group.alerts}
 LABEL = re.compile(r"\{([a-z_]+)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from telemetry_grafana.promql import beginning_with
 from telemetry_grafana.rules.alert import AlertGroup, critical, info, warning
+from telemetry_grafana.rules.at_rest import HUNG
 from telemetry_parsers.metrics import BOARD_SENSORS, OTHER_SENSORS
 
 _T = "accelerator:temperature_celsius"
@@ -26,7 +27,9 @@ def _against(function: str, series: str) -> str:
     return f"({series} - on ({_PEERS}) group_left () {function.format(peers=_PEERS, series=series)})"
 
 
-_HELD_BY_HEAT = f'accelerator_throttled{{reason=~"{HEAT_REASONS}"}}'
+_HEAT_HOLDS = f'accelerator_throttled{{reason=~"{HEAT_REASONS}"}}'
+HELD_BY_HEAT = f"max without (reason) ({_HEAT_HOLDS} == 1 or avg_over_time({_HEAT_HOLDS}[10m]) >= $throttled_share)"
+HELD_BY_POWER_BRAKE = f'accelerator_throttled{{reason=~"{POWER_BRAKE_REASONS}"}} == 1'
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
 _LESS_WORK = f"-1 * {_against('quantile by ({peers}) (0.5, {series})', _WORK)}"
 
@@ -91,9 +94,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorThermalThrottling",
-            condition=(
-                f"max without (reason) ({_HELD_BY_HEAT} == 1 or avg_over_time({_HELD_BY_HEAT}[10m]) >= $throttled_share)"
-            ),
+            condition=HELD_BY_HEAT,
             hold="5m",
             held_back_by=("AcceleratorTemperatureCritical",),
             summary="{vendor} {device} on {instance} slows down because of heat",
@@ -103,7 +104,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorPowerBrake",
-            condition=f'accelerator_throttled{{reason=~"{POWER_BRAKE_REASONS}"}} == 1',
+            condition=HELD_BY_POWER_BRAKE,
             hold="5m",
             summary="{vendor} {device} on {instance} is held down by the power brake",
             meaning="The power supply or the board asks the card to slow down: a supply has failed or is overloaded.",
@@ -128,6 +129,8 @@ HEAT_AND_SPEED = AlertGroup(
                 f"{_LESS_WORK} > $straggler_ratio and {_WORK} > $idle_ratio"
                 f" and on ({_PEERS}) quantile by ({_PEERS}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
                 f" and on ({_PEERS}) count by ({_PEERS}) ({_WORK}) >= $straggler_peers"
+                # Beside cards that hang, the one that works is no straggler.
+                f" unless on ({_PEERS}) ({HUNG})"
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than its node's other cards",

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from string import Template
 
 from telemetry_grafana.promql import DEVICE_LABELS, TARGET_LABELS, beginning_with
 from telemetry_grafana.rules.alert import EVERY, MAINTENANCE_END
+from telemetry_grafana.rules.record import Recording, RecordingGroup, device
+from telemetry_grafana.rules.recording_full_load import FULL_LOAD
 from telemetry_grafana.rules.thresholds import values
 from telemetry_parsers.metrics import OTHER_SENSORS
 
 # The rule of the terminal and the page: every sensor but memory, HBM and board.
 _CORE_SENSORS = f'sensor!~"{beginning_with(OTHER_SENSORS)}"'
 _PEERS = "cluster, job, vendor, model"
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """A series that Prometheus keeps ready."""
-
-    name: str
-    expression: str
-    labels: frozenset[str]
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecordingGroup:
-    """Rules that are evaluated together, in order; if `every` is empty, Prometheus' own interval holds."""
-
-    name: str
-    rules: tuple[Recording, ...]
-    every: str = ""
-
-
-def _device(name: str, expression: str, meaning: str) -> Recording:
-    return Recording(name, expression, DEVICE_LABELS, meaning)
 
 
 def _limit(name: str) -> str:
@@ -48,31 +26,36 @@ _LIMITS = f"({_limit('slowdown')} or {_limit('critical')} or {_limit('shutdown')
 
 
 _DEVICES = (
-    _device(
+    device(
         "accelerator:temperature_celsius",
         f"max without (sensor) (accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
         "The temperature of a device: its hottest sensor other than memory and board.",
     ),
-    _device(
+    device(
         "accelerator:temperature_limit_celsius",
         f"max without (sensor) {_LIMITS}",
         "The temperature at which the device itself does something about it, of the sensor that may be hottest.",
     ),
-    _device(
+    device(
         "accelerator:temperature_margin_celsius",
         "accelerator_temperature_margin_celsius or min without (sensor)"
         f" ({_LIMITS} - accelerator_temperature_celsius{{{_CORE_SENSORS}}})",
         "Degrees left before the device itself does something about it, by each sensor's own limit.",
     ),
-    _device(
+    device(
         "accelerator:utilization_ratio:rate5m",
         "clamp_max(rate(accelerator_busy_seconds_total[5m]), 1)",
         "True average utilization over five minutes, from the seconds that the daemon integrates.",
     ),
-    _device(
+    device(
         "accelerator:power_watts:rate5m",
         "rate(accelerator_energy_estimated_joules_total[5m])",
         "True average power over five minutes, from the energy that the daemon integrates.",
+    ),
+    device(
+        "accelerator:clock_hertz:avg5m",
+        'max without (domain) (avg_over_time(accelerator_clock_hertz{domain=~"graphics|sm"}[5m]))',
+        "Average clock of what computes, over five minutes.",
     ),
 )
 
@@ -130,7 +113,7 @@ _COMPARED: Mapping[str, tuple[str, str]] = {
     "utilization_ratio": ("accelerator:utilization_ratio:rate5m", "0.02"),
     "temperature_celsius": ("accelerator:temperature_celsius", "2"),
     "power_watts": ("accelerator:power_watts:rate5m", "10"),
-    "clock_hertz": ('max without (domain) (accelerator_clock_hertz{domain=~"graphics|sm"})', "3e7"),
+    "clock_hertz": ("accelerator:clock_hertz:avg5m", "3e7"),
 }
 _FEWEST_PEERS = 3
 # The median of the absolute deviations times this is the standard deviation of what is normally distributed. A standard
@@ -142,12 +125,12 @@ def _straggler(name: str, series: str, least_spread: str) -> tuple[Recording, ..
     deviation = f"accelerator:{name}:deviation"
     spread = f"{_SPREAD_OF_MEDIAN} * quantile by ({_PEERS}) (0.5, abs({deviation}))"
     return (
-        _device(
+        device(
             deviation,
             f"({series}) - on ({_PEERS}) group_left () quantile by ({_PEERS}) (0.5, {series})",
             "How far the device is from the median of the devices of its model.",
         ),
-        _device(
+        device(
             f"accelerator:{name}:zscore",
             f"{deviation} / on ({_PEERS}) group_left () clamp_min({spread}, {least_spread})"
             f" and on ({_PEERS}) count by ({_PEERS}) ({deviation}) >= {_FEWEST_PEERS}",
@@ -181,18 +164,18 @@ _MAINTENANCE = Recording(
 _MEMORIES = RecordingGroup(
     "telemetry-memories",
     (
-        _device(
+        device(
             "accelerator:core_readings:group",
             "group by (cluster, job, instance, vendor, device, id, model) (accelerator_memory_total_bytes"
             " or accelerator_power_watts or accelerator_utilization_ratio or accelerator:temperature_celsius)",
             "1 for each device that reports its memory, power, utilization or temperature.",
         ),
-        _device(
+        device(
             "accelerator:link_up:sum",
             "sum without (link) (accelerator_link_up)",
             "How many of a device's links are up.",
         ),
-        _device(
+        device(
             "accelerator:up:flapping",
             _of_thresholds(
                 "changes(accelerator_up[1h]) >= $long_flaps and changes(accelerator_up[30m]) > 0 unless"
@@ -314,6 +297,7 @@ GROUPS = (
     RecordingGroup("telemetry-devices", _DEVICES),
     _MEMORIES,
     _PAST,
+    FULL_LOAD,
     RecordingGroup(
         "telemetry-sums",
         (

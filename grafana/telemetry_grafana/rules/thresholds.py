@@ -54,6 +54,30 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "straggler_ratio": Threshold("0.2", "utilization below the median of the node's cards", "own figure"),
     "alike_ratio": Threshold("0.05", "median distance from that median of cards that do the same work", "own figure"),
     "straggler_peers": Threshold("4", "devices of a model that make a median meaningful", "own figure"),
+    "stuck_busy_ratio": Threshold(
+        "0.99", "utilization while a kernel never ends", "V100, H100, GB200 in hung jobs: 100 %"
+    ),
+    "rest_share": Threshold(
+        "0.2",
+        "power above idle, as a share of what the model adds at most, of a card whose memory is quiet",
+        "hung jobs: V100 47 of 250 W, H100 100 to 152 of 700 W, GB200 280 of 1,200 W, MI250X 130 of 560 W",
+    ),
+    "rest_share_alone": Threshold(
+        "0.05", "the same of a card that tells nothing of its memory", "below decoding on an H200: 137 to 300 of 700 W"
+    ),
+    "quiet_ratio": Threshold(
+        "0.05", "activity or bandwidth of a memory that nobody works with", "own figure; 0 in a hung job on V100s"
+    ),
+    "empty_ratio": Threshold("0.02", "memory in use on a card that no job has", "own figure"),
+    "power_follows": Threshold(
+        "2", "highest power of a model as a multiple of its idle power", "own figure; some tools show a constant"
+    ),
+    "same_load_ratio": Threshold("0.9", "utilization of cards that are compared by their speed", "own figure"),
+    "busy_minutes": Threshold("15", "minutes of the last thirty in which what is compared was busy", "own figure"),
+    "slower_share": Threshold("0.8", "clock and power as a share of the peers' median", "own figure"),
+    "same_power_share": Threshold("0.1", "median distance of peers from their median power, as a share", "own figure"),
+    "same_memory_ratio": Threshold("0.1", "distance from the peers' memory use within one job", "own figure"),
+    "slow_node_peers": Threshold("4", "nodes with busy cards of a model that make a median meaningful", "own figure"),
 }
 
 

@@ -1,0 +1,31 @@
+"""What a recording rule is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from telemetry_grafana.promql import DEVICE_LABELS
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A series that Prometheus keeps ready."""
+
+    name: str
+    expression: str
+    labels: frozenset[str]
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingGroup:
+    """Rules that are evaluated together, in order; if `every` is empty, Prometheus' own interval holds."""
+
+    name: str
+    rules: tuple[Recording, ...]
+    every: str = ""
+
+
+def device(name: str, expression: str, meaning: str) -> Recording:
+    """A series of each device."""
+    return Recording(name, expression, DEVICE_LABELS, meaning)

@@ -1,0 +1,100 @@
+"""Nodes whose cards work in different manners, one after another, as promtool's series: healthy ones, hung ones, slow ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from grafana.alert_nodes import CARDS, END, Node, Series
+
+ALL = range(CARDS)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a card tells while it does one thing; None is not told."""
+
+    busy: float
+    watts: float
+    hertz: float | None = 1.6e9
+    activity: float | None = 0.6
+    held: float = 0.8
+    cap: float | None = 700.0
+
+
+IDLE = Work(busy=0, watts=75, hertz=3.5e8, activity=0, held=0.01)
+TRAINS = Work(busy=0.98, watts=600)
+# Measured on an H200: 137 to 300 W.
+DECODES = Work(busy=1, watts=137, hertz=1.98e9, activity=0.5)
+# As told of hung jobs on H100: 100 to 152 W.
+HANGS = Work(busy=1, watts=130, hertz=1.98e9, activity=0)
+SPINS = Work(busy=1, watts=80, hertz=1.98e9, activity=0)
+SLOW = replace(TRAINS, hertz=1.2e9, watts=430)
+
+# Minutes, and what is done in them.
+Course = tuple[tuple[int, Work], ...]
+
+
+def always(work: Work) -> Course:
+    return ((END, work),)
+
+
+def later(work: Work, before: Work = TRAINS) -> Course:
+    """From minute 25 on."""
+    return ((25, before), (END, work))
+
+
+def works(node: Node, course: Course, cards: Iterable[int] = ALL) -> Node:
+    """These cards of the node do this, one thing after another."""
+    for card in cards:
+        for name in list(node.series):
+            told = _of_course(name, course) if f'id="id{card}"' in name else None
+            if told == "":
+                del node.series[name]
+            elif told is not None:
+                node.series[name] = told
+    return node
+
+
+def _of_course(name: str, course: Course) -> str | None:
+    """The values of a series, an empty text if it is not told, None if it has nothing to do with the work."""
+    if name.startswith("accelerator_busy_seconds_total"):
+        return _counted([(minutes, 60 * work.busy) for minutes, work in course])
+    if name.startswith("accelerator_energy_estimated_joules_total"):
+        return _counted([(minutes, 60 * work.watts) for minutes, work in course])
+    field = next((field for start, field in _GAUGES.items() if name.startswith(start)), None)
+    if field is None or 'domain="memory"' in name:
+        return None
+    values = [(minutes, getattr(work, field)) for minutes, work in course]
+    return " ".join("" if value is None else f"{value}x{minutes - 1}" for minutes, value in values).strip()
+
+
+_GAUGES = {
+    "accelerator_utilization_ratio": "busy",
+    "accelerator_power_watts": "watts",
+    "accelerator_power_cap_watts": "cap",
+    "accelerator_clock_hertz": "hertz",
+    "accelerator_memory_activity_ratio": "activity",
+    "accelerator_memory_used_ratio": "held",
+}
+
+
+def _counted(steps: list[tuple[int, float]]) -> str:
+    parts, total = [], 0.0
+    for minutes, a_minute in steps:
+        parts.append(f"{total:g}+{a_minute:g}x{minutes - 1}")
+        total += minutes * a_minute
+    return " ".join(parts)
+
+
+def seen_before(target: dict[str, str], model: str = "m") -> Series:
+    """A node of which Prometheus learns what an idle and what a busy card of the model draws."""
+    series = {}
+    for device, work in (("idle", IDLE), ("busy", TRAINS)):
+        labels = {**target, "instance": "other", "vendor": "v", "device": device, "id": device, "model": model}
+        text = ",".join(f'{name}="{value}"' for name, value in sorted(labels.items()))
+        for metric in ("accelerator_utilization_ratio", "accelerator_power_watts"):
+            told = _of_course(metric, always(work))
+            assert told
+            series[f"{metric}{{{text}}}"] = told
+    return series

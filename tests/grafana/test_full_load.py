@@ -1,0 +1,222 @@
+"""What fires for cards that are fully busy and hang or are slow, and that nothing fires for healthy ones that look alike."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from grafana.alert_nodes import CARDS, END, Node, Series, all_of, steady
+from grafana.full_load_nodes import (
+    ALL,
+    DECODES,
+    HANGS,
+    IDLE,
+    SLOW,
+    SPINS,
+    TRAINS,
+    Course,
+    Work,
+    always,
+    later,
+    seen_before,
+    works,
+)
+from kits.captures import ROOT
+
+RULES = ROOT / "deploy" / "prometheus" / "rules"
+FILES = [RULES / "telemetry-recording.yml", RULES / "telemetry-alerts.yml"]
+# Of the nodes' other troubles test_on_call tells.
+TOLD = re.compile("accelerator_(busy|clock|energy|memory|power|temperature|throttled|utilization)[_{]")
+LEFT_OUT = {f"telemetry-{name}" for name in ("monitor", "presence", "broken", "sums", "stragglers", "memories")}
+# Each case is a cluster of its own, so that promtool reads the rules once for all of them.
+FIRING = 'count by (alertname, cluster) (ALERTS{alertstate="firing"})'
+MINUTES = (20, 29, 34, 44, 53, 63)
+
+Nodes = tuple[Node, ...]
+
+
+def node(name: str = "node1") -> Node:
+    return Node(name)
+
+
+def one(course: Course, cards: tuple[int, ...] = tuple(ALL)) -> Nodes:
+    """A node that trains, and whose cards `cards` do this instead."""
+    return (works(works(node(), always(TRAINS)), course, cards),)
+
+
+def many(count: int, course: Course, last: Course) -> Nodes:
+    """Nodes that all do the same, but for the last one."""
+    names = [f"node{number}" for number in range(1, count + 1)]
+    return (*(works(node(name), course) for name in names[:-1]), works(node(names[-1]), last))
+
+
+def told(of: Nodes, values: str, *words: str) -> Nodes:
+    for each in of:
+        each.tells(values, *words)
+    return of
+
+
+def without(of: Nodes, *words: str) -> Nodes:
+    """The same without these series."""
+    for each in of:
+        for name in each.found(*words):
+            del each.series[name]
+    return of
+
+
+def of_model(model: str, name: str, course: Course) -> Node:
+    made = works(node(name), course)
+    made.series = {series.replace('model="m"', f'model="{model}"'): values for series, values in made.series.items()}
+    return made
+
+
+def partitioned() -> Nodes:
+    """Card 3 draws what idle cards draw and tells no utilization; its partition is fully busy and tells no power."""
+    (made,) = one(always(SPINS), (3,))
+    for name in made.found('id="id3"'):
+        if name.startswith(("accelerator_utilization", "accelerator_busy")):
+            of_part = made.series.pop(name)
+            made.series[name.replace('id="id3"', 'id="id3/0"').replace('device="3"', 'device="3:0"')] = of_part
+    return (made,)
+
+
+def turns(work: Work, minutes: int, rest: Work, rest_minutes: int) -> Course:
+    return ((minutes, work), (rest_minutes, rest)) * (END // (minutes + rest_minutes) + 1)
+
+
+IN_PAUSE = replace(TRAINS, busy=0.1, watts=150)
+PAUSING = turns(TRAINS, 20, IN_PAUSE, 4)
+CAPPED = replace(TRAINS, busy=1, watts=295, hertz=1.1e9, cap=300)
+PREFILLS = replace(TRAINS, busy=1, watts=695, hertz=1.35e9)
+OTHER_JOB = replace(SLOW, held=0.3)
+CONSTANT = Work(busy=1, watts=8, activity=None, cap=600)
+MEMORY_NOT_TOLD = replace(TRAINS, activity=None, cap=None)
+
+HEALTHY: Mapping[str, Nodes] = {
+    "idle": one(always(IDLE)),
+    "decoding for one user": one(always(DECODES)),
+    "decoding where the memory is not told": one(always(replace(DECODES, activity=None, cap=None))),
+    "decoding on one card": one(always(DECODES), (3,)),
+    "prefill and decoding side by side": (works(works(node(), always(PREFILLS)), always(DECODES), (2, 3)),),
+    "a power-capped fleet": many(5, always(CAPPED), always(CAPPED)),
+    "one card with a lower cap": one(always(CAPPED), (3,)),
+    "one node with lower caps": many(5, always(TRAINS), always(CAPPED)),
+    "warm-up, the ranks wait for twenty minutes": one(((10, IDLE), (20, HANGS), (END, TRAINS))),
+    "a job that pauses": one(PAUSING),
+    "a rank writes a checkpoint, the others wait": one(turns(TRAINS, 10, HANGS, 6)),
+    "a hang of twenty minutes": one(((20, TRAINS), (20, HANGS), (END, TRAINS))),
+    "load that rises": one(tuple((6, replace(TRAINS, busy=n / 10, watts=75 + 52 * n)) for n in range(12))),
+    "a job on half of the cards": one(always(IDLE), (2, 3)),
+    "small kernels at low power": one(always(replace(HANGS, busy=0.97))),
+    "another job with lower clocks on one card": one(always(OTHER_JOB), (3,)),
+    "jobs of many kinds": many(5, always(TRAINS), always(SLOW))[3:]
+    + tuple(works(node(f"other{n}"), always(replace(TRAINS, watts=200 + 100 * n))) for n in range(4)),
+    "a slow node among too few": many(3, always(TRAINS), always(SLOW)),
+    "two slow models in one job": (
+        *(of_model("fast", f"fast{n}", always(TRAINS)) for n in range(4)),
+        *(of_model("slow", f"slow{n}", always(SLOW)) for n in range(4)),
+    ),
+    "partitions": partitioned(),
+    "cards that tell no power": without(without(one(later(HANGS)), "energy_estimated"), "accelerator_power_watts"),
+    "a tool that shows a constant power": one(always(CONSTANT)),
+    "an idle card that is shown as busy": one(always(replace(IDLE, busy=1))),
+    "cards that tell no clock": without(one(later(SLOW), (3,)), "clock_hertz", 'domain="sm"'),
+    "lower power at the same clock": one(always(replace(TRAINS, watts=430)), (3,)),
+    "lower clock at the same power": one(always(replace(TRAINS, hertz=1.2e9)), (3,)),
+    "two cards of four are slow, none is the rule": one(always(SLOW), (2, 3)),
+}
+HUNG, SLOWER, NODE_SLOW = "AcceleratorsHung", "AcceleratorSlowerThanPeers", "AcceleratorNodeSlow"
+THROTTLED = "AcceleratorThermalThrottling"
+BROKEN: Mapping[str, tuple[Nodes, Mapping[str, int]]] = {
+    "all cards of a node hang": (one(later(HANGS)), {HUNG: 1}),
+    "a job over two nodes hangs": (many(2, later(HANGS), later(HANGS)), {HUNG: 2}),
+    "one card hangs, the others wait": (one(later(HANGS, TRAINS)), {HUNG: 1}),
+    "one card hangs, the others work": (one(later(SPINS), (3,)), {HUNG: 1}),
+    "three cards hang, the fourth does something else": (
+        (works(works(node(), later(HANGS)), always(replace(TRAINS, busy=0.5)), (3,)),),
+        {HUNG: 1},
+    ),
+    "a card hangs with its clock at the lowest": (one(later(replace(SPINS, hertz=3.5e8)), (3,)), {HUNG: 1}),
+    "hung since before Prometheus saw it": (one(always(HANGS)), {HUNG: 1}),
+    "hung without memory and cap told": (
+        one(later(replace(SPINS, activity=None, cap=None), MEMORY_NOT_TOLD)),
+        {HUNG: 1},
+    ),
+    "a power-capped fleet hangs": (one(later(replace(HANGS, cap=300), CAPPED)), {HUNG: 1}),
+    "one card is slow": (one(later(SLOW), (3,)), {SLOWER: 1}),
+    "one card is slow under the common cap": (
+        (works(works(node(), always(CAPPED)), later(replace(CAPPED, hertz=8e8, watts=210), CAPPED), (3,)),),
+        {SLOWER: 1},
+    ),
+    "one card is slow in a job that pauses": (
+        (works(works(node(), PAUSING), turns(SLOW, 20, IN_PAUSE, 4), (3,)),),
+        {SLOWER: 1},
+    ),
+    "one card is slow because of heat": (
+        told(one(later(SLOW), (3,)), steady(1), "throttled", "hw_thermal", 'id="id3"'),
+        {THROTTLED: 1},
+    ),
+    "one node is slow": (many(5, always(TRAINS), later(SLOW)), {NODE_SLOW: 1}),
+    "one node is slow because of the power brake": (
+        (
+            *many(5, always(TRAINS), always(TRAINS))[:4],
+            *told(many(1, always(TRAINS), later(SLOW)), steady(1), "hw_power_brake"),
+        ),
+        {"AcceleratorPowerBrake": CARDS},
+    ),
+}
+
+
+def placed(cluster: str, nodes: Nodes) -> list[dict[str, str]]:
+    """The nodes' series and those of a node that was seen before, in a cluster of this name."""
+    before: Series = seen_before({"job": "accelerators"})
+    series = [*all_of(*nodes), *({"series": name, "values": values} for name, values in before.items())]
+    return [
+        {**each, "series": each["series"].replace("{", f'{{cluster="{cluster}",', 1)}
+        for each in series
+        if TOLD.match(each["series"])
+    ]
+
+
+def promtool(
+    tmp_path: Path, clusters: Mapping[str, Nodes], firing: Mapping[int, Mapping[tuple[str, str], int]]
+) -> None:
+    asked = [
+        {
+            "expr": FIRING,
+            "eval_time": f"{minute}m",
+            "exp_samples": [
+                {"labels": f'{{alertname="{alert}",cluster="{cluster}"}}', "value": count}
+                for (alert, cluster), count in sorted(expected.items())
+            ],
+        }
+        for minute, expected in firing.items()
+    ]
+    series = [each for cluster, nodes in clusters.items() for each in placed(cluster, nodes)]
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": asked}
+    groups = [group for file in FILES for group in yaml.safe_load(file.read_text())["groups"]]
+    rules, file = tmp_path / "rules.yml", tmp_path / "tests.yml"
+    rules.write_text(yaml.safe_dump({"groups": [group for group in groups if group["name"] not in LEFT_OUT]}))
+    # JSON is YAML, too, and takes a tenth of the time for thousands of series.
+    file.write_text(json.dumps({"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": [test]}))
+    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.needs("promtool")
+def test_nothing_fires_for_healthy_cards_that_look_hung_or_slow(tmp_path: Path) -> None:
+    promtool(tmp_path, HEALTHY, {minute: {} for minute in MINUTES})
+
+
+@pytest.mark.needs("promtool")
+def test_one_alert_fires_for_each_hang_and_each_slow_card_or_node(tmp_path: Path) -> None:
+    clusters = {name: nodes for name, (nodes, _) in BROKEN.items()}
+    expected = {(alert, name): count for name, (_, alerts) in BROKEN.items() for alert, count in alerts.items()}
+    promtool(tmp_path, clusters, {63: expected})
