@@ -13,8 +13,11 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from preview_history import HOURS as HOURS_SIMULATED
 from preview_history import STEP_SECONDS, history
 
@@ -22,10 +25,15 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PREVIEW = CHECKOUT / "grafana" / "preview"
 DASHBOARDS = CHECKOUT / "grafana" / "dashboards"
 RULES = CHECKOUT / "deploy" / "prometheus" / "rules" / "telemetry-recording.yml"
+ALERTS = RULES.with_name("telemetry-alerts.yml")
 PICTURES = CHECKOUT / "docs" / "images"
 
 HOURS_SHOWN = 6
-WIDTH_PIXELS = 1600
+# When an alert that fires at the end began.
+SINCE = {
+    "record": "ALERTS_FOR_STATE",
+    "expr": "min without (alertstate) (min_over_time(timestamp(ALERTS)[8h:1m]))",
+}
 # A recorded series is made of others twice over: score of deviation of average.
 PASSES = 3
 _PATIENCE_SECONDS = 60.0
@@ -40,10 +48,18 @@ _TOOLS = {
 CHOICES = {
     "telemetry-node": {"node": "gpu-02"},
     "telemetry-card": {"node": "gpu-02", "vendor": "nvidia", "device": "3"},
-    "telemetry-stragglers": {"vendor": "nvidia"},
+    "telemetry-stragglers": {"node": "gpu-01|gpu-02", "vendor": "nvidia"},
 }
 # Pictures of the first few sections only, for pages that show more than pictures.
 HEADS = {"telemetry-fleet": 3}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How the pictures are drawn: so many pixels wide, and with all rows opened or as somebody finds them."""
+
+    width: int = 1600
+    opened: bool = False
 
 
 class PreviewError(Exception):
@@ -112,25 +128,49 @@ def fill(data: Path, begin: int, end: int) -> None:
         file.writelines(history(begin))
     run(["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(data)], data.parent, quiet=True)
     text.unlink()
-    for number in range(PASSES):
+    alerts, since = data.parent / "alerts.yml", data.parent / "since.yml"
+    alerts.write_text(yaml.safe_dump(alerts_as_records(yaml.safe_load(ALERTS.read_text("utf-8")))), "utf-8")
+    since.write_text(yaml.safe_dump(one_group([SINCE])), "utf-8")
+    for number, rules in enumerate((*[RULES] * PASSES, alerts, since)):
         folder = data.parent / f"recorded-{number}"
         with prometheus(data) as url:
-            record(url, folder, begin, end)
+            record(url, rules, folder, begin, end)
         for block in folder.iterdir():
             block.rename(data / block.name)
 
 
-def record(url: str, folder: Path, begin: int, end: int) -> None:
-    """What the recording rules make of the data now, as blocks in a folder."""
+def alerts_as_records(document: dict[str, Any]) -> dict[str, Any]:
+    """Rules that record what Prometheus keeps of the alerts in such a file: promtool fills in no alerts."""
+    return one_group([_as_record(rule) for group in document["groups"] for rule in group["rules"]])
+
+
+def _as_record(rule: dict[str, Any]) -> dict[str, Any]:
+    held = rule.get("for", "1m")
+    expression = rule["expr"]
+    if held != "1m":
+        minutes = int(held.removesuffix("m"))
+        expression = f"count_over_time(({expression})[{held}:1m]) >= {minutes}"
+    labels = {"alertname": rule["alert"], "alertstate": "firing", **rule["labels"]}
+    return {"record": "ALERTS", "expr": f"({expression}) * 0 + 1", "labels": labels}
+
+
+def one_group(rules: list[dict[str, Any]]) -> dict[str, Any]:
+    """A file of rules."""
+    return {"groups": [{"name": "preview", "rules": rules}]}
+
+
+def record(url: str, rules: Path, folder: Path, begin: int, end: int) -> None:
+    """What these recording rules make of the data now, as blocks in a folder."""
+    folder.mkdir()
     times = [f"--start={begin}", f"--end={end}", f"--eval-interval={STEP_SECONDS}s", f"--output-dir={folder}"]
     run(
-        ["promtool", "tsdb", "create-blocks-from", "rules", f"--url={url}", *times, str(RULES)],
+        ["promtool", "tsdb", "create-blocks-from", "rules", f"--url={url}", *times, str(rules)],
         folder.parent,
         quiet=True,
     )
 
 
-def draw(url: str, end: int, pictures: Path, work: Path) -> None:
+def draw(url: str, end: int, work: Path, pictures: Path, wanted: Wanted) -> None:
     """A picture of each dashboard."""
     pictures.mkdir(parents=True, exist_ok=True)
     # What grafana/preview/src/render.mjs is told.
@@ -141,7 +181,8 @@ def draw(url: str, end: int, pictures: Path, work: Path) -> None:
         "pictures": str(pictures),
         "range": {"from": end - HOURS_SHOWN * 3600, "to": end},
         "scrapeSeconds": STEP_SECONDS,
-        "width": WIDTH_PIXELS,
+        "width": wanted.width,
+        "opened": wanted.opened,
         "choices": CHOICES,
         "heads": HEADS,
     }
@@ -155,19 +196,22 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", type=Path, default=PICTURES, help="the folder that they are put in")
     parser.add_argument("--data", type=Path, help="keep the data in this folder, and use it again when it is there")
+    parser.add_argument("--width", type=int, default=Wanted.width, help="in pixels")
+    parser.add_argument("--opened", action="store_true", help="open the rows that are closed")
     options = parser.parse_args(arguments)
     try:
         require_tools()
         install_packages()
         with tempfile.TemporaryDirectory() as temporary:
-            preview((options.data or Path(temporary)).resolve(), options.pictures.resolve())
+            wanted = Wanted(options.width, options.opened)
+            preview((options.data or Path(temporary)).resolve(), options.pictures.resolve(), wanted)
     except PreviewError as error:
         sys.stderr.write(f"preview: {error}\n")
         return 1
     return 0
 
 
-def preview(work: Path, pictures: Path) -> None:
+def preview(work: Path, pictures: Path, wanted: Wanted) -> None:
     """The pictures, from data in the folder that is made when there is none."""
     data = work / "data"
     time_file = work / "end"
@@ -178,7 +222,7 @@ def preview(work: Path, pictures: Path) -> None:
         fill(data, end - int(HOURS_SIMULATED * 3600), end)
         time_file.write_text(str(end), "utf-8")
     with prometheus(data) as url:
-        draw(url, int(time_file.read_text("utf-8")), pictures, work)
+        draw(url, int(time_file.read_text("utf-8")), work, pictures, wanted)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Hours of a simulated fleet in a minute: the daemon's own pages, one for each scrape, as OpenMetrics with times.
 
 Simulated cards are polled, merged, counted and rendered by the daemon's own parts on a clock that leaps from scrape to
-scrape. Four things go wrong on the way: a card is hot, one is lost, one is slow, and a tool does not answer.
+scrape. On the way a card is hot, one is lost, one is slow, two tell errors and events, a link is cut, a tool does not answer and a
+daemon is started again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from telemetry_daemon.readers.host import Call, HostReader
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.course import WARM_UP_SECONDS, Course
+from telemetry_daemon.simulate.demo import PLAYED, by_vendor
 from telemetry_daemon.simulate.faults import NO_FAULTS
 from telemetry_daemon.simulate.source import SimulatedReader, parser_of
 from telemetry_daemon.simulate.tell import Teller
@@ -29,8 +31,8 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus import Renderer
 from telemetry_parsers import host
 from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Capture, Failure, Poll
-from telemetry_parsers.vendors import BY_WORD
 
 STEP_SECONDS = 60
 # What looks an hour back has something to look at where the pictures begin.
@@ -44,6 +46,8 @@ _TRAINING = Kind("train.py", 0.96, 0.02, 1800.0, 60.0, 0.012, (0.85, 0.85), (0.0
 _SLOWED = replace(_TRAINING, load=0.66)
 _SLOW_CLOCK = 0.55
 _HOT_SPELL_SECONDS = 600 * _MINUTE
+_CUT_LINK = 4
+_ERRORS_A_STEP = 0.1
 # Assumed, since nothing is really asked: what a library and a tool take to answer, and what a daemon costs.
 _LIBRARY_SECONDS, _TOOL_SECONDS = 0.02, 0.35
 _DAEMON_CPU_SHARE_OF_CARD = 0.0007
@@ -59,6 +63,11 @@ class Incidents:
     lost: Mapping[int, float] = field(default_factory=dict)
     slow: Mapping[int, float] = field(default_factory=dict)
     silent: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    events: Mapping[float, tuple[int, str]] = field(default_factory=dict)
+    errors: Mapping[int, float] = field(default_factory=dict)
+    links_cut: Mapping[int, float] = field(default_factory=dict)
+    restarted: float = math.inf
+    maintenance: tuple[float, float] = (math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,20 @@ def _ago(minutes: float) -> float:
 
 FLEET = (
     NodePlan("gpu-01", {"nvidia": 8}, Incidents(training=True, slow={5: _ago(170)})),
-    NodePlan("gpu-02", {"nvidia": 8}, Incidents(training=True, hot={3: _ago(105)})),
+    NodePlan(
+        "gpu-02",
+        {"nvidia": 8},
+        Incidents(
+            training=True,
+            hot={3: _ago(105)},
+            events={_ago(230): (3, "xid_31"), _ago(64): (5, "xid_94")},
+            errors={3: _ago(260), 5: _ago(70)},
+            links_cut={3: _ago(40)},
+            restarted=_ago(300),
+        ),
+    ),
+    NodePlan("gpu-03", {"gb200": 4}, Incidents(maintenance=(_ago(35), _ago(-25)))),
+    NodePlan("gpu-04", {"h100mig": 2}),
     NodePlan("gpu-11", {"amd": 8}, Incidents(lost={6: _ago(55)})),
     NodePlan("npu-01", {"ascend": 8}),
     NodePlan("dcu-01", {"hygon": 4, "moorethreads": 4}, Incidents(silent={"mthreads-gmi": (_ago(200), _ago(165))})),
@@ -136,12 +158,13 @@ class SimulatedNode:
             for (vendor, count), slot in zip(plan.cards.items(), slots, strict=False)
         ]
         self._sources.append(_Source(host.PARSER, HostReader(self._host_calls())))
+        self._store.set_maintenance(self._maintenance)
         own = OwnMetrics(self._store)
         own.set_version()
         own.set_reload(succeeded=1.0)
-        own.set_expected(plan.cards)
+        own.set_expected(by_vendor(tuple(plan.cards.items())))
         own.set_plugin_failures(())
-        own.set_pci(plan.cards)
+        own.set_pci(by_vendor(tuple(plan.cards.items())))
         for source in self._sources:
             parser = source.parser
             lists = any(poll.lists_devices for poll in parser.polls)
@@ -163,15 +186,23 @@ class SimulatedNode:
         return [
             "up 1",
             f"scrape_duration_seconds {0.0004 * cards * wave:.5f}",
-            f"process_start_time_seconds {self._time.begin - 6.0e5:.0f}",
+            f"process_start_time_seconds {self._started():.0f}",
             f"telemetry_time_seconds {self._time.begin + self._time.seconds:.3f}",
             f"process_cpu_seconds_total {self._cpu_seconds:.3f}",
             f"process_resident_memory_bytes {_DAEMON_BYTES + int(300_000 * cards * wave)}",
             "process_open_fds 24",
         ]
 
+    def _maintenance(self) -> Maintenance:
+        begin, end = self.plan.incidents.maintenance
+        return Maintenance(end - self._time.seconds, "new firmware") if self._time.seconds >= begin else Maintenance()
+
+    def _started(self) -> float:
+        restarted = self.plan.incidents.restarted
+        return self._time.begin + (restarted if self._time.seconds >= restarted else -6.0e5)
+
     def _simulated(self, vendor: str, count: int, slot: int, clock: Clock) -> _Source:
-        record = BY_WORD[vendor]
+        record = PLAYED[vendor]
         seed = sum(map(ord, self.plan.name))
         course = Course(record, count, seed, NO_FAULTS)
         incidents = self.plan.incidents
@@ -190,9 +221,31 @@ class SimulatedNode:
     def _befall(self) -> None:
         """Begin what is due."""
         for course in (source.course for source in self._sources if source.course is not None):
-            for position, second in self.plan.incidents.hot.items():
-                if second <= self._time.seconds < second + STEP_SECONDS:
-                    course.cards[position].hot_until = course.now + _HOT_SPELL_SECONDS
+            self._befall_cards(course)
+            self._tell_events(course)
+
+    def _befall_cards(self, course: Course) -> None:
+        incidents = self.plan.incidents
+        for position in filter(lambda card: self._is_due(incidents.hot[card]), incidents.hot):
+            course.cards[position].hot_until = course.now + _HOT_SPELL_SECONDS
+        for position in filter(lambda card: self._is_due(incidents.links_cut[card]), incidents.links_cut):
+            course.cards[position].links_down[_CUT_LINK] = math.inf
+        for position, second in incidents.errors.items():
+            if second <= self._time.seconds and self._random.random() < _ERRORS_A_STEP:
+                card = course.cards[position]
+                card.corrected, card.replays, card.link_errors = (
+                    card.corrected + 1,
+                    card.replays + 1,
+                    card.link_errors + 1,
+                )
+
+    def _tell_events(self, course: Course) -> None:
+        for second, (position, code) in self.plan.incidents.events.items():
+            if self._is_due(second):
+                course.events.append((course.now, position, code))
+
+    def _is_due(self, second: float) -> bool:
+        return second <= self._time.seconds < second + STEP_SECONDS
 
     def _poll(self, source: _Source, poll: Poll) -> None:
         capture = self._capture(source, poll)

@@ -20,8 +20,23 @@ PUSHED_LABELS = frozenset({"pushed"})
 DEVICE_LABELS = TARGET_LABELS | {"vendor", "device", "id", "model"}
 # Facts on accelerator_info, besides the labels of every device.
 INFO_LABELS = frozenset(
-    {"uuid", "bus_id", "serial", "driver", "parent", "partition", "numa_node", "power_kind", "simulated", "model_now"}
+    {
+        "uuid",
+        "bus_id",
+        "serial",
+        "driver",
+        "parent",
+        "partition",
+        "numa_node",
+        "power_kind",
+        "simulated",
+        "model_now",
+        "profile",
+    }
 )
+# What Prometheus keeps of the alerts that it evaluates: the labels of their series, and those of the rule.
+ALERT_SERIES = frozenset({"ALERTS", "ALERTS_FOR_STATE"})
+ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
 RANK_LABELS = frozenset({"rank", "server"})
 
 # Labels whose words are all in the catalogue; a vendor may add words of its own to the others.
@@ -29,7 +44,7 @@ _CLOSED = frozenset({"state", "level", "action", "domain", "engine"})
 
 _SELECTOR = re.compile(r"\b([a-zA-Z_][a-zA-Z0-9_:]*)\s*(?:\{([^}]*)\})?")
 _MATCHER = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*\"((?:[^\"\\]|\\.)*)\"\s*(?:,|\Z)")
-_OURS = re.compile(r"(accelerator|telemetry|process|scrape|instance|model|fleet)[_:]|up\Z")
+_OURS = re.compile(r"(accelerator|telemetry|process|scrape|instance|model|fleet)[_:]|(up|ALERTS|ALERTS_FOR_STATE)\Z")
 _STRINGS = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
 _GROUPINGS = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 
@@ -50,7 +65,7 @@ def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyTy
         name = match[1]
         if _OURS.match(name):
             _check_matchers(name, match[2] or "", labels_of(name, recorded))
-    known = DEVICE_LABELS | INFO_LABELS | RANK_LABELS | _all_own_labels()
+    known = DEVICE_LABELS | INFO_LABELS | RANK_LABELS | ALERT_LABELS | _all_own_labels()
     for grouping in _GROUPINGS.finditer(query):
         for label in filter(None, (part.strip() for part in grouping[2].split(","))):
             if label not in known:
@@ -64,6 +79,8 @@ def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyT
         return frozenset(recorded[name])
     if name in FOREIGN:
         return TARGET_LABELS
+    if name in ALERT_SERIES:
+        return DEVICE_LABELS | ALERT_LABELS
     metric = BY_NAME.get(name)
     if metric is None:
         raise QueryError(f"no such metric: {name!r}")

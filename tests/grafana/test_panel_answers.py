@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from grafana.boards import panels_of
 from kits.captures import ROOT
 
 RULES = ROOT / "deploy" / "prometheus" / "rules" / "telemetry-recording.yml"
-PANELS = {
-    (path.stem, panel["title"]): panel
-    for path in sorted((ROOT / "grafana" / "dashboards").glob("*.json"))
-    for panel in json.loads(path.read_text())["panels"]
-}
+BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "grafana" / "dashboards").glob("*.json"))}
+PANELS = {(uid, panel["title"]): panel for uid, board in BOARDS.items() for panel in panels_of(board)}
+MARKS = {mark["name"]: mark for mark in BOARDS["telemetry-node"]["annotations"]["list"]}
 SCRAPED_EVERY = 15
 NODE = 'job="j",instance="n"'
 CARD = f'{NODE},vendor="v",device="0",id="i",model="m"'
@@ -52,7 +51,7 @@ def sent(target: Mapping[str, str]) -> str:
     least = re.fullmatch(r"([0-9]+)m", target.get("interval", ""))
     window = 4 * max(SCRAPED_EVERY, 60 * int(least[1]) if least else 0)
     text = target["expr"].replace("$__rate_interval", f"{window}s").replace("$__range", "1h")
-    return re.sub(r'"\$[a-z]+"', '".*"', text)
+    return re.sub(r'"\$[a-z]+\|?"', '".*"', text.replace("$__interval", "1m"))
 
 
 @pytest.mark.parametrize("title", SLOW)
@@ -135,3 +134,64 @@ def test_a_partition_that_was_taken_away_is_not_unwatched(tmp_path: Path) -> Non
     unwatched = f'count(({state}) == -1 and on (id) accelerator_up{{device=~"1.*"}} offset 10m)'
     answers = {f"count({state})": 3.0, f"count(({state}) == 1)": 1, unwatched: 2}
     ask(tmp_path, series, answers, "25m", "1m")
+
+
+EVENT = f'accelerator_event_last_timestamp_seconds{{{CARD},code="xid_31"}}'
+BUILD = f'telemetry_build_info{{{NODE},version="1",python="3"}}'
+STARTED = f"process_start_time_seconds{{{NODE}}}"
+
+
+@pytest.mark.parametrize(
+    ("mark", "series", "marked"),
+    [
+        pytest.param("Events", {EVENT: "_x9 5x60", BUILD: "1x70"}, 1, id="the first event of a code"),
+        pytest.param("Events", {EVENT: "5x9 77x60", BUILD: "1x70"}, 1, id="one more event"),
+        pytest.param("Events", {EVENT: "_x19 5x50", BUILD: "_x19 1x50"}, 0, id="a node that is new has old events"),
+        pytest.param("Events", {EVENT: "5x9 _x20 5x40", BUILD: "1x9 _x20 1x40"}, 0, id="half an hour without scrapes"),
+        pytest.param("Restarts", {STARTED: "5x20 66x49", BUILD: "1x70"}, 1, id="started again"),
+        pytest.param("Restarts", {STARTED: "5x20 _x20 66x29", BUILD: "1x20 _x20 1x29"}, 1, id="again after a while"),
+        pytest.param("Restarts", {STARTED: "5x20 66x49"}, 0, id="somebody else's process"),
+        pytest.param("Restarts", {STARTED: "_x20 66x49", BUILD: "_x20 1x49"}, 0, id="a node that is new"),
+        pytest.param("Maintenance", {f"telemetry_maintenance{{{NODE}}}": "0x20 1x19 0x30"}, 20, id="a band"),
+        pytest.param(
+            "Alerts",
+            {f'ALERTS{{alertname="a",alertstate="firing",severity="warning",{CARD}}}': "_x20 1x49"},
+            1,
+            id="an alert is marked where it begins",
+        ),
+    ],
+)
+def test_a_mark_stands_where_something_happens(
+    tmp_path: Path, mark: str, series: Mapping[str, str], marked: int
+) -> None:
+    """Counted at each minute; Grafana makes one band of neighbours."""
+    count = f"sum(count_over_time(({sent(MARKS[mark])} > 0)[70m:1m])) or absent(nobody_has_this) * 0"
+    ask(tmp_path, series, {f"max({count})": marked}, "69m30s", "1m")
+
+
+def test_a_card_is_named_by_node_and_number_and_by_vendor_where_a_node_has_several(tmp_path: Path) -> None:
+    series = {}
+    for node, vendors in {"one": ["v"], "two": ["v", "w"]}.items():
+        for vendor in vendors:
+            at = f'job="j",instance="{node}",vendor="{vendor}"'
+            series[f'telemetry_devices{{{at},model="m"}}'] = "1x20"
+            series[f'accelerator_power_watts{{{at},device="10",id="{vendor}{node}",model="m"}}'] = "5x20"
+    power = sent(PANELS["telemetry-node", "Power"]["targets"][0])
+    answers = {
+        f'count(({power}) and on (card) label_replace(vector(1), "card", "{name}", "", ""))': 1.0
+        for name in ("one 10", "two v 10", "two w 10")
+    }
+    ask(tmp_path, series, {**answers, f"count({power})": 3.0}, "15m", "1m")
+
+
+def test_a_node_whose_cards_tell_no_limit_is_named(tmp_path: Path) -> None:
+    series = {}
+    for node, has_limit in {"with": True, "without": False}.items():
+        of = f'job="j",instance="{node}",vendor="v",device="0",id="{node}",model="m"'
+        series[f"accelerator_power_watts{{{of}}}"] = "100x20"
+        series[f'telemetry_devices{{job="j",instance="{node}",vendor="v",model="m"}}'] = "1x20"
+        if has_limit:
+            series[f"accelerator_power_cap_watts{{{of}}}"] = "400x20"
+    drawn, left_out = map(sent, PANELS["telemetry-fleet", "Power of nodes against their limits"]["targets"])
+    without = f'count(({left_out}) and on (instance) accelerator_power_watts{{instance="without"}})'
+    ask(tmp_path, series, {f"sum({drawn})": 0.25, f"count({left_out})": 1, without: 1.0}, "15m", "1m")

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from grafana.boards import panels_of
 from kits.captures import ROOT
 from telemetry_grafana.dashboards.catalogue import PAGES
 from telemetry_grafana.promql import FOREIGN, labels_of
@@ -19,7 +20,7 @@ from telemetry_grafana.promql import FOREIGN, labels_of
 PREVIEW = ROOT / "grafana" / "preview"
 IMAGES = ROOT / "docs" / "images"
 PICTURES = sorted(IMAGES.glob("*.png"))
-PANELS = [panel for page in PAGES for panel in json.loads(page.to_json())["panels"] if panel["type"] != "row"]
+PANELS = [panel for page in PAGES for panel in panels_of(json.loads(page.to_json()))]
 MOST_BYTES = 350_000
 SAMPLE = re.compile(r"([a-z0-9_:]+)\{(.*)\} (\S+) (\d+)\n\Z")
 

@@ -147,6 +147,7 @@ VALUES: Mapping[str, Callable[[CardState], Played]] = {
     "link_replay_errors_total": lambda card: {"all": float(card.link_errors)},
     "link_recovery_errors_total": lambda card: {"all": float(card.link_errors > 0)},
     "link_receive_errors_total": lambda card: {"all": float(card.link_errors)},
+    "link_transmit_errors_total": lambda card: {"all": float(card.link_errors)},
     "ecc_enabled": lambda _: 1.0,
     "ecc_corrected_total": lambda card: _errors(card.demo.ecc_locations, card.corrected),
     "ecc_uncorrected_total": lambda card: _errors(card.demo.ecc_locations, card.uncorrected),

@@ -8,6 +8,7 @@ import { GlobalStyles, PanelChrome, PortalContainer } from '@grafana/ui';
 import { createRoot } from 'react-dom/client';
 
 import { preparedFrames } from './fields.mjs';
+import { regionsOf } from './marks.mjs';
 import { framesOf } from './frames.mjs';
 import { Visualization } from './panels.jsx';
 
@@ -20,12 +21,13 @@ const HEAD = 64;
 window.complaints = [];
 
 // Draws, and gives the height that it took, and that of its first sections.
-window.drawDashboard = async ({ board, answers, range, choices, sections, width }) => {
+window.drawDashboard = async ({ board, panels: shown, answers, annotations, range, choices, sections, width }) => {
   await Promise.all(['400 14px Inter', '500 14px Inter'].map((font) => document.fonts.load(font)));
   const panels = await Promise.all(
-    board.panels.map(async (panel) => ({ panel, frames: panel.type === 'row' ? [] : await preparedFrames(panel, framesOf(answers[panel.id]), theme) }))
+    shown.map(async (panel) => ({ panel, frames: panel.type === 'row' ? [] : await preparedFrames(panel, framesOf(answers[panel.id]), theme) }))
   );
-  const cells = Math.max(...board.panels.map(({ gridPos }) => gridPos.y + gridPos.h));
+  const cells = Math.max(...shown.map(({ gridPos }) => gridPos.y + gridPos.h));
+  const regions = annotations.flatMap(regionsOf);
   const height = HEAD + cells * (CELL + GAP) + MARGIN;
   createRoot(document.getElementById('root')).render(
     <ThemeContext.Provider value={theme}>
@@ -34,7 +36,7 @@ window.drawDashboard = async ({ board, answers, range, choices, sections, width 
         <Head board={board} choices={choices} range={range} />
         {panels.map(({ panel, frames }) => (
           <Placed key={panel.id} panel={panel} width={width}>
-            {(size) => <Panel panel={panel} frames={frames} range={timeRange(range)} size={size} />}
+            {(size) => <Panel panel={panel} frames={frames} regions={regions} range={timeRange(range)} size={size} />}
           </Placed>
         ))}
       </div>
@@ -42,7 +44,7 @@ window.drawDashboard = async ({ board, answers, range, choices, sections, width 
     </ThemeContext.Provider>
   );
   await new Promise((resolve) => setTimeout(resolve, 300));
-  const next = board.panels.filter(({ type }) => type === 'row')[sections];
+  const next = shown.filter(({ type }) => type === 'row')[sections];
   return { height, headHeight: next ? HEAD + next.gridPos.y * (CELL + GAP) : height };
 };
 
@@ -77,13 +79,13 @@ function Placed({ panel, width, children }) {
   return <div style={place}>{children(size)}</div>;
 }
 
-function Panel({ panel, frames, range, size }) {
+function Panel({ panel, frames, regions, range, size }) {
   if (panel.type === 'row') {
-    return <div style={{ fontSize: 16, fontWeight: 500, lineHeight: '30px', color: theme.colors.text.primary }}>⌄ {panel.title}</div>;
+    return <div style={{ fontSize: 16, fontWeight: 500, lineHeight: '30px', color: theme.colors.text.primary }}>{panel.collapsed ? `› ${panel.title} (${panel.panels.length} panel${panel.panels.length === 1 ? '' : 's'})` : `⌄ ${panel.title}`}</div>;
   }
   return (
     <PanelChrome title={panel.title} description={panel.description} width={size.width} height={size.height} padding={panel.type === 'table' ? 'none' : 'md'}>
-      {(width, height) => <Visualization panel={panel} frames={frames} range={range} width={width} height={height} />}
+      {(width, height) => <Visualization panel={panel} frames={frames} regions={regions} range={range} width={width} height={height} />}
     </PanelChrome>
   );
 }

@@ -3,6 +3,7 @@ import { FieldType, getDisplayValueAlignmentFactors, getFieldDisplayValues, VizO
 import { BarGauge, BigValue, Table, TimeSeries, useTheme2, VizRepeater } from '@grafana/ui';
 
 import { withDefaults } from './fields.mjs';
+import { drawMarks } from './marks.mjs';
 import { Timeline } from './timeline.jsx';
 
 const KNOWN = { timeseries: Lines, stat: Numbers, bargauge: Bars, table: CardTable, 'state-timeline': States, 'status-history': Cells };
@@ -32,8 +33,16 @@ function Nothing({ panel, height }) {
   );
 }
 
-function Lines({ panel, frames, range, width, height }) {
-  return <TimeSeries frames={frames} timeRange={range} timeZone="utc" width={width} height={height} legend={panel.options.legend} options={panel.options} />;
+function Lines({ panel, frames, regions, range, width, height }) {
+  const theme = useTheme2();
+  return (
+    <TimeSeries frames={frames} timeRange={range} timeZone="utc" width={width} height={height} legend={panel.options.legend} options={panel.options}>
+      {(config) => {
+        config.addHook('draw', (plot) => drawMarks(plot, regions, theme));
+        return null;
+      }}
+    </TimeSeries>
+  );
 }
 
 function CardTable({ panel, frames, width, height }) {
@@ -49,7 +58,7 @@ function Numbers({ panel, frames, width, height }) {
     <Repeated panel={panel} frames={frames} width={width} height={height} orientation={options.orientation}>
       {({ value, width: wide, height: high, count, theme }) => (
         <BigValue value={value.display} width={wide} height={high} theme={theme} count={count} colorMode={options.colorMode}
-          graphMode={options.graphMode} justifyMode={options.justifyMode} sparkline={value.sparkline}
+          disableWideLayout={options.wideLayout === false} graphMode={options.graphMode} justifyMode={options.justifyMode} sparkline={value.sparkline}
           textMode={options.textMode === 'auto' && count > 1 ? 'value_and_name' : options.textMode === 'auto' ? 'value' : options.textMode} />
       )}
     </Repeated>

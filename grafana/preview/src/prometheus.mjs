@@ -1,15 +1,22 @@
 // The queries of a dashboard as Grafana would send them: variables filled in, step and rate interval by the panel's width.
-export async function answersFor(board, plan) {
+export async function answersFor(board, panels, plan) {
   const all = Object.fromEntries(board.templating.list.map(({ name, allValue }) => [name, allValue ?? '']));
   const choices = { ...all, ...plan.choices[board.uid] };
   const answers = {};
-  for (const panel of board.panels) {
+  for (const panel of panels) {
     answers[panel.id] = [];
     for (const target of panel.targets ?? []) {
       answers[panel.id].push(await answer(panel, target, choices, plan));
     }
   }
-  return answers;
+  return { answers, annotations: await Promise.all((board.annotations?.list ?? []).map((each) => annotationFor(each, choices, plan))) };
+}
+
+async function annotationFor(annotation, choices, plan) {
+  const step = parseInt(annotation.step, 10);
+  const query = filledIn(annotation.expr, { ...choices, __interval: annotation.step });
+  const data = await ask(plan.prometheus, 'query_range', { query, start: plan.range.from, end: plan.range.to, step });
+  return { annotation, step, result: data.result };
 }
 
 async function answer(panel, target, choices, plan) {

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { bundledPage } from './bundle.mjs';
 import { Photographer } from './picture.mjs';
 import { answersFor } from './prometheus.mjs';
+import { openedPanels } from './rows.mjs';
 
 const plan = JSON.parse(await readFile(process.argv[2], 'utf8'));
 const files = (await readdir(plan.dashboards)).filter((name) => name.endsWith('.json')).sort();
@@ -13,9 +14,10 @@ const photographer = await Photographer.start(plan.chromium, await bundledPage()
 try {
   for (const file of files) {
     const board = JSON.parse(await readFile(path.join(plan.dashboards, file), 'utf8'));
-    const answers = await answersFor(board, plan);
+    const panels = openedPanels(board, plan.opened);
+    const { answers, annotations } = await answersFor(board, panels, plan);
     const choices = plan.choices[board.uid] ?? {};
-    const picture = await photographer.picture({ board, answers, range: plan.range, choices, sections: plan.heads[board.uid] });
+    const picture = await photographer.picture({ board, panels, answers, annotations, range: plan.range, choices, sections: plan.heads[board.uid] });
     await save(`${board.uid}.png`, picture.whole);
     if (plan.heads[board.uid]) {
       await save(`${board.uid}-head.png`, picture.head);

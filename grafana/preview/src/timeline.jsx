@@ -13,7 +13,7 @@ export function Timeline({ panel, frames, rows, range, width, height, merged }) 
   const pages = Math.ceil(rows.length / page.length);
   const names = page.map(({ field, frame }) => getFieldDisplayName(field, frame, frames));
   const left = Math.min(Math.max(...names.map((name) => name.length)) * LETTER + 12, width / 3);
-  const legend = panel.options.legend.showLegend ? legendOf(page) : [];
+  const legend = panel.options.legend.showLegend ? legendOf(page, theme) : [];
   const plot = { left, width: width - left, height: height - AXIS - (legend.length || pages > 1 ? LEGEND : 0) };
   const line = plot.height / page.length;
   if (line < FONT) {
@@ -71,7 +71,11 @@ function spansOf({ time, field }, merged) {
   return spans;
 }
 
-function legendOf(rows) {
+function legendOf(rows, theme) {
+  const { color, thresholds } = rows[0].field.config;
+  if (color?.mode === 'thresholds' && thresholds.steps.length > 1) {
+    return thresholds.steps.map((step, index) => ({ label: stepLabel(rows[0].field, index), color: theme.visualization.getColorByName(step.color) }));
+  }
   const seen = new Map();
   for (const { field } of rows) {
     for (const value of field.values) {
@@ -83,6 +87,12 @@ function legendOf(rows) {
     }
   }
   return [...seen].map(([label, color]) => ({ label, color }));
+}
+
+function stepLabel(field, index) {
+  const shown = (step) => formattedValueToString(field.display(step.value));
+  const { steps } = field.config.thresholds;
+  return index === 0 ? `< ${shown(steps[1])}` : `${shown(steps[index])}+`;
 }
 
 function ticks(from, to) {

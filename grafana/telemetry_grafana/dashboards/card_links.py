@@ -67,10 +67,10 @@ LINKS = (
         ),
         least_step=_ERRORS_STEP,
     ),
-    states(
-        "Links up",
-        "Whether each link is up.",
-        {"0": ("down", RED), "1": ("up", GREEN)},
-        *of_cards(("accelerator_link_up{$cards}", "link {{link}}")),
-    ).sized(height=11),
 )
+LINKS_UP = states(
+    "Links up",
+    "Whether each link is up.",
+    {"0": ("down", RED), "1": ("up", GREEN)},
+    *of_cards(("accelerator_link_up{$cards}", "link {{link}}")),
+).sized(height=11)

@@ -5,7 +5,7 @@ Where nothing counts as bad, a nought of what is watched stands in: no collectio
 
 from __future__ import annotations
 
-from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, number
+from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, Figure, number
 from telemetry_grafana.dashboards.tables import HOT, THROTTLING
 
 BAD = ((None, GREEN), (1, RED))
@@ -44,15 +44,18 @@ FAILING = number(
     _count(f"max by (cluster, job, instance, id) ({_FAILING})", "accelerator_up{$cards}"),
     steps=BAD,
 )
-THROTTLED = number(
+# These some vendors do not tell: they stand side by side in one panel, without those that nobody tells.
+THROTTLED = Figure(
     "Throttled",
-    "Cards whose clocks are held down by heat or by the power brake. The power limit alone, which is normal at full "
-    "load, does not count.",
     _count(
         f"max by (cluster, job, instance, id) (accelerator_throttled{{$cards,{THROTTLING}}}) == 1",
         f"accelerator_throttled{{$cards,{THROTTLING}}}",
     ),
     steps=DOUBTFUL,
+)
+THROTTLED_MEANS = (
+    "Throttled: cards whose clocks are held down by heat or by the power brake; the power limit alone, which is normal at "
+    "full load, does not count."
 )
 NODES_DOWN = number(
     "Nodes down",
@@ -62,18 +65,11 @@ NODES_DOWN = number(
     steps=BAD,
 )
 FAILING_SOURCES = number(
-    "Sources failing",
+    "Bad sources",
     "Tools and libraries that are there and do not give what they should: what they alone tell is not watched.",
     "sum(telemetry_source_up{$nodes} == bool 0)",
     steps=BAD,
 )
-POWER = number("Power", "Power drawn by all cards.", "sum(accelerator_power_watts{$cards})", "watt")
-
-
-HOTTEST = number(
-    "Hottest card",
-    "The highest temperature of a card: its hottest sensor other than memory and board.",
-    "max(accelerator:temperature_celsius{$cards})",
-    "celsius",
-    HOT,
-)
+POWER = Figure("Power", "sum(accelerator_power_watts{$cards})", "watt")
+HOTTEST = Figure("Hottest card", "max(accelerator:temperature_celsius{$cards})", "celsius", HOT)
+ENERGY = Figure("Energy", "sum(increase(accelerator_energy_estimated_joules_total{$cards}[$__range])) / 3600", "watth")

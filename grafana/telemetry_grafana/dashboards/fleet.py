@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from telemetry_grafana.dashboards import figures
+from telemetry_grafana.dashboards.lists import cards_now, firing_alerts, in_maintenance
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, heatmap, lines, number, ranking, stacked
-from telemetry_grafana.dashboards.query import by_card, highest, query
-from telemetry_grafana.dashboards.tables import HOT, THROTTLING, cards_now
+from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, heatmap, lines, number, numbers, ranking, stacked
+from telemetry_grafana.dashboards.query import by_card, by_model, highest_nodes, named_nodes, query
+from telemetry_grafana.dashboards.tables import HOT, THROTTLING
 
 _NODE = "cluster, job, instance, vendor"
+_NODE_POWER = "instance:accelerator_power_watts:sum{$vendors}"
+_OF_LIMIT = "instance:accelerator_power_cap_used_ratio:avg{$vendors}"
+_MOST_UNTOLD = 10
+_BUSY, _IDLE = "accelerator:utilization_ratio:rate5m{$cards}", 0.02
 # Memory that the driver alone holds is no memory held.
 _HELD = (
     "accelerator_memory_used_bytes{$cards} and on (cluster, job, instance, id) (accelerator_memory_used_ratio{$cards} > 0.05)"
-    " and on (cluster, job, instance, id) (accelerator:utilization_ratio:rate5m{$cards} < 0.02)"
+    f" and on (cluster, job, instance, id) ({_BUSY} < {_IDLE})"
 )
 
 FLEET = Page(
@@ -26,9 +31,15 @@ FLEET = Page(
             figures.CARDS,
             figures.LOST,
             figures.FAILING,
-            figures.THROTTLED,
             figures.FAILING_SOURCES,
-            figures.POWER,
+            numbers(
+                "Heat and power",
+                f"{figures.THROTTLED_MEANS} Power: drawn by all cards.",
+                figures.THROTTLED,
+                figures.POWER,
+            ),
+            firing_alerts(height=7).sized(width=18, height=7),
+            in_maintenance(height=7).sized(width=6, height=7),
         ),
         "Who stands out": (
             ranking(
@@ -58,23 +69,70 @@ FLEET = Page(
         ),
         "All cards": (cards_now(height=12),),
         "Over time": (
-            stacked(
-                "Cards by model",
-                "Whole cards that are up, by vendor and model.",
-                "short",
-                query("sum by (vendor, model) (telemetry_devices{$vendors})", "{{vendor}} {{model}}"),
-            ),
             lines(
                 "Utilization by model",
                 "True averages over five minutes, from the seconds that each daemon integrates; of all nodes, whichever are chosen.",
                 "percentunit",
-                query("model:accelerator_utilization_ratio:avg{$models}", "{{vendor}} {{model}}"),
+                by_model("model:accelerator_utilization_ratio:avg{$models}"),
             ),
             lines(
                 "Memory by model",
                 "Device memory in use as a share of all; of all nodes, whichever are chosen.",
                 "percentunit",
-                query("model:accelerator_memory_used_ratio:avg{$models}", "{{vendor}} {{model}}"),
+                by_model("model:accelerator_memory_used_ratio:avg{$models}"),
+            ),
+            stacked(
+                "Power by model",
+                "Power drawn by the cards of each model; of all nodes, whichever are chosen.",
+                "watt",
+                by_model("model:accelerator_power_watts:sum{$models}"),
+            ),
+            lines(
+                "Power of nodes against their limits",
+                "Power drawn as a share of the limits: the nodes that came closest to them. n/a: cards that draw power and tell no "
+                "limit; of such nodes, those that draw most.",
+                "percentunit",
+                highest_nodes(_OF_LIMIT),
+                query(
+                    named_nodes(
+                        f"0 / 0 * topk({_MOST_UNTOLD}, {_NODE_POWER} @ end() unless on ({_NODE}) {_OF_LIMIT} @ end())"
+                    ),
+                    "{{node}}: no limit told",
+                ),
+            ),
+        ),
+        "Each card": (
+            heatmap(
+                "Utilization",
+                "A row for each card, from cool (idle) to warm (busy). Empty: nothing was collected, or the card does not tell.",
+                "percentunit",
+                by_card("accelerator:utilization_ratio:rate5m{$cards}"),
+            ),
+        ),
+    },
+    folded={
+        "Memory of each card": (
+            heatmap(
+                "Memory in use",
+                "Device memory in use as a share of all. A row for each card, from cool (free) to warm (full).",
+                "percentunit",
+                by_card("accelerator_memory_used_ratio{$cards}"),
+            ),
+        ),
+        "Cards and power over time": (
+            stacked(
+                "Cards by model",
+                "Whole cards that are up, by vendor and model.",
+                "short",
+                by_model("sum by (vendor, model) (telemetry_devices{$vendors})"),
+            ),
+            lines(
+                "Cards at work",
+                "Cards that computed within five minutes, cards that did not, and how many of these hold memory.",
+                "short",
+                query(f"count({_BUSY} >= {_IDLE})", "at work"),
+                query(f"count({_BUSY} < {_IDLE})", "idle"),
+                query(f"count({_HELD})", "idle with memory held"),
             ),
             lines(
                 "Utilization, memory, power",
@@ -84,12 +142,6 @@ FLEET = Page(
                 query("fleet:accelerator_memory_used_ratio:avg{$jobs}", "{{cluster}} {{job}} memory"),
                 query("fleet:accelerator_power_cap_used_ratio:avg{$jobs}", "{{cluster}} {{job}} power"),
             ),
-            stacked(
-                "Power by model",
-                "Power drawn by the cards of each model; of all nodes, whichever are chosen.",
-                "watt",
-                query("model:accelerator_power_watts:sum{$models}", "{{vendor}} {{model}}"),
-            ),
             lines(
                 "Power against the limits",
                 "All power drawn by the cards that tell their limit, and dashed the sum of these limits.",
@@ -98,36 +150,18 @@ FLEET = Page(
                     "sum(accelerator_power_watts{$cards} and on (cluster, job, instance, id) accelerator_power_cap_watts{$cards})",
                     "drawn",
                 ),
-                limits=query(
-                    "sum(accelerator_power_cap_watts{$cards} and on (cluster, job, instance, id) accelerator_power_watts{$cards})",
-                    "limits",
+                limits=(
+                    query(
+                        "sum(accelerator_power_cap_watts{$cards} and on (cluster, job, instance, id) accelerator_power_watts{$cards})",
+                        "limits",
+                    ),
                 ),
             ),
             lines(
                 "Power by node",
                 "Power drawn by the cards of a node: the nodes that draw most.",
                 "watt",
-                highest("instance:accelerator_power_watts:sum{$vendors}", "{{instance}} {{vendor}}", _NODE),
-            ),
-            lines(
-                "Power of nodes against their limits",
-                "Power drawn as a share of the limits: the nodes that came closest to them.",
-                "percentunit",
-                highest("instance:accelerator_power_cap_used_ratio:avg{$vendors}", "{{instance}} {{vendor}}", _NODE),
-            ),
-        ),
-        "Each card": (
-            heatmap(
-                "Utilization",
-                "A row for each card: yellow is idle, blue is busy. Empty: nothing was collected, or the card does not tell.",
-                "percentunit",
-                by_card("accelerator:utilization_ratio:rate5m{$cards}"),
-            ),
-            heatmap(
-                "Memory in use",
-                "Device memory in use as a share of all. A row for each card: yellow is free, blue is full.",
-                "percentunit",
-                by_card("accelerator_memory_used_ratio{$cards}"),
+                highest_nodes(_NODE_POWER),
             ),
         ),
     },

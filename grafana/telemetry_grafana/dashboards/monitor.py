@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL, FAILING_SOURCES, NODES_DOWN
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import BLUE, FREE, GREEN, GREY, RED, lines, number, states
+from telemetry_grafana.dashboards.panels import BLUE, FREE, GREEN, GREY, RED, Figure, lines, number, numbers, states
 from telemetry_grafana.dashboards.query import fastest, highest, query
 from telemetry_grafana.dashboards.tables import Column, card_table
 from telemetry_parsers.model import STATES
@@ -42,42 +42,23 @@ MONITOR = Page(
             number("Daemons", "Daemons that answer.", "count(telemetry_build_info{$nodes})"),
             NODES_DOWN,
             FAILING_SOURCES,
-            number(
-                "Sources stuck",
-                "Tools or libraries that hang in the driver and cannot be killed, or that another process keeps for itself.",
-                'sum(telemetry_source_state{$nodes,state="stuck"})',
-                steps=BAD,
-            ),
-            number(
-                "Not understood",
-                "Things in the tools' outputs that were not understood.",
-                "sum(telemetry_source_problems{$nodes})",
-                steps=DOUBTFUL,
-            ),
-            number(
-                "Unknown fields",
-                "Fields in the tools' outputs that no table knows.",
-                "sum(telemetry_source_unknown_fields{$nodes})",
-                steps=DOUBTFUL,
-            ),
-            number(
-                "Devices refused",
-                "Devices beyond what is taken of one source: a tool or plugin that makes some up.",
-                "sum(telemetry_devices_refused{$nodes})",
-                steps=BAD,
-            ),
-            number(
-                "Plugins not loaded",
-                "Parsers that were installed and could not be loaded.",
-                "sum(telemetry_plugin_load_failures{$nodes}) or 0 * count(telemetry_build_info{$nodes})",
-                steps=BAD,
-            ),
-            number(
-                "Bad configurations",
-                "Daemons whose last reload found an error; they go on with the configuration before.",
-                "sum(telemetry_config_last_reload_successful{$nodes} == bool 0)",
-                steps=BAD,
-            ),
+            numbers(
+                "Doubts",
+                "Stuck: tools or libraries that hang in the driver and cannot be killed, or that another process keeps for itself. "
+                "Not understood: things in the tools' outputs; unknown: fields that no table knows. Refused: devices beyond what is "
+                "taken of one source, by a tool or plugin that makes some up. Plugins: installed and could not be loaded. "
+                "Configurations: the last reload found an error, and the daemon goes on with the configuration before.",
+                Figure("Stuck", 'sum(telemetry_source_state{$nodes,state="stuck"})', steps=BAD),
+                Figure("Not understood", "sum(telemetry_source_problems{$nodes})", steps=DOUBTFUL),
+                Figure("Unknown fields", "sum(telemetry_source_unknown_fields{$nodes})", steps=DOUBTFUL),
+                Figure("Refused", "sum(telemetry_devices_refused{$nodes})", steps=BAD),
+                Figure(
+                    "Plugins",
+                    "sum(telemetry_plugin_load_failures{$nodes}) or 0 * count(telemetry_build_info{$nodes})",
+                    steps=BAD,
+                ),
+                Figure("Configurations", "sum(telemetry_config_last_reload_successful{$nodes} == bool 0)", steps=BAD),
+            ).sized(width=15, height=4),
         ),
         "Sources": (
             states(
@@ -180,6 +161,15 @@ MONITOR = Page(
                 sort=("source",),
             ),
             card_table(
+                "Drivers",
+                "Which drivers the cards of each model run with, and how many cards.",
+                ("vendor", "model", "driver"),
+                (Column("cards", 'count by (vendor, model, driver) (accelerator_info{$cards,driver!=""})'),),
+                height=8,
+                width=12,
+                sort=("vendor", "model"),
+            ),
+            card_table(
                 "Listed, expected, on the bus",
                 "Cards that telemetry lists, that the configuration expects (n/a: it says nothing), and that the PCI bus has.",
                 ("instance", "vendor"),
@@ -192,7 +182,7 @@ MONITOR = Page(
                     Column("missing", _MISSING, steps=BAD),
                 ),
                 height=8,
-                width=12,
+                width=24,
                 sort=("-missing", "instance"),
             ),
         ),

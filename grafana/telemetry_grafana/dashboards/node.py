@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from telemetry_grafana.dashboards import figures
+from telemetry_grafana.dashboards.lists import cards_now, errors_of_cards, firing_alerts, partitions
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import GREEN, RED, lines, number, states
-from telemetry_grafana.dashboards.query import CARD_OF_NODE, of_cards, of_node, query, untold
-from telemetry_grafana.dashboards.tables import cards_now
+from telemetry_grafana.dashboards.panels import GREEN, RED, Figure, lines, numbers, states
+from telemetry_grafana.dashboards.query import named, of_node, query, side_by_side, untold
 from telemetry_grafana.promql import beginning_with
 from telemetry_parsers.metrics import MEMORY_SENSORS
 
@@ -16,6 +16,7 @@ _IN_FORCE = "max_over_time(accelerator_throttled{$cards}[$__range] @ end()) == 1
 _MEMORY_SENSORS = f'accelerator_temperature_celsius{{$cards,sensor=~"{beginning_with(MEMORY_SENSORS)}"}}'
 _CORE_CLOCK = 'accelerator_clock_hertz{$cards,domain=~"graphics|sm"}'
 _MEMORY_CLOCK = 'accelerator_clock_hertz{$cards,domain="memory"}'
+
 
 NODE = Page(
     uid="telemetry-node",
@@ -27,17 +28,19 @@ NODE = Page(
             figures.CARDS,
             figures.LOST,
             figures.FAILING,
-            figures.THROTTLED,
             figures.FAILING_SOURCES,
-            figures.HOTTEST,
-            figures.POWER,
-            number(
-                "Host CPU",
-                "Share of the host's CPU time in use.",
-                "max(telemetry_host_cpu_utilization_ratio{$nodes})",
-                "percentunit",
-            ),
-            cards_now(height=11),
+            numbers(
+                "Heat, power, host",
+                f"{figures.THROTTLED_MEANS} Energy: of the cards in the time shown. Host: the busiest, and the one that was started last, of the nodes chosen.",
+                figures.THROTTLED,
+                figures.HOTTEST,
+                figures.POWER,
+                figures.ENERGY,
+                Figure("Host CPU", "max(telemetry_host_cpu_utilization_ratio{$nodes})", "percentunit"),
+                Figure("Host up", "min(telemetry_host_uptime_seconds{$nodes})", "s"),
+            ).sized(width=12, height=4),
+            cards_now(height=10),
+            firing_alerts(height=5),
         ),
         "Heat and power": (
             lines(
@@ -45,26 +48,14 @@ NODE = Page(
                 "The hottest sensor of each card other than memory and board; dashed: where its hottest sensor makes the card slow down.",
                 "celsius",
                 of_node("accelerator:temperature_celsius{$cards}"),
-                limits=of_node("accelerator:temperature_limit_celsius{$cards}", "limit"),
-            ),
-            lines(
-                "Memory temperature",
-                "Memory and HBM sensors, the hottest of each card.",
-                "celsius",
-                *of_cards((f"max without (sensor) ({_MEMORY_SENSORS})", ""), card=CARD_OF_NODE),
+                limits=(of_node("accelerator:temperature_limit_celsius{$cards}", "limit"),),
             ),
             lines(
                 "Power",
                 "The vendor's main figure; accelerator_info says whether it is an average. Dashed: the power limits.",
                 "watt",
                 of_node("accelerator_power_watts{$cards}"),
-                limits=of_node("accelerator_power_cap_watts{$cards}", "limit"),
-            ),
-            lines(
-                "Fans",
-                "Speed as a share of the maximum.",
-                "percentunit",
-                *of_cards(("accelerator_fan_ratio{$cards}", ""), card=CARD_OF_NODE),
+                limits=(of_node("accelerator_power_cap_watts{$cards}", "limit"),),
             ),
         ),
         "Work": (
@@ -80,58 +71,84 @@ NODE = Page(
                 "percentunit",
                 of_node("accelerator_memory_used_ratio{$cards}"),
             ),
-            lines(
-                "What utilization hides",
-                "Share of time and units in which the card computed: multiprocessors and tensor units, where the card counts them.",
-                "percentunit",
-                *of_cards(
-                    ("accelerator_sm_active_ratio{$cards}", "multiprocessors"),
-                    ("accelerator_tensor_active_ratio{$cards}", "tensor units"),
-                    card=CARD_OF_NODE,
-                ),
-            ),
-            lines(
-                "Memory traffic",
-                "Share of time in which memory was read or written, or of its bandwidth, whichever the card counts.",
-                "percentunit",
-                *of_cards(
-                    ("accelerator_memory_activity_ratio{$cards}", "activity"),
-                    ("accelerator_memory_bandwidth_ratio{$cards}", "bandwidth"),
-                    card=CARD_OF_NODE,
-                ),
-            ),
         ),
-        "Clocks": (
+        "What holds cards back": (
             lines(
                 "Clocks",
                 "Graphics or multiprocessor clock.",
                 "hertz",
-                *of_cards((f"max without (domain) ({_CORE_CLOCK})", ""), card=CARD_OF_NODE),
+                *side_by_side((f"max without (domain) ({_CORE_CLOCK})", "")),
             ),
-            lines("Memory clocks", "Memory clock.", "hertz", *of_cards((_MEMORY_CLOCK, ""), card=CARD_OF_NODE)),
             states(
                 "Why the clocks are held down",
                 "A row for each reason that was in force in the time shown, and one for each card that had none.",
                 _YES,
                 query(
-                    f"accelerator_throttled{{$cards}} and on (cluster, job, instance, id, reason) {_IN_FORCE}",
-                    "{{instance}} {{vendor}} {{device}} {{reason}}",
+                    named(f"accelerator_throttled{{$cards}} and on (cluster, job, instance, id, reason) {_IN_FORCE}"),
+                    "{{card}} {{reason}}",
                 ),
-                query(
+                of_node(
                     "max without (reason) (accelerator_throttled{$cards})"
-                    f" unless on (cluster, job, instance, id) ({_IN_FORCE})",
-                    "{{instance}} {{vendor}} {{device}}",
+                    f" unless on (cluster, job, instance, id) ({_IN_FORCE})"
                 ),
                 untold("accelerator_throttled{$cards}"),
-            ),
+            ).sized(width=12),
         ),
-        "Presence and host": (
+        "Errors, events and links": (errors_of_cards(height=10),),
+        "Presence": (
             states(
                 "Cards",
                 "Whether each card is listed; nothing while nobody knows (source failed, released).",
                 {"0": ("lost", RED), "1": ("up", GREEN)},
                 of_node("accelerator_up{$cards}"),
+            ).sized(height=6),
+        ),
+    },
+    folded={
+        "Errors and traffic over time": (
+            lines(
+                "Memory errors",
+                "Since the driver was loaded, all places of a card together.",
+                "short",
+                *side_by_side(
+                    ("sum without (location) (accelerator_ecc_corrected_total{$cards})", "corrected"),
+                    ("sum without (location) (accelerator_ecc_uncorrected_total{$cards})", "uncorrected"),
+                ),
             ),
+            lines(
+                "Events",
+                "Events by code (NVIDIA: Xid), since the daemon started. Only some drivers tell events.",
+                "short",
+                of_node("accelerator_events_total{$cards}", "{{code}}"),
+                of_node(
+                    "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_events_total{$cards}",
+                    "no event",
+                ),
+            ),
+            lines(
+                "Traffic between cards",
+                "Received over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes: most cards are asked once a minute.",
+                "Bps",
+                *side_by_side(
+                    ("sum without (link) (rate(accelerator_link_receive_bytes_total{$cards}[$__rate_interval]))", "")
+                ),
+                least_step="2m",
+            ),
+            lines(
+                "PCIe and link errors",
+                "Packets sent again over PCIe, and checksum errors between cards, a minute, averaged over twenty.",
+                "cpm",
+                *side_by_side(
+                    ("60 * rate(accelerator_pcie_replays_total{$cards}[$__rate_interval])", "PCIe"),
+                    (
+                        "60 * sum without (link) (rate(accelerator_link_crc_errors_total{$cards}[$__rate_interval]))",
+                        "links",
+                    ),
+                ),
+                least_step="5m",
+            ),
+        ),
+        "Host": (
             lines(
                 "Host CPU",
                 "Share of the host's CPU time in use.",
@@ -143,7 +160,51 @@ NODE = Page(
                 "Host memory in use; dashed: all of it.",
                 "bytes",
                 query("telemetry_host_memory_used_bytes{$nodes}", "{{instance}}"),
-                limits=query("telemetry_host_memory_total_bytes{$nodes}", "{{instance}} all"),
+                limits=(query("telemetry_host_memory_total_bytes{$nodes}", "{{instance}} all"),),
+            ),
+            lines(
+                "Host load",
+                "Processes that run or wait to run, averaged over one, five and fifteen minutes.",
+                "short",
+                query("telemetry_host_load1{$nodes}", "{{instance}} 1 minute"),
+                query("telemetry_host_load5{$nodes}", "{{instance}} 5 minutes"),
+                query("telemetry_host_load15{$nodes}", "{{instance}} 15 minutes"),
+            ),
+        ),
+        "Partitions": (partitions(height=10),),
+        "What utilization hides": (
+            lines(
+                "Units active",
+                "Share of time and units in which the card computed: multiprocessors and tensor units, where the card counts them.",
+                "percentunit",
+                *side_by_side(
+                    ("accelerator_sm_active_ratio{$cards}", "multiprocessors"),
+                    ("accelerator_tensor_active_ratio{$cards}", "tensor units"),
+                ),
+            ),
+            lines(
+                "Memory traffic",
+                "Share of time in which memory was read or written, or of its bandwidth, whichever the card counts.",
+                "percentunit",
+                *side_by_side(
+                    ("accelerator_memory_activity_ratio{$cards}", "activity"),
+                    ("accelerator_memory_bandwidth_ratio{$cards}", "bandwidth"),
+                ),
+            ),
+        ),
+        "Memory heat and clocks, fans": (
+            lines(
+                "Memory temperature",
+                "Memory and HBM sensors, the hottest of each card.",
+                "celsius",
+                *side_by_side((f"max without (sensor) ({_MEMORY_SENSORS})", "")),
+            ),
+            lines("Memory clocks", "Memory clock.", "hertz", *side_by_side((_MEMORY_CLOCK, ""))),
+            lines(
+                "Fans",
+                "Speed as a share of the maximum.",
+                "percentunit",
+                *side_by_side(("accelerator_fan_ratio{$cards}", "")),
             ),
         ),
     },

@@ -12,6 +12,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DashboardLinkType, GridPos
 
 from telemetry_grafana.dashboards import variables
+from telemetry_grafana.dashboards.marks import OF_ALL, OF_FEW, marks
 from telemetry_grafana.dashboards.panels import Panel
 
 TAG = "device-telemetry"
@@ -22,7 +23,7 @@ _WIDTH = 24
 class Page:
     """A dashboard by its name in the address, its title and what it is for, with the panels of each row by its title.
 
-    The variables in `few` begin with their first value: what would draw thousands of lines for all does not offer all.
+    Rows in `folded` come last and are closed: their queries are asked when somebody opens them. The variables in `few` begin with their first value: what would draw thousands of lines for all does not offer all.
     """
 
     uid: str
@@ -30,6 +31,7 @@ class Page:
     description: str
     sections: Mapping[str, Sequence[Panel]]
     few: frozenset[str] = field(default=frozenset())
+    folded: Mapping[str, Sequence[Panel]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The file that Grafana imports or provisions."""
@@ -51,16 +53,31 @@ class Page:
         )
         for choice in variables.choices(self.few):
             builder = builder.with_variable(choice)
+        dashboard = builder.build()
+        dashboard.annotations.list_val = marks(OF_FEW if self.few else OF_ALL)
+        dashboard.panels = list(self._rows())
+        return dashboard
+
+    def _rows(self) -> Iterator[Any]:
+        """The rows with their panels, those of a closed row within it."""
         ids = count(1)
         top = 0
         for title, panels in self.sections.items():
-            row = Row(title).id(next(ids)).grid_pos(GridPos(h=1, w=_WIDTH, x=0, y=top))
-            builder = builder.with_row(row)
+            yield _row(title, next(ids), top).build()
             top += 1
             for panel, place in _laid_out(panels, top):
-                builder = builder.with_panel(panel.builder.id(next(ids)).grid_pos(place))
+                yield panel.builder.id(next(ids)).grid_pos(place).build()
                 top = max(top, place.y + place.h)
-        return builder.build()
+        for title, panels in self.folded.items():
+            row = _row(title, next(ids), top).collapsed(True)
+            top += 1
+            for panel, place in _laid_out(panels, top):
+                row = row.with_panel(panel.builder.id(next(ids)).grid_pos(place))
+            yield row.build()
+
+
+def _row(title: str, number: int, top: int) -> Row:
+    return Row(title).id(number).grid_pos(GridPos(h=1, w=_WIDTH, x=0, y=top))
 
 
 def _laid_out(panels: Sequence[Panel], top: int) -> Iterator[tuple[Panel, GridPos]]:

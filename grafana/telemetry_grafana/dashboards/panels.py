@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grafana_foundation_sdk.builders import bargauge, stat, statetimeline, statushistory, timeseries
@@ -31,6 +31,15 @@ Builder = Any  # the SDK's builders have no common type but a protocol of `build
 Steps = Sequence[tuple[float | None, str]]
 Words = Mapping[str, tuple[str, str]]
 
+# ColorBrewer's RdYlBu backwards, which colour-blind people tell apart; no step is as dark as the ground of an empty cell.
+_COOL_TO_WARM: Steps = (
+    (None, "#4575b4"),
+    (0.05, "#91bfdb"),
+    (0.25, "#e0f3f8"),
+    (0.5, "#fee090"),
+    (0.75, "#fc8d59"),
+    (0.95, "#d73027"),
+)
 # Grafana shows an error for a status history with more points than half its pixels.
 _MOST_CELLS = 240
 _ROWS_ON_A_PAGE = 32
@@ -72,7 +81,7 @@ def lines(
     description: str,
     unit: str,
     *queries: Query,
-    limits: Query | None = None,
+    limits: Sequence[Query] = (),
     axis: Axis | None = None,
     least_step: str = "",
 ) -> Panel:
@@ -91,10 +100,9 @@ def lines(
         .tooltip(VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING))
     )
     panel = _along(panel, axis or _AXES.get(unit, _FROM_ZERO))
-    if limits is not None:
-        panel = panel.override_by_query(reference(len(queries)), _as_limit())
-        queries = (*queries, limits)
-    return Panel(filled(panel, title, description, unit, queries, least_step), 12, 8)
+    for position in range(len(queries), len(queries) + len(limits)):
+        panel = panel.override_by_query(reference(position), _as_limit())
+    return Panel(filled(panel, title, description, unit, (*queries, *limits), least_step), 12, 8)
 
 
 def _along(panel: Builder, axis: Axis) -> Builder:
@@ -117,6 +125,12 @@ def _legend(mode: common.LegendDisplayMode, placement: common.LegendPlacement) -
     return VizLegendOptions().show_legend(True).display_mode(mode).placement(placement)
 
 
+def with_unit(panel: Panel, unit: str, position: int) -> Panel:
+    """The panel with another unit for the query at a position, which Grafana gives an axis of its own."""
+    own = [dashboard.DynamicConfigValue("unit", unit)]
+    return replace(panel, builder=panel.builder.override_by_query(reference(position), own))
+
+
 def stacked(title: str, description: str, unit: str, *queries: Query) -> Panel:
     """Series over time whose sum counts."""
     panel = lines(title, description, unit, *queries)
@@ -134,6 +148,37 @@ def word(title: str, description: str, words: Words, text: str) -> Panel:
     """One figure as a word; `words` gives a value's text and colour."""
     panel = _figure().mappings([worded(words), nothing()])
     return Panel(filled(panel, title, description, "short", (_now(text),)), 3, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure among several: its name, the text of its query, its unit, and colours or words for its values."""
+
+    name: str
+    text: str
+    unit: str = "short"
+    steps: Steps = ((None, PLAIN),)
+    words: Words = field(default_factory=dict)
+
+
+def numbers(title: str, description: str, *figures: Figure) -> Panel:
+    """Several figures side by side; one that no card tells is not there, and the others take its room."""
+    panel = _figure().text_mode(common.BigValueTextMode.VALUE_AND_NAME).wide_layout(False)
+    for position, figure in enumerate(figures):
+        panel = panel.override_by_query(reference(position), _as_figure(figure))
+    queries = [_now(figure.text, figure.name) for figure in figures]
+    return Panel(filled(panel, title, description, "short", queries), 3 * len(figures), 4)
+
+
+def _as_figure(figure: Figure) -> list[dashboard.DynamicConfigValue]:
+    steps = [{"color": color, "value": value} for value, color in figure.steps]
+    properties = [
+        dashboard.DynamicConfigValue("unit", figure.unit),
+        dashboard.DynamicConfigValue("thresholds", {"mode": "absolute", "steps": steps}),
+    ]
+    if figure.words:
+        properties.append(dashboard.DynamicConfigValue("mappings", [worded(figure.words).to_json()]))
+    return properties
 
 
 def _now(text: str, legend: str = "") -> Query:
@@ -167,8 +212,10 @@ def heatmap(title: str, description: str, unit: str, asked: Query) -> Panel:
     """A row of coloured cells for each series: node and card against time."""
     panel = (
         statushistory.Panel()
-        # Both ends differ from the ground: an idle card is no missing one.
-        .color_scheme(FieldColor().mode(dashboard.FieldColorModeId.CONTINUOUS_YL_BL))
+        # Grafana has a legend for steps, and none for a continuous scheme.
+        .color_scheme(FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
+        .thresholds(thresholds(_COOL_TO_WARM))
+        .legend(_legend(common.LegendDisplayMode.LIST, common.LegendPlacement.BOTTOM))
         .show_value(common.VisibilityMode.NEVER)
         .col_width(1.0)
         .per_page(_ROWS_ON_A_PAGE)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from string import Template
 from typing import Literal
 
 from telemetry_grafana.promql import checked
 from telemetry_grafana.rules import recording
+from telemetry_parsers.vendors import VENDOR_WORDS
 
 Form = Literal["range", "instant", "table"]
 
@@ -20,11 +22,18 @@ SELECTORS = {
     "nodes": 'cluster=~"$cluster",job=~"$job",instance=~"$node"',
     "cards": 'cluster=~"$cluster",job=~"$job",instance=~"$node",vendor=~"$vendor",model=~"$model",device=~"$device"',
     "vendors": 'cluster=~"$cluster",job=~"$job",instance=~"$node",vendor=~"$vendor"',
+    # An alert about a whole job or fleet names no node.
+    "alerted": 'cluster=~"$cluster",job=~"$job",instance=~"$node|"',
     "models": 'cluster=~"$cluster",job=~"$job",vendor=~"$vendor",model=~"$model"',
 }
 
-# A card of the few that are chosen, in a legend.
-CARD_OF_NODE = "{{instance}} {{vendor}} {{device}}"
+NODE = "cluster, job, instance"
+CARD = f"{NODE}, id"
+# Nodes with cards of several vendors: only there a card's number needs the vendor beside it.
+_MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemetry_devices{{$nodes}}[$__range] @ end()))) > 1)"
+# A model whose name begins with its vendor's: that much stands in a group of its own.
+_NAMED_AFTER_VENDOR = "(?i)" + "|".join(f"{word} ({word}.*)" for word in VENDOR_WORDS)
+_ITS_GROUP = "".join(f"$${group + 1}" for group in range(len(VENDOR_WORDS)))
 # A card in a ranking. A long name is cut at its end, so the node's domain stands there and not the card's number. Grafana
 # reckons with characters and not their width: the last blank makes room for wide ones.
 RANKED = "{{vendor}} {{device}} {{instance}} "
@@ -45,32 +54,72 @@ def query(text: str, legend: str = "", form: Form = "range") -> Query:
     return Query(checked(" ".join(expression.split()), recording.recorded()), legend, form)
 
 
+def _named(text: str, name: str, of_one: str, of_mixed: str, key: str) -> str:
+    """The series with a further label: these labels joined, others where a node has cards of several vendors."""
+    plain = f'label_join(({text}) unless on ({NODE}) {_MIXED}, "{name}", " ", {of_one})'
+    return f'{plain} or on ({key}) label_join({text}, "{name}", " ", {of_mixed})'
+
+
+def named(text: str) -> str:
+    """The series of cards with the label `card`: node and number, with the vendor between them where the node has several."""
+    return _named(text, "card", '"instance", "device"', '"instance", "vendor", "device"', CARD)
+
+
+def named_nodes(text: str) -> str:
+    """The series of a vendor's cards of a node with the label `node`: its name, and the vendor where the node has several."""
+    return _named(text, "node", '"instance"', '"instance", "vendor"', f"{NODE}, vendor")
+
+
+def by_model(text: str, more: str = "") -> Query:
+    """The series of models, their legend the vendor and the model, which some vendors name after themselves."""
+    joined = f'label_join({text}, "name", " ", "vendor", "model")'
+    return query(
+        f'label_replace({joined}, "name", "{_ITS_GROUP}", "name", "{_NAMED_AFTER_VENDOR}")', f"{{{{name}}}}{more}"
+    )
+
+
 def by_card(text: str) -> Query:
     """A series for each card, ordered by node and by number: Prometheus' own order has 10 before 2."""
-    joined = f'label_join({text}, "card", " ", "instance", "vendor", "device")'
     # A second blank puts 2 before 10.
-    return query(f'label_replace({joined}, "card", "$$1  $$2", "card", "(.*) ([0-9])")', "{{card}}")
+    return query(f'label_replace({named(text)}, "card", "$$1  $$2", "card", "(.*) ([0-9])")', "{{card}}")
 
 
-def of_cards(*series: tuple[str, str], card: str = "{{device}}") -> tuple[Query, ...]:
+def of_cards(*series: tuple[str, str]) -> tuple[Query, ...]:
     """A query for each text, its legend after the card's, and an entry "n/a" for the models that have none of the series."""
-    queries = [query(text, f"{card} {legend}".rstrip()) for text, legend in series]
-    selectors = dict.fromkeys(selector for text, _ in series for selector in _OF_CARDS.findall(text))
-    return (*queries, untold(*selectors))
+    queries = [query(text, f"{{{{device}}}} {legend}".rstrip()) for text, legend in series]
+    return (*queries, untold(*_selectors(series)))
+
+
+def side_by_side(*series: tuple[str, str]) -> tuple[Query, ...]:
+    """The same for the cards of a node, or of the few that are chosen."""
+    return (*(of_node(text, legend) for text, legend in series), untold(*_selectors(series)))
+
+
+def _selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
+    return dict.fromkeys(selector for text, _ in series for selector in _OF_CARDS.findall(text))
 
 
 def untold(*selectors: str) -> Query:
     """An entry "n/a" in the legend for each model whose cards are up and have none of these series."""
     any_selector = " or ".join(selectors)
-    return query(
+    return by_model(
         f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1 unless on (cluster, job, instance, id) ({any_selector}))",
-        "{{vendor}} {{model}}: n/a",
+        ": n/a",
     )
 
 
 def highest(text: str, legend: str, by: str, most: int = 15, among: str = "") -> Query:
     """The series with the highest values in the time shown, as many as fit into a legend; `among` narrows the choice."""
-    return query(f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()){among})", legend)
+    return query(_highest(text, by, most, among), legend)
+
+
+def _highest(text: str, by: str, most: int, among: str = "") -> str:
+    return f"{text} and on ({by}) topk({most}, max_over_time({text}[$__range] @ end()){among})"
+
+
+def highest_nodes(text: str, most: int = 15) -> Query:
+    """The same for a recorded series of each vendor's cards of a node."""
+    return query(named_nodes(_highest(text, f"{NODE}, vendor", most)), "{{node}}")
 
 
 def fastest(counter: str, legend: str, by: str, among: str = "") -> Query:
@@ -81,4 +130,4 @@ def fastest(counter: str, legend: str, by: str, among: str = "") -> Query:
 
 def of_node(text: str, more: str = "") -> Query:
     """A series for each card of a node, or of the few that are chosen."""
-    return query(text, f"{CARD_OF_NODE} {more}".rstrip())
+    return query(named(text), f"{{{{card}}}} {more}".rstrip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import AROUND_ZERO, GREEN, RED, YELLOW, Panel, lines, ranking
-from telemetry_grafana.dashboards.query import highest, query
+from telemetry_grafana.dashboards.query import highest, named_nodes, query
 from telemetry_grafana.dashboards.tables import CARD_LABELS, ROW, Column, card_table
 
 _SCORE = ((None, RED), (-5, YELLOW), (-3, GREEN), (3, YELLOW), (5, RED))
@@ -95,9 +95,11 @@ STRAGGLERS = Page(
                 f"A node whose cards all do less than those of the others: the {_MOST} nodes that came lowest.",
                 "percentunit",
                 query(
-                    "instance:accelerator_utilization_ratio:avg{$vendors} and on (cluster, job, instance, vendor)"
-                    f" bottomk({_MOST}, min_over_time(instance:accelerator_utilization_ratio:avg{{$vendors}}[$__range] @ end()))",
-                    "{{instance}} {{vendor}}",
+                    named_nodes(
+                        "instance:accelerator_utilization_ratio:avg{$vendors} and on (cluster, job, instance, vendor)"
+                        f" bottomk({_MOST}, min_over_time(instance:accelerator_utilization_ratio:avg{{$vendors}}[$__range] @ end()))"
+                    ),
+                    "{{node}}",
                 ),
             ),
             lines(

@@ -47,10 +47,19 @@ STATE = (
     f"max {ROW} (accelerator_up{{$cards}}) or (max {ROW} (last_over_time(accelerator_up{{$cards}}[1h])) * 0 - 1"
     f" unless on (cluster, job, instance, id) accelerator_up unless on (cluster, job, instance, id) {_TAKEN_AWAY})"
 )
-_FIGURE_PIXELS = 115
-_LABEL_PIXELS = {"vendor": 130, "device": 80, "numa_node": 100, "driver": 130, "power_kind": 130, "partition": 100}
-_WIDE_LABEL_PIXELS = {"uuid": 330, "model": 230, "serial": 170, "bus_id": 130}
-_NARROWEST_PIXELS = 60
+# So that a table of eight figures has room on 1,280 pixels.
+_FIGURE_PIXELS = 98
+_LABEL_PIXELS = {
+    "card": 70,
+    "vendor": 100,
+    "device": 80,
+    "numa_node": 100,
+    "driver": 130,
+    "power_kind": 130,
+    "partition": 100,
+}
+_WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
+_NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,36 +109,6 @@ def card_table(
     )
 
 
-def cards_now(height: int) -> Panel:
-    """Every card with its core readings, those with a problem first."""
-    return card_table(
-        "All cards",
-        "Each card now; headroom: degrees left before it slows down by its own limits; n/a: this card does not tell, or is lost; not watched: it was there within the hour, and its source fails or was "
-        "released. A click on the device opens the card.",
-        CARD_LABELS,
-        (
-            Column("state", STATE, words=STATES),
-            Column("temperature", _of_card("accelerator:temperature_celsius"), "celsius", HOT),
-            Column("headroom", _of_card("accelerator:temperature_margin_celsius"), "celsius", NEAR),
-            Column("power", _of_card("accelerator_power_watts"), "watt"),
-            Column("limit", _of_card("accelerator_power_cap_watts"), "watt"),
-            Column("utilization", _of_card("accelerator_utilization_ratio"), "percentunit"),
-            Column("memory", _of_card("accelerator_memory_used_ratio"), "percentunit"),
-            Column(
-                "throttled",
-                f"max {ROW} (accelerator_throttled{{$cards,{THROTTLING}}})",
-                words={"0": ("no", GREEN), "1": ("yes", YELLOW)},
-            ),
-        ),
-        height,
-        sort=("state", "-throttled", "instance", "device"),
-    )
-
-
-def _of_card(metric: str) -> str:
-    return f"max {ROW} ({metric}{{$cards}})"
-
-
 def _sorted_by(name: str) -> TableSortByFieldState:
     return TableSortByFieldState().display_name(name.removeprefix("-")).desc(name.startswith("-"))
 
@@ -163,6 +142,7 @@ def _column(column: Column) -> list[DynamicConfigValue]:
         DynamicConfigValue("decimals", column.decimals),
         DynamicConfigValue("mappings", [mapping.to_json() for mapping in (*mappings, nothing())]),
         DynamicConfigValue("custom.width", _FIGURE_PIXELS),
+        DynamicConfigValue("custom.filterable", False),
     ]
     if column.steps:
         steps = [{"color": color, "value": value} for value, color in column.steps]
@@ -177,7 +157,7 @@ def _label(label: str) -> list[DynamicConfigValue]:
     if label in _LABEL_PIXELS:
         properties.append(DynamicConfigValue("custom.width", _LABEL_PIXELS[label]))
     else:
-        properties.append(DynamicConfigValue("custom.minWidth", _WIDE_LABEL_PIXELS.get(label, _FIGURE_PIXELS)))
+        properties.append(DynamicConfigValue("custom.minWidth", _WIDE_LABEL_PIXELS.get(label, _NAME_PIXELS)))
     if label == "device":
         link = {"title": "Open the card", "url": CARD_LINK, "targetBlank": False}
         properties.append(DynamicConfigValue("links", [link]))

@@ -101,7 +101,7 @@ _GB200 = replace(
     _H100,
     card=Card("NVIDIA GB200", 189471, 722, 180.0, 1000.0, (345, 1965), (3996, 3996), 66.0, 87.0, 5, links=18),
     fast=(*_H100.fast, "power_module_watts"),
-    slow=(*_H100.slow, "link_receive_errors_total"),
+    slow=(*_H100.slow, "link_receive_errors_total", "link_transmit_errors_total"),
 )
 
 VENDOR = Vendor(

@@ -1,0 +1,13 @@
+"""The dashboards as Grafana reads them, with the panels of closed rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+
+
+def panels_of(board: dict[str, Any]) -> list[dict[str, Any]]:
+    """All panels but the rows, those of closed rows included."""
+    everything = [each for item in board["panels"] for each in (item, *item.get("panels", ()))]
+    return [panel for panel in everything if panel["type"] != "row"]
