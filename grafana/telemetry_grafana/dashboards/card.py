@@ -5,6 +5,7 @@ from __future__ import annotations
 from telemetry_grafana.dashboards.card_links import LINKS, LINKS_UP
 from telemetry_grafana.dashboards.card_work import HEAT_AND_SUPPLY, UNITS, WORK
 from telemetry_grafana.dashboards.figures import BAD, ENERGY
+from telemetry_grafana.dashboards.lists import EVENT_WORDS, EVENTS_MEAN
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import BLUE, GREEN, RED, YELLOW, Figure, lines, numbers, states, word
 from telemetry_grafana.dashboards.query import of_cards, query, untold
@@ -103,16 +104,16 @@ CARD = Page(
                     ("accelerator_ecc_deferred_total{$cards}", "{{location}} deferred"),
                 ),
             ),
-            lines(
+            states(
                 "Events",
-                "Events by code (NVIDIA: Xid), since the daemon started. Only some drivers tell events.",
-                "short",
-                query("accelerator_events_total{$cards}", "{{device}} {{code}}"),
+                EVENTS_MEAN,
+                EVENT_WORDS,
+                query("accelerator_event_open{$cards}", "{{device}} {{code}}"),
                 query(
-                    "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_events_total{$cards}",
+                    "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_event_open{$cards}",
                     "{{device}} no event",
                 ),
-            ),
+            ).sized(width=12),
         ),
     },
     folded={

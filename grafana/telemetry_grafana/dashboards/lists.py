@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL
-from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, Panel
+from telemetry_grafana.dashboards.panels import GREEN, RED, YELLOW, Panel, Words
 from telemetry_grafana.dashboards.query import NODE
 from telemetry_grafana.dashboards.tables import (
     CARD_LABELS,
@@ -19,6 +19,11 @@ from telemetry_grafana.dashboards.tables import (
     card_table,
 )
 
+EVENTS_MEAN = (
+    "Events by code (NVIDIA: Xid), from when they came until the card was reset, its driver loaded anew or the node started. "
+    "Only some drivers tell events."
+)
+EVENT_WORDS: Words = {"0": ("none", GREEN), "1": ("open", YELLOW)}
 _ALERT = f"{NODE}, vendor, device, alertname"
 _FIRING = 'ALERTS{$alerted,alertstate="firing"}'
 # As numbers they are sorted by weight.
@@ -107,7 +112,7 @@ def errors_of_cards(height: int) -> Panel:
         "Errors of each card",
         "Memory errors, pages and rows out of use, packets sent again over PCIe and link errors since the driver was loaded, links "
         "that are down now, and "
-        "events since the daemon started; n/a: this card does not tell, or no event came.",
+        "events since the daemon started, and how many kinds stand open; n/a: this card does not tell, or no event came.",
         CARD_LABELS,
         (
             Column("uncorrected", _total("ecc_uncorrected_total"), steps=BAD),
@@ -118,6 +123,7 @@ def errors_of_cards(height: int) -> Panel:
             Column("link errors", _total("link_crc_errors_total"), steps=DOUBTFUL),
             Column("links down", f"sum {ROW} (accelerator_link_up{{$cards}} == bool 0)", steps=BAD),
             Column("events", _total("events_total"), steps=DOUBTFUL),
+            Column("open", _total("event_open"), steps=DOUBTFUL),
         ),
         height,
         sort=("-uncorrected", "-events", "instance", "device"),

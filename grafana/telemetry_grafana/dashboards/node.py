@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from telemetry_grafana.dashboards import figures
-from telemetry_grafana.dashboards.lists import cards_now, errors_of_cards, firing_alerts, partitions
+from telemetry_grafana.dashboards.lists import (
+    EVENT_WORDS,
+    EVENTS_MEAN,
+    cards_now,
+    errors_of_cards,
+    firing_alerts,
+    partitions,
+)
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import GREEN, RED, Figure, lines, numbers, states
 from telemetry_grafana.dashboards.query import named, of_node, query, side_by_side, untold
@@ -115,16 +122,16 @@ NODE = Page(
                     ("sum without (location) (accelerator_ecc_uncorrected_total{$cards})", "uncorrected"),
                 ),
             ),
-            lines(
+            states(
                 "Events",
-                "Events by code (NVIDIA: Xid), since the daemon started. Only some drivers tell events.",
-                "short",
-                of_node("accelerator_events_total{$cards}", "{{code}}"),
+                EVENTS_MEAN,
+                EVENT_WORDS,
+                of_node("accelerator_event_open{$cards}", "{{code}}"),
                 of_node(
-                    "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_events_total{$cards}",
+                    "0 * accelerator_up{$cards} unless on (cluster, job, instance, id) accelerator_event_open{$cards}",
                     "no event",
                 ),
-            ),
+            ).sized(width=12),
             lines(
                 "Traffic between cards",
                 "Received over NVLink, XGMI, MTLink or HCCS, averaged over eight minutes: most cards are asked once a minute.",

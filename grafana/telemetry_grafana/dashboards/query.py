@@ -100,10 +100,11 @@ def _selectors(series: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 
 def untold(*selectors: str) -> Query:
-    """An entry "n/a" in the legend for each model whose cards are up and have none of these series."""
+    """An entry "n/a" in the legend for each model whose whole cards are up and have none of these series."""
     any_selector = " or ".join(selectors)
     return by_model(
-        f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1 unless on (cluster, job, instance, id) ({any_selector}))",
+        f"0 / 0 * count by (vendor, model) (accelerator_up{{$cards}} == 1"
+        f' unless on ({CARD}) accelerator_info{{parent!=""}} unless on ({CARD}) ({any_selector}))',
         ": n/a",
     )
 
