@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import yaml
+from _pytest.mark import ParameterSet
 
 from grafana.alert_nodes import Node, all_of
 from kits.captures import ROOT
@@ -50,3 +52,8 @@ def assert_fires(folder: Path, scene: Scene) -> None:
     file.write_text(yaml.safe_dump({"rule_files": FILES, "evaluation_interval": "1m", "tests": [test]}))
     done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def one_in_three(scenes: Iterable[str]) -> list[ParameterSet]:
+    """Scenes as parameters, of which `make test` plays every third; test_alerts.py fires each alert."""
+    return [pytest.param(name, marks=pytest.mark.rest if number % 3 else ()) for number, name in enumerate(scenes)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grafana.alert_cases import Series
+from grafana.scenes import one_in_three
 from grafana.test_alerts import labelled, promtool
 
 DAY = 24 * 12
@@ -93,7 +94,7 @@ COURSES = {
 pytestmark = pytest.mark.needs("promtool")
 
 
-@pytest.mark.parametrize("name", COURSES)
+@pytest.mark.parametrize("name", one_in_three(COURSES))
 def test_an_alert_lasts_as_long_as_the_trouble(tmp_path: Path, name: str) -> None:
     course = COURSES[name]
     count = f'count(ALERTS{{alertname="{course.alert}",alertstate="firing"}}) or vector(0)'

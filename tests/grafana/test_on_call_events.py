@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grafana.alert_nodes import END, TURN, Node
-from grafana.scenes import ALWAYS, AROUND_A_RESTART, QUIET, Scene, assert_fires
+from grafana.scenes import ALWAYS, AROUND_A_RESTART, QUIET, Scene, assert_fires, one_in_three
 
 
 def event(code: str, cards: Iterable[int] = (3,), node: Node | None = None, until: str = f"1x{END}") -> Node:
@@ -70,6 +70,6 @@ SCENES: Mapping[str, Scene] = {
 
 
 @pytest.mark.needs("promtool")
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", one_in_three(SCENES))
 def test_what_fires_and_nothing_else(tmp_path: Path, name: str) -> None:
     assert_fires(tmp_path, SCENES[name])
