@@ -37,6 +37,7 @@ UP = {"accelerator_up{{D}}": ALWAYS}
 RELEASED = {'telemetry_source_state{{T},source="s",state="released"}': ALWAYS}
 SUSPENDED = {'telemetry_source_state{{T},source="s",state="suspended"}': ALWAYS}
 OF_VENDOR = '{{T},vendor="{vendor}"}'
+WELL = {'telemetry_source_up{{T},source="s"}': ALWAYS}
 KNOWN = {"accelerator_up{{D}}": ALWAYS}
 OTHER = 'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}'
 FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "2x120", **KNOWN}
@@ -163,7 +164,7 @@ MONITOR = (
         16,
         _cards(16),
     ),
-    _case("TelemetryNotUnderstood", 'telemetry_source_problems{{T},source="s"}', 1, 0),
+    _case("TelemetryNotUnderstood", 'telemetry_source_problems{{T},source="s"}', 1, 0, WELL),
     _case("TelemetryPluginNotLoaded", 'telemetry_plugin_load_failures{{T},plugin="p"}', 1, 0),
     _case("TelemetryConfigurationRejected", "telemetry_config_last_reload_successful{{T}}", 0, 1),
     Case(

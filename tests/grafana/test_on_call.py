@@ -277,7 +277,7 @@ SCENES: Mapping[str, Scene] = {
     "a node comes and goes": Scene((Node().answering(FLAPPING),), {"TelemetryDown": 1}),
     "the driver hangs": Scene((Node().failing("stuck"),), {"TelemetrySourceStuck": 1}),
     "the driver is gone": Scene(
-        (Node().failing("failed"),),
+        (Node().failing("failed").tells(steady(2), "telemetry_source_problems"),),
         {"TelemetrySourceFailing": 1, "AcceleratorsFewerThanExpected": 1, "AcceleratorNotListed": 1},
     ),
     "a source fails most of the time": Scene((Node().tells(FLAPPING, "source_up"),), {"TelemetrySourceFailing": 1}),

@@ -93,7 +93,7 @@ def test_a_user_who_sees_only_own_processes_is_told_whose_it_is_and_how_to_find_
         done = subprocess.run(line, capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"cannot listen on 127.0.0.1:{port}: port {port} is already in use, by a process of user ID 0; "
-        f"`sudo ss -ltnp 'sport = :{port}'` shows the process: stop it or choose another address\n"
+        f"`sudo ss -tanp 'sport = :{port}'` shows the process: stop it or choose another address\n"
     )
 
 
@@ -106,11 +106,11 @@ def test_without_proc_the_port_and_the_way_to_find_out_are_told(
         message = refused(f"127.0.0.1:{port}")
     assert message == (
         f"cannot listen on 127.0.0.1:{port}: port {port} is already in use; "
-        f"`sudo ss -ltnp 'sport = :{port}'` shows the process: stop it or choose another address"
+        f"`sudo ss -tanp 'sport = :{port}'` shows the process: stop it or choose another address"
     )
 
 
 def test_the_search_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(port_owner, "PATIENCE_SECONDS", -1.0)
     with socket.create_server(("127.0.0.1", 0)) as other:
-        assert "sudo ss -ltnp" in refused(f"127.0.0.1:{other.getsockname()[1]}")
+        assert "sudo ss -tanp" in refused(f"127.0.0.1:{other.getsockname()[1]}")

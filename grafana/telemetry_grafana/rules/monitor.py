@@ -129,7 +129,8 @@ MONITOR = AlertGroup(
         ),
         info(
             name="TelemetryNotUnderstood",
-            condition="telemetry_source_problems > 0",
+            # What a source that fails says of its failure has an alert of its own.
+            condition="telemetry_source_problems > 0 and on (cluster, job, instance, source) telemetry_source_up == 1",
             hold="30m",
             summary="{source} on {instance} prints what telemetry does not understand",
             meaning="Some of the tool's output was left out because it is not known: a new version, a rare card. What is served is right; something may be missing.",

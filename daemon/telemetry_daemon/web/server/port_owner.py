@@ -26,7 +26,7 @@ def taken(port: int, clashes: Callable[[tuple[str, int]], bool]) -> str:
     if owner is not None:
         return f"port {port} is already in use by {owner}; stop it or choose another address"
     users = "".join(f", by a process of user ID {user}" for user in sorted(set(found.values()))[:1])
-    asking = f"`sudo ss -ltnp 'sport = :{port}'` shows the process"
+    asking = f"`sudo ss -tanp 'sport = :{port}'` shows the process"
     return f"port {port} is already in use{users}; {asking}: stop it or choose another address"
 
 
