@@ -31,7 +31,7 @@ class Course:
     def __init__(self, vendor: Vendor, count: int, seed: int, faults: Faults) -> None:
         self._demo = vendor.demo
         self._random = course_random(seed, vendor.word, count)
-        self._workload = Workload(count, self._random)
+        self.workload = Workload(count, self._random)
         self._incidents = self._possible(faults, count)
         self._incidents_per_second = sum(rate for rate, _ in self._incidents) / 3600.0
         self._fails_until = 0.0
@@ -63,8 +63,8 @@ class Course:
             )
             incident(random.choice(self.cards))
         there = [not card.is_lost(now) for card in self.cards]
-        self._workload.advance(now, there)
-        for card, job, is_there in zip(self.cards, self._workload.jobs, there, strict=True):
+        self.workload.advance(now, there)
+        for card, job, is_there in zip(self.cards, self.workload.jobs, there, strict=True):
             if is_there:
                 card.advance(now, job, random)
             elif now + 1.0 >= card.lost_until:
@@ -125,12 +125,12 @@ class Course:
         card.uncorrected += 1
 
     def _hang_card(self, card: CardState) -> None:
-        self._workload.hang((card.position,), self.now + self._long_enough())
+        self.workload.hang((card.position,), self.now + self._long_enough())
 
     def _hang_job(self, card: CardState) -> None:
         """A job waits for ever on all of its cards."""
         cards = card.job.cards if card.job is not None else ()
-        self._workload.hang(cards, self.now + self._long_enough())
+        self.workload.hang(cards, self.now + self._long_enough())
 
     def _slow_card(self, card: CardState) -> None:
         card.slow_until = self._begin_big_job(card)
@@ -143,7 +143,7 @@ class Course:
     def _begin_big_job(self, _card: CardState) -> float:
         """The second at which it ends."""
         until = self.now + self._long_enough()
-        self._workload.train_everywhere(self.now, until)
+        self.workload.train_everywhere(self.now, until)
         return until
 
     def _long_enough(self) -> float:

@@ -1,0 +1,195 @@
+"""A daemon whose cards do what a test says: `python -m kits.staged_node STAGE`, with the flags of `serve`.
+
+STAGE is a JSON file, which is read anew before each poll:
+
+- `cards`: what simulated cards the node has, as `--demo` takes it;
+- `lasting`: `[act, positions]`, for as long as it stands there;
+- `once`: `[act, positions]`, done one time for each line that is added.
+
+The cards are not marked as simulated, so that the daemon remembers them as real ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from telemetry_daemon.commands import options
+from telemetry_daemon.config import file
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.node import Node, no_bus, no_capture
+from telemetry_daemon.plugins.loading import Loaded
+from telemetry_daemon.polling.source import Source
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.host import HostReader
+from telemetry_daemon.service.daemon import Service, Start, leave
+from telemetry_daemon.simulate.course import Course
+from telemetry_daemon.simulate.demo import parse_demo
+from telemetry_daemon.simulate.faults import NO_FAULTS
+from telemetry_daemon.simulate.source import DEFAULT_SEED, SimulatedReader, parser_of
+from telemetry_daemon.simulate.tell import Teller
+from telemetry_daemon.simulate.workload import KINDS, Job
+from telemetry_daemon.terminal import log
+from telemetry_daemon.times import Clock
+from telemetry_parsers import host
+from telemetry_parsers.contract import Parser
+from telemetry_parsers.model import Capture, Failure, Poll, Report
+from telemetry_parsers.vendors import BY_WORD
+
+# An act that lasts is done at every poll, and holds beyond the next one.
+_WHILE_SECONDS = 10.0
+_FOR_EVER = 1e9
+_TRAINING = KINDS[0]
+
+
+def _lose(course: Course, position: int) -> None:
+    card = course.cards[position]
+    card.lost_from, card.lost_until = course.now, course.now + _WHILE_SECONDS
+
+
+def _heat(course: Course, position: int) -> None:
+    course.cards[position].hot_until = course.now + _WHILE_SECONDS
+
+
+def _cut_link(course: Course, position: int) -> None:
+    course.cards[position].links_down[0] = course.now + _WHILE_SECONDS
+
+
+def _slow_down(course: Course, position: int) -> None:
+    course.cards[position].slow_until = course.now + _WHILE_SECONDS
+
+
+def _hang(course: Course, position: int) -> None:
+    course.workload.hang((position,), course.now + _WHILE_SECONDS)
+
+
+def _count_error(course: Course, position: int) -> None:
+    course.cards[position].uncorrected += 1
+
+
+def _reset(course: Course, position: int) -> None:
+    course.cards[position].come_back()
+
+
+def _train(course: Course, position: int) -> None:
+    """A job for ever, also on a card that was lost until now."""
+    if course.cards[position].is_lost(course.now):
+        course.cards[position].come_back()
+    course.workload.jobs[position] = Job(_TRAINING, (position,), course.now, _FOR_EVER, 0.8, 4711)
+
+
+def _stop(course: Course, position: int) -> None:
+    course.workload.jobs[position] = None
+
+
+_LASTING: Mapping[str, Callable[[Course, int], None]] = {
+    "lost": _lose,
+    "hot": _heat,
+    "link down": _cut_link,
+    "slow": _slow_down,
+    "hung": _hang,
+}
+_ONCE: Mapping[str, Callable[[Course, int], None]] = {
+    "uncorrected error": _count_error,
+    "reset": _reset,
+    "training": _train,
+    "idle": _stop,
+}
+
+
+@dataclass
+class StagedReader:
+    """Does the acts of the stage, and then answers as the simulator does; `hung tool` is a poll that fails."""
+
+    stage: Path
+    course: Course
+    reader: SimulatedReader
+    done: int = 0
+
+    def read(self, poll: Poll, targets: Targets) -> Capture:
+        stage = read_stage(self.stage)
+        for act, positions in stage["once"][self.done :]:
+            self._do(_ONCE.get(act), act, positions)
+        self.done = len(stage["once"])
+        for act, positions in stage["lasting"]:
+            if act != "hung tool":
+                self._do(_LASTING[act], act, positions)
+        capture = self.reader.read(poll, targets)
+        if any(act == "hung tool" for act, _ in stage["lasting"]):
+            return replace(capture, outputs=(), failure=Failure("failed", "timeout", "no answer in time (staged)"))
+        return capture
+
+    def _do(self, act: Callable[[Course, int], None] | None, name: str, positions: list[int]) -> None:
+        for position in positions:
+            if act is None:  # the code of an event
+                self.course.events.append((self.course.now, position, name))
+            else:
+                act(self.course, position)
+
+    def close(self) -> None:
+        self.reader.close()
+
+    def left_behind(self) -> tuple[int, ...]:
+        return ()
+
+
+def read_stage(path: Path) -> Any:
+    """What is played now."""
+    return {"once": [], "lasting": [], **json.loads(path.read_text())}
+
+
+class StagedNode(Node):
+    """The simulated cards of a stage, and this machine's host."""
+
+    def __init__(self, stage: Path, clock: Clock) -> None:
+        super().__init__(Loaded(), clock)
+        self._staged: dict[str, tuple[Parser, StagedReader]] = {}
+        for slot, (word, count) in enumerate(parse_demo(read_stage(stage)["cards"])):
+            vendor = BY_WORD[word]
+            course = Course(vendor, count, DEFAULT_SEED, NO_FAULTS)
+            reader = SimulatedReader(vendor, course, Teller(vendor, count, DEFAULT_SEED, 100 * slot), clock)
+            parser = parser_of(vendor)
+            self._staged[parser.name] = (replace(parser, parse=_as_real(parser)), StagedReader(stage, course, reader))
+
+    def names(self) -> tuple[str, ...]:
+        return (*self._staged, host.PARSER.name)
+
+    def source(self, name: str, settings: Settings) -> Source:
+        parser, reader = self._staged.get(name, (host.PARSER, HostReader()))
+        readers = {poll.name: reader for poll in parser.polls}
+        return Source(parser, readers, settings.source(name), no_bus, self._clock, no_capture)
+
+
+def _as_real(parser: Parser) -> Callable[[Capture], Report]:
+    def parse(capture: Capture) -> Report:
+        report = parser.parse(capture)
+        return replace(report, devices=tuple(replace(device, simulated=False) for device in report.devices))
+
+    return parse
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    stage, arguments = Path(sys.argv[1]), argparse.ArgumentParser()
+    options.add_config(arguments)
+    options.add_flags(arguments)
+    inputs = options.inputs(arguments.parse_args(sys.argv[2:]))
+    settings = file.load(inputs)
+    log.setup(settings.log.level, settings.log.format)
+    clock = Clock()
+    service = Service(Start(settings, lambda: file.load(inputs)), StagedNode(stage, clock), clock)
+
+    async def serve() -> None:
+        leave(await service.run())
+
+    asyncio.run(serve())
+
+
+if __name__ == "__main__":
+    main()
