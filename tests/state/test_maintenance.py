@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from telemetry_daemon.guarded.own_folder import OwnFolder
 from telemetry_daemon.state.maintenance import MaintenanceBook, path_in
 from telemetry_daemon.times import Clock
 
@@ -171,3 +173,28 @@ def test_a_folder_that_takes_nothing_is_told_each_time(machine: Machine) -> None
         with pytest.raises(OSError, match="Not a directory"):
             book.keep()
     assert book.now().is_on
+
+
+def test_a_disk_that_hangs_holds_up_nobody_who_asks(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store asks at each scrape, and whoever announces is told that it is not kept."""
+    book = machine.book()
+    book.announce(HOUR, "new fans")
+    hangs, answers = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> None:
+        hangs.set()
+        answers.wait()
+
+    monkeypatch.setattr(OwnFolder, "replace", hang)
+    writer = threading.Thread(target=book.keep, daemon=True)
+    writer.start()
+    assert hangs.wait(60)
+    asking = threading.Thread(target=book.now, daemon=True)
+    asking.start()
+    asking.join(60)
+    assert not asking.is_alive()
+    with pytest.raises(TimeoutError, match="does not answer"):
+        book.keep()
+    answers.set()
+    writer.join(60)
+    assert not writer.is_alive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 import threading
@@ -28,6 +29,7 @@ _TOLD_AFTER_SECONDS = 86_400.0
 _LARGEST_FILE_BYTES = 1 << 16
 # The end moves on the wall clock when that is set; two clocks are never read at the very same moment.
 _SAME_SECONDS = 1.0
+_PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class _Announced:
 
 
 class MaintenanceBook:
-    """Safe to use from any thread. Without a path nothing is kept.
+    """Safe to use from any thread, which never waits for a disk that hangs, except one that writes. Without a path nothing is kept.
 
     What was announced to this process ends by the time that passes. What the file tells ends by the wall clock, which may
     be wrong after a reboot: it never lasts longer than what was left when it was written.
@@ -63,6 +65,8 @@ class MaintenanceBook:
         self.path = path
         self._clock = clock
         self._lock = threading.Lock()
+        # Whoever has it may write the file. Who asks what holds, such as a scrape, needs the other lock only.
+        self._turn = threading.Lock()
         self._written: _Document | None = None
         self._announced: _Announced | None = None
         self._was_on = False
@@ -91,6 +95,15 @@ class MaintenanceBook:
 
     def keep(self) -> None:
         """Log an end that came by itself, and write the file where it differs. Raises OSError."""
+        if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
+            raise TimeoutError(errno.ETIMEDOUT, "the disk does not answer")
+        try:
+            self._write(self._settled())
+        finally:
+            self._turn.release()
+
+    def _settled(self) -> Maintenance:
+        """What holds, once an end that came by itself was logged and one that is long past was dropped."""
         with self._lock:
             now = self._now()
             if self._was_on and not now.is_on:
@@ -98,7 +111,7 @@ class MaintenanceBook:
             self._was_on = now.is_on
             if now.ends_in is not None and now.ends_in < -_TOLD_AFTER_SECONDS:
                 self._announced, now = None, Maintenance()
-            self._write(now)
+            return now
 
     def _now(self) -> Maintenance:
         announced = self._announced
