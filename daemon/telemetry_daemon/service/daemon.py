@@ -290,7 +290,7 @@ class Service:
             self._remember()
         elif any(device.id == device_id for device in self._store.snapshot().devices):
             return {
-                "error": f"'{device_id}' has no open event and is still listed: only a device that no source lists can be forgotten"
+                "error": f"'{device_id}' is still listed, so it cannot be forgotten, and no event of it waits for a repair"
             }
         return {"forgotten": len(forgotten), "events": list(codes), "lost": list(self._store.lost())}
 

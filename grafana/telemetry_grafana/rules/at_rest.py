@@ -11,6 +11,6 @@ AT_REST = (
     f" unless on ({_CARD}) ({_ACTIVITY} > $quiet_ratio or {_BANDWIDTH} > $quiet_ratio)"
 )
 HUNG = (
-    "min_over_time(accelerator_utilization_ratio[5m]) >= $stuck_busy_ratio"
+    "min_over_time(accelerator_utilization_ratio[5m]) >= $hung_busy_ratio"
     f" and on ({_CARD}) ({AT_REST}) unless on ({_CARD}) accelerator_memory_used_ratio < $empty_ratio"
 )

@@ -11,8 +11,8 @@ from telemetry_grafana.rules.heat_and_speed import HELD_BY_HEAT, HELD_BY_POWER_B
 _CARD = "cluster, job, instance, id"
 _CARDS_OF_NODE = "cluster, job, instance, vendor, model"
 _CARDS_OF_MODEL = "cluster, job, vendor, model"
-_HELD = "accelerator_memory_used_ratio"
-_CAP = "accelerator_power_cap_watts"
+_MEMORY_USED = "accelerator_memory_used_ratio"
+_POWER_CAP = "accelerator_power_cap_watts"
 _EXPLAINED = f"({HELD_BY_HEAT} or {HELD_BY_POWER_BRAKE})"
 
 
@@ -22,8 +22,8 @@ class _Compared:
 
     clock: str
     power: str
-    held: str
-    cap: str
+    memory_used: str
+    power_cap: str
     one: str
     peers: str
     fewest: str
@@ -32,8 +32,8 @@ class _Compared:
 _CARDS = _Compared(
     "accelerator:clock_hertz:of_busy_peers",
     "accelerator:power_watts:of_busy_peers",
-    _HELD,
-    _CAP,
+    _MEMORY_USED,
+    _POWER_CAP,
     _CARD,
     _CARDS_OF_NODE,
     "$straggler_peers",
@@ -41,8 +41,8 @@ _CARDS = _Compared(
 _NODES = _Compared(
     "instance:accelerator_clock_hertz:of_busy_peers",
     "instance:accelerator_power_watts:of_busy_peers",
-    f"avg by ({_CARDS_OF_NODE}) ({_HELD})",
-    f"avg by ({_CARDS_OF_NODE}) ({_CAP})",
+    f"avg by ({_CARDS_OF_NODE}) ({_MEMORY_USED})",
+    f"avg by ({_CARDS_OF_NODE}) ({_POWER_CAP})",
     _CARDS_OF_NODE,
     _CARDS_OF_MODEL,
     "$slow_node_peers",
@@ -56,8 +56,8 @@ def _slower(of: _Compared) -> str:
         f"{clock} < $slower_share and on ({of.one}) {power} < $slower_share"
         f" and on ({of.peers}) quantile by ({of.peers}) (0.5, abs({power} - 1)) < $same_power_share"
         f" and on ({of.peers}) count by ({of.peers}) ({clock}) >= {of.fewest}"
-        f" unless on ({of.one}) abs({of.held} - {_median(of.held, of)}) > $same_memory_ratio"
-        f" unless on ({of.one}) {of.cap} < {_median(of.cap, of)}"
+        f" unless on ({of.one}) abs({of.memory_used} - {_median(of.memory_used, of)}) > $same_memory_ratio"
+        f" unless on ({of.one}) {of.power_cap} < {_median(of.power_cap, of)}"
     )
 
 
@@ -77,7 +77,7 @@ FULL_LOAD = AlertGroup(
     (
         warning(
             name="AcceleratorsHung",
-            condition=(f"count by ({_CARDS_OF_NODE}) ({HUNG})"),
+            condition=f"count by ({_CARDS_OF_NODE}) ({HUNG})",
             hold="25m",
             summary="{value} {vendor} card(s) on {instance} fully busy for half an hour at the power of idle ones",
             meaning="A kernel never ends, or a collective waits for a rank that does not come: utilization stays at its maximum, power close to that of an idle card, and the memory quiet. Known only of models of which Prometheus has seen an idle and a busy card.",
@@ -86,7 +86,7 @@ FULL_LOAD = AlertGroup(
         ),
         warning(
             name="AcceleratorSlowerThanPeers",
-            condition=(f"{_slower(_CARDS)} unless on ({_CARD}) {_EXPLAINED} unless on ({_CARD}) ({AT_REST})"),
+            condition=f"{_slower(_CARDS)} unless on ({_CARD}) {_EXPLAINED} unless on ({_CARD}) ({AT_REST})",
             hold="10m",
             summary="{vendor} {device} on {instance} runs at {value:humanizePercentage} of the clock of its node's other cards",
             meaning="The card is as busy as the others of its model in the node and has as much in its memory, but clock and power are far below theirs: in one job over all of them, the others wait for it. Neither heat, the power brake nor a lower power limit explains it.",
@@ -95,7 +95,7 @@ FULL_LOAD = AlertGroup(
         ),
         warning(
             name="AcceleratorNodeSlow",
-            condition=(f"{_slower(_NODES)} unless on ({_CARDS_OF_NODE}) {_EXPLAINED}"),
+            condition=f"{_slower(_NODES)} unless on ({_CARDS_OF_NODE}) {_EXPLAINED}",
             hold="10m",
             summary="the {vendor} cards on {instance} run at {value:humanizePercentage} of the clock of other nodes",
             meaning="All cards of the node are busy, but by clock and power they are far below the other nodes with as busy cards of the same model, which are all alike. Neither heat, the power brake nor lower power limits explain it.",

@@ -54,7 +54,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "straggler_ratio": Threshold("0.2", "utilization below the median of the node's cards", "own figure"),
     "alike_ratio": Threshold("0.05", "median distance from that median of cards that do the same work", "own figure"),
     "straggler_peers": Threshold("4", "devices of a model that make a median meaningful", "own figure"),
-    "stuck_busy_ratio": Threshold(
+    "hung_busy_ratio": Threshold(
         "0.99", "utilization while a kernel never ends", "V100, H100, GB200 in hung jobs: 100 %"
     ),
     "rest_share": Threshold(
