@@ -10,6 +10,7 @@ import yaml
 
 from kits.captures import ROOT
 from telemetry_grafana.rules import grafana, prometheus, runbooks, words
+from telemetry_grafana.rules.alert import MAINTENANCE_END
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.handbook import handbook
 from telemetry_grafana.rules.monitor import FOR_EVERY_CARD
@@ -133,10 +134,11 @@ def test_clusters_that_share_a_store_stay_apart(expression: str) -> None:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes(expression: str) -> None:
     """A node's clock may be years behind. The one rule that looks at both of them tells that."""
-    # The end of a maintenance is recorded by the clock of Prometheus.
     # The start of a memory is a number like a name: it is compared with that of an earlier memory.
     expression = expression.replace("telemetry_memory_start_timestamp_seconds", "memory")
-    rest = re.sub(r"last_over_time\(instance:telemetry_maintenance_end:max\[\w+\]\) > time\(\)", "", expression)
+    # The end of a maintenance is recorded by the clock of Prometheus.
+    expression = expression.replace(MAINTENANCE_END, "maintenance")
+    rest = re.sub(r"last_over_time\(maintenance\[\w+\]\) > time\(\)", "", expression)
     assert not re.search(r"(?<!\w)time\(\)", rest)
     assert "telemetry_time_seconds" in expression or not re.search(r"_time(?:stamp)?_seconds(?! *\[)", expression)
 

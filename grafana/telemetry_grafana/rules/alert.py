@@ -13,7 +13,7 @@ from telemetry_grafana.rules.thresholds import values
 Severity = Literal["critical", "warning", "info"]
 AT_ONCE = "0m"
 # A series of recording.py.
-MAINTENANCE_END = "instance:telemetry_maintenance_end:max"
+MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
