@@ -226,6 +226,23 @@ def test_an_event_that_stands_is_counted_when_it_begins():
     assert readings[("events_total", "error_80e01801")] == 2.0
 
 
+def test_what_a_removed_source_went_on_telling_is_open_no_more():
+    """Nobody would ever say that it has ended. Should the source come back and tell it, it is no other event."""
+    node = Node()
+    faulty = replace(CARDS, events=(Event(1, "error_80e01801", is_ongoing=True),))
+
+    def told():
+        return {r.metric: r.value for r in node.store.snapshot().devices[1].readings if r.label == "error_80e01801"}
+
+    node.put(faulty)
+    assert told()["event_open"] == 1.0
+    node.store.remove_source("tool")
+    assert node.store.snapshot().devices == ()
+    node.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
+    node.put(faulty)
+    assert (told()["event_open"], told()["events_total"]) == (1.0, 1.0)
+
+
 def test_cpu_time_adds_up_and_overruns_count():
     """What a source costs is the sum over its polls."""
     node = Node()

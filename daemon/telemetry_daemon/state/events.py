@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from telemetry_daemon.readers.repairs import NOT_BOUND, Machine
 from telemetry_parsers import bounds
@@ -81,6 +82,8 @@ class Events:
         self._open = {one.id: one for one in opened if one.survives(self._machine.boot)}
         self._counted = {one.id: {code: _Counted() for code in one.codes} for one in self._open.values()}
         self._lasting: dict[_Poll, frozenset[tuple[str, str]]] = {}
+        # Polls of sources that were removed: what they told counts no second time if they come back, but nobody tells it now.
+        self._removed: set[_Poll] = set()
         # The devices as they were when they last told anything.
         self._seen: dict[str, MergedDevice] = {}
 
@@ -97,6 +100,7 @@ class Events:
 
     def take(self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
         """Count the events of one report, whose devices have these ids. One that lasts counts when it begins."""
+        self._removed.discard(poll)
         before = self._lasting.get(poll, frozenset())
         if not events and not before:
             return
@@ -113,6 +117,10 @@ class Events:
             if not event.is_ongoing:
                 self._open_up(device_id, code)
         self._lasting[poll] = frozenset(lasting)
+
+    def remove_source(self, source: str) -> None:
+        """End what this source goes on telling, until it tells it anew."""
+        self._removed |= {poll for poll in self._lasting if poll[0] == source}
 
     def close(self, device_id: str) -> tuple[str, ...]:
         """End a device's open events, which returns their codes; not those that its tool goes on telling."""
@@ -135,10 +143,10 @@ class Events:
     def codes(self) -> Mapping[str, frozenset[str]]:
         """The codes of the open events of each device that has any, those that last among them."""
         codes: dict[str, set[str]] = {one.id: set(one.codes) for one in self._open.values()}
-        for lasting in self._lasting.values():
-            for device_id, code in lasting:
-                kept = code if code in self._counted.get(device_id, ()) else OTHER_CODE
-                codes.setdefault(device_id, set()).add(kept)
+        told = (lasting for poll, lasting in self._lasting.items() if poll not in self._removed)
+        for device_id, code in chain.from_iterable(told):
+            kept = code if code in self._counted.get(device_id, ()) else OTHER_CODE
+            codes.setdefault(device_id, set()).add(kept)
         return {device_id: frozenset(found) for device_id, found in codes.items()}
 
     def readings(self, device_id: str, codes: frozenset[str]) -> Iterator[MergedReading]:

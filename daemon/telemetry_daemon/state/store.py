@@ -125,6 +125,8 @@ class Store:
                 known.refused.pop(key, None)
                 known.awaited.pop(key, None)
             known.sources.pop(source, None)
+            if self._accumulator is not None:
+                self._accumulator.events.remove_source(source)
             self._merged = self._snapshot = None
 
     def await_first(self, polls: Mapping[Key, str]) -> None:
