@@ -280,3 +280,13 @@ def test_the_kernels_link_from_a_card_to_its_driver_is_a_new_one_after_each_bind
     link.symlink_to("../nvidia")
     assert machine.binding("0000:3b:00.0") not in (0, bound)
     assert this_machine(tmp_path / "hidden", tmp_path).boot == ""
+
+
+@pytest.mark.parametrize("name", ["elsewhere", "../elsewhere", "{}/elsewhere", "\0", "x" * 5000])
+def test_a_bus_address_that_is_none_leads_nowhere(tmp_path: Path, name: str) -> None:
+    """A plugin may give any text: no file is asked for outside of the kernel's list, and no poll fails."""
+    (tmp_path / "devices").mkdir()
+    for folder in (tmp_path / "elsewhere", tmp_path / "devices" / "elsewhere"):
+        folder.mkdir()
+        (folder / "driver").touch()
+    assert this_machine(pci_devices=tmp_path / "devices").binding(name.format(tmp_path)) == 0
