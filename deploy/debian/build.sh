@@ -86,8 +86,9 @@ add_optional() { # add_optional FROM TO: generated files that a checkout may lac
 add_documents() {
     local doc=/usr/share/doc/device-telemetry
     "$root$home/bin/python" -I deploy/debian/copyright.py >"$root$doc/copyright"
-    # Where the alerts' runbook_url leads.
+    # Where the alerts' runbook_url leads, and where that page leads.
     put 644 docs/alerts.md "$doc/alerts.md"
+    put 644 docs/troubleshooting.md "$doc/troubleshooting.md"
     put_gzipped "$doc/changelog.gz" <CHANGELOG.md
     put_gzipped "$doc/changelog.Debian.gz" <<EOF
 device-telemetry ($version) unstable; urgency=medium
