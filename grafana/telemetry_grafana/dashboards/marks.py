@@ -27,19 +27,21 @@ class Mark(dashboard.AnnotationQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Kind:
+    """A kind of mark; Grafana fills in the labels of what the query finds in title and text."""
+
     name: str
     color: str
-    text: str
+    query: str
     title: str
-    what: str
+    text: str
 
 
 _FIRING = 'ALERTS{$alerted,alertstate="firing"SEVERITY}'
 _EVENT = "accelerator_event_last_timestamp_seconds{$cards}"
 _STARTED = "process_start_time_seconds{$nodes}"
-_ROWS = (
-    _Row(
+_KINDS = (
+    _Kind(
         "Alerts",
         "red",
         # Where it begins: regions of several alerts would lie over one another until no line is seen.
@@ -47,7 +49,7 @@ _ROWS = (
         "{{alertname}}",
         "{{severity}} {{instance}} {{vendor}} {{device}}",
     ),
-    _Row(
+    _Kind(
         "Events",
         "orange",
         f"{_EVENT} unless {_EVENT} == last_over_time({_EVENT}{_BEFORE})"
@@ -55,14 +57,14 @@ _ROWS = (
         "{{code}}",
         "{{instance}} {{vendor}} {{device}}",
     ),
-    _Row(
+    _Kind(
         "Restarts",
         "blue",
         f"{_STARTED} != last_over_time({_STARTED}{_BEFORE}) and on ({NODE}) telemetry_build_info{{$nodes}}",
         "The daemon was started again",
         "{{instance}}",
     ),
-    _Row("Maintenance", "purple", "telemetry_maintenance{$nodes}", "Maintenance", "{{instance}}"),
+    _Kind("Maintenance", "purple", "telemetry_maintenance{$nodes}", "Maintenance", "{{instance}}"),
 )
 
 
@@ -72,5 +74,5 @@ OF_FEW, OF_ALL = "", ',severity="critical"'
 
 def marks(severity: str) -> list[dashboard.AnnotationQuery]:
     """The marks of a dashboard, with the alerts of few nodes or of all; each can be switched off at its head."""
-    asked = [(row, query(row.text.replace("SEVERITY", severity)).expression) for row in _ROWS]
-    return [Mark(row.name, row.color, expression, row.title, row.what) for row, expression in asked]
+    asked = [(kind, query(kind.query.replace("SEVERITY", severity)).expression) for kind in _KINDS]
+    return [Mark(kind.name, kind.color, expression, kind.title, kind.text) for kind, expression in asked]
