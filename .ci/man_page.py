@@ -12,7 +12,7 @@ from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE
 from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 from telemetry_daemon.config.table import NAME, settings_rows
 from telemetry_daemon.control import socket as control
-from telemetry_daemon.state import devices_file
+from telemetry_daemon.state import devices_file, maintenance
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 
@@ -209,9 +209,12 @@ def _files() -> dict[str, str]:
         DEFAULT_FILE: "The configuration.",
         str(
             devices_file.path_in(settings.state.directory)
-        ): "The node's devices, so that a lost one is noticed after a restart too.",
+        ): "The node's devices and their open events, so that a lost one is noticed after a restart too.",
+        str(
+            maintenance.path_in(settings.state.directory)
+        ): "The announced maintenance, so that it lasts over a restart.",
         str(
             control.path_in(settings.state.runtime_directory)
-        ): "The socket through which `forget`, `release`, `resume` and `snapshot` reach the daemon.",
-        f"{settings.state.runtime_directory}/*.lock": "One lock for each tool, held while it runs.",
+        ): "The socket through which `forget`, `release`, `resume`, `maintenance` and `snapshot` reach the daemon.",
+        f"{settings.state.runtime_directory}/locks/*.lock": "One lock for each tool, held while it runs.",
     }

@@ -22,7 +22,7 @@ class Cost:
     cpu_per_million: float
     cpu_per_card_evaluation: float
     disk_per_sample: float
-    # Of the alerts that look back a day, once a minute.
+    # Of the rules that are evaluated once a minute.
     cpu_per_card_minute: float = 0.0
 
     def memory(self, series: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Forget the lost device with this id."""
+    """Forget the lost device with this id, or end the open events of a device that is there."""
 
     id: str
 
