@@ -53,7 +53,7 @@ def settings(unit: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_all_say_the_same(name: str) -> None:
-    """Our port, the job of the dashboards, an interval no shorter than the tools', TLS and the password's place."""
+    """Our port, the job of the dashboards, an interval no shorter than the tools', and TLS."""
     content = text(name)
     assert f":{DEFAULT_PORT}" in content + (text("targets/node.yml") if "targets" in content else "")
     assert re.search(r"\baccelerators\b", content)
