@@ -26,7 +26,9 @@ EXPRESSIONS = [rule["expr"] for rule in PROMETHEUS] + [rule.expression for group
 def test_they_are_the_alerts_of_prometheus() -> None:
     mine = [(rule["title"], rule["labels"]) for rule in RULES]
     assert mine == [(rule["alert"], rule["labels"]) for rule in PROMETHEUS]
-    held_back = {alert.name for group in ALERTS for alert in group.alerts if alert.held_back_by or alert.event}
+    held_back = {
+        alert.name for group in ALERTS for alert in group.alerts if alert.held_back_by or alert.held_back_by_event
+    }
     for rule, theirs in zip(RULES, PROMETHEUS, strict=True):
         expression = rule["data"][0]["model"]["expr"]
         assert expression == theirs["expr"] or (

@@ -20,9 +20,9 @@ MAINTENANCE_END = "instance:telemetry_maintenance_end_timestamp_seconds:max"
 class Alert:
     """One alert; `$name` in the condition stands for a threshold, `{label}` in the summary for a label's value.
 
-    `meaning`, `check` and `remedy` are the sections of its runbook. `counted_over` is the time, in seconds, over which the
-    condition counts what came and went: what came in a maintenance does not count after it, either. `held_back_by` names alerts
-    of the same card that tell the same trouble and say more; `event` is the pattern of the codes of critical events that do so.
+    `meaning`, `check` and `remedy` are the sections of its runbook. `counted_over_seconds` is the time over which the condition
+    counts what came and went: what came in a maintenance does not count after it, either. `held_back_by` names alerts of the same
+    card that tell the same trouble and say more; `held_back_by_event` is the pattern of the codes of critical events that do so.
     """
 
     name: str
@@ -33,9 +33,9 @@ class Alert:
     check: str
     remedy: str
     hold: str = AT_ONCE
-    counted_over: int = 0
+    counted_over_seconds: int = 0
     held_back_by: tuple[str, ...] = ()
-    event: str = ""
+    held_back_by_event: str = ""
 
     @property
     def trouble(self) -> str:
@@ -47,7 +47,7 @@ class Alert:
         """The same where no maintenance is announced; an alert of a whole fleet names no node, and goes on."""
         if "{instance}" not in self.summary:
             return self.trouble
-        until = f"time() - {self.counted_over}" if self.counted_over else "time()"
+        until = f"time() - {self.counted_over_seconds}" if self.counted_over_seconds else "time()"
         ends = f"last_over_time({MAINTENANCE_END}[1h]) > {until}"
         # Another job may have told it: in Kubernetes a node has a pod for each vendor.
         return f"({self.trouble}) unless on (cluster, instance) ({ends})"

@@ -42,7 +42,7 @@ BROKEN = AlertGroup(
                 f"last_over_time(accelerator_event_open{{{_OTHER_CODES}}}[5m])"
                 f" unless on (cluster, job, instance, id, code) {_BEFORE} or {_AGAIN}"
             ),
-            counted_over=3600,
+            counted_over_seconds=3600,
             summary="{vendor} {device} on {instance}: {code}",
             meaning="The driver reported an event that may come before worse. An Xid is told for an hour, an error code for as long as the vendor's tool lists it. Those that an application causes (an illegal address) are left out; the dashboard Card shows them.",
             check="The vendor's table of the code, and whether it comes on the same card again.",
@@ -69,7 +69,7 @@ BROKEN = AlertGroup(
         critical(
             name="AcceleratorUncorrectedErrors",
             condition="sum without (location) (" + _remembered("accelerator_ecc_uncorrected_total") + ") > 0",
-            event="xid_(48|95)",
+            held_back_by_event="xid_(48|95)",
             summary="{vendor} {device} on {instance}: {value:humanize} uncorrected memory errors",
             meaning="Memory held wrong data and could not be mended. Jobs that used it have failed, or have computed with it.",
             check="Where they were, and whether rows were remapped or pages retired since (dashboard Card).",
@@ -132,7 +132,7 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorLinkFlapping",
             condition="count without (link) (accelerator:link_up:flapping)",
-            counted_over=3600,
+            counted_over_seconds=3600,
             summary="{value} links of {vendor} {device} on {instance} went down and up again and again",
             meaning="Links that come and go: each time the jobs that use them stall, or fail.",
             check="Which links (dashboard Card), their error counters, and their other ends; whether other links of the same cable or module do it, too.",
@@ -145,7 +145,7 @@ BROKEN = AlertGroup(
                 " or increase(accelerator_link_replay_errors_total[15m]) >= 1"
                 " or increase(accelerator_link_recovery_errors_total[15m]) >= 1)"
             ),
-            counted_over=900,
+            counted_over_seconds=900,
             summary="{value} links of {vendor} {device} on {instance} have errors",
             meaning="Data is sent again or a link trains anew: it is slow, and may fail.",
             check="Which links (dashboard Card); both ends of them; the temperature of optical modules.",

@@ -68,8 +68,8 @@ def _group(group: AlertGroup) -> str:
 def _alert(alert: Alert) -> str:
     held = "at once" if alert.hold == AT_ONCE else f"after {alert.hold}"
     stronger = f"- Held back on the same card by: {', '.join(alert.held_back_by)}.\n" if alert.held_back_by else ""
-    if alert.event:
-        stronger += f"- Held back on the same card by: AcceleratorEventCritical with a code like `{alert.event}`.\n"
+    if alert.held_back_by_event:
+        stronger += f"- Held back on the same card by: AcceleratorEventCritical with a code like `{alert.held_back_by_event}`.\n"
     return (
         f"### {alert.name}\n\n{alert.meaning}\n\n"
         f"- Severity: {alert.severity}, {held}.\n{stronger}- Check: {alert.check}\n- Do: {alert.remedy}\n\n"

@@ -24,16 +24,16 @@ def by_alertmanager() -> str:
 def _matchers(alert: Alert) -> Iterator[str]:
     if alert.held_back_by:
         yield f"'alertname=~\"{'|'.join(alert.held_back_by)}\"'"
-    if alert.event:
-        yield f'alertname="{_EVENT}", \'code=~"{alert.event}"\''
+    if alert.held_back_by_event:
+        yield f'alertname="{_EVENT}", \'code=~"{alert.held_back_by_event}"\''
 
 
 def alone(alert: Alert) -> str:
     """The alert's expression without the cards for which a stronger alert fires; Grafana has nothing else for it."""
     by_name = {alert.name: alert for group in ALERTS for alert in group.alerts}
     stronger = [f"unless on ({_CARD}) ({_fires(by_name[name])})" for name in alert.held_back_by]
-    if alert.event:
-        stronger.append(f"unless on ({_CARD}) {open_event(alert.event)}")
+    if alert.held_back_by_event:
+        stronger.append(f"unless on ({_CARD}) {open_event(alert.held_back_by_event)}")
     return " ".join([f"({alert.expression})", *stronger]) if stronger else alert.expression
 
 

@@ -161,7 +161,7 @@ MONITOR = AlertGroup(
                 "changes(process_start_time_seconds[1h]) > $restarts"
                 " and on (cluster, job, instance) last_over_time(telemetry_build_info[1h])"
             ),
-            counted_over=3600,
+            counted_over_seconds=3600,
             summary="telemetry on {instance} was started {value} times within an hour",
             meaning="The daemon ends and is started again: killed for memory, ended by its watchdog, or restarted by hand.",
             check="`journalctl -u telemetry` and `dmesg | grep -i oom`.",

@@ -40,7 +40,7 @@ PRESENCE = AlertGroup(
             # A restart of the daemon is no news of the card, and a card's partitions are lost with it.
             condition=f"last_over_time(accelerator_up[5m]) == 0 {_WHOLE_LATELY} unless accelerator:up:flapping",
             hold="3m",
-            event="xid_79",
+            held_back_by_event="xid_79",
             summary="{vendor} {device} ({model}) on {instance} is lost",
             meaning="A source that listed the card works and does not list it any more: it fell off the bus, its driver gave it up, or it was taken out. A partition that goes while its card stays is no loss.",
             check="`lspci`, `dmesg` (NVIDIA: Xid 79), the vendor's tool. The label `id` names the card, whatever numbers the others have now.",
@@ -49,7 +49,7 @@ PRESENCE = AlertGroup(
         critical(
             name="AcceleratorFlapping",
             condition=f"accelerator:up:flapping and last_over_time(accelerator_up[5m]) {_WHOLE_LATELY}",
-            counted_over=1800,  # so long after the last change it has ended, and AcceleratorLost looks again
+            counted_over_seconds=1800,  # so long after the last change it has ended, and AcceleratorLost looks again
             summary="{vendor} {device} ({model}) on {instance} is lost and comes back again and again",
             meaning="Within an hour the card was lost and back three times, or was away for more than a tenth of the hour and was lost again after it came back. AcceleratorLost is silent meanwhile. It ends half an hour after the card was last lost or came back.",
             check="The history of `accelerator_up` (dashboard Card), `dmesg` (PCIe AER, NVIDIA: Xid 79), power and temperature before each loss.",
