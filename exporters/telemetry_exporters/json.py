@@ -45,9 +45,9 @@ def utc_time(unix_seconds: float) -> str:
 
 def _maintenance(snapshot: Snapshot) -> _Document | None:
     maintenance = snapshot.maintenance
-    if maintenance is None or maintenance.ends_in is None or not maintenance.is_on:
+    if maintenance is None or maintenance.seconds_left is None:
         return None
-    return {"until": utc_time(snapshot.wall_time + maintenance.ends_in), "reason": maintenance.reason or None}
+    return {"until": utc_time(snapshot.wall_time + maintenance.seconds_left), "reason": maintenance.reason or None}
 
 
 def _source(source: SourceStatus, now: float) -> _Document:

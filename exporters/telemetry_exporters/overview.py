@@ -168,9 +168,9 @@ def title(snapshot: Snapshot) -> str:
 def maintenance_note(snapshot: Snapshot) -> str:
     """Until when the node is in maintenance, and why; empty if it is not."""
     maintenance = snapshot.maintenance
-    if maintenance is None or maintenance.ends_in is None or not maintenance.is_on:
+    if maintenance is None or maintenance.seconds_left is None:
         return ""
-    until = f"In maintenance until {human.utc(snapshot.wall_time + maintenance.ends_in)}"
+    until = f"In maintenance until {human.utc(snapshot.wall_time + maintenance.seconds_left)}"
     return f"{until}: {maintenance.reason}" if maintenance.reason else f"{until}."
 
 

@@ -57,4 +57,4 @@ class MaintenanceDesk:
 
     def _tell(self, _request: requests.MaintenanceStatus) -> Mapping[str, Plain]:
         now = self._book.now()
-        return {"ends_in": now.ends_in if now.is_on else None, "reason": now.reason}
+        return {"ends_in": now.seconds_left, "reason": now.reason}

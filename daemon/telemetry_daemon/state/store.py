@@ -358,8 +358,8 @@ class Store:
             ends.append(known.awaited_until)
         devices = self._accumulator.with_counters(self._shown(merged)) if self._accumulator else merged.devices
         maintenance = known.maintenance() if known.maintenance else None
-        if maintenance and maintenance.ends_in and maintenance.is_on:
-            ends.append(now + maintenance.ends_in)
+        if maintenance and maintenance.seconds_left is not None:
+            ends.append(now + maintenance.seconds_left)
         return Snapshot(
             hostname=self._hostname,
             wall_time=self._clock.wall(),
