@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +139,21 @@ def test_what_waits_outlives_a_restart() -> None:
         kept = re.findall(r"(?:storage\.agent\.path=|tmpDataPath=|\bdirectory: )(\S+)", text(name))
         assert kept, name
         assert [place for place in kept if not place.startswith(f"/var/lib/{folder}")] == []
+
+
+def test_the_steps_of_the_guide_fill_in_every_file(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "agents.md").read_text()
+    placed = Path(shutil.copytree(FOLDER, tmp_path / "telemetry-agent"))
+    steps = "\n".join(re.findall(r"^sed .*$", guide, re.MULTILINE)).replace("/etc/systemd/system/", "")
+    subprocess.run(["bash", "-ec", steps], cwd=placed, check=True)
+    for name in CONFIGS:
+        # The address of vmagent's store stands in its command.
+        filled = (placed / name).read_text() + (placed / "vmagent.conf").read_text() * (name == "vmagent.yml")
+        assert re.search(r"(cluster|replacement)\W+hall7\b", filled)
+        assert "metrics.hall7.example" in filled
+        assert "store.example.com" not in filled
+    # What Prometheus 2 calls the mode in which it is an agent.
+    assert "\nEnvironment=AGENT=--enable-feature=agent\n" in (placed / UNIT.name).read_text()
 
 
 def test_the_guide_names_every_file() -> None:
