@@ -47,7 +47,7 @@ def test_the_mixed_node_has_cards_of_several_vendors():
         ("8xnvidia;4xamd", "'8xnvidia;4xamd'", "not a number of cards (1 to 256), x and a vendor"),
         ("8xnvidia\n4xamd", r"'8xnvidia\n4xamd'", "not a number of cards (1 to 256), x and a vendor"),
         ("2xamd,3xamd", "'3xamd'", "amd is named twice"),
-        ("2xnvidia,3xgb200", "'3xgb200'", "nvidia is named twice"),
+        ("2xnvidia,3xgb200", "'3xgb200'", "nvidia is named twice; a simulated node has one model of each vendor"),
         ("200xamd,57xnvidia", "257", f"more than {MOST_CARDS}"),
         ("99999xamd", "'99999xamd'", "not a number of cards (1 to 256), x and a vendor"),
         ("x" * 1000, "'" + "x" * 40, "not a number of cards (1 to 256), x and a vendor"),

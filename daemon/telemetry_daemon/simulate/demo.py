@@ -38,7 +38,7 @@ def parse_demo(text: str) -> Groups:
         word, count = _group(part.strip())
         # One source answers for all cards of a vendor.
         if PLAYED[word].word in by_vendor(tuple(counts.items())):
-            raise _error(part, f"{PLAYED[word].word} is named twice")
+            raise _error(part, f"{PLAYED[word].word} is named twice; a simulated node has one model of each vendor")
         counts[word] = count
     if sum(counts.values()) > MOST_CARDS:
         raise DemoError(
