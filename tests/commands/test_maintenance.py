@@ -52,7 +52,8 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("on", "--for", "31d"), "from 1s to 30d"),
-        (("on", "--for", "0"), "is not a duration"),
+        (("on", "--for", "4"), "'4' has no unit; write 4h, 90m or 2d"),
+        (("on", "--for", "soon"), "is not a duration"),
         (("on", "--reason", "x" * 201), "at most 200 printable characters"),
         (("on", "--reason", "two\nlines"), "printable characters on one line"),
         (("off", "--for", "1h"), "go with 'telemetry maintenance on'"),

@@ -36,7 +36,9 @@ def up_to_a_day(text: str) -> float:
 
 
 def up_to_a_month(text: str) -> float:
-    """The same, for what takes at least a second and at most thirty days."""
+    """The same, for what takes at least a second and at most thirty days; with a unit, as a bare 4 may mean hours."""
+    if _NUMBER.match(text.strip()):
+        raise argparse.ArgumentTypeError(f"'{text}' has no unit; write 4h, 90m or 2d")
     duration = seconds(text)
     if not 1 <= duration <= _MONTH_SECONDS:
         raise argparse.ArgumentTypeError(f"'{text}' is out of range; write a duration from 1s to 30d")
