@@ -39,7 +39,7 @@ one that was never up. These end while the trouble may go on:
 
 | Alert | Ends | What goes on |
 | ----- | ---- | ------------ |
-| `AcceleratorLost` | after seven days, when the daemon forgets the card; with the daemon's state | `AcceleratorsFewerThanExpected`, where `expect.devices` is set; where the state was lost, `AcceleratorsFewerThanBefore` |
+| `AcceleratorLost` | after seven days, when the daemon forgets the card; when the daemon loses its state | `AcceleratorsFewerThanExpected`, where `expect.devices` is set; where the state was lost, `AcceleratorsFewerThanBefore` |
 | `AcceleratorsFewerThanBefore` | seven days after the state was lost | `AcceleratorsFewerThanExpected`, where `expect.devices` is set |
 | `AcceleratorUncorrectedErrors`, `AcceleratorRowRemapFailed`, `AcceleratorUnhealthy` | six hours after the card is lost | `AcceleratorLost` |
 | every other alert of a card | when the card is lost | `AcceleratorLost` |
