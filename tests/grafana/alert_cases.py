@@ -33,18 +33,17 @@ def _case(alert: str, metric: str, above: object, below: object, more: Series | 
     return Case(alert, fires, {**silent, **{name.replace("_", " "): series for name, series in others.items()}})
 
 
+UP_OF_S = 'telemetry_source_up{{T},source="s"}'
 UP = {"accelerator_up{{D}}": ALWAYS}
 RELEASED = {'telemetry_source_state{{T},source="s",state="released"}': ALWAYS}
 SUSPENDED = {'telemetry_source_state{{T},source="s",state="suspended"}': ALWAYS}
 OF_VENDOR = '{{T},vendor="{vendor}"}'
-WELL = {'telemetry_source_up{{T},source="s"}': ALWAYS}
-KNOWN = {"accelerator_up{{D}}": ALWAYS}
 OTHER = 'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}'
-FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "2x120", **KNOWN}
-BUS = {f"telemetry_pci_devices{OF_VENDOR}": "2x120", **KNOWN}
+FEWER = {f"telemetry_devices_expected{OF_VENDOR}": "2x120", **UP}
+BUS = {f"telemetry_pci_devices{OF_VENDOR}": "2x120", **UP}
 PARTITION = {OTHER: ALWAYS, OTHER.replace("_up{", "_info{")[:-1] + ',parent="an id"}': ALWAYS}
 # Of two cards one goes, and the daemon begins anew with nothing that it remembers.
-GONE = {**KNOWN, OTHER: "1x20 stale _x100", **HERE}
+GONE = {**UP, OTHER: "1x20 stale _x100", **HERE}
 MEMORY = "telemetry_memory_start_timestamp_seconds{{T}}"
 ANEW = {MEMORY: "3x20 _x2 1320x100"}
 POLL_UP = 'telemetry_source_poll_up{{T},source="s",poll="p"}'
@@ -105,10 +104,10 @@ MONITOR = (
     Case("TelemetryAbsent", {"up{{T}}": "0x120"}, {"one node": HERE}, ("nvidia",)),
     Case(
         "TelemetrySourceFailing",
-        {'telemetry_source_up{{T},source="s"}': "0x120"},
+        {UP_OF_S: "0x120"},
         {
-            "works": {'telemetry_source_up{{T},source="s"}': ALWAYS},
-            "for a moment": {'telemetry_source_up{{T},source="s"}': "1x55 0x65"},
+            "works": {UP_OF_S: ALWAYS},
+            "for a moment": {UP_OF_S: "1x55 0x65"},
         },
         ("nvidia",),
     ),
@@ -126,7 +125,7 @@ MONITOR = (
             "one success lately": {POLL_UP: "1x30 0x10 1 0x80"},
             "released": {POLL_UP: "1x30 0x90", **RELEASED},
             "suspended": {POLL_UP: "1x30 0x90", **SUSPENDED},
-            "the whole source fails": {POLL_UP: "1x30 0x90", 'telemetry_source_up{{T},source="s"}': "1x30 0x90"},
+            "the whole source fails": {POLL_UP: "1x30 0x90", UP_OF_S: "1x30 0x90"},
         },
         ("nvidia",),
     ),
@@ -164,7 +163,7 @@ MONITOR = (
         16,
         _cards(16),
     ),
-    _case("TelemetryNotUnderstood", 'telemetry_source_problems{{T},source="s"}', 1, 0, WELL),
+    _case("TelemetryNotUnderstood", 'telemetry_source_problems{{T},source="s"}', 1, 0, {UP_OF_S: ALWAYS}),
     _case("TelemetryPluginNotLoaded", 'telemetry_plugin_load_failures{{T},plugin="p"}', 1, 0),
     _case("TelemetryConfigurationRejected", "telemetry_config_last_reload_successful{{T}}", 0, 1),
     Case(
@@ -207,11 +206,11 @@ PRESENCE = (
         {**GONE, **ANEW},
         {
             "nothing was forgotten": {**GONE, f"{MEMORY}": "3x120"},
-            "all there": {**KNOWN, OTHER: ALWAYS, **HERE, **ANEW},
-            "lost, which is told": {**KNOWN, OTHER: "1x20 _x2 0x100", **HERE, **ANEW},
+            "all there": {**UP, OTHER: ALWAYS, **HERE, **ANEW},
+            "lost, which is told": {**UP, OTHER: "1x20 _x2 0x100", **HERE, **ANEW},
             "expected": {**GONE, **ANEW, f"telemetry_devices_expected{OF_VENDOR}": ALWAYS},
             "on the bus, which is told": {**GONE, **ANEW, f"telemetry_pci_devices{OF_VENDOR}": "2x120"},
-            "there for a moment only": {**KNOWN, OTHER: "_x10 1x2 stale _x110", **HERE, **ANEW},
+            "there for a moment only": {**UP, OTHER: "_x10 1x2 stale _x110", **HERE, **ANEW},
             "the node is down": {**GONE, **ANEW, "telemetry_build_info{{T}}": "1x30 _x90"},
             "released": {**GONE, **ANEW, **RELEASED},
             "asleep": {**GONE, **ANEW, **SUSPENDED},
@@ -225,7 +224,7 @@ PRESENCE = (
             "lost, which is told": {**FEWER, OTHER: "0x120"},
             "released": {**FEWER, **RELEASED},
             "asleep": {**FEWER, **SUSPENDED},
-            "nothing expected": KNOWN,
+            "nothing expected": UP,
         },
     ),
     Case(
