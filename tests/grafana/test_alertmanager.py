@@ -90,6 +90,14 @@ HELD_BACK = {
         ],
         {"AcceleratorEventCritical", "AcceleratorLost"},
     ),
+    "a card that is missing, and a job that hangs on the others": (
+        [
+            alert("AcceleratorsFewerThanExpected", VENDOR),
+            alert("AcceleratorNotListed", VENDOR),
+            alert("AcceleratorsHung", VENDOR),
+        ],
+        {"AcceleratorsFewerThanExpected", "AcceleratorsHung"},
+    ),
     "another card": (
         [alert("AcceleratorTemperatureCritical", CARD), alert("AcceleratorHot", OTHER_CARD)],
         {"AcceleratorTemperatureCritical", "AcceleratorHot"},
