@@ -37,6 +37,7 @@ def test_announced_told_kept_over_a_restart_and_ended(tmp_path: Path) -> None:
         running.process.wait(20)
     with Daemon(tmp_path, HOST_ONLY) as running:
         assert samples(running.page())["telemetry_maintenance"] == 1.0
+        assert running.logged("maintenance goes on")
         assert "new <fans>" in run("maintenance", "status", *config)[1]
         assert run("maintenance", "off", *config)[:2] == (0, "maintenance is off\n")
         page = samples(running.page())

@@ -136,7 +136,10 @@ class MaintenanceBook:
         ends = ((self._passed() + left, self._passed), (written.until, self._clock.wall))
         self._announced = _Announced(ends, clean(written.reason)[:LONGEST_REASON])
         self._written = written
-        self._was_on = self._now().is_on
+        now = self._now()
+        self._was_on = now.is_on
+        if now.is_on:
+            log.info("maintenance goes on", extra={"seconds": now.ends_in, "reason": now.reason})
 
     def _write(self, now: Maintenance) -> None:
         if self.path is None or self._is_written(now):
