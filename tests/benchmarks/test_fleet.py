@@ -118,8 +118,10 @@ def bench(*arguments: str, path: str = os.environ["PATH"]) -> subprocess.Complet
 def test_what_lies_on_disk_is_counted(tmp_path: Path) -> None:
     """Real blocks hold each sample of a node once; longer time means fewer bytes for each."""
     short, long = (of_prometheus(("1xamd",), pages, tmp_path / str(pages)) for pages in (2, 40))
-    # A few series have their first sample on the second page only.
-    assert short.series == long.series > 200
+    # A few series have their first sample on the second page only. The host's load is real: two pages within one tick of
+    # its clock tell no use of the CPU.
+    assert long.series - 1 <= short.series <= long.series
+    assert long.series > 200
     assert 38 * long.series < long.samples <= 40 * long.series
     assert 0 < bytes_per_sample(long) < bytes_per_sample(short)
 
