@@ -71,6 +71,14 @@ def without(of: Nodes, *words: str) -> Nodes:
     return of
 
 
+def at_first(of: Nodes, watts: float) -> Nodes:
+    """Each card's first reading of its power is wrong, and maybe the second."""
+    for each in of:
+        for name in each.found("accelerator_power_watts"):
+            each.series[name] = f"{watts}x1 {each.series[name]}"
+    return of
+
+
 def of_model(model: str, name: str, course: Course) -> Node:
     made = works(node(name), course)
     made.series = {series.replace('model="m"', f'model="{model}"'): values for series, values in made.series.items()}
@@ -98,11 +106,15 @@ PREFILLS = replace(TRAINS, busy=1, watts=695, hertz=1.35e9)
 OTHER_JOB = replace(SLOW, held=0.3)
 CONSTANT = Work(busy=1, watts=8, activity=None, cap=600)
 MEMORY_NOT_TOLD = replace(TRAINS, activity=None, cap=None)
+DECODES_UNSEEN = replace(DECODES, activity=None, cap=None)
+SPINS_UNSEEN = replace(SPINS, activity=None, cap=None)
+IDLE_UNSEEN = replace(IDLE, activity=None, cap=None)
 
 HEALTHY: Mapping[str, Nodes] = {
     "idle": one(always(IDLE)),
     "decoding for one user": one(always(DECODES)),
-    "decoding where the memory is not told": one(always(replace(DECODES, activity=None, cap=None))),
+    "decoding where the memory is not told": one(always(DECODES_UNSEEN)),
+    "the same, and the first power was told as 5,000 W": at_first(one(always(DECODES_UNSEEN)), 5000),
     "decoding on one card": one(always(DECODES), (3,)),
     "prefill and decoding side by side": (works(works(node(), always(PREFILLS)), always(DECODES), (2, 3)),),
     "a power-capped fleet": many(5, always(CAPPED), always(CAPPED)),
@@ -146,7 +158,11 @@ BROKEN: Mapping[str, tuple[Nodes, Mapping[str, int]]] = {
     "a card hangs with its clock at the lowest": (one(later(replace(SPINS, hertz=3.5e8)), (3,)), {HUNG: 1}),
     "hung since before Prometheus saw it": (one(always(HANGS)), {HUNG: 1}),
     "hung without memory and cap told": (
-        one(later(replace(SPINS, activity=None, cap=None), MEMORY_NOT_TOLD)),
+        one(later(SPINS_UNSEEN, MEMORY_NOT_TOLD)),
+        {HUNG: 1},
+    ),
+    "the same, and the first power of the idle cards was told as 0": (
+        at_first(one(later(SPINS_UNSEEN, IDLE_UNSEEN)), 0),
         {HUNG: 1},
     ),
     "a power-capped fleet hangs": (one(later(replace(HANGS, cap=300), CAPPED)), {HUNG: 1}),

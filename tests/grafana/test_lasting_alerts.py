@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grafana.alert_cases import Series
+from grafana.alert_cases import Series, of_card
 from grafana.scenes import one_in_three
 from grafana.test_alerts import labelled, promtool
 
@@ -75,6 +75,18 @@ COURSES = {
     ),
     "a fan that was said to turn for a moment": Course(
         "AcceleratorFanStopped", {**HOT, "accelerator_fan_ratio{{D}}": f"0x10 0.2 0x{days(2)}"}, {2: 0, 24: 0}
+    ),
+    "a fan of which the first value was wrong": Course(
+        "AcceleratorFanStopped", {**HOT, "accelerator_fan_ratio{{D}}": f"0.2 0x{days(2)}"}, {2: 0, 24: 0}
+    ),
+    "a link that was said to be up at first": Course("AcceleratorLinkDown", {LINK: f"1 0x{days(2)}"}, {2: 0, 47: 0}),
+    "a card hangs after nothing was scraped for two days": Course(
+        "AcceleratorsHung",
+        {
+            **of_card("accelerator_utilization_ratio", "0", f"0x10 0.9x10 _x{days(2)} 1x20"),
+            **of_card("accelerator_power_watts", "0", f"75x10 600x10 _x{days(2)} 80x20"),
+        },
+        {49.5: 0, 51: 1},
     ),
     "a card comes and goes every twenty minutes, and stays": Course(
         "AcceleratorFlapping", {"accelerator_up{{D}}": "1x12 " + "0x3 1x3 " * 20}, {3: 1, 5: 1, 8: 1, 10: 1, 15: 0}

@@ -80,7 +80,7 @@ FULL_LOAD = AlertGroup(
             condition=f"count by ({_CARDS_OF_NODE}) ({HUNG})",
             hold="25m",
             summary="{value} {vendor} card(s) on {instance} fully busy for half an hour at the power of idle ones",
-            meaning="A kernel never ends, or a collective waits for a rank that does not come: utilization stays at its maximum, power close to that of an idle card, and the memory quiet. Known only of models of which Prometheus has seen an idle and a busy card.",
+            meaning="A kernel never ends, or a collective waits for a rank that does not come: utilization stays at its maximum, power close to that of an idle card, and the memory quiet. Known only of models of which Prometheus has seen an idle and a busy card, for ten minutes each, within a month.",
             check="The log of the job: does it still make steps? The dashboard Node names the cards; one that differs from the others (events, links, temperature) may be the cause, also on another node of the job.",
             remedy="End the job. A card that stays busy without a process needs a reset; one that hangs again, a test.",
         ),

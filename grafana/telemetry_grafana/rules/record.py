@@ -26,6 +26,11 @@ class RecordingGroup:
     every: str = ""
 
 
+def for_ten_minutes(function: str, series: str) -> str:
+    """The least or the most of ten minutes; nothing of what has just begun, whose first values may be wrong."""
+    return f"{function}({series}[10m]) and count_over_time({series}[5m] offset 5m)"
+
+
 def device(name: str, expression: str, meaning: str) -> Recording:
     """A series of each device."""
     return Recording(name, expression, DEVICE_LABELS, meaning)

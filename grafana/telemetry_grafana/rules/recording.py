@@ -7,8 +7,8 @@ from string import Template
 
 from telemetry_grafana.promql import DEVICE_LABELS, TARGET_LABELS, beginning_with
 from telemetry_grafana.rules.alert import EVERY, MAINTENANCE_END
-from telemetry_grafana.rules.record import Recording, RecordingGroup, device
-from telemetry_grafana.rules.recording_full_load import FULL_LOAD
+from telemetry_grafana.rules.record import Recording, RecordingGroup, device, for_ten_minutes
+from telemetry_grafana.rules.recording_full_load import FULL_LOAD, POWER_RANGE
 from telemetry_grafana.rules.thresholds import values
 from telemetry_parsers.metrics import OTHER_SENSORS
 
@@ -219,7 +219,7 @@ def _once(name: str, now: str, over: str, while_there: str, meaning: str) -> Rec
 
 def _most(name: str, now: str, labels: frozenset[str], meaning: str) -> Recording:
     """The highest value that a series ever had; one that is gone for a week begins anew."""
-    return Recording(name, f"last_over_time({name}{_LONG_AGO}) > {now} or {now}", labels, meaning)
+    return Recording(name, f"last_over_time({name}{_LONG_AGO}) > ({now}) or {now}", labels, meaning)
 
 
 # What is remembered for as long as it matters: each rule asks for its own last value, which may be a week old.
@@ -243,16 +243,17 @@ _PAST = RecordingGroup(
         # What was so for as long as that, and not for a moment only, which may have been a wrong answer.
         _most(
             "accelerator:link_up:most",
-            f"min_over_time(accelerator:link_up:sum{_SEEN})",
+            for_ten_minutes("min_over_time", "accelerator:link_up:sum"),
             DEVICE_LABELS,
             "How many of a device's links were up at most, for ten minutes.",
         ),
         _most(
             "model:accelerator_fan_ratio:most",
-            f"max by ({_PEERS}) (min_over_time(accelerator_fan_ratio{_SEEN}))",
+            f"max by ({_PEERS}) ({for_ten_minutes('min_over_time', 'accelerator_fan_ratio')})",
             frozenset(_PEERS.split(", ")),
             "How fast a fan of the model turned at most, for ten minutes.",
         ),
+        *POWER_RANGE,
         # First of these three, so that it finds what the others recorded ten minutes ago.
         Recording(
             _BEFORE,

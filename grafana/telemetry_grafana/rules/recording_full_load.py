@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from telemetry_grafana.rules.alert import EVERY
-from telemetry_grafana.rules.record import Recording, RecordingGroup, device
+from telemetry_grafana.rules.record import Recording, RecordingGroup, device, for_ten_minutes
 from telemetry_grafana.rules.thresholds import THRESHOLDS
 
 _PEERS = "cluster, job, vendor, model"
@@ -18,33 +18,31 @@ def _value(name: str) -> str:
 _POWER_READ = "avg_over_time(accelerator_power_watts[5m])"
 
 
-def _extreme(name: str, function: str, now: str, meaning: str) -> Recording:
-    """The lowest or highest so far: each evaluation starts from the last result, which may be six hours old."""
-    return Recording(
-        name,
-        f"{function} by ({_PEERS}) ({now} or last_over_time({name}[6h]))",
-        frozenset(_PEERS.split(", ")),
-        meaning,
-    )
-
-
 _IDLE, _HIGHEST = "model:accelerator_power_watts:idle", "model:accelerator_power_watts:highest"
-_POWER_RANGE = (
-    _extreme(
+_POWER = "accelerator_power_watts"
+# What each ten minutes had: a single wrong value is not in it, and what else was wrong is over after a month.
+POWER_RANGE = (
+    Recording(
         _IDLE,
-        "min",
-        f"{_POWER_READ} and on (cluster, job, instance, id)"
-        f" max_over_time(accelerator_utilization_ratio[5m]) < {_value('idle_ratio')}",
-        "The least power that an idle device of this model drew.",
+        f"min by ({_PEERS}) ({for_ten_minutes('max_over_time', _POWER)} and on (cluster, job, instance, id)"
+        f" max_over_time(accelerator_utilization_ratio[10m]) < {_value('idle_ratio')})",
+        frozenset(_PEERS.split(", ")),
+        "The least power that an idle device of this model drew for ten minutes.",
     ),
-    _extreme(_HIGHEST, "max", _POWER_READ, "The most power that a device of this model drew."),
-    device(
-        "accelerator:power_above_idle:ratio",
-        # Where work adds little, the tool tells a constant; a card far below the idle ones is none.
-        f"abs({_POWER_READ} - on ({_PEERS}) group_left () {_IDLE})"
-        f" / on ({_PEERS}) group_left () (({_HIGHEST} > {_value('power_follows')} * {_IDLE}) - {_IDLE})",
-        "How far the device's power is from that of an idle one, as a share of what work adds at most.",
+    Recording(
+        _HIGHEST,
+        f"max by ({_PEERS}) ({for_ten_minutes('min_over_time', _POWER)})",
+        frozenset(_PEERS.split(", ")),
+        "The most power that a device of this model drew for ten minutes.",
     ),
+)
+_LEAST, _MOST = f"min_over_time({_IDLE}[30d])", f"max_over_time({_HIGHEST}[30d])"
+_ABOVE_IDLE = device(
+    "accelerator:power_above_idle:ratio",
+    # Where work adds little, the tool tells a constant; a card far below the idle ones is none.
+    f"abs({_POWER_READ} - on ({_PEERS}) group_left () {_LEAST})"
+    f" / on ({_PEERS}) group_left () (({_MOST} > {_value('power_follows')} * {_LEAST}) - {_LEAST})",
+    "How far the device's power is from that of an idle one, as a share of what work added at most within a month.",
 )
 
 _NODE = "cluster, job, instance, vendor, model"
@@ -74,7 +72,7 @@ def _of_busy_peers(series: str, read: str) -> tuple[Recording, ...]:
 FULL_LOAD = RecordingGroup(
     "telemetry-busy-peers",
     (
-        *_POWER_RANGE,
+        _ABOVE_IDLE,
         *_of_busy_peers("clock_hertz", "accelerator:clock_hertz:avg5m"),
         *_of_busy_peers("power_watts", "accelerator:power_watts:rate5m"),
     ),
