@@ -37,7 +37,7 @@ TOLD = re.compile("accelerator_(busy|clock|energy|memory|power|temperature|throt
 LEFT_OUT = {f"telemetry-{name}" for name in ("monitor", "presence", "broken", "sums", "stragglers", "memories")}
 # Each case is a cluster of its own, so that promtool reads the rules once for all of them.
 FIRING = 'count by (alertname, cluster) (ALERTS{alertstate="firing"})'
-MINUTES = (20, 29, 34, 44, 53, 63)
+MINUTES = (20, 29, 34, 42, 46, 53, 63)
 
 Nodes = tuple[Node, ...]
 
@@ -103,6 +103,8 @@ IN_PAUSE = replace(TRAINS, busy=0.1, watts=150)
 PAUSING = turns(TRAINS, 20, IN_PAUSE, 4)
 CAPPED = replace(TRAINS, busy=1, watts=295, hertz=1.1e9, cap=300)
 PREFILLS = replace(TRAINS, busy=1, watts=695, hertz=1.35e9)
+CAPPED_LOW = replace(CAPPED, hertz=8e8, cap=260)
+AGAIN = ((30, CAPPED_LOW), (END, TRAINS))
 OTHER_JOB = replace(SLOW, held=0.3)
 CONSTANT = Work(busy=1, watts=8, activity=None, cap=600)
 MEMORY_NOT_TOLD = replace(TRAINS, activity=None, cap=None)
@@ -120,6 +122,8 @@ HEALTHY: Mapping[str, Nodes] = {
     "a power-capped fleet": many(5, always(CAPPED), always(CAPPED)),
     "one card with a lower cap": one(always(CAPPED), (3,)),
     "one node with lower caps": many(5, always(TRAINS), always(CAPPED)),
+    "one card had a lower cap until now": one(AGAIN, (3,)),
+    "one node had lower caps until now": many(5, always(TRAINS), AGAIN),
     "warm-up, the ranks wait for twenty minutes": one(((10, IDLE), (20, HANGS), (END, TRAINS))),
     "a job that pauses": one(PAUSING),
     "a rank writes a checkpoint, the others wait": one(turns(TRAINS, 10, HANGS, 6)),
@@ -178,6 +182,26 @@ BROKEN: Mapping[str, tuple[Nodes, Mapping[str, int]]] = {
     "one card is slow because of heat": (
         told(one(later(SLOW), (3,)), steady(1), "throttled", "hw_thermal", 'id="id3"'),
         {THROTTLED: 1},
+    ),
+    "one card is slow, and heat held it down before": (
+        told(
+            one(((15, replace(SLOW, hertz=8e8)), (END, SLOW)), (3,)), "1x14 0x60", "throttled", "hw_thermal", 'id="id3"'
+        ),
+        {SLOWER: 1},
+    ),
+    "one card is slow, and heat holds it down every other minute": (
+        told(one(later(SLOW), (3,)), "1 0 " * 35, "throttled", "hw_thermal", 'id="id3"'),
+        {SLOWER: 1},
+    ),
+    "one card is slow because of a power brake that comes and goes": (
+        told(one(later(SLOW), (3,)), "1 1 0 " * 25, "throttled", "hw_power_brake", 'id="id3"'),
+        {"AcceleratorPowerBrake": 1},
+    ),
+    "one card is slow, and its cap is hardly lower": (one(later(replace(SLOW, cap=690)), (3,)), {SLOWER: 1}),
+    "one card is slow and has no cap, which is told as 0": (one(later(replace(SLOW, cap=0)), (3,)), {SLOWER: 1}),
+    "one of five nodes hangs with its clocks at the lowest": (
+        many(5, always(TRAINS), later(replace(HANGS, hertz=3.5e8))),
+        {HUNG: 1},
     ),
     "one node is slow": (many(5, always(TRAINS), later(SLOW)), {NODE_SLOW: 1}),
     "one node is slow because of the power brake": (

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from telemetry_grafana.rules.alert import AlertGroup, warning
 from telemetry_grafana.rules.at_rest import AT_REST, HUNG
-from telemetry_grafana.rules.heat_and_speed import HELD_BY_HEAT, HELD_BY_POWER_BRAKE
+from telemetry_grafana.rules.heat_and_speed import MOSTLY_HELD
 
 _CARD = "cluster, job, instance, id"
 _CARDS_OF_NODE = "cluster, job, instance, vendor, model"
 _CARDS_OF_MODEL = "cluster, job, vendor, model"
 _MEMORY_USED = "accelerator_memory_used_ratio"
-_POWER_CAP = "accelerator_power_cap_watts"
-_EXPLAINED = f"({HELD_BY_HEAT} or {HELD_BY_POWER_BRAKE})"
+_POWER_CAP = "(accelerator_power_cap_watts > 0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +49,15 @@ _NODES = _Compared(
 
 
 def _slower(of: _Compared) -> str:
-    """The clock's share, of who is behind by clock and power among peers that draw alike, with as much memory and power allowed."""
+    """The clock's share, of who is behind by clock and power, and still is, among peers that draw alike, with as much memory and power allowed."""
     clock, power = _lately(of.clock, of), _lately(of.power, of)
     return (
         f"{clock} < $slower_share and on ({of.one}) {power} < $slower_share"
+        f" and on ({of.one}) last_over_time({of.clock}[30m]) < (1 + $slower_share) / 2"
         f" and on ({of.peers}) quantile by ({of.peers}) (0.5, abs({power} - 1)) < $same_power_share"
         f" and on ({of.peers}) count by ({of.peers}) ({clock}) >= {of.fewest}"
         f" unless on ({of.one}) abs({of.memory_used} - {_median(of.memory_used, of)}) > $same_memory_ratio"
-        f" unless on ({of.one}) {of.power_cap} < {_median(of.power_cap, of)}"
+        f" unless on ({of.one}) {of.power_cap} / {_median(of.power_cap, of)} < $lower_cap_share"
     )
 
 
@@ -86,19 +86,21 @@ FULL_LOAD = AlertGroup(
         ),
         warning(
             name="AcceleratorSlowerThanPeers",
-            condition=f"{_slower(_CARDS)} unless on ({_CARD}) {_EXPLAINED} unless on ({_CARD}) ({AT_REST})",
+            condition=f"{_slower(_CARDS)} unless on ({_CARD}) {MOSTLY_HELD} unless on ({_CARD}) ({AT_REST})",
             hold="10m",
             summary="{vendor} {device} on {instance} runs at {value:humanizePercentage} of the clock of its node's other cards",
-            meaning="The card is as busy as the others of its model in the node and has as much in its memory, but clock and power are far below theirs: in one job over all of them, the others wait for it. Neither heat, the power brake nor a lower power limit explains it.",
+            meaning="The card is as busy as the others of its model in the node and has as much in its memory, but clock and power are far below theirs: in one job over all of them, the others wait for it. Neither a lower power limit explains it, nor heat or the power brake that hold it down most of the time.",
             check="The dashboard Stragglers. Locked clocks (`nvidia-smi -q -d CLOCK`), power cables, the reasons for throttling.",
             remedy="Release locked clocks. Otherwise take the node out of the job, power-cycle it and test the card.",
         ),
         warning(
             name="AcceleratorNodeSlow",
-            condition=f"{_slower(_NODES)} unless on ({_CARDS_OF_NODE}) {_EXPLAINED}",
+            condition=(
+                f"{_slower(_NODES)} unless on ({_CARDS_OF_NODE}) {MOSTLY_HELD} unless on ({_CARDS_OF_NODE}) ({HUNG})"
+            ),
             hold="10m",
             summary="the {vendor} cards on {instance} run at {value:humanizePercentage} of the clock of other nodes",
-            meaning="All cards of the node are busy, but by clock and power they are far below the other nodes with as busy cards of the same model, which are all alike. Neither heat, the power brake nor lower power limits explain it.",
+            meaning="All cards of the node are busy, but by clock and power they are far below the other nodes with as busy cards of the same model, which are all alike. Neither lower power limits explain it, nor heat or the power brake that hold a card down most of the time.",
             check="Power supplies and the power policy of the node's firmware, locked clocks, driver version: what differs from another node.",
             remedy="Take the node out of the job until the difference is found.",
         ),

@@ -27,9 +27,17 @@ def _against(function: str, series: str) -> str:
     return f"({series} - on ({_PEERS}) group_left () {function.format(peers=_PEERS, series=series)})"
 
 
-_HEAT_HOLDS = f'accelerator_throttled{{reason=~"{HEAT_REASONS}"}}'
-HELD_BY_HEAT = f"max without (reason) ({_HEAT_HOLDS} == 1 or avg_over_time({_HEAT_HOLDS}[10m]) >= $throttled_share)"
-HELD_BY_POWER_BRAKE = f'accelerator_throttled{{reason=~"{POWER_BRAKE_REASONS}"}} == 1'
+def _mostly_held_by(reasons: str) -> str:
+    return f'avg_over_time(accelerator_throttled{{reason=~"{reasons}"}}[10m]) >= $throttled_share'
+
+
+def _held_by(reasons: str) -> str:
+    """Now, or again and again."""
+    return f'max without (reason) (accelerator_throttled{{reason=~"{reasons}"}} == 1 or {_mostly_held_by(reasons)})'
+
+
+# What comes and goes must not explain a slow card every other minute: then neither alert would ever fire.
+MOSTLY_HELD = _mostly_held_by(f"{HEAT_REASONS}|{POWER_BRAKE_REASONS}")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
 _LESS_WORK = f"-1 * {_against('quantile by ({peers}) (0.5, {series})', _WORK)}"
 
@@ -94,7 +102,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorThermalThrottling",
-            condition=HELD_BY_HEAT,
+            condition=_held_by(HEAT_REASONS),
             hold="5m",
             held_back_by=("AcceleratorTemperatureCritical",),
             summary="{vendor} {device} on {instance} slows down because of heat",
@@ -104,7 +112,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorPowerBrake",
-            condition=HELD_BY_POWER_BRAKE,
+            condition=_held_by(POWER_BRAKE_REASONS),
             hold="5m",
             summary="{vendor} {device} on {instance} is held down by the power brake",
             meaning="The power supply or the board asks the card to slow down: a supply has failed or is overloaded.",

@@ -42,7 +42,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "busier_ratio": Threshold("0.1", "utilization above that mean which explains a higher temperature", "own figure"),
     "busier_power": Threshold("1.2", "power as a multiple of their mean which explains it, too", "own figure"),
     "fan_stopped_celsius": Threshold("70", "degrees at which a fan should turn", "own figure"),
-    "throttled_share": Threshold("0.6", "share of ten minutes in which heat holds the clocks down", "gpud"),
+    "throttled_share": Threshold(
+        "0.6", "share of ten minutes in which heat or the power brake holds the clocks down", "gpud"
+    ),
     "flaps": Threshold("6", "changes of a card or link within an hour: three times down and up", "gpud, for links"),
     "long_flaps": Threshold("3", "the same of a card that was away for long: lost, back, and lost again", "own figure"),
     "flapping_up_share": Threshold("0.9", "share of that hour below which it was away for long", "own figure"),
@@ -75,6 +77,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "same_load_ratio": Threshold("0.9", "utilization of cards that are compared by their speed", "own figure"),
     "busy_minutes": Threshold("15", "minutes of the last thirty in which what is compared was busy", "own figure"),
     "slower_share": Threshold("0.8", "clock and power as a share of the peers' median", "own figure"),
+    "lower_cap_share": Threshold(
+        "0.95", "power limit as a share of the peers' median that explains a slower card", "own figure"
+    ),
     "same_power_share": Threshold("0.1", "median distance of peers from their median power, as a share", "own figure"),
     "same_memory_ratio": Threshold("0.1", "distance from the peers' memory use within one job", "own figure"),
     "slow_node_peers": Threshold("4", "nodes with busy cards of a model that make a median meaningful", "own figure"),
