@@ -31,6 +31,9 @@ def days(number: float) -> int:
 
 
 HOT = {'accelerator_temperature_celsius{{D},sensor="edge"}': f"75x{days(2)}"}
+RENUMBERED = '{T},vendor="{vendor}",device="7",id="an id",model="m"'
+OTHER_CARD = 'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}'
+MEMORY = "telemetry_memory_start_timestamp_seconds{{T}}"
 LINK = 'accelerator_link_up{{D},link="0"}'
 OTHERS_TARGET = 'up{job="telemetry",instance="another"}'
 COURSES = {
@@ -39,6 +42,11 @@ COURSES = {
     ),
     "a link is down, and its node is off for five days": Course(
         "AcceleratorLinkDown", {LINK: f"1x10 0x10 _x{days(5)} 0x{days(2)}"}, {1.5: 1, 60: 0, 130: 1, 160: 1}
+    ),
+    "a link is down, and its card gets another number": Course(
+        "AcceleratorLinkDown",
+        {LINK: "1x10 0x20 stale", LINK.replace("{D}", RENUMBERED): f"_x34 0x{days(1)}"},
+        {2: 1, 4: 1, 24: 1},
     ),
     "a link that was never up": Course("AcceleratorLinkDown", {LINK: f"0x{days(2)}"}, {2: 0, 47: 0}),
     "a node is off for days, among targets of others": Course(
@@ -95,11 +103,21 @@ COURSES = {
         "AcceleratorsFewerThanBefore",
         {
             "accelerator_up{{D}}": f"1x{days(9)}",
-            'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}': "1x9 stale",
+            OTHER_CARD: "1x9 stale",
             "telemetry_build_info{{T}}": f"1x{days(9)}",
-            "telemetry_memory_start_timestamp_seconds{{T}}": f"3x10 3300x{days(9)}",
+            MEMORY: f"3x10 3300x{days(9)}",
         },
         {2: 1, 48: 1, 165: 1, 170: 0},
+    ),
+    "a card went with the daemon's memory, which is lost each hour": Course(
+        "AcceleratorsFewerThanBefore",
+        {
+            "accelerator_up{{D}}": f"1x{days(1)}",
+            OTHER_CARD: "1x35 stale _x215 1x40",
+            "telemetry_build_info{{T}}": f"1x{days(1)}",
+            MEMORY: " ".join(f"{hour}x11" for hour in range(3, 30)),
+        },
+        {2.5: 0, 4: 1, 8: 1, 20: 1, 22: 0, 23.5: 0},
     ),
 }
 

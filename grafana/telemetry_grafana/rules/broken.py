@@ -120,7 +120,8 @@ BROKEN = AlertGroup(
         warning(
             name="AcceleratorLinkDown",
             condition=(
-                "last_over_time(accelerator:link_up:most[1h]) - sum without (link) (accelerator_link_up) > 0"
+                "last_over_time(accelerator:link_up:most[1h])"
+                " - on (cluster, job, instance, id) group_right () sum without (link) (accelerator_link_up) > 0"
                 " and count without (link) (accelerator_link_up == 0 unless accelerator:link_up:flapping)"
             ),
             hold="5m",

@@ -82,7 +82,7 @@ PRESENCE = AlertGroup(
             ),
             hold="15m",
             summary="{instance} had {value} {vendor} cards before its daemon began anew, and has fewer",
-            meaning="The daemon lost what it remembered (a new image of the node, a pod without a volume for its state), and the node has fewer cards than it told of before. A card that went meanwhile is not known any more, so AcceleratorLost cannot tell. It ends once there are as many, or seven days after the state was lost; `expect.devices` tells for ever.",
+            meaning="The daemon lost what it remembered (a new image of the node, a pod without a volume for its state), and the node has fewer cards than it told of before. A card that went meanwhile is not known any more, so AcceleratorLost cannot tell. It ends once there are as many, or seven days after the state was last lost; `expect.devices` tells for ever.",
             check="`lspci`, `dmesg`, the vendor's tool; which cards there were: `accelerator_info` of the time before.",
             remedy="As for AcceleratorLost. Where the node is to have fewer cards, or is another machine under the same name: say so in `expect.devices`, which ends this alert. Keep the state directory on a disk that outlives the daemon (Helm: `stateHostPath`).",
         ),

@@ -203,6 +203,9 @@ _SEEN = "[10m]"
 _LONG_AGO = "[7d]"
 _MEMORY_START = f"max by ({_NODE}) (telemetry_memory_start_timestamp_seconds)"
 _BEFORE = "instance:accelerators:before"
+_STEADY = f"last_over_time(instance:accelerators:steady{_LONG_AGO})"
+# Whoever loses the memory again, while there are fewer, still had what there was at first.
+_STILL_FEWER = f"last_over_time({_BEFORE}[1h])"
 _LAST_BEFORE = f"last_over_time({_BEFORE}{_LONG_AGO})"
 
 
@@ -243,8 +246,9 @@ _PAST = RecordingGroup(
         # What was so for as long as that, and not for a moment only, which may have been a wrong answer.
         _most(
             "accelerator:link_up:most",
-            for_ten_minutes("min_over_time", "accelerator:link_up:sum"),
-            DEVICE_LABELS,
+            # By its id: it may get another number, and another name from another driver.
+            f"max by ({_NODE}, id) ({for_ten_minutes('min_over_time', 'accelerator:link_up:sum')})",
+            frozenset(f"{_NODE}, id".split(", ")),
             "How many of a device's links were up at most, for ten minutes.",
         ),
         _most(
@@ -258,7 +262,7 @@ _PAST = RecordingGroup(
         Recording(
             _BEFORE,
             # What there was when the memory became another one; then itself for as long as there are fewer, and 0 once there are not.
-            f"last_over_time(instance:accelerators:steady{_LONG_AGO}) and on ({_NODE})"
+            f"({_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_STEADY}) and on ({_NODE})"
             f" ({_MEMORY_START} != last_over_time(instance:telemetry_memory_start_timestamp_seconds:max{_LONG_AGO}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
             f" and on ({_NODE}) (changes(instance:telemetry_memory_start_timestamp_seconds:max{_LONG_AGO}) > 0)",
