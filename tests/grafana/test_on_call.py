@@ -132,6 +132,13 @@ def replica(name: str) -> Node:
     return Node(target={"replica": name, "job": "accelerators"})
 
 
+def never_had(node: Node, card: int) -> Node:
+    """The card is on the bus, and nothing ever listed it."""
+    for name in node.found("accelerator_", f'id="id{card}"'):
+        del node.series[name]
+    return node
+
+
 def of_one_vendor(vendor: str) -> Node:
     """A pod that reads the cards of one vendor, and sees the other vendor's on the bus."""
     node = Node(target={"job": f"accelerators-{vendor}"})
@@ -263,6 +270,10 @@ SCENES: Mapping[str, Scene] = {
     ),
     "two clusters with nodes of the same name": Scene((clustered("a"), clustered("b")), QUIET, ALWAYS),
     "two agents that send the same": Scene((replica("a"), replica("b")), QUIET, ALWAYS),
+    "two agents that send the same of a node with a card less than expected": Scene(
+        (never_had(replica("a"), 3), never_had(replica("b"), 3)),
+        {"AcceleratorsFewerThanExpected": 2, "AcceleratorNotListed": 2},
+    ),
     "a pod for each vendor": Scene((of_one_vendor("a"), of_one_vendor("b")), QUIET, ALWAYS),
     "a node dies": Scene((Node().dead(),), {"TelemetryDown": 1, "TelemetryAbsent": 1}),
     "one of two nodes dies": Scene((Node().dead(), Node("node2:19820")), {"TelemetryDown": 1}),

@@ -10,8 +10,8 @@ _NOBODY_COUNTS = 'unless on (cluster, job, instance) (telemetry_source_state{sta
 _WHOLE = 'unless on (cluster, job, instance, id) accelerator_info{parent!=""}'
 # As far back as the alert looks: while the node does not answer, the partitions of a lost card must not turn into cards.
 _WHOLE_LATELY = 'unless on (cluster, job, instance, id) last_over_time(accelerator_info{parent!=""}[5m])'
-# Whole cards that telemetry knows, lost ones included: those have an alert of their own.
-_KNOWN = f"count by (cluster, job, instance, vendor) (accelerator_up {_WHOLE})"
+# Whole cards that telemetry knows, lost ones included: those have an alert of their own. Once each, whoever sends them.
+_KNOWN = f"count by (cluster, job, instance, vendor) (group by (cluster, job, instance, vendor, id) (accelerator_up {_WHOLE}))"
 
 
 # Of a node whose daemon began anew within the week, without what it remembered.
