@@ -177,7 +177,7 @@ def test_a_tool_that_comes_later_is_picked_up(tmp_path, tools):
 
 
 def known_since(running):
-    return re.search(r"^telemetry_memory_start_timestamp_seconds (\S+)$", running.page(), re.MULTILINE)[1]
+    return re.search(r"^telemetry_remembers_since_timestamp_seconds (\S+)$", running.page(), re.MULTILINE)[1]
 
 
 def test_a_lost_card_and_forget(tmp_path, tools):

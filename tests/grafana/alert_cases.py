@@ -44,7 +44,7 @@ BUS = {f"telemetry_pci_devices{OF_VENDOR}": "2x120", **UP}
 PARTITION = {OTHER: ALWAYS, OTHER.replace("_up{", "_info{")[:-1] + ',parent="an id"}': ALWAYS}
 # Of two cards one goes, and the daemon begins anew with nothing that it remembers.
 GONE = {**UP, OTHER: "1x20 stale _x100", **HERE}
-MEMORY = "telemetry_memory_start_timestamp_seconds{{T}}"
+MEMORY = "telemetry_remembers_since_timestamp_seconds{{T}}"
 ANEW = {MEMORY: "3x20 _x2 1320x100"}
 POLL_UP = 'telemetry_source_poll_up{{T},source="s",poll="p"}'
 CORE = 'accelerator_temperature_celsius{{D},sensor="core"}'

@@ -48,7 +48,7 @@ _OF_NODE: Mapping[str, float] = {
     'telemetry_build_info{version="1",python="3"}': 1,
     "process_start_time_seconds": 5,
     "telemetry_config_last_reload_successful": 1,
-    "telemetry_memory_start_timestamp_seconds": 3,
+    "telemetry_remembers_since_timestamp_seconds": 3,
 }
 _OF_SOURCE: Mapping[str, float] = {
     "telemetry_source_up": 1,
@@ -185,7 +185,7 @@ class Node:
         self.tells(restarted(CARDS - len(missing)), "telemetry_pci_devices")
         for name in self.found("devices_expected"):
             del self.series[name]
-        return self.tells(then(3, f"stale _ {60 * TURN}x{END}"), "memory_start")
+        return self.tells(then(3, f"stale _ {60 * TURN}x{END}"), "remembers_since")
 
     def clock(self, after: str) -> Node:
         """The node's clock goes right until the turn, and then so."""

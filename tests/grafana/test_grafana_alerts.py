@@ -138,7 +138,7 @@ def test_clusters_that_share_a_store_stay_apart(expression: str) -> None:
 def test_no_rule_compares_the_clock_of_prometheus_with_a_nodes(expression: str) -> None:
     """A node's clock may be years behind. The one rule that looks at both of them tells that."""
     # The start of a memory is a number like a name: it is compared with that of an earlier memory.
-    expression = expression.replace("telemetry_memory_start_timestamp_seconds", "memory")
+    expression = expression.replace("telemetry_remembers_since_timestamp_seconds", "memory")
     # The end of a maintenance is recorded by the clock of Prometheus.
     expression = expression.replace(MAINTENANCE_END, "maintenance")
     rest = re.sub(r"last_over_time\(maintenance\[\w+\]\) > time\(\)", "", expression)

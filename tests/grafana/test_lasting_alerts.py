@@ -33,7 +33,7 @@ def days(number: float) -> int:
 HOT = {'accelerator_temperature_celsius{{D},sensor="edge"}': f"75x{days(2)}"}
 RENUMBERED = '{T},vendor="{vendor}",device="7",id="an id",model="m"'
 OTHER_CARD = 'accelerator_up{{T},vendor="{vendor}",device="1",id="other",model="m"}'
-MEMORY = "telemetry_memory_start_timestamp_seconds{{T}}"
+MEMORY = "telemetry_remembers_since_timestamp_seconds{{T}}"
 LINK = 'accelerator_link_up{{D},link="0"}'
 OTHERS_TARGET = 'up{job="telemetry",instance="another"}'
 COURSES = {

@@ -343,7 +343,7 @@ SCENES: Mapping[str, Scene] = {
     "a card is forgotten, and later the memory is lost": Scene((forgotten_before_a_new_image(),), QUIET, (29, 45, 62)),
     "Prometheus is down for ten minutes": Scene((unseen_for_a_while(),), QUIET, ALWAYS),
     "the memory is lost while Prometheus is down": Scene(
-        (unseen_for_a_while().tells(f"3x{TURN - 1} _x10 2000x{END}", "memory_start"),), QUIET, ALWAYS
+        (unseen_for_a_while().tells(f"3x{TURN - 1} _x10 2000x{END}", "remembers_since"),), QUIET, ALWAYS
     ),
     "the memory is lost, and no card": Scene((Node().reimaged(),), QUIET, ALWAYS),
     "the memory is lost, and a card is swapped": Scene((with_another_card(Node().reimaged(3), 32),), QUIET, ALWAYS),

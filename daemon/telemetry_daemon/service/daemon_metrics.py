@@ -36,7 +36,7 @@ class OwnMetrics:
 
     def set_known_since(self, unix_seconds: float) -> None:
         """Since when the daemon, or its state directory, knows the node's devices."""
-        self._set("telemetry_memory_start_timestamp_seconds", {(): unix_seconds})
+        self._set("telemetry_remembers_since_timestamp_seconds", {(): unix_seconds})
 
     def set_pci(self, counts: Mapping[str, int]) -> None:
         """How many accelerators of each vendor are on the PCI bus."""

@@ -201,7 +201,7 @@ _MEMORIES = RecordingGroup(
 )
 _SEEN = "[10m]"
 _LONG_AGO = "[7d]"
-_MEMORY_START = f"max by ({_NODE}) (telemetry_memory_start_timestamp_seconds)"
+_REMEMBERS_SINCE = f"max by ({_NODE}) (telemetry_remembers_since_timestamp_seconds)"
 _BEFORE = "instance:accelerators:before"
 _STEADY = f"last_over_time(instance:accelerators:steady{_LONG_AGO})"
 # Whoever loses the memory again, while there are fewer, still had what there was at first.
@@ -263,9 +263,9 @@ _PAST = RecordingGroup(
             _BEFORE,
             # What there was when the memory became another one; then itself for as long as there are fewer, and 0 once there are not.
             f"({_STEADY} > {_STILL_FEWER} or {_STILL_FEWER} or {_STEADY}) and on ({_NODE})"
-            f" ({_MEMORY_START} != last_over_time(instance:telemetry_memory_start_timestamp_seconds:max{_LONG_AGO}))"
+            f" ({_REMEMBERS_SINCE} != last_over_time(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}))"
             f" or {_LAST_BEFORE} * ({_LAST_BEFORE} > bool (instance:accelerators:known or 0 * {_LAST_BEFORE}))"
-            f" and on ({_NODE}) (changes(instance:telemetry_memory_start_timestamp_seconds:max{_LONG_AGO}) > 0)",
+            f" and on ({_NODE}) (changes(instance:telemetry_remembers_since_timestamp_seconds:max{_LONG_AGO}) > 0)",
             frozenset(f"{_NODE}, vendor".split(", ")),
             "How many of a vendor's whole devices a node told of before its daemon lost its memory; 0 once it tells of as many again.",
         ),
@@ -277,8 +277,8 @@ _PAST = RecordingGroup(
             "How many of a vendor's whole devices a node has told of for most of an hour.",
         ),
         Recording(
-            "instance:telemetry_memory_start_timestamp_seconds:max",
-            _MEMORY_START,
+            "instance:telemetry_remembers_since_timestamp_seconds:max",
+            _REMEMBERS_SINCE,
             frozenset(_NODE.split(", ")),
             "Which memory the daemon has: another number, another memory.",
         ),
