@@ -14,6 +14,8 @@ from typing import Any
 
 from kits.daemon import clean_environment, run
 
+ALL = tuple(range(8))
+
 
 @dataclass
 class Actor:
@@ -32,10 +34,11 @@ class Actor:
         return self.folder / "telemetry.toml"
 
     def begin(self) -> None:
-        """Start with eight busy cards."""
+        """Start with eight busy cards, or with what lasts already."""
         self.folder.mkdir()
         self.configure("")
-        self.does("training", *range(8))
+        if not self.lasting:
+            self.once.append(["training", ALL])
         self.start()
 
     def configure(self, more: str) -> None:
@@ -75,7 +78,7 @@ class Actor:
     def recovers(self) -> None:
         """Nothing lasts any more; the cards work on."""
         self.lasting.clear()
-        self.does("training", *range(8))
+        self.does("training", *ALL)
 
     def command(self, *arguments: str) -> None:
         status, _, said = run(*arguments, "--config", str(self.config), environment=self.environment)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from grafana.drill_node import Actor
+from grafana.drill_node import ALL, Actor
 from grafana.drill_servers import HURRY, SCRAPE_SECONDS, Receiver, Spell, manager_of, prometheus_of, spells
 from kits.stepped_clock import SteppedClock
 from kits.waiting import until
@@ -46,6 +46,8 @@ class Scene:
     # Done every second between trouble and repair.
     meanwhile: Act = nothing
     clock_seconds: float = 0.0
+    # What lasts from the beginning on.
+    always: tuple[str, ...] = ()
 
 
 def within(minutes: float, begin: float = TROUBLE) -> tuple[float, float]:
@@ -126,7 +128,6 @@ def reloaded(more: str) -> Act:
     return reload
 
 
-ALL = tuple(range(8))
 _FATAL = {"AcceleratorEventCritical": within(15)}
 _MAINTENANCE_MINUTES = 30
 SCENES: Mapping[str, Scene] = {
@@ -170,7 +171,9 @@ SCENES: Mapping[str, Scene] = {
     "the daemon is started anew": Scene(restarted, restarted),
     "all is well": Scene(nothing, nothing),
     "all is well here, too": Scene(nothing, nothing),
-    "the job ends": Scene(does("idle", at=ALL), recovers),
+    "the job ends": Scene(suffers("idle", *ALL), recovers),
+    # The others' power is compared with that of idle cards, which somebody must have seen.
+    "nobody works": Scene(nothing, nothing, always=("idle",)),
 }
 
 
@@ -187,6 +190,7 @@ def cast(tmp_path: Path) -> Iterator[Mapping[str, Actor]]:
             clock.step(scene.clock_seconds)
             environment = clock.environment() if scene.clock_seconds else {}
             actors[name] = Actor(tmp_path / f"node{number}", f"127.78.0.{number}:{DEFAULT_PORT}", environment)
+            actors[name].lasting += [[act, ALL] for act in scene.always]
             actors[name].begin()
             stack.callback(_end, actors[name])
         yield actors

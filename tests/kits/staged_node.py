@@ -94,12 +94,12 @@ _LASTING: Mapping[str, Callable[[Course, int], None]] = {
     "link down": _cut_link,
     "slow": _slow_down,
     "hung": _hang,
+    "idle": _stop,
 }
 _ONCE: Mapping[str, Callable[[Course, int], None]] = {
     "uncorrected error": _count_error,
     "reset": _reset,
     "training": _train,
-    "idle": _stop,
 }
 
 
