@@ -38,6 +38,8 @@ INFO_LABELS = frozenset(
 ALERT_SERIES = frozenset({"ALERTS", "ALERTS_FOR_STATE"})
 ALERT_LABELS = frozenset({"alertname", "alertstate", "severity"})
 RANK_LABELS = frozenset({"rank", "server"})
+# What queries of panels join from other labels, to name a series.
+NAME_LABELS = frozenset({"card", "node"})
 
 # Labels whose words are all in the catalogue; a vendor may add words of its own to the others.
 _CLOSED = frozenset({"state", "level", "action", "domain", "engine"})
@@ -65,7 +67,7 @@ def checked(query: str, recorded: Mapping[str, Collection[str]] = MappingProxyTy
         name = match[1]
         if _OURS.match(name):
             _check_matchers(name, match[2] or "", labels_of(name, recorded))
-    known = DEVICE_LABELS | INFO_LABELS | RANK_LABELS | ALERT_LABELS | _all_own_labels()
+    known = DEVICE_LABELS | INFO_LABELS | RANK_LABELS | ALERT_LABELS | NAME_LABELS | _all_own_labels()
     for grouping in _GROUPINGS.finditer(query):
         for label in filter(None, (part.strip() for part in grouping[2].split(","))):
             if label not in known:

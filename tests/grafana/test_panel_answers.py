@@ -175,6 +175,7 @@ def test_a_card_is_named_by_node_and_number_and_by_vendor_where_a_node_has_sever
         for vendor in vendors:
             at = f'job="j",instance="{node}",vendor="{vendor}"'
             series[f'telemetry_devices{{{at},model="m"}}'] = "1x20"
+            series[f'accelerator_up{{{at},device="10",id="{vendor}{node}",model="m"}}'] = "1x20"
             series[f'accelerator_power_watts{{{at},device="10",id="{vendor}{node}",model="m"}}'] = "5x20"
     power = sent(PANELS["telemetry-node", "Power"]["targets"][0])
     answers = {

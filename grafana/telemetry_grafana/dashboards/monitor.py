@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from telemetry_grafana.dashboards.figures import BAD, DOUBTFUL, FAILING_SOURCES, NODES_DOWN
 from telemetry_grafana.dashboards.page import Page
-from telemetry_grafana.dashboards.panels import BLUE, FREE, GREEN, GREY, RED, Figure, lines, number, numbers, states
+from telemetry_grafana.dashboards.panels import (
+    BLUE,
+    FREE,
+    GREEN,
+    GREY,
+    RED,
+    Figure,
+    coarse,
+    lines,
+    number,
+    numbers,
+    states,
+)
 from telemetry_grafana.dashboards.query import fastest, highest, query
 from telemetry_grafana.dashboards.tables import Column, card_table
 from telemetry_parsers.model import STATES
 
 _COLOURS = {"ok": GREEN, "failed": RED, "stuck": RED, "suspended": BLUE, "released": BLUE}
 _NOT_THERE = "missing|no_devices|not_mine|disabled|not_supported"
-# The position of the state that a source is in.
+# The position of the state that a source is in. Most sources are in one of the last: what comes before stays small.
 _STATE = " or ".join(
-    f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))' for position, state in enumerate(STATES)
+    f'({position} * (telemetry_source_state{{$nodes,state="{state}"}} == 1))'
+    for position, state in sorted(enumerate(STATES), key=lambda each: each[1] in _NOT_THERE.split("|"))
 )
 # From 0 (never well) to 1 (always well), and 2 for a source that is missing: every node lacks most of the tools.
 _WELL_OR_NOT_THERE = " + ".join(
@@ -61,15 +74,17 @@ MONITOR = Page(
             ).sized(width=15, height=4),
         ),
         "Sources": (
-            states(
-                "State of each source",
-                f"What each tool or library is in: the {_MOST_ROWS} that were longest not ok in the time shown, before those that are well and those that are not there.",
-                {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
-                query(
-                    f"max without (state) ({_STATE}) and on (cluster, job, instance, source)"
-                    f" bottomk({_MOST_ROWS}, {_WELL_OR_NOT_THERE})",
-                    "{{instance}} {{source}}",
-                ),
+            coarse(
+                states(
+                    "State of each source",
+                    f"What each tool or library is in: the {_MOST_ROWS} that were longest not ok in the time shown, before those that are well and those that are not there.",
+                    {str(n): (state, _COLOURS.get(state, GREY)) for n, state in enumerate(STATES)},
+                    query(
+                        f"max without (state) (({_STATE}) and on ({_SOURCE})"
+                        f" bottomk({_MOST_ROWS}, {_WELL_OR_NOT_THERE}))",
+                        "{{instance}} {{source}}",
+                    ),
+                )
             ),
             lines(
                 "Duration of polls",
@@ -91,16 +106,18 @@ MONITOR = Page(
                 ),
                 axis=FREE,
             ),
-            lines(
-                "Failures",
-                "Failed attempts a minute, by reason; noughts where there were none.",
-                "cpm",
-                query(
-                    "60 * sum by (cluster, job, instance, source, reason)"
-                    " (rate(telemetry_source_failures_total{$nodes}[$__rate_interval])) > 0"
-                    " or 0 * sum by (source) (telemetry_source_up{$nodes})",
-                    "{{instance}} {{source}} {{reason}}",
-                ),
+            coarse(
+                lines(
+                    "Failures",
+                    "Failed attempts a minute, by reason; noughts where there were none.",
+                    "cpm",
+                    query(
+                        "60 * sum by (cluster, job, instance, source, reason)"
+                        " (rate(telemetry_source_failures_total{$nodes}[$__rate_interval])) > 0"
+                        " or 0 * sum by (source) (telemetry_source_up{$nodes})",
+                        "{{instance}} {{source}} {{reason}}",
+                    ),
+                )
             ),
             lines(
                 "Overruns",

@@ -239,6 +239,11 @@ def states(title: str, description: str, words: Words, *queries: Query) -> Panel
     return Panel(filled(panel, title, description, "short", queries), 24, 8)
 
 
+def coarse(panel: Panel) -> Panel:
+    """The panel with as few points as a heat map: for a query that looks at tens of thousands of series for each."""
+    return replace(panel, builder=panel.builder.max_data_points(_MOST_CELLS))
+
+
 def filled(
     panel: Builder, title: str, description: str, unit: str, queries: Sequence[Query], least_step: str = ""
 ) -> Builder:

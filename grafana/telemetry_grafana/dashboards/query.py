@@ -29,6 +29,7 @@ SELECTORS = {
 
 NODE = "cluster, job, instance"
 CARD = f"{NODE}, id"
+_CARD_PLACE, _NODE_OF_VENDOR = f"{NODE}, vendor, device", f"{NODE}, vendor"
 # Nodes with cards of several vendors: only there a card's number needs the vendor beside it.
 _MIXED = f"(count by ({NODE}) (group by ({NODE}, vendor) (last_over_time(telemetry_devices{{$nodes}}[$__range] @ end()))) > 1)"
 # A model whose name begins with its vendor's: that much stands in a group of its own.
@@ -54,20 +55,30 @@ def query(text: str, legend: str = "", form: Form = "range") -> Query:
     return Query(checked(" ".join(expression.split()), recording.recorded()), legend, form)
 
 
-def _named(text: str, name: str, of_one: str, of_mixed: str, key: str) -> str:
-    """The series with a further label: these labels joined, others where a node has cards of several vendors."""
-    plain = f'label_join(({text}) unless on ({NODE}) {_MIXED}, "{name}", " ", {of_one})'
-    return f'{plain} or on ({key}) label_join({text}, "{name}", " ", {of_mixed})'
+def _names(name: str, of_one: str, of_mixed: str, those: str, key: str) -> str:
+    """A series of value 1 for each key, with a label that joins others, more of them where a node has several vendors."""
+    # One answer for the whole time shown: joined again at each step, the names took as long as all the rest.
+    of_all = f"group by ({key}) (last_over_time({those}[$__range] @ end()))"
+    plain = f'label_join({of_all} unless on ({NODE}) {_MIXED}, "{name}", " ", {of_one})'
+    return f'({plain} or label_join({of_all} and on ({NODE}) {_MIXED}, "{name}", " ", {of_mixed}))'
 
 
-def named(text: str) -> str:
+_CARD_NAMES = _names(
+    "card", '"instance", "device"', '"instance", "vendor", "device"', "accelerator_up{$cards}", _CARD_PLACE
+)
+_NODE_NAMES = _names("node", '"instance"', '"instance", "vendor"', "telemetry_devices{$vendors}", _NODE_OF_VENDOR)
+# A second blank puts 2 before 10.
+_ORDERED_CARD_NAMES = f'label_replace({_CARD_NAMES}, "card", "$$1  $$2", "card", "(.*) ([0-9])")'
+
+
+def named(text: str, names: str = _CARD_NAMES) -> str:
     """The series of cards with the label `card`: node and number, with the vendor between them where the node has several."""
-    return _named(text, "card", '"instance", "device"', '"instance", "vendor", "device"', CARD)
+    return f"({text}) * on ({_CARD_PLACE}) group_left (card) {names}"
 
 
 def named_nodes(text: str) -> str:
     """The series of a vendor's cards of a node with the label `node`: its name, and the vendor where the node has several."""
-    return _named(text, "node", '"instance"', '"instance", "vendor"', f"{NODE}, vendor")
+    return f"({text}) * on ({_NODE_OF_VENDOR}) group_left (node) {_NODE_NAMES}"
 
 
 def by_model(text: str, more: str = "") -> Query:
@@ -80,8 +91,7 @@ def by_model(text: str, more: str = "") -> Query:
 
 def by_card(text: str) -> Query:
     """A series for each card, ordered by node and by number: Prometheus' own order has 10 before 2."""
-    # A second blank puts 2 before 10.
-    return query(f'label_replace({named(text)}, "card", "$$1  $$2", "card", "(.*) ([0-9])")', "{{card}}")
+    return query(named(text, _ORDERED_CARD_NAMES), "{{card}}")
 
 
 def of_cards(*series: tuple[str, str]) -> tuple[Query, ...]:
@@ -120,7 +130,7 @@ def _highest(text: str, by: str, most: int, among: str = "") -> str:
 
 def highest_nodes(text: str, most: int = 15) -> Query:
     """The same for a recorded series of each vendor's cards of a node."""
-    return query(named_nodes(_highest(text, f"{NODE}, vendor", most)), "{{node}}")
+    return query(named_nodes(_highest(text, _NODE_OF_VENDOR, most)), "{{node}}")
 
 
 def fastest(counter: str, legend: str, by: str, among: str = "") -> Query:

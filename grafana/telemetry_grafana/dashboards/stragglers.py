@@ -48,8 +48,8 @@ def _outermost(title: str, name: str, unit: str) -> Panel:
         f"the {_MOST} that came lowest. A line away from the bundle is a card that stands out.",
         unit,
         query(
-            f"round({series}, 0.0001) and on (cluster, job, instance, id) (topk({_MOST}, max_over_time({series}[$__range] @ end()))"
-            f" or bottomk({_MOST}, min_over_time({series}[$__range] @ end())))",
+            f"round({series} and on (cluster, job, instance, id) (topk({_MOST}, max_over_time({series}[$__range] @ end()))"
+            f" or bottomk({_MOST}, min_over_time({series}[$__range] @ end()))), 0.0001)",
             "{{instance}} {{vendor}} {{device}}",
         ),
         axis=AROUND_ZERO,
