@@ -1,6 +1,6 @@
 """What a fleet costs the servers that scrape it: hundreds of simulated nodes, a real Prometheus, a real VictoriaMetrics.
 
-    python benchmarks/fleet.py                              # 240 nodes of 8 cards, eight minutes in all
+    python benchmarks/fleet.py                              # 240 nodes of 8 cards, nine minutes in all
     python benchmarks/fleet.py --quick                      # does it run? the figures mean little
     python benchmarks/fleet.py --nodes 480 --node 8xnvidia  # another fleet
     python benchmarks/fleet.py serve --nodes 20 FILE        # only serve, for a server of your own; FILE is for file_sd
@@ -20,13 +20,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 sys.path.extend(
-    str(Path(__file__).resolve().parents[1] / name) for name in ("benchmarks", "daemon", "exporters", "parsers")
+    str(Path(__file__).resolve().parents[1] / name)
+    for name in ("benchmarks", "daemon", "exporters", "grafana", "parsers")
 )
 
-from fleet_parts import density, report, series
-from fleet_parts.measure import Load, Outcome, page_size, run, running_fleet
+from fleet_parts import density, queries, report, series
+from fleet_parts.measure import Load, Outcome, page_size, running_fleet, watched
 from fleet_parts.nodes import STEP_SECONDS, make_fleet
-from fleet_parts.servers import SERVERS, Disk, Server
+from fleet_parts.servers import SERVERS, Disk, PrometheusWithRules, Server
 from fleet_parts.serving import MOST_NODES, serve
 
 from telemetry_daemon.simulate.demo import DemoError, parse_demo
@@ -64,7 +65,10 @@ def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folde
         sizes = {kind: page_size(targets[place::kinds][:10]) for place, kind in enumerate(load.kinds[: len(targets)])}
         print(report.page_table(sizes), flush=True)
         for each in servers:
-            outcomes[each.name] = run(each(folder / each.name), load, targets)
+            server = each(folder / each.name)
+            with watched(server, load, targets) as outcomes[each.name]:
+                if each is PrometheusWithRules:
+                    ask(server, load)
     print(report.outcome_table(list(outcomes.values())), flush=True)
     disks = {
         name: DENSITIES[name](load.kinds, block_pages, folder / "blocks" / name)
@@ -76,6 +80,14 @@ def measure(load: Load, servers: Sequence[type[Server]], block_pages: int, folde
         with_rules = outcomes.get(f"{name}-with-rules")
         title = (with_rules or outcomes[name]).title
         print(f"{title}\n\n{report.extrapolated(report.cost(outcomes[name], disk, with_rules), rows)}")
+
+
+def ask(server: Server, load: Load) -> None:
+    """Print what boards and rules take of a server that has just been watched."""
+    # None in the first minute: as long as a window of a rate is not full, its rate is too low for a busy card.
+    print(f"{server.number('count(accelerator:power_watts:of_busy_peers)'):,.0f} cards count as busy\n")
+    data = queries.still(server, load.interval_seconds, load.seconds)
+    print(f"{queries.of_boards(server, data)}\n{queries.of_rules(server, data)}", flush=True)
 
 
 def serve_only(arguments: Sequence[str]) -> int:

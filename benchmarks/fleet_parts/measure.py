@@ -97,8 +97,9 @@ def targets_of(file: Path) -> list[str]:
     return [target for group in groups for target in group["targets"]]
 
 
-def run(server: Server, load: Load, targets: Sequence[str]) -> Outcome:
-    """Start it empty, give it the nodes, and watch it from when it has scraped all of them."""
+@contextlib.contextmanager
+def watched(server: Server, load: Load, targets: Sequence[str]) -> Iterator[Outcome]:
+    """Start it empty, give it the nodes, and watch it from when it has scraped all of them; then it goes on."""
     put_targets(server.targets_file, [])
     server.start(load.interval_seconds)
     with contextlib.closing(server):
@@ -108,7 +109,7 @@ def run(server: Server, load: Load, targets: Sequence[str]) -> Outcome:
         up = f'count(up{{job="{JOB}"}} == 1)'
         server.until(lambda: server.number(up) >= len(targets), "all nodes are scraped", 60 + 3 * load.interval_seconds)
         time.sleep(2 * load.interval_seconds)
-        return _watched(server, load, idle)
+        yield _watched(server, load, idle)
 
 
 def _watched(server: Server, load: Load, idle: Usage) -> Outcome:

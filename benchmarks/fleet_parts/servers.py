@@ -22,7 +22,7 @@ RULES = ROOT / "deploy" / "prometheus" / "rules"
 JOB = "accelerators"
 # Alerts and recording rules run as often as in deploy/prometheus, however fast the scrapes are here.
 EVALUATION_SECONDS = 15
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 120.0
 _KIB = 1024
 
 

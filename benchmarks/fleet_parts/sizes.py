@@ -51,8 +51,8 @@ class Server:
 
 
 SERVERS = (
-    Server("Prometheus with our rules", Cost(8000, 2.1, 0.67e-3, 3.0, 2.6e-3)),
-    Server("VictoriaMetrics", Cost(2500, 3.9, 0.0, 1.5)),
+    Server("Prometheus with our rules", Cost(8000, 1.9, 0.67e-3, 3.0, 2.6e-3)),
+    Server("VictoriaMetrics", Cost(2500, 2.5, 0.0, 1.5)),
 )
 
 
