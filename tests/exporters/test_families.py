@@ -305,6 +305,9 @@ def test_of_any_snapshot_no_series_comes_twice_and_labels_are_those_of_the_catal
                 assert names == ["vendor", "device", "id", "model", *own]
 
 
+OF_EVENTS = frozenset({"events_total", "event_last_timestamp_seconds", "event_open"})
+
+
 @given(kit.snapshots())
 @settings(max_examples=40, deadline=None)
 def test_of_any_snapshot_every_reading_that_is_a_number_is_shown_but_of_a_lost_device_only_its_events(snapshot):
@@ -320,5 +323,5 @@ def test_of_any_snapshot_every_reading_that_is_a_number_is_shown_but_of_a_lost_d
         for reading in device.readings:
             if all(text.isprintable() for text in (device.vendor, device.id, device.device, device.model)):
                 is_shown = (reading.metric, identity_labels(device), reading.label, reading.value) in shown
-                may_be = device.up is not False or reading.metric in ("events_total", "event_last_timestamp_seconds")
+                may_be = device.up is not False or reading.metric in OF_EVENTS
                 assert is_shown == (may_be and not isinstance(reading.value, Absent))

@@ -253,7 +253,7 @@ def test_nothing_is_held_after_five_hundred_polls_of_tools_that_misbehave(
         fault(tools)
         captures += [reader.read(poll(tool("smi"), deadline), NO_TARGETS) for _ in range(times)]
     assert len(captures) == 500
-    assert own_holdings() == before
+    assert own_holdings().at_most(before)
     assert marked(mark) == []
     counted = {key: len(list(group)) for key, group in itertools.groupby(sorted(map(_outcome, captures)))}
     assert counted == {

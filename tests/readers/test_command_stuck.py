@@ -68,7 +68,7 @@ def test_no_second_process_is_started_beside_one_that_does_not_end(
     before = own_holdings()
     for _ in range(20):
         assert outcome(read(reader, tool("smi"))) == ("stuck", None)
-    assert own_holdings() == before
+    assert own_holdings().at_most(before)
     assert len(stand.launches) == 1
 
 

@@ -160,4 +160,4 @@ def test_no_descriptor_stays_open(root: Path) -> None:
     before = own_holdings()
     for _ in range(20):
         read_files(request, root)
-    assert own_holdings() == before
+    assert own_holdings().at_most(before)
