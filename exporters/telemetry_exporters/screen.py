@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from operator import attrgetter
@@ -169,7 +169,7 @@ class _Judge:
         self._metrics = metrics
         self._fit: set[tuple[str, str]] = set()
 
-    def all_fit(self, readings: tuple[MergedReading, ...]) -> bool:
+    def all_fit(self, readings: Sequence[MergedReading]) -> bool:
         """Whether no reading must be left out: a quick check, since hardly ever one must."""
         by_key = {(reading.metric, reading.label): reading for reading in readings}
         total = sum([reading.value for reading in readings if not isinstance(reading.value, Absent)])
@@ -203,7 +203,7 @@ def _value_fault(metric: Metric, value: float) -> Fault | None:
 
 
 def _screen_readings(
-    readings: tuple[MergedReading, ...], where: str, judge: _Judge, dropped: list[Dropped]
+    readings: Iterable[MergedReading], where: str, judge: _Judge, dropped: list[Dropped]
 ) -> tuple[MergedReading, ...]:
     """The readings that fit, the first of each metric and word."""
     kept: dict[tuple[str, str], MergedReading] = {}

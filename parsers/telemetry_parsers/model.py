@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -300,7 +301,10 @@ class MergedReading:
 
 @dataclass(frozen=True, slots=True)
 class MergedDevice:
-    """A device of the node with its final identity; `up` is None when nobody knows."""
+    """A device of the node with its final identity; `up` is None when nobody knows.
+
+    What merge makes has its readings by columns (`readings.Readings`), which are a sequence as any other.
+    """
 
     vendor: str
     index: int | None
@@ -316,7 +320,7 @@ class MergedDevice:
     partition: str | None = None
     simulated: bool = False
     facts: tuple[tuple[str, str], ...] = ()
-    readings: tuple[MergedReading, ...] = ()
+    readings: Sequence[MergedReading] = ()
     processes: tuple[Process, ...] = ()
     current_model: str | None = None
 
