@@ -11,6 +11,7 @@ from telemetry_exporters.own import own_samples
 from telemetry_exporters.screen import IDENTITY_LABELS, NO_METRICS, screen, usable_metrics
 from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot
+from telemetry_parsers.readings import Readings
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -72,14 +73,14 @@ def _add_device(device: MergedDevice, owner_of: Callable[[Labels], Owner], serie
     if device.up is not None:
         series["info"].append((owner_of((*owner.labels, *info_labels(device))), "", 1.0))
         series["up"].append((owner, "", float(device.up)))
-    for reading in device.readings:
-        value = reading.value
+    readings = Readings.of(device.readings)
+    for (metric, label), value in zip(readings.shape.keys, readings.values, strict=True):
         if isinstance(value, Absent):
             continue
-        if reading.metric == RANK_METRIC:
-            series[RANK_METRIC].append((_on_server(device, owner, owner_of), reading.label, value))
+        if metric == RANK_METRIC:
+            series[RANK_METRIC].append((_on_server(device, owner, owner_of), label, value))
         else:
-            series[reading.metric].append((owner, reading.label, value + 0.0))  # an int is one too, and -0.0 is 0.0
+            series[metric].append((owner, label, value + 0.0))  # an int is one too, and -0.0 is 0.0
 
 
 def _on_server(device: MergedDevice, owner: Owner, owner_of: Callable[[Labels], Owner]) -> Owner:

@@ -29,6 +29,7 @@ from telemetry_parsers.model import (
     Snapshot,
     SourceStatus,
 )
+from telemetry_parsers.readings import Readings
 
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
 NO_METRICS: Mapping[str, Metric] = {}
@@ -171,11 +172,11 @@ class _Judge:
 
     def all_fit(self, readings: Sequence[MergedReading]) -> bool:
         """Whether no reading must be left out: a quick check, since hardly ever one must."""
-        by_key = {(reading.metric, reading.label): reading for reading in readings}
-        total = sum([reading.value for reading in readings if not isinstance(reading.value, Absent)])
-        if len(by_key) < len(readings) or not math.isfinite(total):
+        columns = Readings.of(readings)
+        total = sum([value for value in columns.values if not isinstance(value, Absent)])
+        if len(columns.shape.places) < len(columns) or not math.isfinite(total):
             return False
-        return all(self._fits(by_key[key]) for key in by_key.keys() - self._fit)
+        return all(self._fits(columns[columns.shape.places[key]]) for key in columns.shape.places.keys() - self._fit)
 
     def _fits(self, reading: MergedReading) -> bool:
         fits = self.fault(reading) is None and reading.label.isprintable()

@@ -365,7 +365,7 @@ class Snapshot:
     monotonic_time: float
     valid_until: float
     devices: tuple[MergedDevice, ...] = ()
-    host: tuple[MergedReading, ...] = ()
+    host: Sequence[MergedReading] = ()
     sources: tuple[SourceStatus, ...] = ()
     own: tuple[Sample, ...] = ()
     maintenance: Maintenance | None = None

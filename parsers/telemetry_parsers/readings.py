@@ -9,6 +9,8 @@ from typing import NamedTuple, overload
 from telemetry_parsers.model import MergedReading, Value
 
 ReadingKey = tuple[str, str]
+# Devices of one shape may have different events open.
+_MOST_LONGER = 32
 
 
 class Origin(NamedTuple):
@@ -29,12 +31,20 @@ class Shape:
     keys: tuple[ReadingKey, ...] = ()
     origins: tuple[int, ...] = ()
     places: Mapping[ReadingKey, int] = field(init=False)
+    _longer: dict[tuple[tuple[ReadingKey, ...], int], Shape] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "places", {key: place for place, key in enumerate(self.keys)})
 
-
-NO_READINGS_SHAPE = Shape()
+    def longer(self, keys: tuple[ReadingKey, ...], origins: int) -> Shape:
+        """The shape with these keys behind its own, each with an origin of its own behind that many others."""
+        found = self._longer.get((keys, origins))
+        if found is None:
+            if len(self._longer) >= _MOST_LONGER:
+                self._longer.clear()
+            found = Shape((*self.keys, *keys), (*self.origins, *range(origins, origins + len(keys))))
+            self._longer[(keys, origins)] = found
+        return found
 
 
 class Readings(Sequence[MergedReading]):
@@ -61,10 +71,23 @@ class Readings(Sequence[MergedReading]):
         )
         return cls(shape, tuple(one.value for one in given), tuple(origins))
 
+    def plus(self, more: Sequence[MergedReading]) -> Readings:
+        """The readings with more of them behind."""
+        if not more:
+            return self
+        shape = self.shape.longer(tuple([(one.metric, one.label) for one in more]), len(self.origins))
+        values = (*self.values, *[one.value for one in more])
+        return Readings(shape, values, (*self.origins, *[Origin(one.source, one.taken, one.interval) for one in more]))
+
     def value(self, metric: str, label: str = "") -> Value | None:
         """The value of that reading, None if there is none."""
         place = self.shape.places.get((metric, label))
         return None if place is None else self.values[place]
+
+    def find(self, metric: str, label: str = "") -> tuple[Value, Origin] | None:
+        """That value and where it comes from, None if there is none."""
+        place = self.shape.places.get((metric, label))
+        return None if place is None else (self.values[place], self.origins[self.shape.origins[place]])
 
     def __len__(self) -> int:
         return len(self.values)

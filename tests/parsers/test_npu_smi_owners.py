@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kits.parsed.npu_smi import POLLS, asked, chip_places, report_on, text_of, values
+from telemetry_parsers.merge.columns import offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import merge
-from telemetry_parsers.merge.precedence import offered
 from telemetry_parsers.model import Capture, Output, Report, SourceReport, Value
 from telemetry_parsers.vendors.ascend.npu_smi.parser import PARSER
 

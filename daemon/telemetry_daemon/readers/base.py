@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from telemetry_parsers.model import Capture, Failure, Output, Poll
+from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,17 @@ class Targets:
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, listings: Sequence[SourceReport]) -> Targets:
+        """Those in the newest of these lists."""
+        if not listings:
+            return cls()
+        devices = [
+            one for one in max(listings, key=lambda listing: listing.taken).report.devices if one.index is not None
+        ]
+        cards = dict.fromkeys(dict(one.facts).get("card", str(one.index)) for one in devices)
+        return cls(tuple(cards), tuple(str(one.index) for one in devices))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading
+from telemetry_parsers.readings import Origin, Readings
 
 # (the counter, the reading that it is the integral of)
 INTEGRALS = (
     ("busy_seconds_total", "utilization_ratio"),
     ("energy_estimated_joules_total", "power_watts"),
 )
-_INPUTS = frozenset(key for _, key in INTEGRALS)
 LONGEST_GAP_INTERVALS = 2.0
 
 
@@ -24,20 +24,23 @@ class _Integral:
 
     total: float = 0.0
     counted_until: float = -math.inf
-    last: MergedReading | None = None
+    last: tuple[float, Origin] | None = None
 
-    def add(self, reading: MergedReading, value: float) -> None:
+    def add(self, value: float, origin: Origin) -> None:
         """Count the trapezoid since the last reading, unless that came from another source or too long ago."""
-        last, self.last = self.last, reading
-        if last is None or last.source != reading.source or isinstance(last.value, Absent):
+        before = self.last
+        if before is None or before[1].source != origin.source:
+            self.last = (value, origin)
             return
-        if reading.taken <= last.taken:
-            self.last = last
-        elif reading.taken - last.taken <= LONGEST_GAP_INTERVALS * min(reading.interval, last.interval):
+        last, then = before
+        if origin.taken <= then.taken:
+            return
+        self.last = (value, origin)
+        if origin.taken - then.taken <= LONGEST_GAP_INTERVALS * min(origin.interval, then.interval):
             # A part of this time may have been counted by another source's readings.
-            uncounted = max(0.0, reading.taken - max(last.taken, self.counted_until))
-            self.total += uncounted * (value + last.value) / 2.0
-            self.counted_until = reading.taken
+            uncounted = max(0.0, origin.taken - max(then.taken, self.counted_until))
+            self.total += uncounted * (value + last) / 2.0
+            self.counted_until = origin.taken
 
 
 class Accumulator:
@@ -52,13 +55,10 @@ class Accumulator:
         self.events.look(devices)
         continued = set()
         for device in devices:
-            inputs = _inputs(device)
-            for counter, key in INTEGRALS:
-                reading = inputs.get(key)
-                if reading is not None and not isinstance(reading.value, Absent):
-                    integral = self._devices.setdefault(device.id, {}).setdefault(counter, _Integral())
-                    integral.add(reading, reading.value)
-                    continued.add((device.id, counter))
+            for counter, value, origin in _inputs(device):
+                integral = self._devices.setdefault(device.id, {}).setdefault(counter, _Integral())
+                integral.add(value, origin)
+                continued.add((device.id, counter))
         for device_id, integrals in self._devices.items():
             for counter, integral in integrals.items():
                 if (device_id, counter) not in continued:
@@ -67,17 +67,11 @@ class Accumulator:
     def with_counters(self, devices: Iterable[MergedDevice]) -> tuple[MergedDevice, ...]:
         """The same devices with the counters and events added to their readings."""
         codes = self.events.codes()
-        return tuple(
-            replace(
-                device,
-                readings=(
-                    *device.readings,
-                    *self._integrals(device),
-                    *self.events.readings(device.id, codes.get(device.id, frozenset())),
-                ),
-            )
-            for device in devices
-        )
+        return tuple(self._with_counters(device, codes.get(device.id, frozenset())) for device in devices)
+
+    def _with_counters(self, device: MergedDevice, codes: frozenset[str]) -> MergedDevice:
+        more = (*self._integrals(device), *self.events.readings(device.id, codes))
+        return replace(device, readings=Readings.of(device.readings).plus(more)) if more else device
 
     def forget(self, device_id: str) -> None:
         """Drop what was counted for a device that is gone for good."""
@@ -85,13 +79,16 @@ class Accumulator:
         self.events.forget(device_id)
 
     def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
-        integrals, inputs = self._devices.get(device.id, {}), _inputs(device)
-        for counter, key in INTEGRALS:
-            reading, integral = inputs.get(key), integrals.get(counter)
-            if reading is not None and integral is not None and not isinstance(reading.value, Absent):
-                yield MergedReading(counter, "", integral.total, SOURCE, reading.taken, reading.interval)
+        integrals = self._devices.get(device.id, {})
+        for counter, _, origin in _inputs(device):
+            if counter in integrals:
+                yield MergedReading(counter, "", integrals[counter].total, SOURCE, origin.taken, origin.interval)
 
 
-def _inputs(device: MergedDevice) -> dict[str, MergedReading]:
-    """The readings of a device that counters are made of."""
-    return {reading.metric: reading for reading in device.readings if reading.metric in _INPUTS and not reading.label}
+def _inputs(device: MergedDevice) -> Iterator[tuple[str, float, Origin]]:
+    """Each counter of a device, and the number that it is made of now."""
+    readings = Readings.of(device.readings)
+    for counter, metric in INTEGRALS:
+        value, origin = readings.find(metric) or (Absent.NOT_REPORTED, Origin(""))
+        if not isinstance(value, Absent):
+            yield counter, value, origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from telemetry_daemon.readers.base import Targets
@@ -12,13 +12,14 @@ from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.state.health import PollResult
+from telemetry_daemon.state.statuses import Basis, Statuses
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.admission import admit, short
+from telemetry_parsers.merge.columns import Offered, offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged, merge, with_unknown
-from telemetry_parsers.merge.precedence import Offered, offered
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import (
@@ -33,7 +34,6 @@ from telemetry_parsers.model import (
     Sample,
     Snapshot,
     SourceReport,
-    SourceStatus,
 )
 
 FIRST_INVENTORY_SECONDS = 15.0
@@ -72,7 +72,8 @@ class _Known:
     awaited: dict[Key, str] = field(default_factory=dict)
     awaited_until: float = -math.inf
     own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
-    metrics: dict[str, Metric] = field(default_factory=dict)
+    # Another object when a plugin brings more: what was made of it holds no longer.
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
     ranks: NodeRanks = field(default_factory=NodeRanks)
     maintenance: Callable[[], Maintenance] | None = None
     unreported: tuple[DeviceEvent, ...] = ()
@@ -106,6 +107,7 @@ class Store:
         self._known = _Known(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
         self._known.wall_ahead = self._wall_ahead()
         self._accumulator = accumulator
+        self._statuses = Statuses()
         self._merged: Merged | None = None
         self._snapshot: Snapshot | None = None
 
@@ -113,7 +115,7 @@ class Store:
         """Make a source known before its first report."""
         with self._lock:
             self._known.sources[facts.source] = facts
-            self._known.metrics.update({metric.key: metric for metric in metrics})
+            self._known.metrics = {**self._known.metrics, **{metric.key: metric for metric in metrics}}
 
     def remove_source(self, source: str) -> None:
         """Drop a source with all its reports."""
@@ -173,11 +175,11 @@ class Store:
             if health.ends_source(result, poll):
                 for other in [other for other in known.reports if other[0] == source]:
                     del known.reports[other]
-            known.reports.pop(key, None)
+            before = known.reports.pop(key, None)
             known.refused[key] = admitted.refused
             if report is not None and result.state in ("ok", "no_devices"):
                 source_report = self._source_report(source, poll, capture, report, interval)
-                known.reports[key] = offered(source_report, known.metrics)
+                known.reports[key] = offered(source_report, known.metrics, before)
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
                 ids = merged.positions.get(key, ())
@@ -220,13 +222,7 @@ class Store:
             facts = self._known.sources.get(source, SourceFacts(source, "", ()))
             reports = [offered_report.report for offered_report in self._known.reports.values()]
         own = [report for report in reports if report.source == source or not facts.lists_devices]
-        listings = [report for report in own if report.lists_devices and facts.vendor in ("", report.vendor)]
-        if not listings:
-            return Targets()
-        devices = max(listings, key=lambda listing: listing.taken).report.devices
-        indices = tuple(str(device.index) for device in devices if device.index is not None)
-        cards = tuple(dict.fromkeys(dict(d.facts).get("card", str(d.index)) for d in devices if d.index is not None))
-        return Targets(cards=cards, devices=indices)
+        return Targets.of([one for one in own if one.lists_devices and facts.vendor in ("", one.vendor)])
 
     def health_of(self, key: Key) -> Health | None:
         """The health of one poll, None before its first attempt."""
@@ -334,14 +330,15 @@ class Store:
             now=now,
             wall=self._clock.wall(),
             pending_vendors=frozenset(known.awaited.values()) if now < known.awaited_until else (),
+            before=self._merged,
         )
-        gone = {identity.id for identity in known.state.identities} - {i.id for i in merged.state.identities}
-        known.state = merged.state
+        before, known.state = known.state, merged.state
         known.unreported += merged.events
         self._merged, self._snapshot = merged, None
         if self._accumulator is not None:
-            for device_id in gone:
-                self._accumulator.forget(device_id)
+            if merged.state.identities is not before.identities:
+                for device_id in {one.id for one in before.identities} - {one.id for one in merged.state.identities}:
+                    self._accumulator.forget(device_id)
             self._accumulator.advance(merged.devices)
         return merged
 
@@ -367,7 +364,7 @@ class Store:
             valid_until=min(ends),
             devices=with_ranks(devices, known.ranks),
             host=merged.host,
-            sources=tuple(self._status(source, merged, now) for source in sorted({name for name, _ in known.healths})),
+            sources=self._statuses.of(self._bases(merged, now), now),
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
             maintenance=maintenance,
         )
@@ -379,20 +376,21 @@ class Store:
         unknown = [one for one in self._known.state.identities if one.id in codes and one.id not in known]
         return with_unknown(merged.devices, unknown) if unknown else merged.devices
 
-    def _status(self, source: str, merged: Merged, now: float) -> SourceStatus:
+    def _bases(self, merged: Merged, now: float) -> Iterator[Basis]:
+        """What each source's status is made of, in the order of their names."""
         known = self._known
-        facts = known.sources.get(source, SourceFacts(source, "", ()))
-        return health.status(
-            source,
-            facts.vendor,
-            [item for key, item in sorted(known.healths.items()) if key[0] == source],
-            [item.report for key, item in known.reports.items() if key[0] == source and item.report.expires > now],
-            self._merge_problems(merged, source),
-            cpu_seconds=known.cpu_seconds.get(source, 0.0),
-            now=now,
-            refused=sum(count for key, count in known.refused.items() if key[0] == source)
-            + sum(count for (_, name), count in known.state.forgotten.items() if name == source),
-        )
+        for source in sorted({name for name, _ in known.healths}):
+            facts = known.sources.get(source, SourceFacts(source, "", ()))
+            forgotten = sum(count for (_, name), count in known.state.forgotten.items() if name == source)
+            yield Basis(
+                source,
+                facts.vendor,
+                [item for key, item in sorted(known.healths.items()) if key[0] == source],
+                [one.report for key, one in known.reports.items() if key[0] == source and one.report.expires > now],
+                self._merge_problems(merged, source),
+                known.cpu_seconds.get(source, 0.0),
+                forgotten + sum(count for key, count in known.refused.items() if key[0] == source),
+            )
 
     def _merge_problems(self, merged: Merged, source: str) -> tuple[Problem, ...]:
         return tuple(problem for name, problem in merged.problems if name == source)

@@ -1,11 +1,15 @@
 """The reports of all sources become one picture of the node: each device once, with one reading of each metric.
 
-There is one way through, `node.merge`. Each module is a step of it, and each step has a rule because some tool really
-does this:
+There is one way through, `node.merge`: first the devices are arranged (`arrangement`), then the numbers are put in. An arrangement
+is kept for as long as the same steps would give the same: while the reports have the same shape (devices, metrics, labels,
+absences, the order of their times; `columns`, `fresh`) and the last time has changed nothing that is remembered.
+
+Each module is a step, and each step has a rule because some tool really does this:
 
     for each report
       bounds                admission    a broken plugin lists 10,000 devices: those seen in the most polls are kept
-      readings to offer     precedence   a tool prints a placeholder as a number: out of its range, it is `implausible`
+      readings to offer     columns      a tool prints a placeholder as a number: out of its range, it is `implausible`;
+                                         memory used / total becomes a ratio
             │
     for all fresh reports together
             ▼
@@ -24,8 +28,10 @@ does this:
       one reading a metric  precedence   library and tool both give the power: data before JSON before text, a number
             │                            before an absence; a counter stays with its source, and power with its kind
             ▼
-      devices               node         a partition repeats its card's power: the card has it once; memory used / total
-                                         becomes a ratio; a metric that nobody gave is an absence with its reason
+      devices               arrangement  a partition repeats its card's power: the card has it once; a metric that nobody gave
+                                         is an absence with its reason
+            │
+      numbers               node         a poll that brings new numbers only costs a few steps for each of them
 
 `memory.MergeState` goes in and comes out. `ranks` adds afterwards which rank of a job runs on which chip.
 """

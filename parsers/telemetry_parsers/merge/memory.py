@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from telemetry_parsers.model import Device, Identity
 
@@ -23,3 +23,18 @@ class MergeState:
     forgotten: Mapping[tuple[str, str], int] = field(default_factory=dict)
     learnt: Mapping[tuple[str, str], Mapping[int, Device]] = field(default_factory=dict)
     counters: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def is_as(self, other: MergeState) -> bool:
+        """Whether it is the same memory but for how often devices were seen; never while a device is doubted."""
+        return (
+            not self.doubts
+            and not other.doubts
+            and self.identities is other.identities
+            and self.forgotten is other.forgotten
+            and self.learnt is other.learnt
+            and self.counters is other.counters
+        )
+
+    def or_equal(self, other: MergeState) -> MergeState:
+        """The other one if they differ in nothing, so that `is_as` holds from now on."""
+        return other if replace(other, seen=self.seen) == self else self

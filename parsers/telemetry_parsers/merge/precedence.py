@@ -3,65 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 
 from telemetry_parsers import bounds
+from telemetry_parsers.merge.columns import DECIDED_ELSEWHERE, NUMBER, RATIO, RATIO_OF, TELLING
+from telemetry_parsers.merge.fresh import Fresh
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.sightings import FORM_RANK
-from telemetry_parsers.metrics import BY_KEY, in_range
-from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Metric, SourceReport
+from telemetry_parsers.model import Absent, SourceReport
+from telemetry_parsers.readings import ReadingKey
 
-# Between absences the most telling one is shown.
-_TELLING = {
-    Absent.NOT_UNDERSTOOD: 0,
-    Absent.IMPLAUSIBLE: 1,
-    Absent.NOT_PERMITTED: 2,
-    Absent.NOT_SUPPORTED: 3,
-    Absent.NOT_REPORTED: 4,
-}
-_NUMBER = -1
-# Presence and identity are decided by merge itself, never by a reading.
-_DECIDED_ELSEWHERE = frozenset({"info", "up"})
 _POWER = "power_watts"
 _ALL = "all"
-_NO_METRICS: Mapping[str, Metric] = {}
 
-ReadingKey = tuple[str, str]
-
-
-_Rank = tuple[int, int, str, float]
-# A reading that a report offers: its key, its rank (the lowest wins), the reading, and whether it is a counter's number.
-# It is a plain tuple, since every poll makes hundreds of them.
-Offer = tuple[ReadingKey, _Rank, MergedReading, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """A report with its readings checked against the catalogue, by the position of their device.
-
-    It is made once for each report, since a report takes part in many merges.
-    """
-
-    report: SourceReport
-    offers: Mapping[int | None, tuple[Offer, ...]]
-
-
-def offered(report: SourceReport, extra: Mapping[str, Metric] = _NO_METRICS) -> Offered:
-    """What a report offers; `extra` are metrics that plugins declare."""
-    lists: dict[int | None, list[Offer]] = {}
-    form, source, taken, interval = FORM_RANK[report.report.form], report.source, report.taken, report.interval
-    for reading in report.report.readings:
-        key = reading.metric
-        metric = BY_KEY.get(key) or extra.get(key)
-        if metric is None or key in _DECIDED_ELSEWHERE:
-            continue
-        value = in_range(metric, reading.value)
-        telling = _TELLING[value] if isinstance(value, Absent) else _NUMBER
-        merged = MergedReading(key, reading.label, value, source, taken, interval)
-        pinned = metric.kind == "counter" and telling == _NUMBER
-        offer = ((key, reading.label), (telling, form, source, -taken), merged, pinned)
-        lists.setdefault(reading.device, []).append(offer)
-    return Offered(report, {position: tuple(offers) for position, offers in lists.items()})
+# How telling a reading is, the rank of its report's form, the report's turn, its number, and the reading's place there.
+# The lowest counts.
+Choice = tuple[int, int, int, int, int]
+# The place of an absence that no report has: every source that could give the metric is silent.
+NOWHERE = -1
+# (id, metric, label) of each counter, and the source that it stays with.
+Counters = Mapping[tuple[str, str, str], str]
 
 
 def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
@@ -72,39 +32,56 @@ def _is_other_power(report: SourceReport, position: int, named: Named) -> bool:
 
 
 def choose(
-    named: Named,
-    by_report: Mapping[tuple[str, str], Offered],
-    counters: MutableMapping[tuple[str, str, str], str],
-    pending_vendors: Collection[str] = (),
-) -> dict[ReadingKey, MergedReading]:
-    """The one reading of each metric and label of a device; `counters` pins each counter to its source.
+    named: Named, fresh: Fresh, counters: MutableMapping[tuple[str, str, str], str], pending_vendors: Collection[str]
+) -> dict[ReadingKey, Choice]:
+    """Where the one reading of each metric and label of a device is; `counters` pins each counter to its source.
 
     A counter is pinned when all sources of the vendor have been asked: the first to answer need not be the best.
     """
     may_pin = named.identity.vendor not in pending_vendors
-    best: dict[ReadingKey, Offer] = {}
+    best: dict[ReadingKey, Choice] = {}
     for report, position in named.group.parts:
-        for offer in by_report[(report.source, report.poll)].offers.get(position, ()):
-            key, rank, _, pinned = offer
-            best_so_far = best.get(key)
-            if best_so_far is not None and best_so_far[1] <= rank:
+        number = fresh.number_of[report.source, report.poll]
+        shape, turn = fresh.offered[number].shape, fresh.turns[number]
+        form = FORM_RANK[report.report.form]
+        is_other_power = _is_other_power(report, position, named)
+        for place in shape.by_device.get(position, ()):
+            key, choice = shape.columns.keys[place], (shape.tellings[place], form, turn, number, place)
+            if key in best and best[key] <= choice:
                 continue
-            if pinned and not _is_its_source(counters, (named.identity.id, *key), report.source, may_pin=may_pin):
+            is_counted = place in shape.columns.counters and choice[0] == NUMBER
+            if is_counted and not _is_its_source(counters, (named.identity.id, *key), report.source, may_pin=may_pin):
                 continue
-            if key[0] == _POWER and _is_other_power(report, position, named):
+            if key[0] == _POWER and is_other_power:
                 continue
-            best[key] = offer
-    chosen = {key: reading for key, (_, _, reading, _) in best.items()}
-    _drop_totals(chosen)
-    return chosen
+            best[key] = choice
+    _drop_totals(best)
+    _take_ratio(best, fresh)
+    return best
 
 
-def _drop_totals(chosen: dict[ReadingKey, MergedReading]) -> None:
+def is_number(choice: Choice) -> bool:
+    """Whether a number was chosen, and no absence."""
+    return choice[0] == NUMBER
+
+
+def _drop_totals(chosen: dict[ReadingKey, Choice]) -> None:
     """Drops a total (`all`) if another source gives its parts: a sum over both would count it twice."""
     for metric in [metric for metric, label in chosen if label == _ALL]:
-        parts = (item.value for key, item in chosen.items() if key[0] == metric and key[1] != _ALL)
-        if any(not isinstance(part, Absent) for part in parts):
+        if any(is_number(choice) for key, choice in chosen.items() if key[0] == metric and key[1] != _ALL):
             del chosen[(metric, _ALL)]
+
+
+def _take_ratio(chosen: dict[ReadingKey, Choice], fresh: Fresh) -> None:
+    """Takes the memory ratio that was derived from used and total, if both of one capture were chosen."""
+    used, total = (chosen.get(key) for key in RATIO_OF)
+    if used is None or total is None or used[-2] != total[-2]:
+        return
+    *_, number, used_place = used
+    shape = fresh.offered[number].shape
+    place = shape.columns.ratios.get((used_place, total[-1]))
+    if place is not None and shape.no_numbers.get(place, Absent.IMPLAUSIBLE) is not None:
+        chosen[RATIO] = (shape.tellings[place], *used[1:-1], place)
 
 
 def _is_its_source(
@@ -116,39 +93,35 @@ def _is_its_source(
     return counters.get(counter) == source
 
 
-def remember(
-    counters: Mapping[tuple[str, str, str], str], ids: Collection[str], devices: Iterable[MergedDevice]
-) -> Mapping[tuple[str, str, str], str]:
-    """The pins of these devices' counters; of too many, only those of counters that have a reading now."""
+def remember(counters: Counters, ids: Collection[str], current: Iterable[tuple[str, Iterable[ReadingKey]]]) -> Counters:
+    """The pins of these devices' counters; of too many, only those of the `current` readings, which are given by device."""
     kept = {pin: source for pin, source in counters.items() if pin[0] in ids}
     if len(kept) <= bounds.MOST_PINNED_COUNTERS:
         return kept
-    current = {(device.id, reading.metric, reading.label) for device in devices for reading in device.readings}
-    return {pin: source for pin, source in kept.items() if pin in current}
+    told = {(device, *key) for device, keys in current for key in keys}
+    return {pin: source for pin, source in kept.items() if pin in told}
 
 
 class Absences:
     """The metrics that sources could give and did not. Devices with the same sources and metrics share one answer."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[frozenset[str], tuple[int, ...]], tuple[MergedReading, ...]] = {}
+    def __init__(self, fresh: Fresh) -> None:
+        self._fresh = fresh
+        self._known: dict[tuple[frozenset[str], tuple[int, ...]], dict[ReadingKey, Choice]] = {}
 
-    def of(self, named: Named, chosen: Mapping[ReadingKey, MergedReading]) -> tuple[MergedReading, ...]:
+    def of(self, named: Named, chosen: Mapping[ReadingKey, Choice]) -> Mapping[ReadingKey, Choice]:
         """An absence for each metric that a source of the device could give and no source gave."""
-        listings = [sighting.listing for sighting in named.group.sightings]
+        listings = tuple(self._fresh.number_of[one.listing.source, one.listing.poll] for one in named.group.sightings)
         spoken = frozenset(metric for metric, _ in chosen)
-        key = (spoken, tuple(map(id, listings)))
+        key = (spoken, listings)
         if key not in self._known:
-            self._known[key] = _absences(listings, spoken | _DECIDED_ELSEWHERE)
+            self._known[key] = self._absences(listings, spoken | DECIDED_ELSEWHERE)
         return self._known[key]
 
-
-def _absences(listings: Sequence[SourceReport], spoken: frozenset[str]) -> tuple[MergedReading, ...]:
-    missing: dict[str, MergedReading] = {}
-    for listing in listings:
-        for metric in listing.gives:
-            if metric not in spoken and metric not in missing:
-                missing[metric] = MergedReading(
-                    metric, "", Absent.NOT_REPORTED, listing.source, listing.taken, listing.interval
-                )
-    return tuple(missing.values())
+    def _absences(self, listings: Sequence[int], spoken: frozenset[str]) -> dict[ReadingKey, Choice]:
+        missing: dict[ReadingKey, Choice] = {}
+        for number in listings:
+            for metric in self._fresh.offered[number].report.gives:
+                if metric not in spoken:
+                    missing.setdefault((metric, ""), (TELLING[Absent.NOT_REPORTED], 0, 0, number, NOWHERE))
+        return missing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +42,6 @@ class Presence:
     identities: tuple[Identity, ...]
     lost: tuple[Identity, ...]
     events: tuple[DeviceEvent, ...]
-    seen: Mapping[str, tuple[int, float]]
     forgotten: Mapping[tuple[str, str], int]
 
     @property
@@ -138,8 +136,7 @@ def update(
     `listing_sources` have a fresh list of devices. `numbering_sources` are those of them whose lists are bare numbers:
     such a list cannot show that a device known by its address is missing.
     """
-    counts = {item.identity.id: _counted(item, state.seen) for item in named}
-    seen = {item.identity.id: _seen(item, counts[item.identity.id][0]) for item in named}
+    seen = {item.identity.id: _seen(item) for item in named}
     before: Mapping[str, Identity] = {identity.id: identity for identity in state.identities}
     returned = [seen[one.id] for one in state.identities if one.lost_since is not None and one.id in seen]
     look = _Look(listing_sources, numbering_sources, seen, Returned(returned), wall)
@@ -156,23 +153,13 @@ def update(
         identities=tuple(after.values()),
         lost=tuple(identity for identity in after.values() if identity.lost_since is not None),
         events=tuple(events),
-        seen={one: count for one, count in {**state.seen, **counts}.items() if one in after},
         forgotten=forgotten,
     )
 
 
-def _counted(named: Named, before: Mapping[str, tuple[int, float]]) -> tuple[int, float]:
-    """In how many lists the device was seen, and when the newest of them was taken."""
-    polls, last = before.get(named.identity.id, (named.identity.polls if named.identity.listed_by else 0, -math.inf))
-    # A doubted newcomer may leave no part that speaks of the device itself.
-    taken = max((sighting.listing.taken for sighting in named.group.sightings if sighting.parts), default=last)
-    return (polls + 1, taken) if taken > last else (polls, last)
-
-
-def _seen(named: Named, polls: int) -> Identity:
+def _seen(named: Named) -> Identity:
     sources = tuple(sorted({sighting.source for sighting in named.group.sightings}))
-    rounded = 1 << (polls.bit_length() - 1)
-    return replace(named.identity, listed_by=sources, lost_since=None, polls=rounded)
+    return replace(named.identity, listed_by=sources, lost_since=None)
 
 
 def _within_bounds(

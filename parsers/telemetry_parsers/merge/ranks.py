@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from telemetry_parsers.model import MergedDevice, MergedReading
+from telemetry_parsers.readings import Readings
 
 VENDOR = "ascend"
 RANK_METRIC = "rank_info"
@@ -46,4 +47,4 @@ def physical_id(device: MergedDevice) -> int | None:
 def _with_rank(device: MergedDevice, rank: int, server: str) -> MergedDevice:
     reading = MergedReading(RANK_METRIC, str(rank), 1.0, _SOURCE)
     facts = (*device.facts, (SERVER_FACT, server)) if server else device.facts
-    return replace(device, readings=(*device.readings, reading), facts=facts)
+    return replace(device, readings=Readings.of(device.readings).plus((reading,)), facts=facts)
