@@ -58,7 +58,7 @@ class Columns:
         if len(self.places) < len(given):
             given = [given[place] for place in self.places]
         checked: list[Value | None] = [
-            value + 0.0  # -0.0 becomes 0.0
+            value or 0.0  # -0.0 becomes 0.0
             if value.__class__ is float and low <= value <= high and value not in blanks
             else in_range(metric, value)
             for value, (low, high, blanks, metric) in zip(given, self.limits, strict=True)
