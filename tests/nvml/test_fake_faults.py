@@ -296,6 +296,18 @@ def test_who_waits_for_an_event_gets_it(fake: FakeNvml, client: Client) -> None:
     timer.join()
 
 
+def test_who_waits_sleeps_until_the_time_is_over(client: Client) -> None:
+    """A driver blocks: looking again and again would be in every figure of who reads it."""
+    client.do("events = nvmlEventSetCreate(); nvmlDeviceRegisterEvents(gpu(1), nvmlEventTypeXidCriticalError, events)")
+    switches = "int(re.search(r'^voluntary_ctxt_switches:\\s+(\\d+)', open('/proc/self/status').read(), re.M)[1])"
+    client.do(f"import re; before, begin = {switches}, time.monotonic()")
+    assert client.refusal("nvmlEventSetWait(events, 500)") == 10
+    slept, seconds = client.ask(f"[{switches} - before, time.monotonic() - begin]")
+    assert seconds >= 0.5
+    # One for the wait; the others are the questions that come through a pipe.
+    assert slept < 8
+
+
 def test_a_lost_gpu_ends_every_wait_at_once(fake: FakeNvml, client: Client) -> None:
     client.do("events = nvmlEventSetCreate(); nvmlDeviceRegisterEvents(gpu(1), nvmlEventTypeXidCriticalError, events)")
     fake.xid(1, 79)

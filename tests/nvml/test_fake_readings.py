@@ -85,6 +85,46 @@ def test_a_gpu_is_found_by_its_uuid(client: Client) -> None:
     assert client.refusal("nvmlDeviceGetHandleByPciBusId('0000:ff:00.0')") == 6
 
 
+def test_a_node_of_64_gpus(tmp_path: Path, start: Start) -> None:
+    fake = FakeNvml(tmp_path, load_profile("h100").with_gpus(64))
+    client = start(fake)
+    assert client.ask("nvmlDeviceGetCount()") == 64
+    for call in ("nvmlDeviceGetUUID", "nvmlDeviceGetSerial", "nvmlDeviceGetMinorNumber"):
+        assert len(set(client.ask(f"[{call}(gpu(index)) for index in range(64)]"))) == 64
+    fake.lose(63)
+    assert client.refusal("nvmlDeviceGetName(gpu(63))") == 15
+    assert fake.calls("nvmlDeviceGetMinorNumber", 63) == 1
+
+
+def test_numbers_that_move(fake: FakeNvml, client: Client) -> None:
+    fake.tell(0, "nvmlDeviceGetPowerUsage", "600000~50000")
+    fake.tell(0, "nvmlDeviceGetUtilizationRates", "90~5", 40)
+    fake.tell(0, "nvmlDeviceGetTotalEnergyConsumption", "1000+600000")
+    fake.field(0, 82, 61)
+    fake.tell(0, "field.193.0", "int -8~4")
+    client.do("seen = set(); until = time.monotonic() + 60")
+    client.do("while len(seen) < 3 and time.monotonic() < until: seen.add(nvmlDeviceGetPowerUsage(gpu()))")
+    seen = client.ask("sorted(seen)")
+    assert len(seen) == 3
+    assert 550000 <= seen[0] < seen[-1] <= 650000
+    assert client.ask("85 <= nvmlDeviceGetUtilizationRates(gpu()).gpu <= 95")
+    assert client.ask("nvmlDeviceGetUtilizationRates(gpu()).memory") == 40
+    temperature, changing = client.ask("[v.value.siVal for v in nvmlDeviceGetFieldValues(gpu(), [82, 193])]")
+    assert temperature == 61
+    assert -12 <= changing <= -4
+    energy = "nvmlDeviceGetTotalEnergyConsumption(gpu())"
+    assert client.ask(f"(lambda first: [time.sleep(0.01), {energy} - first][1])({energy})") >= 6000
+
+
+def test_a_busy_node_moves_as_cards_at_work_do(tmp_path: Path, start: Start) -> None:
+    client = start(FakeNvml(tmp_path, load_profile("h100").busy()))
+    power = client.ask("[nvmlDeviceGetPowerUsage(gpu(index)) for index in range(8)]")
+    assert len(set(power)) >= 4
+    assert all(618920 <= watts <= 678920 for watts in power)
+    assert client.ask("nvmlDeviceGetName(gpu())") == "NVIDIA H100 80GB HBM3"
+    assert client.ask("all(1000 < nvmlDeviceGetClockInfo(gpu(), 1) < 1980 for _ in range(3))")
+
+
 def test_a_pci_address_in_both_structures(client: Client) -> None:
     told = ["0000:9D:00.0", 0, 0x9D, 0, 0x233010DE, 0x16C110DE, "00000000:9D:00.0"]
     assert client.ask("nvmlDeviceGetPciInfo(gpu(4))") == told

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "call.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,6 +78,16 @@ void call_wait(unsigned int microseconds) {
     state_refresh();
 }
 
+void call_sleep(int folder, unsigned int milliseconds) {
+    char names[4096];
+    struct pollfd changes = {.fd = folder, .events = POLLIN};
+    pthread_mutex_unlock(&lock);
+    poll(&changes, 1, (int)milliseconds);
+    while (read(folder, names, sizeof names) > 0) continue;
+    pthread_mutex_lock(&lock);
+    state_refresh();
+}
+
 unsigned long long call_count(void) { return tally_count(current->tally, slot_of(current->device)); }
 
 static int place_into(char *key, const struct nvmlDevice_st *device) {
@@ -113,13 +124,28 @@ nvmlReturn_t refusal_in(const char *text) {
     return *text == '!' ? (nvmlReturn_t)strtoul(text + 1, NULL, 10) : NVML_SUCCESS;
 }
 
+/* A position between -1 and 1 that is another one each tenth of a second, and another for each GPU. */
+static double swing(unsigned long long now_us) {
+    enum { STEP_US = 100000, STEPS = 171, PHASE = 37 };
+    int gpu = current->device ? current->device->gpu : 0;
+    int step = (int)((now_us / STEP_US + (unsigned long long)(gpu * PHASE)) % STEPS);
+    return 1.0 - 4.0 * abs(step - STEPS / 2) / STEPS;
+}
+
+double moved(const char *end) {
+    unsigned long long now = clock_monotonic_us();
+    if (*end == '~') return strtod(end + 1, NULL) * swing(now);
+    return *end == '+' ? strtod(end + 1, NULL) * (double)now / 1e6 : 0.0;
+}
+
 nvmlReturn_t numbers(const char *text, unsigned long long *found, int wanted) {
     nvmlReturn_t refusal = refusal_in(text);
     for (int index = 0; refusal == NVML_SUCCESS && index < wanted; index++) {
         char *end;
         found[index] = strtoull(text, &end, 10);
         if (end == text) return NVML_ERROR_UNKNOWN;
-        text = end;
+        found[index] += (unsigned long long)(long long)moved(end);
+        text = end + strcspn(end, " ");
     }
     return refusal;
 }

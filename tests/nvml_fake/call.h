@@ -36,6 +36,9 @@ nvmlReturn_t call_found(const struct nvmlDevice_st *device);
 /* Lets the other threads in for a while, and reads the state file again. */
 void call_wait(unsigned int microseconds);
 
+/* The same until something comes into a folder that inotify watches, at most so long. */
+void call_sleep(int folder, unsigned int milliseconds);
+
 /* How often this function was called at this place by now, this call included. */
 unsigned long long call_count(void);
 
@@ -51,6 +54,10 @@ const char *answer_of(const struct nvmlDevice_st *device, const char *key, ...) 
 /* Takes an answer apart: the numbers in it, or the error that it is, or NOT_SUPPORTED where there is none. Fewer words
  * than wanted are a fault of the profile and UNKNOWN. */
 nvmlReturn_t numbers(const char *text, unsigned long long *found, int wanted);
+
+/* How far the number that ends at `end` has moved by now: `648920~3000` swings by so much, `8123456789+648` grows by so
+ * much a second. 0 for one that stands still. */
+double moved(const char *end);
 
 /* The same for a text that goes into a buffer of the caller. */
 nvmlReturn_t text_into(const char *text, char *buffer, unsigned int length);

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "call.h"
 #include "clock.h"
@@ -20,6 +22,8 @@ typedef struct {
 struct nvmlEventSet_st {
     Registration gpus[FAKE_GPUS];
     ulonglong delivered;
+    /* inotify's descriptor of the folder with the state file: what comes wakes who waits. */
+    int folder;
     struct nvmlEventSet_st *next;
 };
 
@@ -33,10 +37,20 @@ static nvmlEventSet_t *place_of(nvmlEventSet_t wanted) {
 
 static bool is_set(nvmlEventSet_t wanted) { return wanted && *place_of(wanted); }
 
+static int watched_folder(void) {
+    char path[FAKE_PATH_MAX];
+    int folder = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (folder >= 0 && state_path("", path) && inotify_add_watch(folder, path, IN_MOVED_TO) >= 0) return folder;
+    if (folder >= 0) close(folder);
+    return -1;
+}
+
 NODE_CALL(nvmlEventSetCreate, (nvmlEventSet_t *set), (set)) {
     if (!set) return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlEventSet_t new = calloc(1, sizeof *new);
+    int folder = watched_folder();
+    nvmlEventSet_t new = folder < 0 ? NULL : calloc(1, sizeof *new);
     if (!new) return NVML_ERROR_UNKNOWN;
+    new->folder = folder;
     new->next = sets;
     *set = sets = new;
     return NVML_SUCCESS;
@@ -45,6 +59,7 @@ NODE_CALL(nvmlEventSetCreate, (nvmlEventSet_t *set), (set)) {
 NODE_CALL(nvmlEventSetFree, (nvmlEventSet_t set), (set)) {
     if (!is_set(set)) return NVML_ERROR_INVALID_ARGUMENT;
     *place_of(set) = set->next;
+    close(set->folder);
     free(set);
     return NVML_SUCCESS;
 }
@@ -94,10 +109,10 @@ static bool lost_one(nvmlEventSet_t set) {
     return false;
 }
 
-/* With a lost GPU in the set it returns at once, every time: who does not wait by himself spins. */
+/* It sleeps until there is news or its time is over, as a driver does. With a lost GPU in the set it returns at once,
+ * every time: who does not wait by himself spins. */
 NODE_CALL(nvmlEventSetWait_v2, (nvmlEventSet_t set, nvmlEventData_t *data, uint milliseconds),
           (set, data, milliseconds)) {
-    enum { SLICE_US = 20000 };
     if (!is_set(set) || !data) return NVML_ERROR_INVALID_ARGUMENT;
     ulonglong end = clock_monotonic_us() + (ulonglong)milliseconds * 1000;
     while (is_set(set)) {
@@ -105,7 +120,7 @@ NODE_CALL(nvmlEventSetWait_v2, (nvmlEventSet_t set, nvmlEventData_t *data, uint 
         if (lost_one(set)) return NVML_ERROR_GPU_IS_LOST;
         ulonglong now = clock_monotonic_us();
         if (now >= end) return NVML_ERROR_TIMEOUT;
-        call_wait(end - now < SLICE_US ? (uint)(end - now) : SLICE_US);
+        call_sleep(set->folder, (uint)((end - now + 999) / 1000));
     }
     return NVML_ERROR_UNKNOWN;
 }

@@ -9,6 +9,7 @@
 #include "state.h"
 
 typedef unsigned int uint;
+typedef unsigned long long ulonglong;
 typedef enum { DOUBLE, UINT, ULONG, ULLONG, LLONG, INT, USHORT } Kind_of_value;
 
 static const char *const kinds[] = {"double", "uint", "ulong", "ullong", "llong", "int", "ushort"};
@@ -41,15 +42,18 @@ static const struct {
 };
 
 static void fill(nvmlFieldValue_t *field, Kind_of_value kind, const char *text) {
+    char *end;
+    double number = strtod(text, &end), more = moved(end);
+    long long whole = (long long)more;
     field->valueType = kind;
     switch (kind) {
-        case DOUBLE: field->value.dVal = strtod(text, NULL); break;
-        case UINT: field->value.uiVal = (uint)strtoul(text, NULL, 10); break;
-        case ULONG: field->value.ulVal = strtoul(text, NULL, 10); break;
-        case ULLONG: field->value.ullVal = strtoull(text, NULL, 10); break;
-        case LLONG: field->value.sllVal = strtoll(text, NULL, 10); break;
-        case INT: field->value.siVal = (int)strtol(text, NULL, 10); break;
-        case USHORT: field->value.usVal = (unsigned short)strtoul(text, NULL, 10); break;
+        case DOUBLE: field->value.dVal = number + more; break;
+        case UINT: field->value.uiVal = (uint)(strtoul(text, NULL, 10) + (ulonglong)whole); break;
+        case ULONG: field->value.ulVal = strtoul(text, NULL, 10) + (ulonglong)whole; break;
+        case ULLONG: field->value.ullVal = strtoull(text, NULL, 10) + (ulonglong)whole; break;
+        case LLONG: field->value.sllVal = strtoll(text, NULL, 10) + whole; break;
+        case INT: field->value.siVal = (int)(strtol(text, NULL, 10) + whole); break;
+        case USHORT: field->value.usVal = (unsigned short)(strtoul(text, NULL, 10) + (ulonglong)whole); break;
     }
 }
 

@@ -69,7 +69,9 @@ static void answer_metric(const struct nvmlDevice_st *device, bool told, nvmlGpm
     const char *text = answer_of(device, "gpm.%u", metric->metricId);
     metric->nvmlReturn = refusal_in(text);
     metric->metricInfo.shortName = metric->metricInfo.longName = metric->metricInfo.unit = NULL;
-    metric->value = metric->nvmlReturn == NVML_SUCCESS && told ? strtod(text, NULL) : NAN;
+    char *end = NULL;
+    metric->value = metric->nvmlReturn == NVML_SUCCESS && told ? strtod(text, &end) : NAN;
+    if (end) metric->value += moved(end);
 }
 
 NODE_CALL(nvmlGpmMetricsGet, (nvmlGpmMetricsGet_t *get), (get)) {

@@ -3,7 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-#define FAKE_GPUS 16
+#define FAKE_GPUS 64
 /* A GPU itself and its MIG devices. */
 #define FAKE_PLACES_OF_GPU 8
 #define FAKE_MIGS (FAKE_PLACES_OF_GPU - 1)

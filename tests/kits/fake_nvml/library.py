@@ -54,7 +54,8 @@ class FakeNvml:
     """One node's NVML in a folder: the library, what it answers, and what it was asked. Changes hold from the next call."""
 
     def __init__(self, folder: Path, profile: str | Profile = "h100", *, driver: str | None = None) -> None:
-        """`profile`: a file's name in tests/nvml_fake/profiles, or one of your own; `driver`: another driver version."""
+        """`profile`: a file's name in tests/nvml_fake/profiles, or one of your own, which may have another number of GPUs
+        or be busy (`load_profile("h100").with_gpus(64).busy()`); `driver`: another driver version."""
         self.folder = folder
         self.profile = load_profile(profile) if isinstance(profile, str) else profile
         folder.mkdir(parents=True, exist_ok=True)

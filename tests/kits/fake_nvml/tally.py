@@ -8,9 +8,10 @@ from pathlib import Path
 
 ANY = "*"
 # As in tests/nvml_fake/tally.h.
-_GPUS, _PLACES_OF_GPU = 16, 8
-_NAME_BYTES = 56
-_RECORD = struct.Struct(f"{_NAME_BYTES}sQ{2 + _GPUS * _PLACES_OF_GPU}Q")
+_GPUS, _PLACES_OF_GPU = 64, 8
+_HEAD = struct.Struct("56sQ")
+_COUNT = struct.Struct("Q")
+_RECORD_BYTES = _HEAD.size + (2 + _GPUS * _PLACES_OF_GPU) * _COUNT.size
 _NAMED = 2
 
 
@@ -26,18 +27,18 @@ class Tally:
 
     def counts(self, where: str) -> dict[str, int]:
         """All calls that were made at the place, by name; the sum of all under "*"."""
-        slot = slot_of(where)
-        return {name: counts[slot] for name, counts in self._records() if counts[slot]}
+        return {name: count for name, count in self._column(slot_of(where)) if count}
 
-    def _records(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _column(self, slot: int) -> Iterator[tuple[str, int]]:
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:  # no call has been made yet
             return
-        whole = len(content) - len(content) % _RECORD.size
-        for name, state, *counts in _RECORD.iter_unpack(content[:whole]):
+        for start in range(0, len(content) - _RECORD_BYTES + 1, _RECORD_BYTES):
+            name, state = _HEAD.unpack_from(content, start)
             if state == _NAMED:
-                yield name.rstrip(b"\0").decode("ascii"), tuple(counts)
+                (count,) = _COUNT.unpack_from(content, start + _HEAD.size + slot * _COUNT.size)
+                yield name.rstrip(b"\0").decode("ascii"), count
 
 
 def slot_of(where: str) -> int:
