@@ -2,7 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# A Python of your own: make PYTHON=python3.12 …
+# A Python of your own: make PYTHON=python3.12 … Else the first of these that is here and new enough.
 PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.10; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$each && break; done)
 # The pinned versions hold for what is installed and for what builds it; both variables, since pip 25.3 split them.

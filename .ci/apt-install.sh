@@ -31,7 +31,7 @@ if [ -e "$guard" ]; then "${as_root[@]}" mv "$guard" "$saved"; fi
 trap restore EXIT
 printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$guard" >/dev/null
 "${as_root[@]}" chmod 755 "$guard"
-# The lists may be missing or too old; an install that works needs no new ones.
 # One package that a release does not have keeps out no other.
+# The lists may be missing or too old; an install that works needs no new ones, and one that fails is tried again aloud.
 install "$@" 2>/dev/null || { get update && install "$@"; } ||
     for each in "$@"; do install "$each" || echo "could not install $each"; done

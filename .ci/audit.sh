@@ -31,7 +31,7 @@ asked=build/sbom.requirements.txt
 for service in osv pypi; do
     rm -f "$answer"
     echo "asking $service"
-    # Its exit status is the same for a finding and for a service that is away; the answer that it wrote is looked at.
+    # Its status is the same for a finding and for a service that is away: what counts is the answer that it wrote.
     "$tools/bin/pip-audit" --disable-pip --no-deps --progress-spinner off --timeout 20 --vulnerability-service "$service" \
         --requirement "$asked" --format json --output "$answer" 2>build/audit.log || true
     status=0

@@ -27,7 +27,7 @@ def verdict(answer: str, asked: int) -> AuditResult:
         skipped = tuple(
             f"{package['name']}: {package['skip_reason']}" for package in packages if "skip_reason" in package
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError):  # no JSON, or not of pip-audit's form
         return AuditResult(NOT_AUDITED, ("NOT AUDITED: pip-audit gave no answer; its service was not reached",))
     missing = asked - len(packages)
     if vulnerable:

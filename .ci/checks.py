@@ -110,7 +110,7 @@ def _names(checkout: Path) -> list[str]:
     command = ("git", "-C", str(checkout), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     try:
         listed = subprocess.run(command, env=os.environ | told, capture_output=True, check=True, text=True)
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.CalledProcessError):  # no git, or an unpacked archive: every file counts
         return sorted(str(path.relative_to(checkout)) for path in checkout.rglob("*") if path.is_file())
     return sorted(set(listed.stdout.split("\0")) - {""})
 

@@ -13,7 +13,7 @@ minor=37
 
 folder=build/helm
 wanted="$helm $kubeconform $kubernetes_validate $prometheus_operator $minor"
-if [ "$(cat "$folder/versions" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+if [ "$(cat "$folder/versions" 2>/dev/null)" = "$wanted" ]; then exit 0; fi  # none are there before the first time
 command -v go >/dev/null || { echo "helm is built with Go, which is not here: install it (https://go.dev/doc/install)" >&2; exit 1; }
 
 echo "getting helm $helm, kubeconform $kubeconform and schemas into $folder: some minutes, once"

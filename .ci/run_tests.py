@@ -90,7 +90,7 @@ def run_waiting(waiting: queue.SimpleQueue[Part], interrupted: threading.Event) 
     while not interrupted.is_set():
         try:
             part = waiting.get_nowait()
-        except queue.Empty:
+        except queue.Empty:  # the other runners have taken the rest
             return
         part.run(interrupted)
 

@@ -81,14 +81,14 @@ check_node() {
     [ "$(uname -s)" = Linux ] || fail "this is $(uname -s); the daemon reads Linux drivers"
     [ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "run it as root: sudo $0"
     case $root in "" | /*) ;; *) fail "DESTDIR=$root must begin with /" ;; esac
+    # dpkg-query complains of a package that it does not know, and on other systems there is none.
     if [ -z "$root" ] && dpkg-query --show -f '${Status}' device-telemetry 2>/dev/null | grep -q ' installed$'; then
         fail "the Debian package device-telemetry is installed; use apt-get, or remove it first"
     fi
     local pair target
     for pair in "${links[@]}"; do
         target=$root${pair#* }
-        # What is no link, or not there, has no target.
-        case $(readlink -- "$target" || true) in
+        case $(readlink -- "$target" || true) in  # what is no link, or not there, has no target
             "$app"/*) ;;
             *) if there "${pair#* }"; then fail "$target is not of this script; move it away first"; fi ;;
         esac
@@ -109,9 +109,11 @@ check_wheels() {
 # Whether a Python can run the program where the service finds it, with the wheels that are at hand.
 suits() {
     local prefix tag
+    # A Python that is too old, or has no venv, does not suit; why is of no interest while another one may.
     prefix=$("$1" -c 'import sys, venv; assert sys.version_info >= (3, 10); print(sys.base_prefix)' 2>/dev/null) ||
         return 1
     case $prefix in ~root/* | /home/*) [ -n "$root" ] || return 1 ;; esac  # hidden from the service
+    # The same holds for one without ensurepip, which gets pip into the venv.
     if [ -n "$from" ] || [ ! -d "$here/wheels" ]; then "$1" -c 'import ensurepip' 2>/dev/null; return; fi
     tag=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
     compgen -G "$here/wheels/*-$tag-$tag-*_$(uname -m).whl" >/dev/null
@@ -152,9 +154,9 @@ install_program() {
     version=$(basename "${found[0]}" | cut -d - -f 2)
     identity=$( (cd "$wheels" && sha256sum -- *.whl; "$python" -V; say "$python") | sha256sum | cut -c 1-10)
     release=$app/$version-$identity
-    # Before the first installation there is no link.
+    # Before the first installation there is no link, and nothing is as it should be.
     if [ "$(readlink -- "$root$app/venv" || true)" = "$version-$identity" ] &&
-        program version >/dev/null 2>&1; then
+        program version >/dev/null 2>&1; then  # one that does not run is installed anew
         say "as it should be: $(program version)"
         return
     fi
@@ -213,6 +215,7 @@ install_accounts() {
         command -v systemd-sysusers >/dev/null || { skip "user and groups: there is no systemd-sysusers"; return; }
         run systemd-sysusers "$here/systemd/sysusers.d/telemetry.conf"
     fi
+    # In a dry run of the first installation there is no user yet.
     if getent group HwHiAiUser >/dev/null && ! id -nG telemetry 2>/dev/null | tr ' ' '\n' | grep -qx HwHiAiUser; then
         run usermod --append --groups HwHiAiUser telemetry
     fi
@@ -314,8 +317,7 @@ END
 # Those of the versions before, which the daemon that ran until now may have needed.
 remove_old_versions() {
     local current each
-    # In a dry run of the first installation there is no link yet.
-    current=$(readlink -- "$root$app/venv" || true)
+    current=$(readlink -- "$root$app/venv" || true)  # in a dry run of the first installation there is no link yet
     for each in "$root$app"/*-*; do
         if [ -d "$each" ] && [ "${each##*/}" != "$current" ]; then run rm -rf "$each"; fi
     done
@@ -355,11 +357,15 @@ uninstall() {
     for pair in "${links[@]}"; do gone "${pair#* }"; done
     gone "$app"
     if [ -n "$dry_run" ]; then return; fi
-    # Folders that hold nothing any more, up to those that every system has; where others have files, they stay.
-    (cd "$root/usr/local/share/man" && rmdir man1) 2>/dev/null || true
-    (cd "$root/usr/local/share" && rmdir -p bash-completion/completions) 2>/dev/null || true
-    (cd "$root/usr/local/share" && rmdir -p zsh/site-functions) 2>/dev/null || true
-    (cd "$root/usr/local/share" && rmdir -p fish/vendor_completions.d) 2>/dev/null || true
+    # Up to the folders that every system has.
+    remove_empty man man1
+    remove_empty . bash-completion/completions
+    remove_empty . zsh/site-functions
+    remove_empty . fish/vendor_completions.d
+}
+
+remove_empty() { # remove_empty SHARE PATH: below that folder of share, the folders of a path that hold nothing any more
+    (cd "$root/usr/local/share/$1" && rmdir -p "$2") 2>/dev/null || true  # where others have files, they stay
 }
 
 purge() {

@@ -78,7 +78,7 @@ async def _listen(nodes: Mapping[str, FleetNode]) -> int:
     for last in range(_TRIES - 1, -1, -1):
         with socket.create_server((next(iter(nodes)), 0)) as free:
             port: int = free.getsockname()[1]
-        # Somebody may take the port on another of the addresses meanwhile; the last try says so.
+        # Somebody took the port on another address meanwhile: another port is tried. The last try tells it.
         with contextlib.suppress(OSError) if last else contextlib.nullcontext():
             await loop.create_server(lambda: _Connection(nodes), list(nodes), port, backlog=64)
             return port

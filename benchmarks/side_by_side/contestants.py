@@ -125,7 +125,7 @@ def running(contestant: Contestant) -> Iterator[Running]:
             process.terminate()
             try:
                 process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
+            except subprocess.TimeoutExpired:  # one that does not end when told to is killed
                 process.kill()
                 process.wait()
 
@@ -136,7 +136,7 @@ def _wait_for_page(contestant: Contestant, process: subprocess.Popen[bytes], scr
         try:
             if b"\n" + contestant.marker in scraper.scrape().page:
                 return
-        except OSError:
+        except OSError:  # it does not listen yet
             scraper.close()
         time.sleep(_LOOK_AGAIN_SECONDS)
     words = " ".join(log.read_text(errors="replace").split())[-300:]

@@ -34,7 +34,7 @@ def span(text: str) -> tuple[int, int] | None:
     for opening in _OPENING.finditer(text):
         try:
             value, end = json.JSONDecoder().raw_decode(text, opening.end())
-        except ValueError:
+        except ValueError:  # a bracket in a sentence, or a document that is cut off
             if re.match(r"[\[{]\s*[\"{]", text[opening.end() :]):
                 return opening.end(), len(text)
             continue

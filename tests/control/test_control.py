@@ -56,7 +56,7 @@ def said_back(path: Path, line: bytes) -> bytes:
             connection.sendall(line)
             connection.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: connection.recv(1 << 16), b""))
-        except ConnectionError:
+        except ConnectionError:  # a server that hangs up says nothing
             return b""
 
 

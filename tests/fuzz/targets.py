@@ -266,7 +266,7 @@ def _answers(request: Request) -> None:
 
 def _outlives(port: int, pieces: list[bytes]) -> None:
     """Raw bytes to a real server, which says something in HTTP or nothing, and answers the next one."""
-    # Hanging up on garbage is a good answer.
+    # A server that hangs up on garbage answers well.
     with connect(port) as client, suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:
             client.sendall(piece)

@@ -27,7 +27,7 @@ def is_held(folder: Path, tool: str) -> bool:
     try:
         with (folder / f"{tool}.lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except BlockingIOError:  # the lock is somebody's
         return True
     except FileNotFoundError:  # nobody has run it yet
         return False

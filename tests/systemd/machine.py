@@ -66,7 +66,7 @@ class Machine:
             self._nspawn.send_signal(signal.SIGTERM)
         try:
             self._nspawn.wait(30)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired:  # a machine that hangs at its end is killed
             self._nspawn.kill()
             self._nspawn.wait()
 

@@ -7,7 +7,7 @@ commit=$1
 kept=build/older/$commit.deb
 git() { command git -c safe.directory='*' "$@"; }
 if [ ! -s "$kept" ]; then
-    git cat-file -e "$commit^{commit}" 2>/dev/null || exit 0
+    git cat-file -e "$commit^{commit}" 2>/dev/null || exit 0  # a shallow clone
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     git archive "$commit" | tar --extract --directory "$scratch"

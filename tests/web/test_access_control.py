@@ -269,7 +269,7 @@ def test_connections_let_in_under_looser_rules_are_not_served_under_stricter_one
 def refused(running: RunningServer, context: ssl.SSLContext | None) -> bool:
     try:
         return fetch(running.port, tls=context).status != 200
-    except (OSError, http.client.HTTPException):
+    except (OSError, http.client.HTTPException):  # hanging up is refusing, too
         return True
 
 

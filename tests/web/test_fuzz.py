@@ -67,7 +67,7 @@ def test_any_bytes_leave_the_server_able_to_answer(
     port_and_tls: tuple[int, ssl.SSLContext | None], pieces: list[bytes]
 ) -> None:
     port, tls = port_and_tls
-    # Hanging up on garbage is a good answer.
+    # A server that hangs up on garbage answers well.
     with connect(port) as client, contextlib.suppress(ConnectionResetError, BrokenPipeError):
         for piece in pieces:
             client.sendall(piece)

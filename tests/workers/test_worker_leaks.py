@@ -61,7 +61,7 @@ def test_real_workers_leave_nothing_either() -> None:
         clock.seconds += 60
         try:
             worker.call(parse_question(poll), PATIENCE_SECONDS)
-        except WorkerError:
+        except WorkerError:  # what the others are called for
             assert poll != "echo"
     with pytest.raises(WorkerTimeoutError):
         worker.call(parse_question("hang"), 0.2)

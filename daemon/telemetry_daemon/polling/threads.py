@@ -17,7 +17,6 @@ class OneThread(BasePoolExecutor):  # type: ignore[misc]  # APScheduler has no t
 
     def __init__(self) -> None:
         pool = ThreadPoolExecutor(1)
-        # If there is no room even now, the first job tries again.
-        with suppress(RuntimeError):
+        with suppress(RuntimeError):  # if there is no room even now, the first job tries again
             pool.submit(int)
         super().__init__(pool)

@@ -68,7 +68,7 @@ def _abandon(child: subprocess.Popen[str]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
     try:
         child.communicate(timeout=_DEATH_SECONDS)
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired:  # it does not die: it is left alone
         child.poll()
         for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
             stream.close()

@@ -75,7 +75,7 @@ class Binding:
             return Refused(UNREADABLE)
         try:
             return found if plain is None else plain(found)
-        except ValueError:
+        except ValueError:  # as above: a text in a structure is decoded only by `plain`
             return Refused(UNREADABLE)
 
 

@@ -42,6 +42,6 @@ class Folders:
         if folder not in self._names:
             try:
                 self._names[folder] = frozenset(os.listdir(f"{self.root}/{folder}"))  # noqa: PTH208  # paths are texts here
-            except OSError:
+            except OSError:  # missing, or not ours to list
                 self._names[folder] = frozenset()
         return self._names[folder]

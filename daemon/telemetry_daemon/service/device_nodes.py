@@ -77,7 +77,7 @@ class NodeWatch:
         try:
             with OwnFolder.at(self._folder) as folder:
                 return set(folder.read(_MEMORY, _LARGEST_MEMORY_BYTES).decode().splitlines())
-        except (OSError, UnicodeDecodeError):
+        except (OSError, UnicodeDecodeError):  # nothing is known: each is tried once more
             return set()
 
     def _remember(self, keys: set[str]) -> bool:
@@ -95,5 +95,5 @@ def _key(path: str) -> str:
     """The node and its number: a driver that is loaded anew may have got another one."""
     try:
         return f"{path} {os.stat(path).st_rdev}"  # noqa: PTH116  # as the rest of this module, on texts
-    except OSError:
+    except OSError:  # gone since it was listed
         return path

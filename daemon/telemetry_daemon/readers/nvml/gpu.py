@@ -130,7 +130,7 @@ class Gpu:
     def _of_instance(self, instance: Instance, read: Callable[[Instance], dict[str, Plain]]) -> Plain:
         try:
             return read(instance)
-        except InstanceGoneError:
+        except InstanceGoneError:  # the handles are asked for anew, and the card read again
             self.stale = True
             return None
 

@@ -82,8 +82,7 @@ class TlsChannel(Channel):
 
     def farewell(self) -> bytes:
         """TLS's own goodbye: it tells the client that nothing was cut off."""
-        # unwrap also asks for the client's goodbye, for which nobody waits; after a failed handshake it fails.
-        with contextlib.suppress(ssl.SSLError):
+        with contextlib.suppress(ssl.SSLError):  # nobody waits for the client's own goodbye, which unwrap asks for
             self._tls.unwrap()
         return self._outgoing.read()
 
