@@ -27,9 +27,9 @@ TELLING = {
 }
 NUMBER = -1
 
-# Device, metric and label of a reading.
-Name = tuple[int | None, str, str]
-_NAME_OF = attrgetter("device", "metric", "label")
+# The devices, the metrics and the labels of a report's readings: three rows, which are made and compared at every poll.
+Names = tuple[tuple[int | None, ...], tuple[str, ...], tuple[str, ...]]
+_DEVICE_OF, _METRIC_OF, _LABEL_OF = attrgetter("device"), attrgetter("metric"), attrgetter("label")
 _VALUE_OF = attrgetter("value")
 # The least and the greatest number that a metric can have, the numbers that mean none, and the metric.
 _Limits = tuple[float, float, Collection[float], Metric]
@@ -43,7 +43,7 @@ class Columns:
     the memory ratios: `ratios` has the places of used and total that each is derived from, and its own.
     """
 
-    names: tuple[Name, ...]
+    names: Names
     extra: Mapping[str, Metric]
     places: tuple[int, ...]
     keys: tuple[ReadingKey, ...]
@@ -67,12 +67,12 @@ class Columns:
         return tuple(checked)
 
 
-def columns(names: tuple[Name, ...], extra: Mapping[str, Metric]) -> Columns:
+def columns(names: Names, extra: Mapping[str, Metric]) -> Columns:
     """The columns of a report whose readings have these names; `extra` are metrics that plugins declare."""
-    metrics = {key: BY_KEY.get(key) or extra.get(key) for _, key, _ in names if key not in DECIDED_ELSEWHERE}
+    metrics = {key: BY_KEY.get(key) or extra.get(key) for key in names[1] if key not in DECIDED_ELSEWHERE}
     limits = {key: _limits(metric) for key, metric in metrics.items() if metric is not None}
-    places = tuple(place for place, (_, key, _) in enumerate(names) if key in limits)
-    known = [names[place] for place in places]
+    places = tuple(place for place, key in enumerate(names[1]) if key in limits)
+    known = [name for name in zip(*names, strict=True) if name[1] in limits]
     # Of what is given twice the first counts.
     place_of = {name: place for place, name in reversed(list(enumerate(known)))}
     # The devices of a report have mostly the same readings: each key is kept once.
@@ -154,10 +154,11 @@ class Offered:
 def offered(report: SourceReport, extra: Mapping[str, Metric] = NO_METRICS, before: Offered | None = None) -> Offered:
     """What a report offers, in the shape of the poll's report before if it fits; `extra` are metrics that plugins declare."""
     kept = before.shape if before is not None else None
-    names = tuple(map(_NAME_OF, report.report.readings))
+    readings = report.report.readings
+    names = (tuple(map(_DEVICE_OF, readings)), tuple(map(_METRIC_OF, readings)), tuple(map(_LABEL_OF, readings)))
     has_same_names = kept is not None and kept.columns.extra is extra and kept.columns.names == names
     made = kept.columns if kept is not None and has_same_names else columns(names, extra)
-    values = made.values(report.report.readings)
+    values = made.values(readings)
     # What was checked is a float, or no number.
     no_numbers = {place: value for place, value in enumerate(values) if not isinstance(value, float)}
     rest = (made, no_numbers, report.report.devices, _traits(report))
