@@ -10,7 +10,8 @@ from telemetry_daemon.state.health import PollResult
 from telemetry_parsers.model import Absent, Command, Device, Event, Form, Poll, Process, Reading, Report, Value
 
 REQUEST = Command((("tool",),))
-_SECONDS = (0.0, 0.2, 1.0, 1.0, 1.0, 2.0, 5.0, 13.0, 40.0)
+_SECONDS = (0.0, 0.2, 0.5, 1.0, 1.0, 1.0, 2.0, 2.0)
+_PAUSES = (5.0, 13.0, 40.0)
 _DAYS = 8 * 24 * 3600.0
 _METRICS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("power_watts", ("",)),
@@ -97,25 +98,31 @@ def steps(seed: int, count: int) -> Iterator[Step]:
 class _Node:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
+        # On a quiet node whole minutes bring new numbers only.
+        self._restless = chance.choice((0.0, 0.03, 0.03, 1.0))
+        self._asked = [(teller, poll) for teller in chance.sample(TELLERS, 3) for poll in teller.polls]
         self._cards = {vendor: self._some_cards(vendor) for vendor in ("nvidia", "amd")}
         self._answers: dict[tuple[str, str], _Answer] = {}
 
     def step(self) -> Step:
         chance = self._chance
-        teller = chance.choice(TELLERS)
-        poll = chance.choice(teller.polls)
-        if chance.random() < 0.06:
+        teller, poll = self._asked[0] if chance.random() < 0.5 else chance.choice(self._asked)
+        if self._happens(0.06):
             self._change_cards()
-        fails = chance.random() < 0.06
+        fails = self._happens(0.06)
         return Step(
-            chance.choice(_SECONDS),
+            chance.choice(_PAUSES if self._happens(0.2) else _SECONDS),
             teller,
             poll,
             None if fails else self._report(teller, poll),
             chance.choice(_FAILURES) if fails else PollResult("ok"),
-            _DAYS if chance.random() < 0.01 else 0.0,
-            chance.random() < 0.02,
+            _DAYS if self._happens(0.01) else 0.0,
+            self._happens(0.02),
         )
+
+    def _happens(self, rate: float) -> bool:
+        """Whether something happens that does so at this rate on a restless node."""
+        return self._chance.random() < rate * self._restless
 
     def _some_cards(self, vendor: str) -> list[Device]:
         cards = [
@@ -154,10 +161,10 @@ class _Node:
             )
             for card in self._cards.get(teller.vendor, ())
         )
-        if devices != answer.devices or not answer.names or self._chance.random() < 0.1:
+        if devices != answer.devices or not answer.names or self._happens(0.1):
             answer.devices, answer.names = devices, self._names(teller, len(devices))
             answer.absent = {}
-        if self._chance.random() < 0.15:
+        if self._happens(0.15):
             answer.absent = {
                 name: self._chance.choice(list(Absent)) for name in answer.names if self._chance.random() < 0.2
             }
@@ -170,7 +177,7 @@ class _Node:
             processes=self._processes(len(devices)),
             form=teller.form,
             index_space=teller.space,
-            is_cut=self._chance.random() < 0.02,
+            is_cut=self._happens(0.02),
         )
 
     def _names(self, teller: Teller, count: int) -> list[tuple[int | None, str, str]]:
@@ -183,16 +190,17 @@ class _Node:
     def _value(self, name: tuple[int | None, str, str], answer: _Answer) -> Value:
         if name in answer.absent:
             return answer.absent[name]
-        drawn = self._chance.random()
-        if drawn < 0.3:
+        if self._chance.random() < 0.3:
             return 0.25
-        if drawn < 0.32:
+        if self._happens(0.01):
             return self._chance.choice((-1.0, 0.0, -0.0, float("nan"), float("inf"), 2.0**32 - 1, 1e22))
         ratio = round(self._chance.random(), 3)
+        if name[1] == "memory_total_bytes":
+            return 2e9 if self._restless < 1.0 else ratio * 1e9
         return ratio if name[1].endswith("_ratio") else ratio * 1e9 if name[1].endswith("_bytes") else ratio * 90.0
 
     def _events(self, count: int) -> tuple[Event, ...]:
-        if not count or self._chance.random() < 0.95:
+        if not count or not self._happens(0.05):
             return ()
         code = self._chance.choice(("xid 79", "xid 48"))
         return (Event(self._chance.randrange(count), code, is_ongoing=self._chance.random() < 0.5),)

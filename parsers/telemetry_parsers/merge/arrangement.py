@@ -68,17 +68,17 @@ class Arrangement:
     events: tuple[DeviceEvent, ...]
     positions: Mapping[tuple[str, str], tuple[str | None, ...]]
 
+    def may_hold(self, state: MergeState) -> bool:
+        """Whether it was made from this memory and has left it as it was: else it will not come again."""
+        return state.is_as(self.before) and self.after.is_as(self.before)
+
     def holds(self, fresh: Fresh, state: MergeState, wall: float, pending: frozenset[str]) -> bool:
         """Whether the same steps with these reports and this memory would give the same arrangement.
 
         They do where only numbers are new, and where the last time has left the memory as it was.
         """
         return (
-            state.is_as(self.before)
-            and self.after.is_as(self.before)
-            and wall < self.holds_until
-            and pending == self.pending
-            and fresh.shape() == self.shape
+            self.may_hold(state) and wall < self.holds_until and pending == self.pending and fresh.shape() == self.shape
         )
 
 

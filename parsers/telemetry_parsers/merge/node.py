@@ -22,6 +22,9 @@ from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Absent, Identity, MergedDevice, Problem, Process, Value
 from telemetry_parsers.readings import Origin, Readings, Shape
 
+# Polls of one source that take turns come in a few orders again and again.
+MOST_OTHERS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Merged:
@@ -32,9 +35,11 @@ class Merged:
     state: MergeState
     valid_until: float
     problems: Problems
-    events: tuple[DeviceEvent, ...]
     arrangement: Arrangement
     fresh: Fresh
+    events: tuple[DeviceEvent, ...] = ()
+    # The arrangements before, the newest first.
+    others: tuple[Arrangement, ...] = ()
 
     @property
     def positions(self) -> Mapping[tuple[str, str], tuple[str | None, ...]]:
@@ -57,25 +62,28 @@ def merge(
 ) -> Merged:
     """One picture of the node from every report that has not expired at `now` (monotonic).
 
-    First the devices are arranged: which there are, what they are called, which reading counts. Then numbers are put in. The
-    arrangement of the merge `before` is kept as long as it would come out the same.
+    First the devices are arranged: which there are, what they are called, which reading counts. Then numbers are put in. An
+    arrangement of the merges `before` is kept as long as it would come out the same.
     """
     fresh, pending = Fresh.of(reports, now), frozenset(pending_vendors)
-    if before is None or not before.arrangement.holds(fresh, state, wall, pending):
-        arrangement = arrange(fresh, state, wall, pending, before.shapes() if before is not None else ())
-        return _filled(arrangement, fresh, arrangement.after, arrangement.events, None)
+    known = (before.arrangement, *before.others) if before is not None else ()
+    kept = next((one for one in known if one.holds(fresh, state, wall, pending)), None)
+    others = tuple(one for one in known if one is not kept and one.may_hold(state))[:MOST_OTHERS]
+    if kept is None:
+        new = arrange(fresh, state, wall, pending, before.shapes() if before is not None else ())
+        return replace(_filled(new, fresh, new.after), events=new.events, others=others)
+    if before is None or kept is not before.arrangement:
+        return replace(_filled(kept, fresh, state), others=others)
     if fresh.offered == before.fresh.offered:
         return replace(before, state=state, events=())
-    return _filled(before.arrangement, fresh, state, (), before)
+    return replace(_filled(kept, fresh, state, before), others=others)
 
 
-def _filled(
-    arrangement: Arrangement, fresh: Fresh, state: MergeState, events: tuple[DeviceEvent, ...], before: Merged | None
-) -> Merged:
-    """The picture with the numbers of these reports; devices of which nothing is new stay as they were `before`."""
+def _filled(arrangement: Arrangement, fresh: Fresh, state: MergeState, before: Merged | None = None) -> Merged:
+    """The picture with the numbers of these reports; a device of which nothing is new stays as it was `before`, so arranged."""
     row, origins = fresh.row(), fresh.origins()
-    old = before.devices if before is not None else (None,) * len(arrangement.devices)
-    new = _new_reports(fresh, before.fresh if before is not None else None)
+    old: Sequence[MergedDevice | None] = before.devices if before is not None else (None,) * len(arrangement.devices)
+    new = _new_reports(fresh, before)
     devices = []
     for seat, old_device in zip(arrangement.devices, old, strict=True):
         if isinstance(seat, MergedDevice):
@@ -91,15 +99,14 @@ def _filled(
         state=_counted(state, arrangement, fresh),
         valid_until=min((one.report.expires for one in fresh.offered), default=math.inf),
         problems=(*arrangement.problems, *_ratio_problems(devices)),
-        events=events,
         arrangement=arrangement,
         fresh=fresh,
     )
 
 
-def _new_reports(fresh: Fresh, before: Fresh | None) -> frozenset[int]:
-    """The numbers of the reports that another merge of the same shape did not have."""
-    known = before.offered if before is not None else (None,) * len(fresh.offered)
+def _new_reports(fresh: Fresh, before: Merged | None) -> frozenset[int]:
+    """The numbers of the reports that the merge before did not have."""
+    known = before.fresh.offered if before is not None else (None,) * len(fresh.offered)
     return frozenset(
         number for number, (one, old) in enumerate(zip(fresh.offered, known, strict=True)) if one is not old
     )
