@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 TURN = 30
@@ -224,8 +224,10 @@ def first(values: str) -> float:
     return float(match[0])
 
 
-def all_of(*nodes: Node) -> Iterator[dict[str, str]]:
-    """The series of these nodes for promtool."""
+def all_of(*nodes: Node) -> Series:
+    """The series of these nodes, none of which is told twice."""
+    series: Series = {}
     for node in nodes:
-        for name, values in node.series.items():
-            yield {"series": name, "values": values}
+        assert not series.keys() & node.series.keys()
+        series |= node.series
+    return series

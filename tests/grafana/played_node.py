@@ -31,17 +31,14 @@ class Play:
     seed: int = 7
     faults: Faults = NO_FAULTS
 
-    def series(self, target: str, minutes: int, wanted: re.Pattern[str]) -> list[dict[str, str]]:
+    def series(self, target: str, minutes: int, wanted: re.Pattern[str]) -> dict[str, str]:
         """The wanted series, by their names with the labels of the target."""
         told: dict[str, dict[int, str]] = defaultdict(dict)
         for minute, page in enumerate(self._pages(minutes)):
             for sample in filter(None, map(_SAMPLE.fullmatch, page)):
                 if wanted.match(sample["name"]):
                     told[f"{sample['name']}{{{target},{sample['labels']}}}"][minute] = sample["value"]
-        return [
-            {"series": name, "values": " ".join(values.get(minute, "_") for minute in range(minutes))}
-            for name, values in told.items()
-        ]
+        return {name: " ".join(values.get(minute, "_") for minute in range(minutes)) for name, values in told.items()}
 
     def _pages(self, minutes: int) -> Iterable[list[str]]:
         now = [0.0]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 from _pytest.mark import ParameterSet
 
 from grafana.alert_nodes import Node, all_of
-from kits.captures import ROOT
+from grafana.promtool import ALERTS, RECORDING, Question, Story, assert_told, groups_of
 
-RULES = ROOT / "deploy" / "prometheus" / "rules"
-FILES = [str(RULES / "telemetry-recording.yml"), str(RULES / "telemetry-alerts.yml")]
 FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 # Minutes: the first ones after a start, before the turn, soon after it, and long after it.
 ALWAYS = (1, 3, 6, 12, 20, 29, 31, 32, 34, 38, 45, 62)
@@ -38,20 +34,9 @@ QUIET: Mapping[str, int] = {}
 
 def assert_fires(folder: Path, scene: Scene) -> None:
     """In this scene these alerts fire, and no others."""
-    samples = [
-        {"labels": f'{{alertname="{alert}"}}', "value": number} for alert, number in sorted(scene.firing.items())
-    ]
-    test = {
-        "interval": "1m",
-        "input_series": list(all_of(*scene.nodes)),
-        "promql_expr_test": [
-            {"expr": FIRING, "eval_time": f"{minute}m", "exp_samples": samples} for minute in scene.minutes
-        ],
-    }
-    file = folder / "tests.yml"
-    file.write_text(yaml.safe_dump({"rule_files": FILES, "evaluation_interval": "1m", "tests": [test]}))
-    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stdout + done.stderr
+    answers = {f'{{alertname="{alert}"}}': number for alert, number in sorted(scene.firing.items())}
+    questions = [Question(FIRING, f"{minute}m", answers) for minute in scene.minutes]
+    assert_told(folder, groups_of(RECORDING, ALERTS), [Story(all_of(*scene.nodes), questions)])
 
 
 def one_in_three(scenes: Iterable[str]) -> list[ParameterSet]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from grafana.alert_cases import Series, of_card
+from grafana.promtool import Question, Story, assert_told, needed_by
 from grafana.scenes import one_in_three
-from grafana.test_alerts import labelled, promtool
+from grafana.test_alerts import labelled
 
 DAY = 24 * 12
 STEP = "5m"
@@ -127,11 +128,7 @@ pytestmark = pytest.mark.needs("promtool")
 @pytest.mark.parametrize("name", one_in_three(COURSES))
 def test_an_alert_lasts_as_long_as_the_trouble(tmp_path: Path, name: str) -> None:
     course = COURSES[name]
-    count = f'count(ALERTS{{alertname="{course.alert}",alertstate="firing"}}) or vector(0)'
-    asked = [
-        {"expr": count, "eval_time": f"{round(60 * hours)}m", "exp_samples": [{"labels": "{}", "value": number}]}
-        for hours, number in course.firing.items()
-    ]
-    test = {"interval": STEP, "input_series": labelled(course.series, "amd"), "promql_expr_test": asked}
-    result = promtool(tmp_path, course.alert, [test], every=STEP)
-    assert result.returncode == 0, result.stdout + result.stderr
+    query = f'count(ALERTS{{alertname="{course.alert}",alertstate="firing"}}) or vector(0)'
+    questions = [Question(query, f"{round(60 * hours)}m", {"{}": number}) for hours, number in course.firing.items()]
+    story = Story(labelled(course.series, "amd"), questions, scraped_every=STEP)
+    assert_told(tmp_path, needed_by(course.alert), [story], evaluated_every=STEP)

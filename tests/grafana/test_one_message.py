@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 import yaml
 
 from grafana.alert_nodes import END, Node, all_of, steady, then
-from grafana.test_alerts import RULES
+from grafana.promtool import RECORDING, Group, Question, Story, assert_told, groups_of
 from grafana.test_on_call_events import event
 from telemetry_grafana.rules import grafana
 from telemetry_grafana.rules.catalogue import ALERTS
@@ -69,9 +68,9 @@ SCENES = {
 }
 
 
-def as_rules() -> str:
+def of_grafana() -> list[Group]:
     """Grafana's rules in the words of Prometheus: one fires on every answer of its query."""
-    groups = [
+    return [
         {
             "name": group["name"],
             "interval": group["interval"],
@@ -82,32 +81,21 @@ def as_rules() -> str:
         }
         for group in yaml.safe_load(grafana.rules())["groups"]
     ]
-    return yaml.safe_dump({"groups": groups})
 
 
 def test_one_trouble_of_a_card_is_one_alert(tmp_path: Path) -> None:
-    tests = [
-        {
-            "name": name,
-            "interval": "1m",
-            "input_series": list(all_of(scene.node)),
-            "promql_expr_test": [
-                {
-                    "expr": FIRING,
-                    "eval_time": f"{minute}m",
-                    "exp_samples": [{"labels": f'{{alertname="{alert}", id="id3"}}', "value": 1}],
-                }
+    stories = [
+        Story(
+            all_of(scene.node),
+            [
+                Question(FIRING, f"{minute}m", {f'{{alertname="{alert}", id="id3"}}': 1})
                 for minute, alert in scene.firing.items()
             ],
-        }
+            name,
+        )
         for name, scene in SCENES.items()
     ]
-    rules, file = tmp_path / "rules.yml", tmp_path / "tests.yml"
-    rules.write_text(as_rules())
-    files = [str(RULES / "telemetry-recording.yml"), str(rules)]
-    file.write_text(yaml.safe_dump({"rule_files": files, "evaluation_interval": "1m", "tests": tests}))
-    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_told(tmp_path, [*groups_of(RECORDING), *of_grafana()], stories)
 
 
 def test_who_holds_back_is_an_alert_of_a_card_that_is_held_for_a_shorter_time() -> None:

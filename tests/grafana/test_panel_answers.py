@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
 from grafana.boards import panels_of
+from grafana.promtool import RECORDING, Question, Series, Story, assert_told, groups_of
 from kits.captures import ROOT
 
-RULES = ROOT / "deploy" / "prometheus" / "rules" / "telemetry-recording.yml"
 BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "grafana" / "dashboards").glob("*.json"))}
 PANELS = {(uid, panel["title"]): panel for uid, board in BOARDS.items() for panel in panels_of(board)}
 MARKS = {mark["name"]: mark for mark in BOARDS["telemetry-node"]["annotations"]["list"]}
@@ -32,18 +30,10 @@ SLOW = {
 pytestmark = pytest.mark.needs("promtool")
 
 
-def ask(folder: Path, series: Mapping[str, str], answers: Mapping[str, float], at: str, every: str) -> None:
-    """promtool, on the one number that each query answers."""
-    asked = [
-        {"expr": query, "eval_time": at, "exp_samples": [{"labels": "{}", "value": value}]}
-        for query, value in answers.items()
-    ]
-    given = [{"series": name, "values": values} for name, values in series.items()]
-    test = {"interval": every, "input_series": given, "promql_expr_test": asked}
-    file = folder / "tests.yml"
-    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}))
-    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def ask(folder: Path, series: Series, answers: Mapping[str, float], at: str, every: str) -> None:
+    """The one number that each query answers."""
+    questions = [Question(query, at, {"{}": value}) for query, value in answers.items()]
+    assert_told(folder, groups_of(RECORDING), [Story(series, questions, scraped_every=every)])
 
 
 def sent(target: Mapping[str, str]) -> str:

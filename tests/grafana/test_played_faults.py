@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
 from grafana.played_node import Play
-from grafana.test_full_load import FILES, LEFT_OUT
+from grafana.promtool import Question, Story, assert_told
+from grafana.test_full_load import of_full_load
 from telemetry_daemon.simulate.faults import Faults
 
 MINUTES = 102
@@ -36,21 +34,10 @@ PLAYS: Mapping[str, tuple[tuple[Play, ...], str]] = {
 @pytest.mark.rest
 @pytest.mark.needs("promtool")
 def test_each_fault_that_is_played_sets_off_its_alert_once(tmp_path: Path) -> None:
-    series = [
-        each
-        for fault, (plays, _) in PLAYS.items()
-        for number, play in enumerate(plays)
-        for each in play.series(f'cluster="{fault}",job="j",instance="node{number}"', MINUTES, TOLD)
-    ]
-    samples = [
-        {"labels": f'{{alertname="{alert}",cluster="{fault}"}}', "value": 1} for fault, (_, alert) in PLAYS.items()
-    ]
+    series = {}
+    for fault, (plays, _) in PLAYS.items():
+        for number, play in enumerate(plays):
+            series |= play.series(f'cluster="{fault}",job="j",instance="node{number}"', MINUTES, TOLD)
+    answers = {f'{{alertname="{alert}",cluster="{fault}"}}': 1 for fault, (_, alert) in PLAYS.items()}
     fired = 'count by (alertname, cluster) (count by (alertname, cluster, instance) (last_over_time(ALERTS{alertstate="firing"}[2h])))'
-    asked = {"expr": fired, "eval_time": f"{MINUTES - 1}m", "exp_samples": samples}
-    test = {"interval": "1m", "input_series": series, "promql_expr_test": [asked]}
-    groups = [group for file in FILES for group in yaml.safe_load(file.read_text())["groups"]]
-    rules, file = tmp_path / "rules.yml", tmp_path / "tests.yml"
-    rules.write_text(yaml.safe_dump({"groups": [group for group in groups if group["name"] not in LEFT_OUT]}))
-    file.write_text(json.dumps({"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": [test]}))
-    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_told(tmp_path, of_full_load(), [Story(series, [Question(fired, f"{MINUTES - 1}m", answers)])])

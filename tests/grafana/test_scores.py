@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-import yaml
 
-RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "rules" / "telemetry-recording.yml"
+from grafana.promtool import RECORDING, Question, Series, Story, assert_told, groups_of
+
 SCORE = "accelerator:temperature_celsius:zscore"
 
 pytestmark = pytest.mark.needs("promtool")
 
 
-def heat(celsius: Sequence[float], vendor: str = "nvidia") -> list[dict[str, str]]:
+def heat(celsius: Sequence[float], vendor: str = "nvidia") -> dict[str, str]:
     """A card for each temperature."""
     labels = 'job="j",instance="n",vendor="{}",device="{}",id="{}",model="m",sensor="core"'
-    return [
-        {"series": f"accelerator_temperature_celsius{{{labels.format(vendor, n, n)}}}", "values": f"{value}x10"}
+    return {
+        f"accelerator_temperature_celsius{{{labels.format(vendor, n, n)}}}": f"{value}x10"
         for n, value in enumerate(celsius)
-    ]
+    }
 
 
-def ask(tmp_path: Path, series: list[dict[str, str]], answers: Mapping[str, float]) -> None:
-    """promtool, on what queries answer after five minutes."""
-    file = tmp_path / "tests.yml"
-    asked = [
-        {"expr": query, "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": value}]}
-        for query, value in answers.items()
-    ]
-    test = {"interval": "1m", "input_series": series, "promql_expr_test": asked}
-    file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}))
-    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def ask(tmp_path: Path, series: Series, answers: Mapping[str, float]) -> None:
+    """What queries answer after five minutes."""
+    questions = [Question(query, "5m", {"{}": value}) for query, value in answers.items()]
+    assert_told(tmp_path, groups_of(RECORDING), [Story(series, questions)])
 
 
 @pytest.mark.parametrize("vendor", ["nvidia", "ascend"])
@@ -58,4 +50,4 @@ def test_two_cards_have_no_peers(tmp_path: Path) -> None:
 
 
 def test_cards_of_another_model_are_no_peers(tmp_path: Path) -> None:
-    ask(tmp_path, [*heat([60, 61, 62]), *heat([90, 91, 92], "amd")], {f"max(abs({SCORE})) < 2": 0.5})
+    ask(tmp_path, heat([60, 61, 62]) | heat([90, 91, 92], "amd"), {f"max(abs({SCORE})) < 2": 0.5})
