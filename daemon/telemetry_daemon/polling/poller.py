@@ -14,6 +14,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from telemetry_daemon.polling import schedule
+from telemetry_daemon.polling.missing import MissingPolls
 from telemetry_daemon.polling.news import News
 from telemetry_daemon.polling.out_of_turn import OutOfTurn
 from telemetry_daemon.polling.releases import Releases
@@ -53,6 +54,7 @@ class Poller:
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
         self._scheduler.add_listener(self._on_event, EVENT_JOB_MAX_INSTANCES | EVENT_JOB_ERROR)
+        self._missing = MissingPolls(self._scheduler, clock.monotonic, self._look_for)
         self.finished_polls = 0
 
     def start(self, sources: Iterable[Source]) -> None:
@@ -95,6 +97,7 @@ class Poller:
         if source is None:
             return
         for poll in source.parser.polls:
+            self._missing.take_back(name, poll)
             self._scheduler.remove_job(_job_id(name, poll.name))
             self._started.pop((name, poll.name), None)
         self._out_of_turn.forget(source)
@@ -198,6 +201,17 @@ class Poller:
         released = self._released(name)
         self._take_in(source, poll, source.not_asked(poll, released) if released else self._answer(source, poll))
 
+    def _look_for(self, name: str, poll: Poll) -> None:
+        """One look for what a poll lacks: the poll is asked, on its source's own thread, once that may be there."""
+        source = self.sources().get(name)
+        if source is None:
+            return  # removed since the look began
+        answer = source.look(poll)
+        if answer is None:
+            self._ask_now(name, poll)
+        else:
+            self._take_in(source, poll, answer)
+
     def _answer(self, source: Source, poll: Poll) -> Answer:
         """The answer to a poll. It is asked again if the machine slept meanwhile: half of it may be from before."""
         slept = self._clock.slept()
@@ -214,6 +228,7 @@ class Poller:
             if self._sources.get(source.name) is not source:
                 return
             taken = self._store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
+            self._rest_or_go_on(source.name, poll, answer.result.state, interval)
         self.finished_polls += 1
         self._log(source, poll, answer.result, taken)
         if answer.result.state == "ok":
@@ -221,6 +236,16 @@ class Poller:
         answer = replace(answer, report=taken.report)
         for name, other in self._out_of_turn.after(source, poll, answer, taken.events, self.sources().values()):
             self._ask_now(name, other)
+
+    def _rest_or_go_on(self, name: str, poll: Poll, state: State, interval: float) -> None:
+        """Let the poll's job rest while what it needs is missing."""
+        job_id = _job_id(name, poll.name)
+        if state == "missing":
+            self._missing.put_away(name, poll, job_id, interval)
+        elif self._missing.is_away(name, poll):
+            self._missing.take_back(name, poll)
+            with suppress(JobLookupError):  # the scheduler has ended
+                self._scheduler.resume_job(job_id)
 
     def _is_due(self, key: tuple[str, str], interval: float, beat: float, now: float) -> bool:
         """Whether a poll is due at this beat; a slowed-down poll leaves out most beats of its job."""
@@ -251,6 +276,7 @@ class Poller:
     def _ask_now(self, name: str, poll: Poll) -> None:
         """Run a poll at once, however rarely it is due."""
         self._started.pop((name, poll.name), None)
+        self._missing.take_back(name, poll)
         with suppress(JobLookupError):  # the source was removed meanwhile
             self._scheduler.modify_job(_job_id(name, poll.name), next_run_time=datetime.now(timezone.utc))
 

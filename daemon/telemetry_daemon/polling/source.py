@@ -12,6 +12,7 @@ from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.cross_check import unlisted
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.state.health import PollResult, judge
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
@@ -75,13 +76,11 @@ class Source:
 
     def ask(self, poll: Poll, targets: Targets, limit_seconds: float = math.inf) -> Answer:
         """The poll's answer within its deadline and the limit; a failure is an answer too."""
-        if self.settings.is_off(poll.name):
-            return self.not_asked(poll, Failure("disabled", None, "switched off by the configuration"))
-        poll = replace(poll, deadline=min(limit_seconds, schedule.deadline(poll, self.settings)))
         pci = self._pci(self.parser.vendor)
-        if poll.wakes and pci.suspended and not self.settings.wake_suspended:
-            text = f"{pci.suspended} of {pci.count} devices sleep and are not woken"
-            return self.not_asked(poll, Failure("suspended", None, text))
+        held_back = self._held_back(poll, pci)
+        if held_back is not None:
+            return self.not_asked(poll, held_back)
+        poll = replace(poll, deadline=min(limit_seconds, schedule.deadline(poll, self.settings)))
         reader = self._readers[poll.name]
         tries = len(poll.request.alternatives) if isinstance(poll.request, Command) else 1
         spent = 0.0
@@ -101,6 +100,19 @@ class Source:
         result = judge(capture, report, pci.count if poll.lists_devices else 0)
         return Answer(capture, self._cross_checked(poll, report, pci), result)
 
+    def look(self, poll: Poll) -> Answer | None:
+        """The answer of a poll whose tool, library or files are not there; None if it has to be asked.
+
+        Nothing is started, and what can keep a look waiting, such as a configured path on a dead file server, is not looked at.
+        """
+        reader = self._readers[poll.name]
+        if self.settings.path or not isinstance(reader, CommandReader | WorkerReader):
+            return None
+        capture = reader.look(poll)
+        if capture is None or self._held_back(poll, self._pci(self.parser.vendor)) is not None:
+            return None
+        return Answer(capture, None, judge(capture, None, 0))
+
     def close(self) -> None:
         """End whatever runs."""
         for reader in self._readers.values():
@@ -109,6 +121,14 @@ class Source:
     def left_behind(self) -> tuple[int, ...]:
         """The processes that did not end when the source was closed."""
         return tuple(dict.fromkeys(pid for reader in self._readers.values() for pid in reader.left_behind()))
+
+    def _held_back(self, poll: Poll, pci: PciView) -> Failure | None:
+        """Why a poll is not asked at all."""
+        if self.settings.is_off(poll.name):
+            return Failure("disabled", None, "switched off by the configuration")
+        if poll.wakes and pci.suspended and not self.settings.wake_suspended:
+            return Failure("suspended", None, f"{pci.suspended} of {pci.count} devices sleep and are not woken")
+        return None
 
     def _cross_checked(self, poll: Poll, report: Report | None, pci: PciView) -> Report | None:
         """The report, with a problem when it lists fewer devices than there are on the bus."""

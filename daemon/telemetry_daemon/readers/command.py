@@ -119,6 +119,14 @@ class CommandReader:
             failure = none.failure
         return begun.capture(self._source, poll, tuple(attempt.outputs), failure, attempt.cpu_seconds)
 
+    def look(self, poll: Poll) -> Capture | None:
+        """The capture of a poll whose tool is not there; None if it may be. It takes a stat call for each place."""
+        begun = Begun()
+        if not isinstance(poll.request, Command) or self._closing.is_set() or self._leftover is not None:
+            return None
+        failure = self._missing(poll.request)
+        return None if failure is None else begun.capture(self._source, poll, (), failure, 0.0)
+
     def reject(self, capture: Capture) -> bool:
         """Say that this version of the tool did not know the capture's command line: True if another is left to try.
 
@@ -203,15 +211,24 @@ class CommandReader:
     def _choose(self, request: Command) -> Choice:
         if not request.alternatives or not all(request.alternatives):
             raise _NoAnswerError(failed("internal", f"{self._source}: the poll names no command"))
-        search_path = self._environment.get("PATH", os.defpath)
-        whereabouts = Whereabouts(self._source, self._path, search_path, request.folders)
+        whereabouts = self._whereabouts(request)
         choice = self._alternatives.choose(request, whereabouts.find)
         if choice is None:
-            raise _NoAnswerError(Failure("missing", None, whereabouts.missing(request.alternatives[0][0])))
+            raise _NoAnswerError(_not_found(request, whereabouts))
         if choice.tool.distrusted:
             text = f"{choice.tool.path} is not run as root: {choice.tool.distrusted}"
             raise _NoAnswerError(failed("no_permission", text))
         return choice
+
+    def _missing(self, request: Command) -> Failure | None:
+        """The failure of a request for which no tool is there."""
+        whereabouts = self._whereabouts(request)
+        names = {line[0] for line in request.alternatives if line}
+        return _not_found(request, whereabouts) if names and not any(map(whereabouts.find, names)) else None
+
+    def _whereabouts(self, request: Command) -> Whereabouts:
+        search_path = self._environment.get("PATH", os.defpath)
+        return Whereabouts(self._source, self._path, search_path, request.folders)
 
     def _take_lock(self, choice: Choice, attempt: _Attempt) -> HeldLock:
         try:
@@ -267,6 +284,10 @@ class CommandReader:
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             there = Path(task.launch.executable).exists()
             raise _NoAnswerError(launch_failure(error, task.launch.executable, there=there)) from error
+
+
+def _not_found(request: Command, whereabouts: Whereabouts) -> Failure:
+    return Failure("missing", None, whereabouts.missing(request.alternatives[0][0]))
 
 
 def _was_spared(run: Run, request: Command) -> bool:

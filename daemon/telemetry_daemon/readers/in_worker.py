@@ -45,6 +45,14 @@ class WorkerReader:
         cpu_seconds = self._worker.cpu_seconds - cpu_before
         return begun.capture(self._source, poll, readout.outputs, readout.failure, cpu_seconds)
 
+    def look(self, poll: Poll) -> Capture | None:
+        """The capture of a poll of which nothing is there; None if only the worker can tell."""
+        begun = Begun()
+        refusal = self._refusal(poll)
+        if refusal is None or refusal.state != "missing":
+            return None
+        return begun.capture(self._source, poll, (), refusal, 0.0)
+
     def close(self) -> None:
         """Stop the worker, within a second."""
         if not self._closed.is_set():

@@ -1,0 +1,215 @@
+"""Sources of which nothing is there: all are looked for on one thread, and what is installed is found within its interval."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kits.fake_tools import ToolFolder
+from kits.waiting import comes_true
+from telemetry_daemon.config.settings import SourceSettings
+from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.polling.source import PciView, Source
+from telemetry_daemon.readers.base import Reader, Targets
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.readers.in_worker import WorkerReader
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.times import Clock
+from telemetry_daemon.workers.worker import Worker
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.metrics import reading
+from telemetry_parsers.model import Capture, Command, Device, Files, Health, Poll, Report
+
+SECONDS = 0.1
+SEVERAL = 12
+
+
+def parse(capture: Capture) -> Report:
+    watts = float(capture.outputs[0].text)
+    return Report(devices=(Device("acme", 0),), readings=(reading(0, "power_watts", watts),))
+
+
+class Node:
+    """A poller of several sources, each with a tool of its own that is not installed yet, and of one with a slow poll."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tools = ToolFolder(folder / "tools")
+        self.clock = Clock()
+        self.store = Store("node", self.clock)
+        self.poller = Poller(self.store, self.clock)
+        self.pci = PciView()
+        self.reading_threads: set[int] = set()
+
+    def source(self, name: str = "acme-smi", settings: SourceSettings = SourceSettings()) -> Source:  # noqa: B008  # frozen
+        request = Command(((name,),))
+        polls = (
+            Poll("readings", request, interval=SECONDS, wakes=True),
+            Poll("slow", request, "slow", interval=2 * SECONDS, lists_devices=False),
+        )
+        reader = CommandReader(
+            name, self.folder / "locks", path=settings.path or "", environment=self.tools.environment
+        )
+        parser = SourceParser(name, "acme", ("power_watts",), polls, parse)
+        return self.around(parser, reader, settings)
+
+    def around(self, parser: SourceParser, reader: Reader, settings: SourceSettings) -> Source:
+        readers = {poll.name: reader for poll in parser.polls}
+        return Source(parser, readers, settings, lambda _: self.pci, self.clock, self.keep)
+
+    def keep(self, _capture: Capture, _report: Report | None) -> None:
+        self.reading_threads.add(threading.get_ident())
+
+    def health(self, name: str = "acme-smi", poll: str = "readings") -> Health | None:
+        return self.store.health_of((name, poll))
+
+    def comes_to(self, state: str, name: str = "acme-smi", poll: str = "readings") -> bool:
+        return comes_true(lambda: (health := self.health(name, poll)) is not None and health.state == state)
+
+    def is_looked_for(self, times: int = 3, name: str = "acme-smi") -> bool:
+        """Whether both polls are attempted so many times more."""
+        return all(self.is_attempted_again(name, poll) for _ in range(times) for poll in ("readings", "slow"))
+
+    def is_attempted_again(self, name: str, poll: str) -> bool:
+        before = self.health(name, poll)
+        return comes_true(lambda: self.health(name, poll) != before)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    made = Node(tmp_path)
+    yield made
+    made.poller.stop()
+
+
+def test_a_tool_that_is_installed_later_is_found_and_asked_by_all_its_polls(node: Node) -> None:
+    node.poller.start([node.source()])
+    assert node.comes_to("missing")
+    assert node.comes_to("missing", poll="slow")
+    assert node.is_looked_for()
+    node.tools.prints("acme-smi", "81.5\n")
+    assert node.comes_to("ok")
+    assert node.comes_to("ok", poll="slow")
+    assert len(node.store.snapshot().devices) == 1
+
+
+def test_a_tool_that_is_removed_and_comes_back(node: Node) -> None:
+    tool = node.tools.prints("acme-smi", "81.5\n")
+    node.poller.start([node.source()])
+    assert node.comes_to("ok")
+    tool.unlink()
+    assert node.comes_to("missing")
+    assert node.store.snapshot().sources[0].up is None
+    node.tools.prints("acme-smi", "81.5\n")
+    assert node.comes_to("ok")
+
+
+def test_each_look_is_an_attempt_that_says_what_is_missing(node: Node) -> None:
+    node.poller.start([node.source()])
+    assert node.comes_to("missing")
+    first = node.health()
+    assert node.is_looked_for()
+    later = node.health()
+    assert later.attempted_monotonic > first.attempted_monotonic
+    assert later.attempted >= first.attempted
+    assert later.expires > first.expires
+    assert (later.state, later.reason, later.detail, later.failures) == ("missing", None, first.detail, ())
+    assert "acme-smi was not found on PATH" in later.detail
+
+
+def test_all_that_are_missing_are_looked_for_on_one_thread_and_a_found_one_is_asked_on_its_own(node: Node) -> None:
+    names = [f"acme-{number}" for number in range(SEVERAL)]
+    node.poller.start([node.source(name) for name in names])
+    assert all(node.comes_to("missing", name) for name in names)
+    assert all(node.comes_to("missing", name, "slow") for name in names)
+    node.reading_threads.clear()
+    assert all(node.is_looked_for(1, name) for name in names)
+    assert node.reading_threads == set(), "no reader is asked to read"
+    node.tools.prints(names[3], "81.5\n")
+    assert node.comes_to("ok", names[3])
+    assert len(node.reading_threads) == 1
+    assert node.is_looked_for(2, names[0])
+
+
+def test_what_only_its_own_thread_may_wait_for_is_asked_there(node: Node) -> None:
+    """A configured path may lie on a file server that does not answer: that must not keep the others from being found."""
+    tool = node.folder / "far" / "acme-smi"
+    node.poller.start([node.source(settings=SourceSettings(path=str(tool)))])
+    assert node.comes_to("missing")
+    assert node.is_looked_for()
+    assert len(node.reading_threads) == 1
+    node.tools.prints("acme-smi", "81.5\n").rename(_made(tool))
+    assert node.comes_to("ok")
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir()
+    return path
+
+
+def test_a_missing_one_is_released_and_resumed(node: Node) -> None:
+    """Also while it is looked for, and its tool may be installed in the meantime."""
+    node.poller.start([node.source()])
+    assert node.comes_to("missing")
+    assert node.comes_to("missing", poll="slow")
+    node.poller.release("acme-smi", node.source, math.inf)
+    node.tools.prints("acme-smi", "81.5\n")
+    assert node.comes_to("released")
+    assert node.is_looked_for()
+    assert node.health().state == node.health(poll="slow").state == "released"
+    assert node.poller.resume("acme-smi")
+    assert node.comes_to("ok")
+
+
+def test_a_missing_one_that_is_made_anew_or_removed(node: Node) -> None:
+    """A reload looks for it at once, and what was removed is not looked for any more."""
+    node.poller.start([node.source()])
+    assert node.comes_to("missing")
+    node.poller.renew("acme-smi", lambda: node.source(settings=SourceSettings(mode="never")))
+    assert node.comes_to("disabled")
+    node.poller.renew("acme-smi", node.source)
+    assert node.comes_to("missing")
+    node.tools.prints("acme-smi", "81.5\n")
+    assert node.comes_to("ok")
+    node.poller.remove("acme-smi")
+    assert node.health() is None
+
+
+def test_after_the_machine_slept_and_its_clock_was_set_it_is_looked_for(node: Node) -> None:
+    node.poller.start([node.source()])
+    assert node.comes_to("missing")
+    node.poller.spread_again()
+    assert node.is_looked_for()
+    node.tools.prints("acme-smi", "81.5\n")
+    assert node.comes_to("ok")
+
+
+def test_cards_that_fall_asleep_are_told_as_ever(node: Node) -> None:
+    node.poller.start([node.source()])
+    assert node.comes_to("missing")
+    node.pci = PciView(2, 1)
+    assert node.comes_to("suspended")
+    node.pci = PciView(2, 0)
+    assert node.comes_to("missing")
+
+
+def test_files_that_are_not_there_start_no_worker_until_they_are(node: Node) -> None:
+    files = Files(("/sys/acme/power",))
+    parser = SourceParser("acme-sysfs", "acme", ("power_watts",), (Poll("readings", files, interval=60.0),), parse)
+    worker = Worker("acme-sysfs")
+    source = node.around(parser, WorkerReader("acme-sysfs", worker, str(node.folder)), SourceSettings())
+    answer = source.look(parser.polls[0])
+    assert (answer.result.state, worker.pid) == ("missing", None)
+    _made_tree(node.folder / "sys" / "acme" / "power").write_text("81.5\n")
+    assert source.look(parser.polls[0]) is None, "only a worker may read them"
+    assert source.ask(parser.polls[0], Targets()).result.state == "ok"
+    worker.close()
+
+
+def _made_tree(path: Path) -> Path:
+    path.parent.mkdir(parents=True)
+    return path
