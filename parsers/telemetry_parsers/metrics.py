@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from types import MappingProxyType
+from typing import NamedTuple
 
 from telemetry_parsers import sentinels
 from telemetry_parsers.model import REASONS, STATES, Absent, Kind, Metric, Reading, Value
@@ -266,27 +268,61 @@ BY_KEY = MappingProxyType({metric.key: metric for metric in CATALOGUE})
 CORE_KEYS = frozenset(metric.key for metric in CATALOGUE if metric.core)
 
 
+class Limits(NamedTuple):
+    """The least and the greatest number that a metric can have, and those between them that stand for none."""
+
+    low: float
+    high: float
+    blanks: frozenset[float]
+
+
+def limits(metric: Metric, vendor: str = "") -> Limits:
+    """A metric's limits; `vendor` is needed if sentinels.py has a row for the vendor."""
+    special = sentinels.OF_VENDOR.get((vendor, metric.key), sentinels.Special(metric.low))
+    return Limits(
+        max(special.low, -sys.float_info.max),
+        min(metric.high, sys.float_info.max),
+        frozenset(
+            {
+                *special.blanks,
+                *sentinels.OF_UNIT.get(metric.unit, ()),
+                *sentinels.OF_METRIC.get(metric.key, ()),
+            }
+        ),
+    )
+
+
+_LIMITS = {metric.key: limits(metric) for metric in CATALOGUE}
+_LIMITS_OF_VENDOR = {
+    vendor: _LIMITS | {key: limits(BY_KEY[key], vendor) for one, key in sentinels.OF_VENDOR if one == vendor}
+    for vendor, _ in sentinels.OF_VENDOR
+}
+
+
 def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
     """The value itself, or `implausible` when it is no number, outside the metric's range, or a sentinel.
 
     `vendor` is needed if sentinels.py has a row for the vendor.
     """
-    if isinstance(value, Absent):
-        return value
-    special = sentinels.OF_VENDOR.get((vendor, metric.key))
-    low, blanks = (metric.low, ()) if special is None else (special.low, special.blanks)
-    if not math.isfinite(value) or not low <= value <= metric.high or value in blanks or _is_sentinel(metric, value):
-        return Absent.IMPLAUSIBLE
-    return value + 0.0  # -0.0 becomes 0.0, an int a float
-
-
-def _is_sentinel(metric: Metric, value: float) -> bool:
-    return value in sentinels.OF_UNIT.get(metric.unit, ()) or value in sentinels.OF_METRIC.get(metric.key, ())
+    of_catalogue = BY_KEY.get(metric.key) is metric
+    return _within(_limits_of(metric.key, vendor) if of_catalogue else limits(metric, vendor), value)
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
     """A reading of a catalogue metric; its value is `implausible` where `in_range` finds it so."""
-    return Reading(device, key, in_range(BY_KEY[key], value, vendor), label)
+    return Reading(device, key, _within(_limits_of(key, vendor), value), label)
+
+
+def _limits_of(key: str, vendor: str) -> Limits:
+    return _LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key]
+
+
+def _within(its: Limits, value: Value) -> Value:
+    if isinstance(value, Absent):
+        return value
+    low, high, blanks = its
+    # NaN compares false. -0.0 becomes 0.0, an int a float.
+    return value + 0.0 if low <= value <= high and value not in blanks else Absent.IMPLAUSIBLE
 
 
 def states(device: int | None, key: str, active: str, supported: Iterable[str] = ()) -> tuple[Reading, ...]:

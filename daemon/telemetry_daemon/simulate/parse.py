@@ -13,6 +13,8 @@ from telemetry_parsers.model import Absent, Capture, Device, Event, Form, Plain,
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 _ABSENT = {reason.value: reason for reason in Absent}
+# The metrics without a label.
+_NUMBERS = frozenset(metric.key for metric in BY_KEY.values() if not metric.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,32 +111,33 @@ def _check_parents(cards: tuple[_Card, ...]) -> None:
 def _all_readings(cards: Iterable[_Card]) -> Iterator[Reading]:
     for position, card in enumerate(cards):
         for key, value in _object(card.readings, f"devices[{position}].readings").items():
-            yield from _readings(position, key, value)
+            if value.__class__ is float and key in _NUMBERS:  # most are
+                yield reading(position, key, value)
+                continue
+            try:
+                yield from _readings(position, key, value)
+            except CodecError as error:  # the path is made only now: there are thousands of readings in a poll
+                raise CodecError(f"devices[{position}].readings.{key}", error.text) from None
 
 
-def _readings(position: int, key: str, value: Plain) -> tuple[Reading, ...]:
-    try:
-        return tuple(_readings_of(position, key, value))
-    except CodecError as error:  # the path is made only now: there are a hundred readings in a poll
-        raise CodecError(f"devices[{position}].readings.{key}", error.text) from None
-
-
-def _readings_of(position: int, key: str, value: Plain) -> Iterator[Reading]:
+def _readings(position: int, key: str, value: Plain) -> Iterable[Reading]:
     """A metric without a label has a number, one with a label numbers by word; a reason stands for an absent one."""
     if key not in BY_KEY:
         raise CodecError("", "no such metric")
     if isinstance(value, str):
-        if value not in _ABSENT:
-            raise CodecError("", f"expected a number or one of {' '.join(_ABSENT)}")
-        yield Reading(position, key, _ABSENT[value])
-    elif BY_KEY[key].label:
-        for word, number in _object(value, "").items():
-            yield reading(position, key, finite(number), word)
-    else:
-        yield reading(position, key, finite(value))
+        return (Reading(position, key, _absent(value)),)
+    if key in _NUMBERS:
+        return (reading(position, key, finite(value)),)
+    return [reading(position, key, finite(number), word) for word, number in _object(value, "").items()]
+
+
+def _absent(word: str) -> Absent:
+    if word not in _ABSENT:
+        raise CodecError("", f"expected a number or one of {' '.join(_ABSENT)}")
+    return _ABSENT[word]
 
 
 def _object(plain: Plain, path: str) -> dict[str, Any]:
-    if not isinstance(plain, dict) or not all(isinstance(key, str) for key in plain):
+    if not isinstance(plain, dict) or not {str}.issuperset(map(type, plain)):
         raise CodecError(path, "expected an object")
     return plain
