@@ -77,8 +77,8 @@ def steps_of_a_page(load: Load) -> int:
 @pytest.mark.parametrize(
     ("work", "load", "most_for_a_reading"),
     [
-        pytest.param(steps_of_taking_in, Load(MANY, 40), 17, id="a poll of one source"),
-        pytest.param(steps_of_taking_in, Load(MANY, 40, lists=4), 17, id="a poll beside four others of its source"),
+        pytest.param(steps_of_taking_in, Load(MANY, 40), 18, id="a poll of one source"),
+        pytest.param(steps_of_taking_in, Load(MANY, 40, lists=4), 18, id="a poll beside four others of its source"),
         pytest.param(steps_of_taking_in, Load(MANY, 40, sources=4), 15, id="a poll of one of four sources"),
         pytest.param(steps_of_taking_in_other_devices, Load(MANY, 40), 54, id="a poll with another device"),
         pytest.param(steps_of_a_page, Load(MANY, 40), 20, id="a page"),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from telemetry_parsers import sentinels
-from telemetry_parsers.metrics import BY_KEY, in_range
+from telemetry_parsers.metrics import BY_KEY, Limits, limits, within
 from telemetry_parsers.model import Absent, Device, Metric, Reading, SourceReport, Value
 from telemetry_parsers.readings import ReadingKey
 
@@ -31,8 +29,6 @@ NUMBER = -1
 Names = tuple[tuple[int | None, ...], tuple[str, ...], tuple[str, ...]]
 _DEVICE_OF, _METRIC_OF, _LABEL_OF = attrgetter("device"), attrgetter("metric"), attrgetter("label")
 _VALUE_OF = attrgetter("value")
-# The least and the greatest number that a metric can have, the numbers that mean none, and the metric.
-_Limits = tuple[float, float, Collection[float], Metric]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +44,7 @@ class Columns:
     places: tuple[int, ...]
     keys: tuple[ReadingKey, ...]
     devices: tuple[int | None, ...]
-    limits: tuple[_Limits, ...]
+    limits: tuple[Limits, ...]
     counters: frozenset[int]
     ratios: Mapping[tuple[int, int], int]
 
@@ -60,8 +56,9 @@ class Columns:
         checked: list[Value | None] = [
             value or 0.0  # -0.0 becomes 0.0
             if value.__class__ is float and low <= value <= high and value not in blanks
-            else in_range(metric, value)
-            for value, (low, high, blanks, metric) in zip(given, self.limits, strict=True)
+            else within(bounds, value)
+            for value, bounds in zip(given, self.limits, strict=True)
+            for low, high, blanks in [bounds]
         ]
         checked += [_ratio(checked[used], checked[total]) for used, total in self.ratios]
         return tuple(checked)
@@ -70,9 +67,10 @@ class Columns:
 def columns(names: Names, extra: Mapping[str, Metric]) -> Columns:
     """The columns of a report whose readings have these names; `extra` are metrics that plugins declare."""
     metrics = {key: BY_KEY.get(key) or extra.get(key) for key in names[1] if key not in DECIDED_ELSEWHERE}
-    limits = {key: _limits(metric) for key, metric in metrics.items() if metric is not None}
-    places = tuple(place for place, key in enumerate(names[1]) if key in limits)
-    known = [name for name in zip(*names, strict=True) if name[1] in limits]
+    limits_of = {key: limits(metric) for key, metric in metrics.items() if metric is not None}
+    counted = {key for key, metric in metrics.items() if metric is not None and metric.kind == "counter"}
+    places = tuple(place for place, key in enumerate(names[1]) if key in limits_of)
+    known = [name for name in zip(*names, strict=True) if name[1] in limits_of]
     # Of what is given twice the first counts.
     place_of = {name: place for place, name in reversed(list(enumerate(known)))}
     # The devices of a report have mostly the same readings: each key is kept once.
@@ -85,15 +83,10 @@ def columns(names: Names, extra: Mapping[str, Metric]) -> Columns:
         places=places,
         keys=(*(keys[name[1:]] for name in known), *(RATIO for _ in ratios)),
         devices=(*(device for device, _, _ in known), *ratios),
-        limits=tuple(limits[key] for _, key, _ in known),
-        counters=frozenset(place for place, (_, key, _) in enumerate(known) if limits[key][-1].kind == "counter"),
+        limits=tuple(limits_of[key] for _, key, _ in known),
+        counters=frozenset(place for place, (_, key, _) in enumerate(known) if key in counted),
         ratios={pair: len(known) + number for number, pair in enumerate(ratios.values())},
     )
-
-
-def _limits(metric: Metric) -> _Limits:
-    blanks = frozenset({*sentinels.OF_UNIT.get(metric.unit, ()), *sentinels.OF_METRIC.get(metric.key, ())})
-    return metric.low, min(metric.high, sys.float_info.max), blanks, metric
 
 
 def _ratio(used: Value | None, total: Value | None) -> Value | None:
