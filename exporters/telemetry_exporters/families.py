@@ -4,32 +4,81 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 
-from telemetry_exporters.own import own_samples
-from telemetry_exporters.screen import IDENTITY_LABELS, NO_METRICS, screen, usable_metrics
+from telemetry_exporters.own import OwnSamples
+from telemetry_exporters.screen import IDENTITY_LABELS, NO_METRICS, shown_readings, usable_metrics
 from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
-from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot
-from telemetry_parsers.readings import Readings
+from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
+from telemetry_parsers.readings import ReadingKey, Readings
 
 Labels = tuple[tuple[str, str], ...]
 
 # The scraper sets these two itself.
 _TAKEN_LABELS = frozenset({*IDENTITY_LABELS, "job", "instance"})
 _NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
+# All of a device that names its series: its labels are made of it, and whether it has any.
+_WHO = attrgetter(
+    *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
+    *("simulated", "facts", "current_model", "up"),
+)
+# The values of `info` and `up`, which come before a device's readings.
+_PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """All of a snapshot that names its series: devices with the keys of their readings, host readings, own samples.
+
+    Sources and their polls are named whether they have samples or not: one that comes twice is a problem that counts.
+    """
+
+    devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
+    host: tuple[ReadingKey, ...] = ()
+    own: tuple[tuple[tuple[str, Labels], ...], ...] = ()
+    sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A snapshot by columns: names, which change seldom, apart from values.
+
+    Snapshots with equal names have the same series, as long as the same of their values are numbers.
+    """
+
+    names: Names
+    values: tuple[Value, ...]
+
+
+def columns_of(snapshot: Snapshot, own: OwnSamples) -> Columns:
+    """The snapshot by columns; the values are those of the devices, of the host, and of the own samples."""
+    devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
+    host = Readings.of(snapshot.host)
+    samples = own.of(snapshot)
+    names = Names(
+        devices=tuple([(_WHO(device), readings.shape.keys) for device, readings in devices]),
+        host=host.shape.keys,
+        own=tuple([group.names for group in samples]),
+        sources=tuple([(source.source, tuple([poll.poll for poll in source.polls])) for source in snapshot.sources]),
+    )
+    of_devices = ((_PRESENCE[device.up], readings.values) for device, readings in devices)
+    values = (*chain.from_iterable(of_devices), host.values, *(group.values for group in samples))
+    return Columns(names, tuple(chain.from_iterable(values)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Owner:
-    """The labels that several series share, such as a device's. It is compared by identity, which makes a cheap key."""
+    """The labels that several series share, such as a device's."""
 
     labels: Labels
 
 
-# The owner, the word of the metric's own label (empty if it has none), and the value. It is a plain
-# tuple: a page has thousands of them, and a named tuple costs four times as much to make.
-Series = tuple[Owner, str, float]
+# The owner, the word of the metric's own label (empty if it has none), and the place of its number among the values. It is a
+# plain tuple: a page has thousands of them, and a named tuple costs four times as much to make.
+Series = tuple[Owner, str, int]
 _SeriesByKey = defaultdict[str, list[Series]]
 
 
@@ -46,47 +95,42 @@ class Family:
         return (*owner.labels, (self.metric.label, word)) if self.metric.label else owner.labels
 
 
-def families(
-    snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, owner_of: Callable[[Labels], Owner] = Owner
-) -> Iterator[Family]:
+def families(shown: Snapshot, columns: Columns, extra: Mapping[str, Metric] = NO_METRICS) -> Iterator[Family]:
     """Every metric that has a series, in the catalogue's order, then plugins' (`extra`); devices in the snapshot's.
 
-    `screen` leaves out what cannot be shown, and says why. `owner_of` makes the owners, so that a caller can use the same
-    ones again.
+    The snapshot is a screened one, and the columns are its own.
     """
-    shown = screen(snapshot, extra).snapshot
     series: _SeriesByKey = defaultdict(list)
-    for device in shown.devices:
-        _add_device(device, owner_of, series)
-    for reading in shown.host:
-        if not isinstance(reading.value, Absent):
-            series[reading.metric].append((owner_of(()), reading.label, reading.value + 0.0))
-    for sample in own_samples(shown):
-        series[sample.metric].append((owner_of(sample.labels), "", sample.value + 0.0))
-    for key, metric in usable_metrics(extra).items():
+    named_values = zip(_named(shown, columns.names), columns.values, strict=True)
+    for place, ((metric, owner, word), value) in enumerate(named_values):
+        if not isinstance(value, Absent):
+            series[metric].append((owner, word, place))
+    for key, usable in usable_metrics(extra).items():
         if key in series:
-            yield Family(metric, tuple(series[key]))
+            yield Family(usable, tuple(series[key]))
 
 
-def _add_device(device: MergedDevice, owner_of: Callable[[Labels], Owner], series: _SeriesByKey) -> None:
-    owner = owner_of(identity_labels(device))
+def _named(shown: Snapshot, names: Names) -> Iterator[tuple[str, Owner, str]]:
+    """Metric, owner and word of every value, in the order of the values."""
+    for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
+        yield from _named_of(device, keys)
+    node = Owner(())
+    for metric, word in names.host:
+        yield metric, node, word
+    for metric, labels in chain.from_iterable(names.own):
+        yield metric, Owner(labels), ""
+
+
+def _named_of(device: MergedDevice, keys: tuple[ReadingKey, ...]) -> Iterator[tuple[str, Owner, str]]:
+    labels = identity_labels(device)
+    owner = Owner(labels)
     if device.up is not None:
-        series["info"].append((owner_of((*owner.labels, *info_labels(device))), "", 1.0))
-        series["up"].append((owner, "", float(device.up)))
-    readings = Readings.of(device.readings)
-    for (metric, label), value in zip(readings.shape.keys, readings.values, strict=True):
-        if isinstance(value, Absent):
-            continue
-        if metric == RANK_METRIC:
-            series[RANK_METRIC].append((_on_server(device, owner, owner_of), label, value))
-        else:
-            series[metric].append((owner, label, value + 0.0))  # an int is one too, and -0.0 is 0.0
-
-
-def _on_server(device: MergedDevice, owner: Owner, owner_of: Callable[[Labels], Owner]) -> Owner:
-    """The owner of a rank: the device with the server that the rank table puts it on."""
+        yield "info", Owner((*labels, *info_labels(device))), ""
+        yield "up", owner, ""
     server = dict(device.facts).get(SERVER_FACT)
-    return owner_of((*owner.labels, ("server", server))) if server else owner
+    on_server = Owner((*labels, ("server", server))) if server else owner
+    for metric, word in keys:
+        yield metric, on_server if metric == RANK_METRIC else owner, word
 
 
 def identity_labels(device: MergedDevice) -> Labels:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from telemetry_parsers.model import REASONS, STATES, Health, Sample, Snapshot, SourceStatus
 from telemetry_parsers.states import NEITHER_UP_NOR_DOWN, is_up
@@ -14,13 +15,53 @@ _Labels = tuple[tuple[str, str], ...]
 _STATES_WITHOUT_TRY = frozenset({"missing", "released", "disabled"})
 
 
-def own_samples(snapshot: Snapshot) -> Iterator[Sample]:
-    """Every sample of the daemon's own metrics, by source and poll as the snapshot has them."""
-    for source in snapshot.sources:
-        if was_tried(source):
-            yield from _source_samples(source, snapshot.monotonic_time)
-    whole = (device for device in snapshot.devices if device.up and device.parent is None)
-    for (vendor, model), count in Counter((device.vendor, device.model) for device in whole).items():
+@dataclass(frozen=True, slots=True)
+class SampleColumns:
+    """Samples by columns: metric and labels of each, and its value."""
+
+    names: tuple[tuple[str, _Labels], ...]
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample]) -> SampleColumns:
+        """The same samples by columns."""
+        given = tuple(samples)
+        return cls(tuple((one.metric, one.labels) for one in given), tuple(one.value for one in given))
+
+
+@dataclass(frozen=True, slots=True)
+class _OfSource:
+    """The samples of a source, and what they were made of."""
+
+    status: SourceStatus
+    polls_up: tuple[bool, ...]
+    columns: SampleColumns
+
+
+class OwnSamples:
+    """The own metrics of snapshot after snapshot; the samples of a source are made when its status changes."""
+
+    def __init__(self) -> None:
+        self._of_sources: dict[str, _OfSource] = {}
+
+    def of(self, snapshot: Snapshot) -> tuple[SampleColumns, ...]:
+        """Every sample of the daemon's own metrics: by source and poll as the snapshot has them, then the others."""
+        now = snapshot.monotonic_time
+        sources = [self._of_source(source, now) for source in snapshot.sources if was_tried(source)]
+        self._of_sources = {one.status.source: one for one in sources}
+        return (*(one.columns for one in sources), SampleColumns.of(_other_samples(snapshot)))
+
+    def _of_source(self, source: SourceStatus, now: float) -> _OfSource:
+        polls_up = tuple([is_up(poll, now) for poll in source.polls])
+        known = self._of_sources.get(source.source)
+        if known is not None and known.status is source and known.polls_up == polls_up:
+            return known
+        return _OfSource(source, polls_up, SampleColumns.of(_source_samples(source, polls_up)))
+
+
+def _other_samples(snapshot: Snapshot) -> Iterator[Sample]:
+    whole = [(device.vendor, device.model) for device in snapshot.devices if device.up and device.parent is None]
+    for (vendor, model), count in Counter(whole).items():
         yield Sample("telemetry_devices", float(count), (("vendor", vendor), ("model", model)))
     if snapshot.maintenance is not None:
         yield Sample("telemetry_maintenance", float(snapshot.maintenance.is_on))
@@ -34,7 +75,7 @@ def was_tried(source: SourceStatus) -> bool:
     return source.state in _STATES_WITHOUT_TRY or any(poll.attempted for poll in source.polls)
 
 
-def _source_samples(source: SourceStatus, now: float) -> Iterator[Sample]:
+def _source_samples(source: SourceStatus, polls_up: Sequence[bool]) -> Iterator[Sample]:
     name: _Labels = (("source", source.source),)
     for state in STATES:
         yield Sample("telemetry_source_state", float(source.state == state), (*name, ("state", state)))
@@ -48,13 +89,13 @@ def _source_samples(source: SourceStatus, now: float) -> Iterator[Sample]:
     yield Sample("telemetry_source_problems", float(len(source.problems)), name)
     yield Sample("telemetry_source_unknown_fields", float(len(source.unknown_fields)), name)
     yield Sample("telemetry_devices_refused", float(source.refused), name)
-    for poll in source.polls:
+    for poll, up in zip(source.polls, polls_up, strict=True):
         if poll.attempted and poll.state not in NEITHER_UP_NOR_DOWN:
-            yield from _poll_samples(poll, (*name, ("poll", poll.poll)), now)
+            yield Sample("telemetry_source_poll_up", float(up), (*name, ("poll", poll.poll)))
+            yield from _poll_samples(poll, (*name, ("poll", poll.poll)))
 
 
-def _poll_samples(poll: Health, name: _Labels, now: float) -> Iterator[Sample]:
-    yield Sample("telemetry_source_poll_up", float(is_up(poll, now)), name)
+def _poll_samples(poll: Health, name: _Labels) -> Iterator[Sample]:
     yield Sample("telemetry_source_duration_seconds", poll.seconds, name)
     if poll.last_success is not None:
         yield Sample("telemetry_source_last_success_timestamp_seconds", poll.last_success, name)

@@ -134,11 +134,16 @@ def _name(device: MergedDevice) -> str:
     return f"{device.vendor} {device.device} {device.id}"
 
 
+def shown_readings(device: MergedDevice) -> Sequence[MergedReading]:
+    """The readings that the device's presence lets be shown: all of them, but of a lost one only its events."""
+    if device.up is not False:
+        return device.readings
+    return tuple(reading for reading in device.readings if reading.metric in _AFTER_LOSS)
+
+
 def _clean_device(device: MergedDevice) -> MergedDevice:
     """The device with clean texts; its readings are checked later."""
-    kept = device.readings
-    if device.up is False:
-        kept = tuple(reading for reading in kept if reading.metric in _AFTER_LOSS)
+    kept = shown_readings(device)
     if not _is_clean(device):
         return replace(cleaned(replace(device, readings=())), readings=kept)
     return device if kept is device.readings else replace(device, readings=kept)

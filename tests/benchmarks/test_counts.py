@@ -21,6 +21,7 @@ from kits.made_up_node import Load, Node
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
 from telemetry_exporters.prometheus import Renderer
+from telemetry_parsers.model import Snapshot
 from telemetry_parsers.vendors.moorethreads.mthreads_gmi import PARSER
 
 TOOL = "mthreads-gmi"
@@ -43,6 +44,22 @@ def steps_of(work: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return run
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions a piece of work calls, those of C among them."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
 
 
 def settled(load: Load) -> Node:
@@ -81,8 +98,8 @@ def steps_of_a_page(load: Load) -> int:
         pytest.param(steps_of_taking_in, Load(MANY, 40, lists=4), 18, id="a poll beside four others of its source"),
         pytest.param(steps_of_taking_in, Load(MANY, 40, sources=4), 15, id="a poll of one of four sources"),
         pytest.param(steps_of_taking_in_other_devices, Load(MANY, 40), 54, id="a poll with another device"),
-        pytest.param(steps_of_a_page, Load(MANY, 40), 20, id="a page"),
-        pytest.param(steps_of_a_page, Load(MANY, 40, sources=4), 20, id="a page of four sources"),
+        pytest.param(steps_of_a_page, Load(MANY, 40), 11, id="a page"),
+        pytest.param(steps_of_a_page, Load(MANY, 40, sources=4), 11, id="a page of four sources"),
     ],
 )
 def test_work_grows_with_the_readings_and_no_faster(
@@ -92,6 +109,29 @@ def test_work_grows_with_the_readings_and_no_faster(
     few, many = work(replace(load, devices=FEW)), work(load)
     assert many <= few * MANY / FEW * 1.05
     assert many <= load.devices * load.readings * most_for_a_reading
+
+
+@pytest.mark.parametrize(
+    ("change", "most_for_a_reading"),
+    [
+        pytest.param(lambda node, _: (node.poll_all(), node.store.snapshot())[1], 1.6, id="every number is another"),
+        pytest.param(lambda _, snapshot: replace(snapshot), 0.15, id="no number is another"),
+        pytest.param(lambda _, snapshot: with_other_first_device(snapshot), 14, id="a device is another"),
+    ],
+)
+def test_a_page_costs_what_has_changed(change: Callable[[Node, Snapshot], Snapshot], most_for_a_reading: float) -> None:
+    """One text for each number that changed; only other names or labels make the lines anew."""
+    load = Load(MANY, 40)
+    node, renderer = settled(load), Renderer()
+    renderer.text(node.store.snapshot())
+    snapshot = change(node, node.store.snapshot())
+    assert calls_of(lambda: renderer.text(snapshot)) <= load.devices * load.readings * most_for_a_reading
+
+
+def with_other_first_device(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with a label of one device changed."""
+    first, *rest = snapshot.devices
+    return replace(snapshot, devices=(replace(first, serial="another"), *rest))
 
 
 def test_polls_and_scrapes_leave_nothing_behind() -> None:

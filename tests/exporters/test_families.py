@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 from kits import snapshots as kit
+from kits.page_oracle import shown_families
 from telemetry_exporters import csv, json
-from telemetry_exporters.families import families, identity_labels
+from telemetry_exporters.families import identity_labels
 from telemetry_exporters.prometheus import text_page
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS
@@ -21,15 +22,15 @@ IDENTITY = {"vendor": "nvidia", "device": "0", "id": "GPU-00000000", "model": "N
 def series_of(snapshot, name, extra=None):
     """The labels and value of each series of a metric."""
     return [
-        (dict(family.labels(series)), series[2])
-        for family in families(snapshot, extra or {})
-        if family.metric.name == name
-        for series in family.series
+        (dict(labels), value)
+        for metric, series in shown_families(snapshot, extra)
+        if metric.name == name
+        for labels, value in series
     ]
 
 
 def names_of(snapshot):
-    return [family.metric.name for family in families(snapshot)]
+    return [metric.name for metric, _ in shown_families(snapshot)]
 
 
 def test_a_reading_has_the_identity_labels_and_its_own():
@@ -280,7 +281,7 @@ def test_a_plugins_metric_comes_after_the_catalogues():
         kit.device(0, MergedReading("acme_tank_ratio", "left", 0.5, "acme")), sources=(kit.source(),)
     )
     assert series_of(snapshot, metric.name, extra) == [(IDENTITY | {"tank": "left"}, 0.5)]
-    assert [family.metric.name for family in families(snapshot, extra)][-1] == metric.name
+    assert [shown.name for shown, _ in shown_families(snapshot, extra)][-1] == metric.name
     assert metric.name not in names_of(snapshot)
 
 
@@ -288,20 +289,19 @@ def test_a_plugins_metric_comes_after_the_catalogues():
 @settings(max_examples=60, deadline=None)
 def test_of_any_snapshot_no_series_comes_twice_and_labels_are_those_of_the_catalogue(snapshot):
     seen = set()
-    for family in families(snapshot):
-        for series in family.series:
-            labels = family.labels(series)
+    for metric, series in shown_families(snapshot):
+        for labels, _ in series:
             names = [name for name, _ in labels]
-            key = (family.metric.name, frozenset(labels))
+            key = (metric.name, frozenset(labels))
             assert key not in seen
             assert len(set(names)) == len(names)
             seen.add(key)
-            if family.metric.scope == "daemon":
-                assert tuple(names) == OWN_LABELS[family.metric.name]
-            elif family.metric.scope == "host":
+            if metric.scope == "daemon":
+                assert tuple(names) == OWN_LABELS[metric.name]
+            elif metric.scope == "host":
                 assert names == []
-            elif family.metric.name != "accelerator_info":
-                own = [family.metric.label] if family.metric.label else []
+            elif metric.name != "accelerator_info":
+                own = [metric.label] if metric.label else []
                 assert names == ["vendor", "device", "id", "model", *own]
 
 
@@ -312,9 +312,9 @@ OF_EVENTS = frozenset({"events_total", "event_last_timestamp_seconds", "event_op
 @settings(max_examples=40, deadline=None)
 def test_of_any_snapshot_every_reading_that_is_a_number_is_shown_but_of_a_lost_device_only_its_events(snapshot):
     shown = {
-        (family.metric.key, series[0].labels[:4], series[1], series[2])
-        for family in families(snapshot)
-        for series in family.series
+        (metric.key, labels[:4], dict(labels)[metric.label] if metric.label else "", value)
+        for metric, series in shown_families(snapshot)
+        for labels, value in series
     }
     first_of_id = {}
     for device in snapshot.devices:

@@ -17,7 +17,6 @@ from kits import page_oracle
 from kits import snapshots as kit
 from kits.page_lint import complaints
 from kits.snapshots import openmetrics_page
-from telemetry_exporters.families import families
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.metrics import CATALOGUE, in_range
 from telemetry_parsers.model import Absent, MergedReading, Metric, Sample
@@ -50,9 +49,9 @@ def test_a_renderer_that_has_rendered_before_gives_the_same_page_as_a_new_one(sn
 @settings(max_examples=60, deadline=None)
 def test_what_is_read_back_is_what_was_given(snapshot):
     wanted = {
-        (family.metric.name, frozenset(family.labels(series)), series[2])
-        for family in families(snapshot)
-        for series in family.series
+        (metric.name, frozenset(labels), value)
+        for metric, series in page_oracle.shown_families(snapshot)
+        for labels, value in series
     }
     for page, read in ((text_page(snapshot), read_text), (openmetrics_page(snapshot), read_openmetrics)):
         got = [

@@ -7,7 +7,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.exposition import generate_latest as client_text
 from prometheus_client.openmetrics.exposition import generate_latest as client_openmetrics
 
-from telemetry_exporters.families import families
+from telemetry_exporters.families import columns_of, families
+from telemetry_exporters.own import OwnSamples
+from telemetry_exporters.screen import screen
+
+
+def shown_families(snapshot, extra=None):
+    """Each metric that a snapshot shows, with the labels and the value of each of its series."""
+    shown = screen(snapshot, extra or {}).snapshot
+    columns = columns_of(shown, OwnSamples())
+    for family in families(shown, columns, extra or {}):
+        yield family.metric, [(family.labels(series), columns.values[series[2]] + 0.0) for series in family.series]
 
 
 class SnapshotCollector:
@@ -18,22 +28,21 @@ class SnapshotCollector:
         self._extra = extra or {}
 
     def collect(self):
-        for family in families(self._snapshot, self._extra):
-            yield _client_family(family)
+        for metric, series in shown_families(self._snapshot, self._extra):
+            yield _client_family(metric, series)
 
 
-def _client_family(family):
-    metric = family.metric
+def _client_family(metric, series):
     if metric.kind == "info":
         found = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help)
-        for series in family.series:
-            found.add_metric((), dict(family.labels(series)))
+        for labels, _ in series:
+            found.add_metric((), dict(labels))
         return found
     kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    label_names = [name for name, _ in family.labels(family.series[0])]
+    label_names = [name for name, _ in series[0][0]]
     found = kind(metric.name, metric.help, labels=label_names, unit=metric.unit)
-    for series in family.series:
-        found.add_metric([value for _, value in family.labels(series)], series[2])
+    for labels, number in series:
+        found.add_metric([value for _, value in labels], number)
     return found
 
 

@@ -1,0 +1,224 @@
+"""Page after page of one renderer: byte for byte those of a renderer that has seen nothing before, whatever changes in between."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from itertools import cycle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kits import page_oracle
+from kits import snapshots as kit
+from kits.snapshots import openmetrics_page
+from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
+from telemetry_parsers.maintenance import Maintenance
+from telemetry_parsers.model import Absent, MergedReading, Metric, Problem, Sample
+from telemetry_parsers.readings import Readings
+
+KEYS = (
+    ("power_watts", ""),
+    ("temperature_celsius", "core"),
+    ("temperature_celsius", "memory"),
+    ("memory_used_bytes", ""),
+    ("events_total", "79"),
+    ("rank_info", "3"),
+    ("acme_level", "left"),
+)
+ACME = Metric("accelerator_acme_level", "gauge", "", "A plugin's.", label="tank")
+NUMBERS = (
+    0.0,
+    -0.0,
+    1,
+    True,
+    1.0,
+    0.1,
+    999999.5,
+    1e6,
+    1000000.25,
+    1 << 60,
+    1e16,
+    1e21,
+    1e22,
+    5e-324,
+    1.7e308,
+    -2.5,
+    -1e9,
+)
+UNFIT = (math.nan, math.inf, -math.inf)
+ANY_VALUE = st.sampled_from((*NUMBERS, *Absent)) | st.floats(allow_nan=False, allow_infinity=False)
+
+
+def readings(*values):
+    return Readings.of(tuple(MergedReading(*key, value, "nvml") for key, value in zip(KEYS, values, strict=True)))
+
+
+def card(number):
+    return kit.device(number, facts=(("vbios", "96"),), serial="s")
+
+
+CARDS = tuple(
+    replace(card(number), readings=readings(1.0, 41.0, Absent.NOT_REPORTED, 2e9, 1.0, 1.0, 0.5)) for number in range(3)
+)
+START = kit.snapshot(
+    *CARDS,
+    sources=(kit.source("nvml"), kit.source("hy-smi", "missing")),
+    own=(Sample("telemetry_config_last_reload_successful", 1.0),),
+    host=Readings.of((MergedReading("telemetry_host_load1", "", 0.5, "host"),)),
+    maintenance=Maintenance(),
+)
+
+
+def with_card(snapshot, place, **changes):
+    """The snapshot with one of its devices changed."""
+    devices = list(snapshot.devices)
+    if devices:
+        place %= len(devices)
+        devices[place] = replace(devices[place], **changes)
+    return replace(snapshot, devices=tuple(devices))
+
+
+def with_numbers(device, values):
+    """The device with other values in the same shape."""
+    given = Readings.of(device.readings)
+    return replace(device, readings=Readings(given.shape, tuple(values), given.origins))
+
+
+def with_values(snapshot, values):
+    """The snapshot with these values, again and again; an info stays 1."""
+    fresh = cycle(values)
+    devices = tuple(
+        with_numbers(one, [1.0 if item.metric == "rank_info" else next(fresh) for item in one.readings])
+        for one in snapshot.devices
+    )
+    return replace(snapshot, devices=devices)
+
+
+def with_value(snapshot, place, at, value):
+    """The snapshot with one value changed."""
+    if not snapshot.devices:
+        return snapshot
+    device = snapshot.devices[place % len(snapshot.devices)]
+    values = list(Readings.of(device.readings).values)
+    if values:
+        values[at % len(values)] = value
+    return with_card(snapshot, place, readings=with_numbers(device, values).readings)
+
+
+def with_source(snapshot, place, **changes):
+    """The snapshot with one source changed, the others the same objects."""
+    sources = list(snapshot.sources)
+    sources[place % len(sources)] = replace(sources[place % len(sources)], **changes)
+    return replace(snapshot, sources=tuple(sources))
+
+
+place = st.integers(0, 5)
+CHANGES = st.one_of(
+    st.builds(lambda values: lambda s: with_values(s, values), st.lists(ANY_VALUE, min_size=1, max_size=9)),
+    st.builds(lambda i, at, value: lambda s: with_value(s, i, at, value), place, place, ANY_VALUE),
+    st.builds(lambda i, at, value: lambda s: with_value(s, i, at, value), place, place, st.sampled_from((*UNFIT, 2.0))),
+    st.builds(lambda i: lambda s: replace(s, devices=s.devices[:i]), place),
+    st.builds(lambda i: lambda s: replace(s, devices=(*CARDS[:i], *s.devices[i:])), place),
+    st.just(lambda s: replace(s, devices=s.devices[::-1])),
+    st.builds(lambda i, up: lambda s: with_card(s, i, up=up), place, st.sampled_from([True, False, None])),
+    st.builds(lambda i, text: lambda s: with_card(s, i, serial=text), place, kit.texts),
+    st.builds(lambda i, text: lambda s: with_card(s, i, facts=(("vbios", text),)), place, kit.texts),
+    st.builds(lambda i, text: lambda s: with_card(s, i, facts=(("rank_server", text),)), place, kit.texts),
+    st.builds(
+        lambda i, text: lambda s: with_card(s, i, id=text), place, st.sampled_from(["GPU-00000001", "x", "x\x00"])
+    ),
+    st.builds(
+        lambda i, metric, value: (
+            lambda s: with_card(
+                s,
+                i,
+                readings=Readings.of(
+                    (*(s.devices[i % len(s.devices)].readings if s.devices else ()), kit.reading(metric, value))
+                ),
+            )
+        ),
+        place,
+        st.sampled_from(["fan_ratio", "no_such_metric", "power_watts"]),
+        ANY_VALUE,
+    ),
+    st.builds(lambda i: lambda s: with_card(s, i, readings=tuple(CARDS[0].readings)), place),
+    st.builds(lambda i, seconds: lambda s: with_source(s, i, cpu_seconds=seconds), place, st.floats(0, 1e9)),
+    st.builds(lambda i, text: lambda s: with_source(s, i, problems=(Problem("a", text),)), place, kit.texts),
+    st.builds(
+        lambda i, state: lambda s: with_source(s, i, state=state), place, st.sampled_from(["ok", "missing", "failed"])
+    ),
+    st.builds(lambda i, name: lambda s: with_source(s, i, source=name), place, st.sampled_from(["nvml", "hy-smi"])),
+    st.builds(
+        lambda i, attempted: lambda s: with_source(s, i, polls=(kit.poll(), kit.poll(attempted=attempted))),
+        place,
+        st.sampled_from([0.0, kit.WALL_TIME]),
+    ),
+    st.just(lambda s: replace(s, sources=(*s.sources, kit.source("nvml", polls=())))),
+    st.builds(lambda now: lambda s: replace(s, monotonic_time=now), st.sampled_from([kit.NOW, kit.NOW + 9])),
+    st.builds(
+        lambda value, again: (
+            lambda s: replace(s, own=(Sample("telemetry_config_last_reload_successful", value),) * again)
+        ),
+        st.sampled_from((*NUMBERS, *UNFIT)),
+        st.integers(0, 2),
+    ),
+    st.builds(lambda ends: lambda s: replace(s, maintenance=Maintenance(ends)), st.none() | st.floats(-9e4, 3e6)),
+    st.builds(
+        lambda value: lambda s: replace(s, host=(MergedReading("telemetry_host_load1", "", value, "host"),)), ANY_VALUE
+    ),
+)
+
+
+@given(st.lists(CHANGES, min_size=1, max_size=12))
+@settings(deadline=None)
+def test_any_sequence_of_snapshots_gives_the_pages_of_a_new_renderer(changes):
+    extra = {ACME.key: ACME}
+    renderer, snapshot = Renderer(extra), START
+    for change in changes:
+        snapshot = change(snapshot)
+        assert renderer.text(snapshot) == text_page(snapshot, extra)
+        assert renderer.page(snapshot, Syntax.OPENMETRICS) + EOF == openmetrics_page(snapshot, extra)
+    assert renderer.text(snapshot) == page_oracle.text(snapshot, extra)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_that_becomes_unfit_is_left_out_and_said_and_is_back_afterwards(value):
+    renderer, fit, unfit = Renderer(), START, with_value(START, 1, 0, value)
+    before = renderer.text(fit)
+    page = renderer.text(unfit).decode()
+    assert page.count("accelerator_power_watts{") == 2
+    assert 'telemetry_source_problems{source="nvml"} 4.0\n' in page
+    assert renderer.text(fit) == before
+
+
+def test_a_number_that_takes_the_place_of_an_absence_and_an_absence_that_takes_that_of_a_number_change_the_lines():
+    renderer = Renderer()
+    start = kit.snapshot(replace(CARDS[0], readings=Readings.of(CARDS[0].readings[:6])))
+    for sensors, values in (
+        (["core"], (41.0, Absent.NOT_REPORTED)),
+        (["core", "memory"], (41.0, 50.0)),
+        (["memory"], (Absent.NOT_SUPPORTED, 51.0)),
+        (["core"], (42.0, Absent.NOT_REPORTED)),
+    ):
+        page = renderer.text(with_value(with_value(start, 0, 1, values[0]), 0, 2, values[1])).decode()
+        assert re.findall(r'sensor="(\w+)"', page) == sensors
+
+
+@pytest.mark.parametrize("again", [kit.poll(attempted=0.0), kit.poll()])
+def test_a_poll_that_comes_twice_counts_as_a_problem_though_it_may_have_no_series(again):
+    renderer = Renderer()
+    once = kit.snapshot(sources=(kit.source(),))
+    twice = kit.snapshot(sources=(kit.source(polls=(kit.poll(), again)),))
+    for snapshot, problems in ((once, 0), (twice, 1), (twice, 1), (once, 0)):
+        assert f'telemetry_source_problems{{source="nvml"}} {problems}.0\n' in renderer.text(snapshot).decode()
+
+
+def test_a_plugin_that_is_loaded_later_has_its_lines_from_then_on():
+    extra: dict[str, Metric] = {}
+    renderer = Renderer(extra)
+    assert b"acme" not in renderer.text(START)
+    extra[ACME.key] = ACME
+    assert renderer.text(START) == text_page(START, extra)
