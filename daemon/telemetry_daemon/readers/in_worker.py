@@ -9,16 +9,20 @@ from importlib.util import find_spec
 
 from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.files import is_there
+from telemetry_daemon.readers.loader import Mark, marks
 from telemetry_daemon.workers.worker import Worker, WorkerError
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.codec.wire import Read, Readout
-from telemetry_parsers.model import Capture, Failure, Files, Library, Poll
+from telemetry_parsers.model import Capture, Failure, Files, Library, Poll, Request
 
 # A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
 _RENEWAL_SECONDS = 30.0
 # A library that is not there is looked for once a minute, not once a minute by every poll of its source.
 _LOOK_AGAIN_SECONDS = 55.0
+# Where it depends on the dynamic loader alone, a process is started for it only if a place where that looks has changed.
+_OURS = "telemetry_daemon.readers."
+_TRY_AGAIN_SECONDS = 1800.0
 
 
 class WorkerReader:
@@ -36,7 +40,8 @@ class WorkerReader:
         self._clock = clock
         self._closed = threading.Event()
         self._missing: Failure | None = None
-        self._look_again = 0.0
+        self._look_again = self._try_again = 0.0
+        self._marks: tuple[Mark, ...] = ()
 
     def read(self, poll: Poll, targets: Targets) -> Capture:  # noqa: ARG002  # a library knows its devices
         """What the library or the files said, or the failure that kept them from saying it."""
@@ -68,7 +73,9 @@ class WorkerReader:
         refusal = self._refusal(poll)
         if refusal is not None:
             return Readout(failure=refusal)
-        target = self._worker.readers[poll.request.reader] if isinstance(poll.request, Library) else ""
+        target = self._target(poll.request)
+        if self._worker.pid is None:
+            self._marks = marks(self._worker.environment)  # before the look: what comes meanwhile is a change
         what = Read(poll.request, target, self._root)
         try:
             readout = from_plain(Readout, self._worker.call(what, poll.deadline, self._closed.is_set))
@@ -96,18 +103,34 @@ class WorkerReader:
             # Without it a process could only say the same.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
-        if isinstance(request, Library) and self._missing is not None and self._clock() < self._look_again:
+        if isinstance(request, Library) and self._missing is not None and not self._may_have_come(request):
             return self._missing
         if isinstance(request, Files) and not is_there(request, self._root):
             # On a node without such cards no process is kept for them.
             return Failure("missing", None, f"{self._source}: none of the folders to read is there")
         return None
 
+    def _may_have_come(self, request: Library) -> bool:
+        """Whether another look for a missing library is due and may find it."""
+        now = self._clock()
+        if now < self._look_again:
+            return False
+        by_loader_alone = self._target(request).startswith(_OURS)
+        return not by_loader_alone or now >= self._try_again or marks(self._worker.environment) != self._marks
+
+    def _target(self, request: Request) -> str:
+        return self._worker.readers[request.reader] if isinstance(request, Library) else ""
+
     def _renew(self, failure: Failure) -> None:
         """A fresh process sees a library that has come, or come back."""
         missing = failure.state == "missing"
         if missing:
-            self._missing, self._look_again = failure, self._clock() + _LOOK_AGAIN_SECONDS
+            now = self._clock()
+            self._missing, self._look_again, self._try_again = (
+                failure,
+                now + _LOOK_AGAIN_SECONDS,
+                now + _TRY_AGAIN_SECONDS,
+            )
         lost = failure.reason in ("library_mismatch", "driver_gone")
         if missing or (lost and self._worker.running_seconds >= _RENEWAL_SECONDS):
             self._worker.stop()

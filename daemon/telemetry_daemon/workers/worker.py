@@ -99,6 +99,11 @@ class Worker:
         return None if link is None else link.pid
 
     @property
+    def environment(self) -> Mapping[str, str]:
+        """What its processes get to see."""
+        return self._environment
+
+    @property
     def stuck_pid(self) -> int | None:
         """The process id of a killed worker that had not ended at the last look."""
         stuck = self._stuck
