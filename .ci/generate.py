@@ -21,6 +21,7 @@ import helm_chart
 from fleet_parts.series import series_table, vendor_series
 from fleet_parts.sizes import scale, sizes, waiting
 from man_page import man_page
+from parser_descriptions import descriptions
 from settings_page import reference_markdown
 from terminal_picture import picture
 from vendor_matrix import matrix
@@ -79,6 +80,7 @@ def _default_file_in_docs() -> str:
 
 
 FILES = (
+    Generated("daemon/telemetry_daemon/plugins/built_in.json", descriptions),
     Generated("deploy/telemetry.toml", default_toml),
     Generated(
         "docs/configuration.md", lambda: f"{reference_markdown()}\n## The default file\n\n{_default_file_in_docs()}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import errno
 import importlib
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn, Protocol
 
 from telemetry_daemon.terminal import exits, streams
@@ -39,6 +38,18 @@ COMMANDS = (
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 
+def _line_width() -> int:
+    """As argparse has it; but argparse asks shutil at each argument, which stays in the daemon with two libraries."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told) - 2
+    try:
+        columns = os.get_terminal_size(1).columns or 80
+    except OSError:  # no terminal
+        columns = 80
+    return columns - 2
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse with the exit status of sysexits(3)."""
 
@@ -60,7 +71,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
             prog="telemetry",
             description="Reads every accelerator of a node, whoever made it, and exports metrics.",
             epilog=f"commands:\n{_overview()}\n\n'telemetry COMMAND --help' describes each command.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=_line_width()),
             usage="telemetry COMMAND [OPTION …]",
             allow_abbrev=False,
         )
@@ -69,7 +80,12 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     text = dict(COMMANDS)[command]
     description = text[0].upper() + text[1:] + "."
     # No abbreviations: one that works today is ambiguous as soon as there is another flag that begins so.
-    parser = _Parser(prog=f"telemetry {command}", description=description, allow_abbrev=False)
+    parser = _Parser(
+        prog=f"telemetry {command}",
+        description=description,
+        formatter_class=partial(argparse.HelpFormatter, width=_line_width()),
+        allow_abbrev=False,
+    )
     _module(command).configure(parser)
     return parser
 
@@ -121,6 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _bug(error: Exception) -> int:
     """Report a bug in one line, with the traceback if TELEMETRY_DEBUG is set."""
+    import traceback
+
     if os.environ.get("TELEMETRY_DEBUG"):
         traceback.print_exception(error)
     where = traceback.extract_tb(error.__traceback__)[-1]
@@ -150,6 +168,8 @@ def _dispatch(arguments: list[str]) -> int:
         parsed = build_parser(command).parse_args(arguments[1:])
         return _module(command).run(parsed)
     if arguments and not arguments[0].startswith("-"):
+        import difflib
+
         near = difflib.get_close_matches(arguments[0], names, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"the commands are {', '.join(names)}"
         raise CommandError(f"unknown command '{arguments[0]}'; {hint}")

@@ -93,7 +93,7 @@ def test_no_module_of_the_working_directory_is_imported(
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "ended with status -9: it said nothing"),
         ("print('hello')", "gave no settings: JSONDecodeError"),
         ("print('[1]')", "gave no settings: CodecError('expected an object, found list')"),
-        ("print('{}')", "gave no settings: CodecError('expect: missing')"),
+        ("print('{}')", "gave no settings: CodecError('candidates: missing')"),
         ("print('{\"bogus\": 1}')", "gave no settings: CodecError('bogus: unknown key')"),
         ("pass", "gave no settings: JSONDecodeError"),
     ],
@@ -163,5 +163,5 @@ def test_the_checking_module_can_be_run_by_hand(
         env={"PYTHONPATH": ":".join(filter(None, sys.path))},
     )
     assert done.returncode == status
-    assert (json.loads(done.stdout) if done.stdout else None) == json.loads(json.dumps(output))
+    assert (json.loads(done.stdout)["settings"] if done.stdout else None) == json.loads(json.dumps(output))
     assert errors in done.stderr

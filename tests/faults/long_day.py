@@ -21,6 +21,7 @@ from kits.tool_node import TOOL, tool_text
 from telemetry_daemon.config.settings import Settings, SourceSettings, StateSettings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.simulate.node import DemoNode
@@ -56,7 +57,7 @@ class Day:
             sources={"amdgpu-sysfs": SourceSettings(path=str(sysfs.root))},
             state=StateSettings(runtime_directory=str(folder / "run")),
         )
-        node = RealNode(stack.enter_context(load()), clock)
+        node = RealNode(stack.enter_context(load(find())), clock)
         demo = DemoNode(DEMO, clock)
         self.sources = [*node.sources(settings, REAL), *(s for s in demo.sources(settings) if s.name != "host")]
         for source in self.sources:

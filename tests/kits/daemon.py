@@ -35,6 +35,7 @@ class Daemon:
     arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     prefix: Sequence[str] = ()  # what starts the command, such as prlimit with its limits
+    command: Sequence[str] = COMMAND
     process: subprocess.Popen[str] | None = None
     lines: list[str] = field(default_factory=list)
     address: str = ""
@@ -59,7 +60,7 @@ class Daemon:
         self.process = subprocess.Popen(
             [
                 *self.prefix,
-                *COMMAND,
+                *self.command,
                 "serve",
                 "--config",
                 str(self.config_path),

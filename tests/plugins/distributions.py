@@ -12,7 +12,8 @@ from textwrap import dedent
 from kits.waiting import PATIENCE_SECONDS
 from kits.workers import python_path
 from telemetry_daemon.plugins import loading as plugins
-from telemetry_daemon.plugins.isolated import Patience
+from telemetry_daemon.plugins.loading import Patience
+from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.processes.process import Launcher, launch
 from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.contract import Parser
@@ -80,7 +81,7 @@ class Site:
 
     def load(self, *paths: Path, patience: Patience = PATIENT) -> plugins.Loaded:
         """Everything that there is, and in these folders."""
-        return plugins.load([str(path) for path in paths], self.new_worker, self.distributions, patience)
+        return plugins.load(find([str(path) for path in paths], self.distributions), self.new_worker, patience)
 
 
 COMMAND = Command((("acme-smi",),))
@@ -91,7 +92,7 @@ def names(loaded: plugins.Loaded) -> list[str]:
 
 
 def built_in() -> list[str]:
-    with plugins.load() as loaded:
+    with plugins.load(find()) as loaded:
         return names(loaded)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_daemon.plugins.isolated import Patience
+from telemetry_daemon.plugins.loading import Patience
 from telemetry_parsers.codec import wire
 from telemetry_parsers.model import Absent
 

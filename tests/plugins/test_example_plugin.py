@@ -72,13 +72,14 @@ def run(*arguments: str, **environment: str) -> str:
 PROGRAM = """
 import json, sys
 from telemetry_daemon.plugins import loading as plugins
+from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_parsers.codec.captures import capture_to_plain
 from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Capture, Output, Report
 
-with plugins.load() as loaded:
+with plugins.load(find()) as loaded:
     found = {item.parser.name: item for item in loaded.parsers}
     smi, library = found["acme-smi"], found["acme-library"]
     output = Output(text=sys.stdin.read(), status=0)

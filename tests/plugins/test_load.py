@@ -15,7 +15,8 @@ from kits import workers
 from kits.waiting import PATIENCE_SECONDS
 from plugins import distributions
 from telemetry_daemon.plugins import loading as plugins
-from telemetry_daemon.plugins.sources import PluginFailure
+from telemetry_daemon.plugins.candidates import PluginFailure
+from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_parsers.contract import Parser
@@ -23,7 +24,7 @@ from telemetry_parsers.model import Poll, Report
 
 
 def test_every_built_in_parser_loads_in_this_process() -> None:
-    with plugins.load() as loaded:
+    with plugins.load(find()) as loaded:
         assert loaded.failures == ()
         assert {"host", "mthreads-gmi"} <= set(distributions.names(loaded))
         assert not [item.origin for item in loaded.parsers if item.isolated]
@@ -225,7 +226,7 @@ def test_a_shadowed_distribution_is_no_second_plugin(site: distributions.Site, t
     def both() -> Iterable[metadata.Distribution]:
         return (*site.distributions(), *hidden.distributions())
 
-    with plugins.load((), site.new_worker, both) as loaded:
+    with plugins.load(find((), both), site.new_worker) as loaded:
         assert [item.origin for item in loaded.parsers if item.isolated] == ["telemetry-acme 1.0"]
         assert loaded.failures == ()
 

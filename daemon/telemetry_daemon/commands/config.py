@@ -27,12 +27,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the answer; 78 for a configuration that cannot be used."""
     from telemetry_daemon.config import file, text
     from telemetry_daemon.plugins.loading import load
+    from telemetry_daemon.plugins.sources import find
 
     if arguments.what == "default":
         sys.stdout.write(text.default_toml())
         return exits.OK
     loaded = file.load_with_origins(options.inputs(arguments))
-    with load(loaded.settings.parsers.paths) as parsers:
+    with load(find(loaded.settings.parsers.paths)) as parsers:
         options.check_names(arguments, loaded.settings, parsers.polls)
         options.tell_failures(parsers)
     if loaded.settings.web.config_file:

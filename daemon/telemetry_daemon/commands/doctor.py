@@ -16,6 +16,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot
 from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
 from telemetry_daemon.version import __version__
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     log.setup("error", "text")
     settings = options.settings(arguments)
     kept = _Kept()
-    with load(settings.parsers.paths) as loaded:
+    with load(find(settings.parsers.paths)) as loaded:
         node = RealNode(loaded, Clock(), kept.keep)
         for name in sorted(set(arguments.source) - set(node.names())):
             raise unknown("source", name, node.names())

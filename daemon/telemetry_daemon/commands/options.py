@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE, ConfigInputs
 from telemetry_daemon.config.settings import DEFAULT_ADDRESS, FLAGS, Settings
-from telemetry_daemon.plugins.loading import Loaded
-from telemetry_daemon.plugins.sources import PluginFailure
+from telemetry_daemon.plugins.candidates import PluginFailure
 from telemetry_exporters.text import clean
+
+if TYPE_CHECKING:  # `telemetry serve` says what it is asked for before it imports the daemon
+    from telemetry_daemon.plugins.loading import Loaded
 
 _HELP = {
     "log.level": "debug, info, warning or error (default: info)",

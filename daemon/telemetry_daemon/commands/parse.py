@@ -14,6 +14,7 @@ from telemetry_daemon.commands import formats, options
 from telemetry_daemon.commands.lookup import find_parser
 from telemetry_daemon.guarded.reading import TooLargeError, read_stream
 from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.terminal import exits
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one document of what the outputs say; 2 when they hold a problem."""
-    with load(arguments.paths) as loaded:
+    with load(find(arguments.paths)) as loaded:
         options.tell_failures(loaded)
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
         as_source = arguments.source.replace("_", "-")  # what the tool hccn_tool printed is the source hccn-tool's

@@ -13,6 +13,7 @@ from telemetry_daemon.commands import durations, endings, options
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.recording.local_names import names_here
 from telemetry_daemon.recording.mask import Mask
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     endings.end_tools_first()
     log.setup("error", "text")
     settings = options.settings(arguments)
-    with load(settings.parsers.paths) as loaded:
+    with load(find(settings.parsers.paths)) as loaded:
         options.check_names(arguments, settings, loaded.polls)
         try:
             to_output = arguments.output in (None, _STANDARD_OUTPUT)

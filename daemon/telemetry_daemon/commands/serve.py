@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import logging
-from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.config.child import load_in_child
-from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.node import Node, RealNode
-from telemetry_daemon.plugins.loading import Loaded, load
-from telemetry_daemon.service.daemon import Service, Start, leave
-from telemetry_daemon.service.memory import give_large_blocks_back
-from telemetry_daemon.terminal import exits, log
-from telemetry_daemon.terminal.exits import CommandError
-from telemetry_daemon.times import Clock
-from telemetry_daemon.web.errors import ListenError, WebError
-
-logger = logging.getLogger(__name__)
+from telemetry_daemon.config.child import Check
+from telemetry_daemon.service.unused_imports import left_out
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,48 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; does not return when it served."""
-    give_large_blocks_back()
     inputs = options.inputs(arguments)
-    settings = load_in_child(inputs)
-    log.setup(settings.log.level, settings.log.format)
-    loaded = load(settings.parsers.paths)
-    for failure in loaded.failures:
-        facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
-        logger.warning("a plugin was not loaded", extra=facts)
-    clock = Clock()
-    node = _node(arguments, loaded, clock)
-    source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
-    inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
-    if not settings.all_known(source_names, loaded.polls):
-        settings = load_in_child(inputs)
-
-    def reload_settings() -> Settings:
-        return load_in_child(inputs)
-
-    start = Start(settings, reload_settings, remembers_devices=isinstance(node, RealNode))
-    try:
-        return asyncio.run(_serve(Service(start, node, clock)))
-    except ListenError as error:
-        # At boot the node may not have its address yet, and the last daemon may still have the port: worth another try.
-        raise CommandError(str(error), status=exits.UNAVAILABLE) from None
-    except WebError as error:
-        raise CommandError(str(error), status=exits.CONFIGURATION) from None
-
-
-async def _serve(service: Service) -> int:
-    """Serve, and end the process from within the loop: closing the loop would wait for every thread that it started."""
-    status = await service.run()
-    leave(status)
-    return status
-
-
-def _node(arguments: argparse.Namespace, loaded: Loaded, clock: Clock) -> Node:
-    if arguments.demo is not None:
-        from telemetry_daemon.simulate.node import DemoNode
-
-        return DemoNode(arguments.demo, clock)
-    if arguments.replay is not None:
-        from telemetry_daemon.recording.node import ReplayNode
-
-        return ReplayNode(arguments.replay, loaded, clock)
-    return RealNode(loaded, clock)
+    check = Check(inputs)
+    # Imported while the configuration is checked.
+    with left_out():
+        from telemetry_daemon.service.serving import Instead, serve
+    return serve(inputs, check, Instead(arguments.demo, arguments.replay))

@@ -17,6 +17,7 @@ from telemetry_daemon.control.remote import NoSuchPartError, report_of
 from telemetry_daemon.node import RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute
 from telemetry_daemon.plugins.loading import load
+from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.ranks.watch import ranked
 from telemetry_daemon.readers import toollock
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     endings.end_tools_first()
     log.setup("error", "text")
     settings = options.settings(arguments)
-    with load(settings.parsers.paths) as loaded:
+    with load(find(settings.parsers.paths)) as loaded:
         parsers = {item.parser.name: item.parser for item in loaded.parsers}
         for name in arguments.source:
             find_parser(name, parsers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -24,7 +23,7 @@ def remove(folder: int, name: str) -> None:
 @contextlib.contextmanager
 def replacing(folder: int, name: str) -> Iterator[int]:
     """A new file to write to. After the block it takes the name in one step; after an error it is removed."""
-    temporary = f".{name}.{secrets.token_hex(8)}.new"  # where others may write, nobody can be there before us
+    temporary = f".{name}.{os.urandom(8).hex()}.new"  # where others may write, nobody can be there before us
     descriptor = create(folder, temporary)
     try:
         yield descriptor

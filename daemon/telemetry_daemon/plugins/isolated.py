@@ -13,30 +13,19 @@ from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Problem, Reason, Report
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a plugin may take to be imported and described, and to parse one capture.
-
-    A parser that keeps the protocol reads a mebibyte in under a second; one that takes five hangs.
-    """
-
-    describe_seconds: float = 10.0
-    parse_seconds: float = 5.0
-
-
-def describe(worker: Worker, target: str, patience: Patience) -> DescribedParser:
+def describe(worker: Worker, target: str, seconds: float) -> DescribedParser:
     """What the parser at `target` is; WorkerError or CodecError says why it cannot be told."""
-    return from_plain(DescribedParser, worker.call(Describe(target), patience.describe_seconds))
+    return from_plain(DescribedParser, worker.call(Describe(target), seconds))
 
 
-def isolated(parser: DescribedParser, worker: Worker, target: str, patience: Patience) -> Parser:
+def isolated(parser: DescribedParser, worker: Worker, target: str, deadline_seconds: float) -> Parser:
     """The described parser, whose `parse` runs in the worker."""
     return SourceParser(
         name=parser.name,
         vendor=parser.vendor,
         gives=parser.gives,
         polls=parser.polls,
-        parse=_IsolatedParse(parser, worker, target, patience.parse_seconds),
+        parse=_IsolatedParse(parser, worker, target, deadline_seconds),
         metrics=parser.metrics,
         contract_version=parser.contract_version,
     )

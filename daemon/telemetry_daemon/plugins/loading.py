@@ -1,27 +1,32 @@
-"""Loads every parser: our own in this process, all others described by a worker of their own, in which they run."""
+"""Loads every parser: our own by their descriptions, all others described by a worker of their own, in which they run."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib import metadata
 from types import TracebackType
 from typing import final
 
-from telemetry_daemon.plugins import sources as plugin_sources
-from telemetry_daemon.plugins.isolated import Patience, describe, isolated
-from telemetry_daemon.plugins.sources import Candidate, PluginFailure
-from telemetry_daemon.workers.targets import in_one_line
-from telemetry_daemon.workers.targets import load as load_target
+from telemetry_daemon.plugins import built_in
+from telemetry_daemon.plugins.candidates import Candidate, Candidates, PluginFailure, module_reader
 from telemetry_daemon.workers.worker import Worker, WorkerError, WorkerTimeoutError
-from telemetry_parsers.checks.declaration import violations
-from telemetry_parsers.checks.shape import shape_violations
 from telemetry_parsers.codec.captures import CodecError, DescribedParser
-from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Library, Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a plugin may take to be imported and described, and to parse one capture.
+
+    A parser that keeps the protocol reads a mebibyte in under a second; one that takes five hangs.
+    """
+
+    describe_seconds: float = 10.0
+    parse_seconds: float = 5.0
+
 
 PATIENCE = Patience()
 # So many plugins are described at once: one that hangs at import must not keep the others waiting.
@@ -87,20 +92,17 @@ class _Attempt:
     trouble: str = ""
 
 
-def load(
-    paths: Sequence[str] = (),
-    worker_factory: WorkerFactory = Worker,
-    distributions: Callable[[], Iterable[metadata.Distribution]] = metadata.distributions,
-    patience: Patience = PATIENCE,
-) -> Loaded:
+def load(candidates: Candidates, worker_factory: WorkerFactory = Worker, patience: Patience = PATIENCE) -> Loaded:
     """All parsers that keep the protocol; never raises for one that does not.
 
     A name belongs to the built-in parser, else to the first distribution by name, else to the first module file.
     """
     started = time.monotonic()
-    candidates = plugin_sources.find(paths, distributions)
+    described = built_in.descriptions()
     attempts = [
-        _load_built_in(item, candidates.readers, worker_factory) for item in candidates.parsers if item.built_in
+        _load_built_in(item, described.get(item.plugin), candidates.readers, worker_factory)
+        for item in candidates.parsers
+        if item.built_in
     ]
     others = [item for item in candidates.parsers if not item.built_in]
     if others:
@@ -112,14 +114,12 @@ def load(
     return Loaded(parsers, (*candidates.failures, *failures), candidates.readers, time.monotonic() - started)
 
 
-def _load_built_in(candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory) -> _Attempt:
-    try:
-        parser = load_target(candidate.target)
-        broken = shape_violations(parser) or violations(from_plain(DescribedParser, to_plain(DescribedParser, parser)))
-    except Exception as error:  # noqa: BLE001  # one source that cannot be imported must not keep the others from starting
-        return _Attempt(candidate, None, f"cannot be loaded: {in_one_line(error)}")
-    if broken:
-        return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(broken)}")
+def _load_built_in(
+    candidate: Candidate, described: DescribedParser | None, readers: Mapping[str, str], worker_factory: WorkerFactory
+) -> _Attempt:
+    if described is None:
+        return _Attempt(candidate, None, "is not described in built_in.json, which `make docs` writes")
+    parser = built_in.imported_when_needed(described, candidate.target)
     asked = {poll.request.reader for poll in parser.polls if isinstance(poll.request, Library)}
     worker = worker_factory(parser.name, readers) if asked.intersection(readers) else None
     return _Attempt(candidate, LoadedParser(parser, candidate.origin, isolated=False, worker=worker))
@@ -129,9 +129,13 @@ def _load_isolated(
     candidate: Candidate, readers: Mapping[str, str], worker_factory: WorkerFactory, patience: Patience
 ) -> _Attempt:
     """Described by a first worker that is closed again: one for a tool that is not there would only cost memory."""
+    # A node without plugins has nothing to check.
+    from telemetry_daemon.plugins.isolated import describe, isolated
+    from telemetry_parsers.checks.declaration import violations
+
     first = worker_factory(candidate.plugin, {})
     try:
-        parser = describe(first, candidate.target, patience)
+        parser = describe(first, candidate.target, patience.describe_seconds)
         broken = violations(parser)
     except WorkerTimeoutError:
         trouble = f"cannot be loaded: its import did not end within {patience.describe_seconds:g} s"
@@ -142,9 +146,9 @@ def _load_isolated(
         first.close()
     if broken:
         return _Attempt(candidate, None, f"breaks the parser protocol: {'; '.join(broken)}")
-    own_reader = plugin_sources.module_reader(candidate)
+    own_reader = module_reader(candidate)
     worker = worker_factory(parser.name, {**readers, parser.name: own_reader} if own_reader else readers)
-    proxy = isolated(parser, worker, candidate.target, patience)
+    proxy = isolated(parser, worker, candidate.target, patience.parse_seconds)
     return _Attempt(candidate, LoadedParser(proxy, candidate.origin, isolated=True, worker=worker))
 
 

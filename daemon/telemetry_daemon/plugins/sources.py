@@ -5,48 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.metadata import Distribution, EntryPoint
+from dataclasses import dataclass
+from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
 from telemetry_daemon.guarded.trust import other_writer
 from telemetry_daemon.guarded.way import ROOT
+from telemetry_daemon.plugins.candidates import MODULE_PARSER, Candidate, Candidates, PluginFailure
 
 OWN_DISTRIBUTION = "device-telemetry"
 PARSERS_GROUP = "telemetry.parsers"
 READERS_GROUP = "telemetry.readers"
-# What a module of a plugin folder calls its parser and, if it has one, its library reader.
-MODULE_PARSER = "PARSER"
-MODULE_READER = "READER"
-
-
-@dataclass(frozen=True, slots=True)
-class PluginFailure:
-    """A plugin that is left out; the text is one line with what to do about it."""
-
-    plugin: str
-    origin: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A parser before it is loaded. `remedy` says how to get rid of it."""
-
-    plugin: str
-    origin: str
-    target: str
-    remedy: str
-    built_in: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """All parsers in the order in which they may take a name, and the library readers: name -> target."""
-
-    parsers: tuple[Candidate, ...] = ()
-    readers: Mapping[str, str] = field(default_factory=dict)
-    failures: tuple[PluginFailure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +27,18 @@ class _Installed:
     candidate: Candidate
 
 
-def find(paths: Sequence[str], distributions: Callable[[], Iterable[Distribution]]) -> Candidates:
-    """Everything that may be a plugin; nothing is imported."""
+def find(
+    paths: Sequence[str] = (), installed_distributions: Callable[[], Iterable[Distribution]] = distributions
+) -> Candidates:
+    """Everything that may be a parser; nothing is imported."""
     failures: list[PluginFailure] = []
-    installed = _installed(distributions(), failures)
+    installed = _installed(installed_distributions(), failures)
     readers = _readers(installed, failures)
     parsers = [item.candidate for item in installed if item.group == PARSERS_GROUP]
     for file in _module_files(paths, failures):
         target = f"{file}:{MODULE_PARSER}"
         parsers.append(Candidate(str(file), str(file), target, f"fix or remove {file}"))
     return Candidates(tuple(parsers), readers, tuple(failures))
-
-
-def module_reader(candidate: Candidate) -> str:
-    """The target of the library reader that a module of a plugin folder may hold; empty for other parsers."""
-    if not candidate.target.startswith("/"):
-        return ""
-    return f"{candidate.origin}:{MODULE_READER}"
 
 
 def _readers(installed: Iterable[_Installed], failures: list[PluginFailure]) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from hashlib import blake2b
+from random import Random
 
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.base import BaseScheduler
@@ -48,8 +48,8 @@ class SteadyTrigger(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no 
 
 def spread(source: str, poll: str, interval_seconds: float) -> float:
     """The phase of a poll within its interval: the same in every run, different from poll to poll."""
-    digest = blake2b(f"{source}\0{poll}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2.0**64 * interval_seconds
+    of_this_poll = Random(f"{source}\0{poll}")  # noqa: S311  # spreads work; hashlib would load OpenSSL
+    return of_this_poll.random() * interval_seconds
 
 
 def respread(scheduler: BaseScheduler) -> None:

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 _DEATH_SECONDS = 1.0
 # The child imports from exactly the places that this process imports from; `-m` would put the working
@@ -37,23 +39,41 @@ def running(module: str) -> tuple[str, ...]:
     return (sys.executable, "-c", _PROGRAM, module, *filter(None, sys.path))
 
 
+class Asked:
+    """A question that a process works on from now on, while its asker does something else."""
+
+    def __init__(self, command: Sequence[str], question: str) -> None:
+        """Raises NoAnswerError when the process cannot be started."""
+        self._began = time.monotonic()
+        try:
+            with os.fdopen(os.memfd_create("question"), "w+", encoding="utf-8") as written:
+                written.write(question)
+                written.seek(0)
+                self._child = _started(command, written)
+        except OSError as error:
+            raise NoAnswerError(f"no process could be started: {error}") from error
+
+    def answer(self, deadline_seconds: float) -> Ended:
+        """How it ended; NoAnswerError if it does not end in time, which is counted from the question."""
+        left = max(0.0, self._began + deadline_seconds - time.monotonic())
+        try:
+            output, errors = self._child.communicate(timeout=left)
+        except subprocess.TimeoutExpired:
+            _abandon(self._child)
+            text = f"no answer within {deadline_seconds:g} s; is the file on a disk that hangs?"
+            raise NoAnswerError(text) from None
+        return Ended(self._child.returncode, output, errors)
+
+
 def ask(command: Sequence[str], question: str, deadline_seconds: float) -> Ended:
     """The command's answer to the question; NoAnswerError if it does not start or does not end in time."""
-    try:
-        child = _started(command)
-        output, errors = child.communicate(question, timeout=deadline_seconds)
-    except OSError as error:
-        raise NoAnswerError(f"no process could be started: {error}") from error
-    except subprocess.TimeoutExpired:
-        _abandon(child)
-        raise NoAnswerError(f"no answer within {deadline_seconds:g} s; is the file on a disk that hangs?") from None
-    return Ended(child.returncode, output, errors)
+    return Asked(command, question).answer(deadline_seconds)
 
 
-def _started(command: Sequence[str]) -> subprocess.Popen[str]:
+def _started(command: Sequence[str], question: TextIO) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command,
-        stdin=subprocess.PIPE,
+        stdin=question,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -70,5 +90,5 @@ def _abandon(child: subprocess.Popen[str]) -> None:
         child.communicate(timeout=_DEATH_SECONDS)
     except subprocess.TimeoutExpired:  # it does not die: it is left alone
         child.poll()
-        for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
+        for stream in filter(None, (child.stdout, child.stderr)):
             stream.close()

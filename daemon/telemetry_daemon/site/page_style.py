@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-
 STYLE = """
 :root {
   color-scheme: light dark;
@@ -80,7 +77,8 @@ code { font: .9em ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mo
 }
 """
 
-_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+# Of STYLE, in Base64; written down, since hashlib would load OpenSSL into every daemon. tests/site/test_page.py computes it.
+_HASH = "Xf7J+6XDDjTNffZWI1mSCRjJGm3lny72HU1a0LQBi9M="
 PAGE_POLICY = (
     f"default-src 'none'; style-src 'sha256-{_HASH}'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

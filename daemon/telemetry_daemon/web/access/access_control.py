@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.web.access.auth import BasicAuth, LoginResult
-from telemetry_daemon.web.access.channel import Channel, TlsChannel
+from telemetry_daemon.web.access.channel import Channel
 from telemetry_daemon.web.access.hosts import HostRule
 from telemetry_daemon.web.access.toolkit import TlsConfig, WebConfig, load_web_config
 from telemetry_daemon.web.access.watch import Watch
@@ -17,6 +18,9 @@ from telemetry_daemon.web.clients import Buckets, Caller
 from telemetry_daemon.web.errors import WebConfigError
 from telemetry_daemon.web.messages import Request, Response, status_page
 from telemetry_daemon.web.seldom_logger import SeldomLogger
+
+if TYPE_CHECKING:  # a daemon without TLS does without ssl, which is 4.4 MiB
+    import ssl
 
 SECONDS_BETWEEN_LOOKS = 1.0
 # OpenSSL keeps up to 20,000 sessions of clients without tickets, and Python cannot set fewer. A new context has none.
@@ -36,7 +40,7 @@ class Rules:
     watch: Watch
     config: WebConfig = field(default_factory=WebConfig)
     context: ssl.SSLContext | None = None
-    check_client: Callable[[ssl.SSLObject], str] = lambda _: ""
+    channel: Callable[[], Channel] = Channel
     client_authorities: bytes = b""
 
     @property
@@ -54,10 +58,12 @@ def load_rules(file: str) -> Rules:
     if config.tls is None:
         return Rules(file, watch, config)
     from telemetry_daemon.web.access.tls import client_check, pem_bytes, server_context
+    from telemetry_daemon.web.access.tls_channel import TlsChannel
 
     authorities = pem_bytes(config.tls.client_ca) if config.tls.client_ca else b""
-    check = client_check(config.tls.client_allowed_sans)
-    return Rules(file, watch, config, server_context(config.tls, file), check, authorities)
+    context = server_context(config.tls, file)
+    channel = partial(TlsChannel, context, client_check(config.tls.client_allowed_sans))
+    return Rules(file, watch, config, context, channel, authorities)
 
 
 def _read_under_watch(file: str) -> tuple[WebConfig, Watch]:
@@ -141,8 +147,7 @@ class AccessControl:
 
     def channel(self) -> Channel:
         """What a new connection speaks through."""
-        rules = self._rules
-        return Channel() if rules.context is None else TlsChannel(rules.context, rules.check_client)
+        return self._rules.channel()
 
     def decide(self, request: Request, caller: Caller, then: Decision) -> None:
         """Call `then` with the refusal or None, at once or when the password is checked."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import hashlib
 import os
 import threading
 import time
@@ -175,7 +174,9 @@ class BasicAuth:
 
     def _attempt(self, user: bytes, password: bytes) -> _Attempt:
         hashed = self._users.get(user, self._nobody)
-        digest = hashlib.blake2b(key=self._secret, digest_size=32)
+        from hashlib import blake2b  # a daemon without passwords does without OpenSSL's libcrypto
+
+        digest = blake2b(key=self._secret, digest_size=32)
         for part in (user, hashed, password):
             digest.update(len(part).to_bytes(8, "big") + part)
         return _Attempt(digest.digest(), user, hashed, password[:BCRYPT_PASSWORD_BYTES])

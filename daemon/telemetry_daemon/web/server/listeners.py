@@ -111,8 +111,10 @@ def _listen_tcp(text: str, address: TcpAddress, beside: list[Listener]) -> Liste
 
 def _resolve(text: str, address: TcpAddress) -> tuple[int, tuple[object, ...]]:
     """The first IPv4 address of a name, else its first address; the exporters in Go choose the same."""
+    # Of text Python makes bytes by a codec for international names, which stays in memory.
+    host = address.host.encode("ascii") if address.host.isascii() else address.host
     try:
-        entries = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        entries = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise ListenError(
             f"cannot listen on {text}: the name {address.host!r} cannot be resolved; check it, or give an IP address"

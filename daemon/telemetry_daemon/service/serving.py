@@ -1,0 +1,79 @@
+"""From a checked configuration to a daemon that serves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from telemetry_daemon.config.child import Check, load_in_child
+from telemetry_daemon.config.inputs import ConfigInputs
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.node import Node, RealNode
+from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.service.daemon import Service, Start, leave
+from telemetry_daemon.service.memory import give_large_blocks_back
+from telemetry_daemon.terminal import exits, log
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_daemon.times import Clock
+from telemetry_daemon.web.errors import ListenError, WebError
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What is served in place of this machine: simulated cards, or a recording."""
+
+    demo: str | None = None
+    recording: Path | None = None
+
+
+def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
+    """Serve until told to stop; does not return when it served."""
+    give_large_blocks_back()
+    checked = check.result()
+    settings = checked.settings
+    log.setup(settings.log.level, settings.log.format)
+    loaded = load(checked.candidates)
+    for failure in loaded.failures:
+        facts = {"plugin": failure.plugin, "origin": failure.origin, "detail": failure.text}
+        logger.warning("a plugin was not loaded", extra=facts)
+    clock = Clock()
+    node = _node(instead, loaded, clock)
+    source_names = {*node.names(), *(item.parser.name for item in loaded.parsers)}
+    inputs = replace(inputs, known_sources=tuple(sorted(source_names)), known_polls=loaded.polls)
+    if not settings.all_known(source_names, loaded.polls):
+        settings = load_in_child(inputs)
+
+    def reload_settings() -> Settings:
+        return load_in_child(inputs)
+
+    start = Start(settings, reload_settings, remembers_devices=isinstance(node, RealNode))
+    try:
+        return asyncio.run(_serve(Service(start, node, clock)))
+    except ListenError as error:
+        # At boot the node may not have its address yet, and the last daemon may still have the port: worth another try.
+        raise CommandError(str(error), status=exits.UNAVAILABLE) from None
+    except WebError as error:
+        raise CommandError(str(error), status=exits.CONFIGURATION) from None
+
+
+async def _serve(service: Service) -> int:
+    """Serve, and end the process from within the loop: closing the loop would wait for every thread that it started."""
+    status = await service.run()
+    leave(status)
+    return status
+
+
+def _node(instead: Instead, loaded: Loaded, clock: Clock) -> Node:
+    if instead.demo is not None:
+        from telemetry_daemon.simulate.node import DemoNode
+
+        return DemoNode(instead.demo, clock)
+    if instead.recording is not None:
+        from telemetry_daemon.recording.node import ReplayNode
+
+        return ReplayNode(instead.recording, loaded, clock)
+    return RealNode(loaded, clock)

@@ -1,0 +1,69 @@
+"""Keeps out of the daemon what its libraries import and it never uses: 8 MiB of 36.
+
+asyncio imports ssl where there is one and does without where there is none; we do TLS ourselves (`web/access/tls_channel.py`), with
+the real ssl, once it is configured. APScheduler looks for plugins, knows time zones by name and can run jobs in processes;
+we give it triggers, executors and a time zone as objects, and threads. While the two are imported they find stand-ins.
+Afterwards whoever imports such a module gets the real one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import NoReturn
+
+
+class _PackageNotFoundError(Exception):
+    """What APScheduler expects where its version cannot be told; it does without."""
+
+
+class _Unused:
+    """Stands for a class that is named but never made."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError("the daemon was not to need this: service/unused_imports.py stands in for it")
+
+
+def _no_version(name: str) -> NoReturn:
+    raise _PackageNotFoundError(name)
+
+
+def _no_entry_points(**_wanted: str) -> tuple[()]:
+    return ()
+
+
+# What APScheduler 3.11 takes from each at import. None: there is no such module.
+_STAND_INS: Mapping[str, Mapping[str, object] | None] = {
+    "ssl": None,
+    "importlib.metadata": {
+        "PackageNotFoundError": _PackageNotFoundError,
+        "version": _no_version,
+        "entry_points": _no_entry_points,
+    },
+    "multiprocessing": {},
+    "concurrent.futures.process": {"BrokenProcessPool": type("BrokenProcessPool", (Exception,), {})},
+    "tzlocal": {"get_localzone": _Unused},
+    "zoneinfo": {"ZoneInfo": _Unused},
+}
+
+
+@contextmanager
+def left_out() -> Iterator[None]:
+    """Within it, imports of the unused find their stand-ins; what was imported before stays as it is."""
+    placed = {name: _module(name, content) for name, content in _STAND_INS.items() if name not in sys.modules}
+    sys.modules.update(placed)  # type: ignore[arg-type]  # None is the documented way to say that there is no module
+    try:
+        yield
+    finally:
+        for name in placed:
+            sys.modules.pop(name, None)
+
+
+def _module(name: str, content: Mapping[str, object] | None) -> ModuleType | None:
+    if content is None:
+        return None
+    module = ModuleType(name)
+    vars(module).update(content)
+    return module
