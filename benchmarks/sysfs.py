@@ -19,7 +19,9 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from kits.fake_sysfs import PARSER, Sysfs, mi210
-from telemetry_daemon.readers.files import read_files
+from kits.files import read_files
+from telemetry_daemon.readers import files
+from telemetry_parsers.codec.derived import to_plain
 from telemetry_parsers.model import Capture, Files
 
 CARDS = 8
@@ -43,9 +45,9 @@ def syscalls(folder: Path) -> str:
         return "strace is not installed"
     program = (
         f"import sys; sys.path = {sys.path!r}\n"
-        "from pathlib import Path\nfrom telemetry_daemon.readers.files import read_files\n"
-        f"from telemetry_parsers.vendors.amd.amdgpu_sysfs import PARSER\nroot=Path({str(folder)!r})\n"
-        "[read_files(PARSER.polls[0].request, root) for _ in range({rounds})]\n"
+        "from telemetry_daemon.readers.files import read_files\nfrom telemetry_parsers.codec.derived import to_plain\n"
+        f"from telemetry_parsers.vendors.amd.amdgpu_sysfs import PARSER\nrequest = PARSER.polls[0].request\n"
+        f"[read_files(to_plain(type(request), request), {str(folder)!r}) for _ in range({{rounds}})]\n"
     )
 
     def count(rounds: int) -> int:
@@ -66,7 +68,8 @@ def main() -> None:
         poll = PARSER.polls[0]
         assert isinstance(poll.request, Files)
         request = poll.request
-        read = per_round(lambda: read_files(request, sysfs.root))
+        plain, root = to_plain(Files, request), str(sysfs.root)
+        read = per_round(lambda: files.read_files(plain, root))
         outputs = read_files(request, sysfs.root)
         capture = Capture(PARSER.name, poll.name, request, outputs)
         parse = per_round(lambda: PARSER.parse(capture))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from telemetry_parsers.model import Plain, Reason, State
+if TYPE_CHECKING:  # every worker that asks a library imports this module; the model would cost it 2.6 MiB
+    from telemetry_parsers.model import Plain, Reason, State
 
 
 class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an error of the reader
@@ -23,8 +23,7 @@ class ReaderRefusal(Exception):  # noqa: N818  # a refusal is an answer, not an 
         self.text = text
 
 
-@dataclass(frozen=True, slots=True)
-class CallError:
+class CallError(NamedTuple):
     """What a reader returns for a call that failed while others worked: the library's error number and text."""
 
     status: int

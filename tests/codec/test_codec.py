@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec import strategies
+from telemetry_parsers.codec import answer, wire
 from telemetry_parsers.codec import captures as codec
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.model import (
@@ -210,3 +211,27 @@ def test_the_recorded_form_is_the_documented_one() -> None:
         '"outputs":[{"name":"power","target":"","text":"","stderr":"","status":0,"data":{"watts":1.5}}],'
         '"failure":null,"seconds":0.0,"cpu_seconds":0.0,"wall_time":0.0,"monotonic_time":0.0}'
     )
+
+
+def test_what_a_worker_writes_by_hand_is_the_form_of_the_model() -> None:
+    """A worker has no model; the daemon reads its answers with it."""
+    outputs = (Output("/sys/a", text="7\n", status=0), Output("fast", stderr="lost", status=15, data={"a": [1, None]}))
+    by_hand = [
+        answer.output("/sys/a", text="7\n", status=0),
+        answer.output("fast", stderr="lost", status=15, data={"a": [1, None]}),
+    ]
+    assert answer.readout(by_hand) == to_plain(wire.Readout, wire.Readout(outputs))
+    failed = through_text(answer.readout(failed=answer.failure("stuck", None, "held")))
+    assert failed == through_text(to_plain(wire.Readout, wire.Readout(failure=Failure("stuck", None, "held"))))
+    assert wire.answer_in(answer.answer_line(7, 0.5, None, by_hand)) == wire.Answer(7, 0.5, None, by_hand)
+    fault = wire.Fault("internal", "no such card")
+    assert wire.answer_in(answer.answer_line(8, 0.5, answer.fault("internal", "no such card"), None)) == wire.Answer(
+        8, 0.5, fault, None
+    )
+
+
+def test_an_answer_that_is_too_long_is_the_fault_that_it_is() -> None:
+    found = wire.answer_in(answer.answer_line(7, 0.5, None, "x" * answer.LIMIT_BYTES))
+    assert (found.id, found.result) == (7, None)
+    assert found.error is not None
+    assert found.error.reason == "too_much_output"

@@ -104,7 +104,6 @@ PLACES = {
     "processes/short_lived.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
     "readers/pci.py": {"read_text": KERNEL},
     "readers/repairs.py": {"read_text": KERNEL},
-    "readers/nvml/processes.py": {"read_text": KERNEL},
     "readers/nvml/reader.py": {"open": "its own method: it opens a library"},
 }
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from telemetry_daemon.readers.files import read_files
+from kits.files import read_files
 from telemetry_parsers.model import Capture, Files, Report
 from telemetry_parsers.vendors.amd.amdgpu_sysfs import PARSER
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from telemetry_daemon.plugins.loading import Patience
-from telemetry_parsers.codec import wire
+from telemetry_parsers.codec import answer
 from telemetry_parsers.model import Absent
 
 ROOT = Path(__file__).parent.parent.parent
@@ -37,7 +37,7 @@ def test_a_shown_file_is_the_real_one(name: str) -> None:
 def test_the_figures_are_those_of_the_code() -> None:
     assert f"not within {Patience().describe_seconds:g} s" in TEXT
     assert f"takes more than {Patience().parse_seconds:g} s" in TEXT
-    assert f"more than {wire.ANSWER_LIMIT_BYTES >> 20} MiB" in TEXT
+    assert f"more than {answer.LIMIT_BYTES >> 20} MiB" in TEXT
 
 
 def test_every_absence_is_explained() -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from telemetry_parsers.model import Plain
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 # No library's number: the binding could not read the text that the library gave.
 UNREADABLE = -1
 
 
-@dataclass(frozen=True, slots=True)
 class Refused:
     """What a call gives in place of a value: the number of its error."""
 
-    code: int
+    __slots__ = ("code",)
+
+    def __init__(self, code: int) -> None:
+        self.code = code
 
 
 class LibraryError(Exception):

@@ -1,4 +1,7 @@
-"""Reads small files, link targets and bytes by pattern; runs in a worker, since a file of a wedged driver may block."""
+"""Reads small files, link targets and bytes by pattern; runs in a worker, since a file of a wedged driver may block.
+
+No model and no pathlib: they would cost that worker 4 MiB.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +9,43 @@ import base64
 import errno
 import glob
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.readers.patterns import Folders
-from telemetry_parsers.model import Files, Output
+from telemetry_parsers.codec.answer import output
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Files, Plain
 
 FILE_LIMIT_BYTES = 64 << 10
 # More than the largest node has; a pattern that matches more is a mistake.
 MATCH_LIMIT = 16_384
 
 # Paths are texts here: for hundreds of files every two seconds pathlib takes as long as the kernel.
-_Read = Callable[[str, str], Output]
+_Read = Callable[[str, str], "Plain"]
 
 
-def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
-    """One output per matching path, sorted by name; what could not be read has its errno as status and no text.
+def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
+    """One output per matching path, sorted by name, as `Files` and `Output` are in plain form.
+
+    What could not be read has its errno as status and no text.
 
     Names are paths below `root`. Where a link points to is an output's text; bytes are base64 in its data.
     Links in the folders of a pattern are followed, `**` is not recursive.
     """
-    top = str(root).rstrip("/")
-    skipped = _Skipped(top, request.skip_when)
-    kinds: tuple[tuple[tuple[str, ...], _Read], ...] = (
-        (request.globs, _text),
-        (request.links, _target),
-        (request.binary, _bytes),
+    top = root.rstrip("/")
+    skipped = _Skipped(top, request["skip_when"])
+    kinds: tuple[tuple[Iterable[str], _Read], ...] = (
+        (request["globs"], _text),
+        (request["links"], _target),
+        (request["binary"], _bytes),
     )
     folders = Folders(top)
-    outputs = [output for patterns, read in kinds for output in _read_all(folders, patterns, read, skipped)]
-    return tuple(sorted(outputs, key=lambda output: output.name))
+    outputs = [found for patterns, read in kinds for found in _read_all(folders, patterns, read, skipped)]
+    return sorted(outputs, key=lambda found: found["name"])
 
 
 def is_there(request: Files, root: str) -> bool:
@@ -53,14 +61,14 @@ def _beginning(root: str, pattern: str) -> str:
     return "/".join([root or "/", *parts[:fixed]])
 
 
-def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Output]:
+def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Plain]:
     names: set[str] = set()
     for pattern in patterns:
         paths = list(islice(folders.matches(pattern), MATCH_LIMIT + 1))
         if not paths:
             yield from _why_nothing(folders.root, pattern)
         elif len(paths) > MATCH_LIMIT:
-            yield Output(pattern, status=errno.E2BIG)
+            yield output(pattern, status=errno.E2BIG)
         else:
             names.update(paths)
     for name in names:
@@ -69,26 +77,26 @@ def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _
             yield _attempt(read, "/" + name, path)
 
 
-def _attempt(read: _Read, name: str, path: str) -> Output:
+def _attempt(read: _Read, name: str, path: str) -> Plain:
     try:
         return read(name, path)
     except OSError as error:
-        return Output(name, status=error.errno or errno.EIO)
+        return output(name, status=error.errno or errno.EIO)
 
 
-def _text(name: str, path: str) -> Output:
-    return Output(name, text=read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace"), status=0)
+def _text(name: str, path: str) -> Plain:
+    return output(name, text=read_file(path, FILE_LIMIT_BYTES).decode("utf-8", errors="replace"), status=0)
 
 
-def _target(name: str, path: str) -> Output:
-    return Output(name, text=os.readlink(path), status=0)  # noqa: PTH115  # paths are texts here
+def _target(name: str, path: str) -> Plain:
+    return output(name, text=os.readlink(path), status=0)  # noqa: PTH115  # paths are texts here
 
 
-def _bytes(name: str, path: str) -> Output:
-    return Output(name, status=0, data={"base64": base64.b64encode(read_file(path, FILE_LIMIT_BYTES)).decode("ascii")})
+def _bytes(name: str, path: str) -> Plain:
+    return output(name, status=0, data={"base64": base64.b64encode(read_file(path, FILE_LIMIT_BYTES)).decode("ascii")})
 
 
-def _why_nothing(root: str, pattern: str) -> Iterable[Output]:
+def _why_nothing(root: str, pattern: str) -> Iterable[Plain]:
     """No output when nothing is there. An output with the errno when the pattern's first folder may not be read."""
     try:
         with os.scandir(_beginning(root, pattern)):
@@ -96,13 +104,13 @@ def _why_nothing(root: str, pattern: str) -> Iterable[Output]:
     except (FileNotFoundError, NotADirectoryError):  # no such driver here, which is no error
         return
     except OSError as error:
-        yield Output(pattern, status=error.errno or errno.EIO)
+        yield output(pattern, status=error.errno or errno.EIO)
 
 
 class _Skipped:
     """The folders to leave out, as a file in them says; each such file is read once."""
 
-    def __init__(self, root: str, skip_when: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, root: str, skip_when: Iterable[Sequence[str]]) -> None:
         self._skip_when = skip_when
         self._known: dict[str, bool] = {root: False}
 

@@ -1,6 +1,6 @@
 """What runs in a worker process: it answers one question after another, with a plugin's code or a library's.
 
-It ends when the pipe of questions does. Only the standard library and the types are imported: every worker pays for them.
+It ends when the pipe of questions does. Every worker pays for what is imported here: no model, no dataclasses, no pathlib.
 """
 
 from __future__ import annotations
@@ -11,27 +11,16 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.workers.targets import BrokenProtocolError, in_one_line, load
-from telemetry_parsers.checks.shape import shape_violations
-from telemetry_parsers.codec.captures import DescribedParser
-from telemetry_parsers.codec.derived import to_plain
-from telemetry_parsers.codec.wire import (
-    Answer,
-    Ask,
-    Describe,
-    Fault,
-    Parse,
-    Question,
-    Read,
-    Readout,
-    answer_line,
-    question_in,
-)
-from telemetry_parsers.contract import Parser
+from telemetry_parsers.codec.answer import answer_line, failure, fault, output, readout
+from telemetry_parsers.codec.plain import decode_line
 from telemetry_parsers.library import CallError, LibraryReader, ReaderRefusal
-from telemetry_parsers.model import Failure, Files, Library, Output, Plain, Report
+
+if TYPE_CHECKING:
+    from telemetry_daemon.workers.parsing import Parsers
+    from telemetry_parsers.model import Plain
 
 # A worker whose daemon was killed while a call hangs is ended by the kernel this long after the call's deadline.
 _ALARM_MARGIN_SECONDS = 5
@@ -41,56 +30,44 @@ class Workbench:
     """What this worker has loaded: parsers and open library readers, by target (`module:attribute` or `/file.py:attribute`)."""
 
     def __init__(self) -> None:
-        self._parsers: dict[str, Parser] = {}
+        self._parsers: Parsers | None = None
         self._readers: dict[str, LibraryReader] = {}
 
-    def perform(self, what: Ask) -> Plain:
-        """The result of one question in plain form."""
-        if isinstance(what, Describe):
-            return to_plain(DescribedParser, self._parser(what.parser))
-        if isinstance(what, Parse):
-            return self._parse(what)
-        return to_plain(Readout, self._read(what))
+    def perform(self, question: dict[str, Plain]) -> Plain:
+        """The result of one question in plain form; `wire.py` says what a question is made of."""
+        if question["ask"]["kind"] == "read":
+            return self._read(question["ask"])
+        if self._parsers is None:
+            from telemetry_daemon.workers.parsing import Parsers  # with the model: only a plugin's worker needs it
+
+            self._parsers = Parsers()
+        return self._parsers.perform(question)
 
     def close(self) -> None:
         """Close every open reader."""
         for target in tuple(self._readers):
             self._close_reader(target)
 
-    def _parser(self, target: str) -> Parser:
-        if target not in self._parsers:
-            parser: Any = load(target)
-            violations = shape_violations(parser)
-            if violations:
-                raise BrokenProtocolError("; ".join(violations))
-            self._parsers[target] = parser
-        return self._parsers[target]
-
-    def _parse(self, what: Parse) -> Plain:
-        report: Any = self._parser(what.parser).parse(what.capture)
-        if not isinstance(report, Report):
-            raise BrokenProtocolError(f"parse returned {type(report).__name__}, not a Report")
-        return to_plain(Report, report)
-
-    def _read(self, what: Read) -> Readout:
+    def _read(self, what: dict[str, Plain]) -> Plain:
+        request = what["request"]
         try:
-            if isinstance(what.request, Library):
-                return Readout(self._ask_library(what.reader, what.request))
-            if isinstance(what.request, Files):
-                return Readout(_read_files(what.request, what.root))
+            if request["kind"] == "library":
+                return readout(self._ask_library(what["reader"], request["calls"]))
+            if request["kind"] == "files":
+                return readout(_read_files(request, what["root"]))
         except ReaderRefusal as refusal:
-            return Readout(failure=Failure(refusal.state, refusal.reason, refusal.text))
+            return readout(failed=failure(refusal.state, refusal.reason, refusal.text))
         raise BrokenProtocolError("a worker runs no commands")
 
-    def _ask_library(self, target: str, request: Library) -> tuple[Output, ...]:
+    def _ask_library(self, target: str, calls: Sequence[str]) -> list[Plain]:
         if target not in self._readers:
             reader: Any = load(target)
             self._readers[target] = reader
             self._guarded(target, reader.open)
-        answers = self._guarded(target, self._readers[target].read, request.calls)
+        answers = self._guarded(target, self._readers[target].read, tuple(calls))
         if not isinstance(answers, Mapping):
             raise BrokenProtocolError(f"read returned {type(answers).__name__}, not a mapping of calls")
-        return tuple(_output(str(call), answer) for call, answer in answers.items())
+        return [_output(str(call), answer) for call, answer in answers.items()]
 
     def _guarded(self, target: str, function: Any, *arguments: Any) -> Any:
         """The function's result; when it raises, the reader is closed, and opened anew by the next poll."""
@@ -113,8 +90,8 @@ def serve(questions: int, answers: int) -> None:
     workbench = Workbench()
     with open(questions, "rb") as lines:
         for line in lines:
-            question = question_in(line)
-            signal.alarm(math.ceil(question.seconds) + _ALARM_MARGIN_SECONDS)
+            question = decode_line(line)
+            signal.alarm(math.ceil(question["seconds"]) + _ALARM_MARGIN_SECONDS)
             _send(answers, _answer(workbench, question))
             signal.alarm(0)
     signal.alarm(_ALARM_MARGIN_SECONDS)
@@ -144,16 +121,17 @@ def _default_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _answer(workbench: Workbench, question: Question) -> bytes:
+def _answer(workbench: Workbench, question: dict[str, Plain]) -> bytes:
+    number = question["id"]
     try:
-        return _line(question, None, workbench.perform(question.ask))
+        result = workbench.perform(question)
+        return answer_line(number, _cpu_seconds(), None, result)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # the isolation border: whatever a plugin raises is an answer
-        return _line(question, Fault("internal", in_one_line(error)), None)
+        return answer_line(number, _cpu_seconds(), fault("internal", in_one_line(error)), None)
 
 
-def _line(question: Question, error: Fault | None, result: Plain) -> bytes:
-    cpu_seconds = time.process_time() + sum(os.times()[2:4])
-    return answer_line(Answer(question.id, cpu_seconds, error, result))
+def _cpu_seconds() -> float:
+    return time.process_time() + sum(os.times()[2:4])
 
 
 def _send(descriptor: int, line: bytes) -> None:
@@ -162,18 +140,16 @@ def _send(descriptor: int, line: bytes) -> None:
         left = left[os.write(descriptor, left) :]
 
 
-def _read_files(request: Files, root: str) -> tuple[Output, ...]:
-    from pathlib import Path  # importing it costs every worker 0.4 MiB, and only this one needs it
+def _read_files(request: dict[str, Plain], root: str) -> list[Plain]:
+    from telemetry_daemon.readers.files import read_files  # only some workers read files
 
-    from telemetry_daemon.readers.files import read_files
-
-    return read_files(request, Path(root))
+    return read_files(request, root)
 
 
-def _output(call: str, answer: Plain | CallError) -> Output:
+def _output(call: str, answer: Plain | CallError) -> Plain:
     if isinstance(answer, CallError):
-        return Output(name=call, status=answer.status, stderr=answer.text)
-    return Output(name=call, status=0, data=answer)
+        return output(call, status=answer.status, stderr=answer.text)
+    return output(call, status=0, data=answer)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 
 from telemetry_daemon.processes.process import Ended, Launch, Launcher, signal_name
 from telemetry_daemon.processes.supervise import Limits, end, settle, wait_for
-from telemetry_parsers.codec.wire import ANSWER_LIMIT_BYTES
+from telemetry_parsers.codec.answer import LIMIT_BYTES
 
-_LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.4)
-_FAREWELL_SECONDS = 0.2
+# Together less than a second. A library that is let go of waits for its thread that waits for events.
+_LIMITS = Limits(grace_seconds=0.2, kill_seconds=0.25)
+_FAREWELL_SECONDS = 0.5
 _PATH_FLAGS = (("isolated", "-I"), ("ignore_environment", "-E"), ("no_user_site", "-s"), ("safe_path", "-P"))
 _CHUNK_BYTES = 1 << 16
 _LAST_WORDS_BYTES = 2048
@@ -145,7 +146,7 @@ class Link:
         if not chunk:
             raise self._gone()
         self._received += chunk
-        if len(self._received) > ANSWER_LIMIT_BYTES:
+        if len(self._received) > LIMIT_BYTES:
             raise OverflowingError
         if b"\n" not in chunk:
             return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from telemetry_parsers.model import Plain
+if TYPE_CHECKING:  # workers, too, import this module; the model would cost each of them 2.6 MiB
+    from telemetry_parsers.model import Plain
 
 _LONGEST_QUOTE = 40
 _LARGEST_WHOLE = 2**63

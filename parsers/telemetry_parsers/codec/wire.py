@@ -1,18 +1,15 @@
 """What goes between the daemon and a worker: a question as one line of JSON, and its answer as another.
 
-docs/architecture.md, "What a worker is asked", shows both.
+docs/architecture.md, "What a worker is asked", shows both. How a worker writes an answer stands in `answer.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from telemetry_parsers.codec.derived import from_plain, to_plain
 from telemetry_parsers.codec.plain import decode_line, encode_line
 from telemetry_parsers.model import Capture, Failure, Output, Reason, Request
-
-# A longer answer is replaced by the fault that it is too long; a worker that sends one all the same is ended.
-ANSWER_LIMIT_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +76,9 @@ class Answer:
 
 def question_line(question: Question) -> bytes:
     """The question as a line; a CodecError says what in it has no plain form."""
-    return _line(to_plain(Question, question))
-
-
-def question_in(line: bytes) -> Question:
-    """The question of a line."""
-    return from_plain(Question, decode_line(line))
-
-
-def answer_line(answer: Answer) -> bytes:
-    """The answer as a line, within the limit; a CodecError says what in it has no plain form."""
-    line = _line(to_plain(Answer, answer))
-    if len(line) <= ANSWER_LIMIT_BYTES:
-        return line
-    text = f"an answer of {len(line)} bytes, the limit is {ANSWER_LIMIT_BYTES}"
-    return _line(to_plain(Answer, replace(answer, error=Fault("too_much_output", text), result=None)))
+    return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
 
 
 def answer_in(line: bytes) -> Answer:
     """The answer of a line."""
     return from_plain(Answer, decode_line(line))
-
-
-def _line(plain: object) -> bytes:
-    return encode_line(plain).encode("ascii") + b"\n"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from telemetry_daemon.readers.binding import bus_id, members, same
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 # The handles below a card's own: what makes each, and what frees it.
 PARTS: Mapping[str, tuple[str, str]] = {
@@ -19,15 +20,14 @@ PARTS: Mapping[str, tuple[str, str]] = {
 _VOLATILE, _AGGREGATE, _DRAM = 0, 1, 1
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A function of pymtml with its arguments after the handle; `part` names the handle, empty for the card's own."""
 
     key: str
     function: str
     part: str = ""
     arguments: tuple[int, ...] = ()
-    plain: Callable[[Any], Plain] = field(default=same)
+    plain: Callable[[Any], Plain] = same
 
 
 def _call(part: str, name: str, *arguments: int, plain: Callable[[Any], Plain] = same) -> Call:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in
 from telemetry_daemon.readers.mtml import calls, codes
 from telemetry_daemon.readers.mtml.calls import Call
 from telemetry_daemon.readers.mtml.library import Mtml
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 _MOST_FANS = 16
 _MOST_LINKS = 64

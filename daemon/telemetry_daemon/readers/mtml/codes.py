@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import UNREADABLE
 from telemetry_parsers.library import ReaderRefusal
-from telemetry_parsers.model import Reason, State
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Reason, State
 
 DRIVER_NOT_LOADED = 1
 DRIVER_FAILURE = 2

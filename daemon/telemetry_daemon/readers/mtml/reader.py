@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import Refused, SessionOverError
 from telemetry_daemon.readers.mtml import codes
 from telemetry_daemon.readers.mtml.card import TIERS, Slot
 from telemetry_daemon.readers.mtml.library import Mtml
 from telemetry_parsers.library import CallError, ReaderRefusal
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 # Each initialisation leaves some memory behind, and a lost card may keep waiting whoever opens it.
 _PAUSE_SECONDS = 30.0

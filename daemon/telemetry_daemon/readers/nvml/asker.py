@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in, is_answered
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import UUID, Call
 from telemetry_daemon.readers.nvml.fields import MOST_AT_ONCE, Field, plain_value
 from telemetry_daemon.readers.nvml.library import Nvml
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 # Permissions change seldom, and to ask costs as much as an answer.
 ASK_AGAIN_SECONDS = 600.0

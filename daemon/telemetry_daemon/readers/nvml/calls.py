@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from telemetry_daemon.readers.binding import bus_id, members, same
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.fields import driver_version
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 # sizeof(nvmlMemory_v2_t) | 2 << 24: wheels have it as a constant, but not under one name.
 _MEMORY_V2 = 0x02000028
@@ -20,8 +21,7 @@ def _bar1(found: Any) -> Plain:
     return {"total": int(found.bar1Total), "free": int(found.bar1Free), "used": int(found.bar1Used)}
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A function of pynvml with its arguments after the handle; `key` is what its answer is kept under.
 
     `switches_off`: the errors after which it is not asked again before the next initialisation.
@@ -30,7 +30,7 @@ class Call:
     key: str
     function: str
     arguments: tuple[Any, ...] = ()
-    plain: Callable[[Any], Plain] = field(default=same)
+    plain: Callable[[Any], Plain] = same
     fallback: Call | None = None
     switches_off: frozenset[int] = codes.SWITCHES_OFF
 
@@ -43,7 +43,7 @@ def _call(name: str, *arguments: int, fallback: Call | None = None, plain: Calla
 
 def _call_by(name: str, *arguments: int) -> Call:
     """Such a call of something that may not exist: that is an invalid argument to some drivers."""
-    return replace(_call(name, *arguments), switches_off=codes.FIELD_SWITCHES_OFF)
+    return _call(name, *arguments)._replace(switches_off=codes.FIELD_SWITCHES_OFF)
 
 
 _MEMORY = Call(

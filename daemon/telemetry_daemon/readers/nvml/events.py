@@ -6,18 +6,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import Refused
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.library import Nvml, address
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 XID = 0x8
 MIG_CONFIGURATION = 0x100
 _WANTED = XID | MIG_CONFIGURATION
-# A thread that waits cannot be called back: what ends the session waits for it, and that has a fifth of a second.
-WAIT_MILLISECONDS = 100
+# A thread that waits cannot be called back: what ends the session waits for it, and a worker has half a second to end.
+WAIT_MILLISECONDS = 400
 _LONGEST_BACK_OFF_SECONDS = 30.0
 _JOIN_SECONDS = 2.0
 _MOST_KEPT = 256

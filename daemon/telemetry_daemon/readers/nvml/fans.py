@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from functools import partial
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import Refused
 from telemetry_daemon.readers.nvml import calls, codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.library import Nvml
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 _MOST_FANS = 16
 _REVOLUTIONS = "FanSpeedRPM"

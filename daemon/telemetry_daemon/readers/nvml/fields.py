@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from telemetry_daemon.readers.binding import UNREADABLE
 from telemetry_daemon.readers.nvml import codes
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 # More in one call holds the driver's lock too long.
 MOST_AT_ONCE = 24
@@ -22,8 +23,7 @@ _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A field: the name that its answer is kept under, its number and scope.
 
     `counts` marks counters whose type some drivers leave wrong; `wraps` those that only tell something with 64 bits.

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from telemetry_daemon.readers.binding import is_answered
 from telemetry_daemon.readers.nvml import calls, fabric, fields
@@ -19,11 +18,12 @@ from telemetry_daemon.readers.nvml.instance import Instance, InstanceGoneError, 
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.links import Links
 from telemetry_daemon.readers.nvml.processes import ProcessLists
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(NamedTuple):
     """What all GPUs of a session share."""
 
     nvml: Nvml

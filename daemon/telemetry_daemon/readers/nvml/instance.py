@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import Refused, error_in, is_answered
 from telemetry_daemon.readers.nvml import calls, codes
@@ -12,7 +12,9 @@ from telemetry_daemon.readers.nvml.calls import UUID, Call
 from telemetry_daemon.readers.nvml.gpm import Gpm
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.processes import ProcessLists
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 _IDS = (
     ("uuid", UUID),

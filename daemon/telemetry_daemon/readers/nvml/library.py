@@ -7,7 +7,7 @@ import importlib
 from typing import Any
 
 from telemetry_daemon.readers.binding import Binding, SessionOverError, can_be_loaded
-from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml import codes, late_find_library
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -23,7 +23,8 @@ class Nvml(Binding):
         if not can_be_loaded(LIBRARY):
             raise SessionOverError(codes.LIBRARY_NOT_FOUND)
         if self.module is None:
-            self.module = importlib.import_module("pynvml")
+            with late_find_library.late():
+                self.module = importlib.import_module("pynvml")
             self.error = self.module.NVMLError
             # The oldest wheels raise NVMLError in its place. A TypeError: in this wheel the call was another.
             self.mismatches = (getattr(self.module, "NVMLLibraryMismatchError", self.error), TypeError)

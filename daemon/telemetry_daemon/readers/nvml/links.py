@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import error_in, is_answered
 from telemetry_daemon.readers.nvml import codes, fields
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import link_errors, link_state
 from telemetry_daemon.readers.nvml.fields import Field
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 # More than any GPU has.
 _MOST_LINKS = 72

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.readers.binding import Refused
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.fields import driver_version
 from telemetry_daemon.readers.nvml.library import Nvml
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 KINDS = ("Compute", "Graphics", "MPSCompute")
 # The newest form of the call first; entries have been of one layout since 450.
@@ -23,6 +26,7 @@ _NOT_TOLD = (1 << 64) - 1
 _NO_INSTANCE = (1 << 32) - 1
 # These drivers fill entries that are 8 bytes longer than the header says: what comes out are no process ids.
 _LONGER_ENTRIES = ((535, 43), (535, 86))
+_LONGEST_NAME = 256
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 
@@ -51,7 +55,7 @@ def _instances(process: Any) -> tuple[int, int]:
 class ProcessLists:
     """Reads process lists; the array that they are written into is kept from poll to poll."""
 
-    def __init__(self, nvml: Nvml, driver: str, proc: Path = Path("/proc")) -> None:
+    def __init__(self, nvml: Nvml, driver: str, proc: str = "/proc") -> None:
         self._nvml = nvml
         self._unusable = _LONGER_ENTRIES[0] <= driver_version(driver) < _LONGER_ENTRIES[1]
         self._entries: Any = (_Entry * _ROOM)()
@@ -106,8 +110,8 @@ class ProcessLists:
     def _name(self, pid: int) -> str | None:
         """The process's name; None in a container, where the pid is the host's and may be another process here."""
         try:
-            if str((self._proc / "self/ns/pid").readlink()) != _FIRST_PID_NAMESPACE:
+            if os.readlink(f"{self._proc}/self/ns/pid") != _FIRST_PID_NAMESPACE:  # noqa: PTH115  # pathlib costs 0.4 MiB
                 return None
-            return (self._proc / str(pid) / "comm").read_text("utf-8", "replace").strip() or None
+            return read_file(f"{self._proc}/{pid}/comm", _LONGEST_NAME).decode("utf-8", "replace").strip() or None
         except OSError:  # the process ended, or is hidden: it has no name for us
             return None

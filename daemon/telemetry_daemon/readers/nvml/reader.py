@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import SessionOverError
 from telemetry_daemon.readers.nvml import codes
@@ -12,7 +13,9 @@ from telemetry_daemon.readers.nvml.gpu import TIERS
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.session import Session
 from telemetry_parsers.library import CallError, ReaderRefusal
-from telemetry_parsers.model import Plain, Reason, State
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain, Reason, State
 
 # Do not fail where there are no GPUs: that is an answer.
 _INIT_NO_GPUS = 1

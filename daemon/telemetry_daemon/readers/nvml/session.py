@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError
 from telemetry_daemon.readers.nvml import codes
@@ -14,7 +14,9 @@ from telemetry_daemon.readers.nvml.fields import branch_of, fast_fields
 from telemetry_daemon.readers.nvml.gpu import Gpu, Shared
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.processes import ProcessLists
-from telemetry_parsers.model import Plain
+
+if TYPE_CHECKING:
+    from telemetry_parsers.model import Plain
 
 # How long a lost GPU is left alone: 30 s, 60 s … 5 min.
 _FIRST_PAUSE_SECONDS = 30.0

@@ -1,0 +1,16 @@
+"""What the worker that reads files answers, as the daemon understands it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from telemetry_daemon.readers import files
+from telemetry_parsers.codec.answer import readout
+from telemetry_parsers.codec.derived import from_plain, to_plain
+from telemetry_parsers.codec.wire import Readout
+from telemetry_parsers.model import Files, Output
+
+
+def read_files(request: Files, root: Path = Path("/")) -> tuple[Output, ...]:
+    """The outputs of a request."""
+    return from_plain(Readout, readout(files.read_files(to_plain(Files, request), str(root)))).outputs
