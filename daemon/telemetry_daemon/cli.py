@@ -14,7 +14,6 @@ from typing import NoReturn, Protocol
 
 from telemetry_daemon.terminal import exits, streams
 from telemetry_daemon.terminal.exits import CommandError, ToldToEndError
-from telemetry_exporters.text import clean
 
 # Each command's name and what it does, in the order in which they are shown. A command's module is imported only when it
 # runs: `telemetry version` must not pay for the daemon.
@@ -151,6 +150,8 @@ def _bug(error: Exception) -> int:
 
 def _say(text: str, who: str = "telemetry") -> None:
     """Print an error without control characters: it may quote a file's name that would steer the terminal."""
+    from telemetry_exporters.text import clean
+
     sys.stderr.write(f"{who}: {clean(text)}\n")
 
 

@@ -165,3 +165,14 @@ def test_the_checking_module_can_be_run_by_hand(
     assert done.returncode == status
     assert (json.loads(done.stdout)["settings"] if done.stdout else None) == json.loads(json.dumps(output))
     assert errors in done.stderr
+
+
+def test_where_nothing_is_set_nothing_is_validated(tmp_path: Path) -> None:
+    program = (
+        "import sys; from telemetry_daemon.config.file import load; from telemetry_daemon.config.inputs import ConfigInputs;"
+        "from telemetry_daemon.config.settings import Settings;"
+        f"assert load(ConfigInputs(default_path={str(tmp_path / 'none.toml')!r})) == Settings();"
+        "sys.exit(any(name.startswith('pydantic') for name in sys.modules))"
+    )
+    path = ":".join(filter(None, sys.path))
+    assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": path}).returncode == 0

@@ -12,7 +12,6 @@ from telemetry_exporters.style import Colour
 from telemetry_exporters.table import Detail, table
 from telemetry_parsers.model import Metric, Snapshot
 
-FORMATS = ("table", "json", "csv", "prometheus")
 # Where the output is no terminal, lines are as long as they need to be.
 _UNLIMITED = 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from telemetry_daemon.plugins.loading import Loaded
@@ -27,6 +26,8 @@ def check_vendor(name: str, loaded: Loaded) -> None:
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
     """The error for an unknown name, with the nearest known name, else all of them: `did you mean 'nvidia'?`."""
+    import difflib
+
     nearest = difflib.get_close_matches(name, known := sorted(known), n=1)
     hint = f"did you mean '{nearest[0]}'?" if nearest else f"the {kind}s are {', '.join(known)}"
     return CommandError(f"unknown {kind} '{name}'; {hint}")

@@ -17,6 +17,8 @@ from telemetry_exporters.text import clean
 if TYPE_CHECKING:  # `telemetry serve` says what it is asked for before it imports the daemon
     from telemetry_daemon.plugins.loading import Loaded
 
+# How a snapshot may be shown.
+FORMATS = ("table", "json", "csv", "prometheus")
 _HELP = {
     "log.level": "debug, info, warning or error (default: info)",
     "log.format": "text or json (default: text)",

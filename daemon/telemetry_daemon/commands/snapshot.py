@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telemetry_daemon.commands import durations, endings, formats, options
+from telemetry_daemon.commands import durations, endings, options
 from telemetry_daemon.commands.lookup import check_vendor, find_parser
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control.remote import NoSuchPartError, report_of
@@ -24,7 +24,6 @@ from telemetry_daemon.readers import toollock
 from telemetry_daemon.state.health import judge
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
-from telemetry_exporters.table import Detail, device_list
 from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Metric, Snapshot, Tier
 
@@ -36,7 +35,7 @@ _BAD_STATES = frozenset({"failed", "stuck"})
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What to read, what of it to show, and how."""
-    parser.add_argument("--format", choices=formats.FORMATS, default="table", help="output format (default: table)")
+    parser.add_argument("--format", choices=options.FORMATS, default="table", help="output format (default: table)")
     options.add_source(parser, "read")
     parser.add_argument("--vendor", metavar="NAME", help="show only this vendor's devices")
     parser.add_argument("--device", metavar="DEVICE", help="show only devices with this index, `device` label or id")
@@ -81,8 +80,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric], settings: Settings) -> int:
     tiers: Sequence[Tier] = ("inventory", "fast", "slow") if arguments.all else ("inventory", "fast")
-    detail = Detail.EVERYTHING if arguments.all else Detail.BRIEF
     shot.prime("host", _HOST_GAP_SECONDS)
+    # Imported within the gap.
+    from telemetry_daemon.commands import formats
+    from telemetry_exporters.table import Detail
+
+    detail = Detail.EVERYTHING if arguments.all else Detail.BRIEF
     while True:
         whole = ranked(shot.read(tiers, arguments.timeout), settings.ranks)
         snapshot = _filtered(whole, arguments)
@@ -126,6 +129,8 @@ def _filtered(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
 
 def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
     """Why nothing is shown although there are devices."""
+    from telemetry_exporters.table import device_list
+
     flags = (("--vendor", arguments.vendor), ("--device", arguments.device))
     flags_in_words = " ".join(f"{flag} {value}" for flag, value in flags if value is not None)
     return f"no device matches {flags_in_words}; there are {device_list(devices)}"

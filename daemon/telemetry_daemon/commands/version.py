@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import platform
+import os
+import sys
 
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
@@ -16,5 +17,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(_arguments: argparse.Namespace) -> int:
     """Print one line."""
-    print(f"telemetry {__version__} (Python {platform.python_version()}, {platform.system()} {platform.machine()})")
+    python, system = sys.version.split()[0], os.uname()
+    print(f"telemetry {__version__} (Python {python}, {system.sysname} {system.machine})")
     return exits.OK

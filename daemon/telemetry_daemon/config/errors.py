@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.config.layers import Document
@@ -15,6 +13,9 @@ from telemetry_daemon.config.lines import line_of
 from telemetry_daemon.config.names import did_you_mean, nearest, nearest_or_all
 from telemetry_daemon.config.rules import shown
 from telemetry_daemon.config.table import KeyPath, general_path, settings_rows
+
+if TYPE_CHECKING:  # a command whose configuration sets nothing does without pydantic
+    from pydantic import ValidationError
 
 _MOST_LINES = 50
 COUNTS: KeyPath = ("expect", "devices")

@@ -9,12 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from telemetry_daemon.config.errors import dotted, explained, unknown_names
 from telemetry_daemon.config.inputs import FILE_VARIABLE, ConfigError, ConfigInputs
 from telemetry_daemon.config.layers import Document, merged, unknown_variables
-from telemetry_daemon.config.models import validated
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.reading import read_file
 
@@ -52,14 +49,24 @@ def load_with_origins(inputs: ConfigInputs) -> Loaded:
     """The settings in force and where they came from; a ConfigError names everything that is wrong."""
     document = merged(_document(inputs), inputs)
     problems = unknown_variables(inputs)
-    try:
-        settings = validated(document.data)
-    except ValidationError as error:
-        raise ConfigError(*problems, *explained(error, document)) from None
+    settings = _validated(document, problems) if document.data else Settings()
     problems += unknown_names(document, inputs)
     if problems:
         raise ConfigError(*problems)
     return Loaded(settings, document.file, {dotted(path): origin for path, origin in document.origins.items()})
+
+
+def _validated(document: Document, problems: list[str]) -> Settings:
+    """The settings of a document that sets something; a ConfigError names everything that is wrong with it, after the problems."""
+    # Where nothing is set, a command is 0.1 s faster without it.
+    from pydantic import ValidationError
+
+    from telemetry_daemon.config.models import validated
+
+    try:
+        return validated(document.data)
+    except ValidationError as error:
+        raise ConfigError(*problems, *explained(error, document)) from None
 
 
 def _document(inputs: ConfigInputs) -> Document:
