@@ -16,6 +16,7 @@ from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.times import Clock
 from telemetry_daemon.workers.worker import Worker
+from telemetry_parsers.codec.wire import checked_readout, own_readout
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 
 SYS_PCI = Path("/sys/bus/pci/devices")
@@ -118,7 +119,8 @@ class RealNode(Node):
             return HostReader()
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)
-        return WorkerReader(name, self._workers[name], path or "/")
+        readout_in = checked_readout if item.isolated else own_readout
+        return WorkerReader(name, self._workers[name], path or "/", readout_in=readout_in)
 
 
 def _kind(poll: Poll) -> type:

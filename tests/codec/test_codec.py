@@ -235,3 +235,22 @@ def test_an_answer_that_is_too_long_is_the_fault_that_it_is() -> None:
     assert (found.id, found.result) == (7, None)
     assert found.error is not None
     assert found.error.reason == "too_much_output"
+
+
+def test_what_our_own_code_read_is_taken_as_it_is() -> None:
+    """And as if it were checked; what another version of ours may write is refused, not half understood."""
+    data = {"gpus": [{"calls": {"Temperature.0": 41, "Name": None}, "gpm": [0.5, True]}]}
+    result = through_text(answer.readout([answer.output("fast", status=0, data=data)]))
+    assert wire.own_readout(result) == wire.checked_readout(result)
+    assert wire.own_readout(result).outputs[0].data is result["outputs"][0]["data"]
+    failed = through_text(answer.readout(failed=answer.failure("missing", None, "no library")))
+    assert wire.own_readout(failed) == wire.checked_readout(failed)
+
+
+@pytest.mark.parametrize(
+    "result", [None, 7, [], {}, {"outputs": [], "failed": None}, {"outputs": [{"names": "x"}], "failure": None}]
+)
+def test_no_readout(result: object) -> None:
+    for readout_in in (wire.own_readout, wire.checked_readout):
+        with pytest.raises(codec.CodecError):
+            readout_in(result)

@@ -11,10 +11,9 @@ from telemetry_daemon.readers.base import Begun, Targets
 from telemetry_daemon.readers.files import is_there
 from telemetry_daemon.readers.loader import Mark, marks
 from telemetry_daemon.workers.worker import Worker, WorkerError
-from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.plain import CodecError
-from telemetry_parsers.codec.wire import Read, Readout
-from telemetry_parsers.model import Capture, Failure, Files, Library, Poll, Request
+from telemetry_parsers.codec.wire import Read, Readout, checked_readout
+from telemetry_parsers.model import Capture, Failure, Files, Library, Plain, Poll, Request
 
 # A library that was replaced or lost its driver is dropped by leaving the process, but not at every poll.
 _RENEWAL_SECONDS = 30.0
@@ -28,16 +27,23 @@ _TRY_AGAIN_SECONDS = 1800.0
 class WorkerReader:
     """The reader of one source. The worker stays its owner's: closing the reader stops it, another reader may use it again.
 
-    `root` is the folder that files are read below: in a container the host's own may lie elsewhere.
+    `root` is the folder that files are read below: in a container the host's own may lie elsewhere. `readout_in` takes in what
+    the worker answers: whose code runs in it says how much of that is checked.
     """
 
     def __init__(
-        self, source: str, worker: Worker, root: str = "/", clock: Callable[[], float] = time.monotonic
+        self,
+        source: str,
+        worker: Worker,
+        root: str = "/",
+        clock: Callable[[], float] = time.monotonic,
+        readout_in: Callable[[Plain], Readout] = checked_readout,
     ) -> None:
         self._source = source
         self._worker = worker
         self._root = root
         self._clock = clock
+        self._readout_in = readout_in
         self._closed = threading.Event()
         self._missing: Failure | None = None
         self._look_again = self._try_again = 0.0
@@ -78,7 +84,7 @@ class WorkerReader:
             self._marks = marks(self._worker.environment)  # before the look: what comes meanwhile is a change
         what = Read(poll.request, target, self._root)
         try:
-            readout = from_plain(Readout, self._worker.call(what, poll.deadline, self._closed.is_set))
+            readout = self._readout_in(self._worker.call(what, poll.deadline, self._closed.is_set))
         except WorkerError as error:
             return Readout(failure=self._closed_failure() if self._closed.is_set() else error.failure)
         except CodecError as error:
@@ -99,8 +105,8 @@ class WorkerReader:
             return self._closed_failure()
         if isinstance(request, Library) and request.reader not in self._worker.readers:
             return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
-        if isinstance(request, Library) and request.module and find_spec(request.module) is None:
-            # Without it a process could only say the same.
+        if self._worker.pid is None and isinstance(request, Library) and request.module and not find_spec(request.module):
+            # Without it a process could only say the same; one that runs has it.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
         if isinstance(request, Library) and self._missing is not None and not self._may_have_come(request):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from telemetry_parsers.codec.derived import from_plain, to_plain
-from telemetry_parsers.codec.plain import decode_line, encode_line
-from telemetry_parsers.model import Capture, Failure, Output, Reason, Request
+from telemetry_parsers.codec.plain import CodecError, decode_line, encode_line
+from telemetry_parsers.model import Capture, Failure, Output, Plain, Reason, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,21 @@ class Answer:
 def question_line(question: Question) -> bytes:
     """The question as a line; a CodecError says what in it has no plain form."""
     return encode_line(to_plain(Question, question)).encode("ascii") + b"\n"
+
+
+def checked_readout(result: Plain) -> Readout:
+    """What somebody else's code read, by the result of an answer; a CodecError names what is wrong with it."""
+    return from_plain(Readout, result)
+
+
+def own_readout(result: Plain) -> Readout:
+    """What our own code read, in a worker that has no other: a line of JSON holds plain data only, which is not walked again."""
+    try:
+        failure = result["failure"]
+        outputs = tuple(Output(**output) for output in result["outputs"])
+        return Readout(outputs, None if failure is None else Failure(**failure))
+    except (KeyError, TypeError) as error:  # of another version of ours
+        raise CodecError("", f"no readout: {error}") from None
 
 
 def answer_in(line: bytes) -> Answer:
