@@ -105,7 +105,12 @@ class WorkerReader:
             return self._closed_failure()
         if isinstance(request, Library) and request.reader not in self._worker.readers:
             return Failure("missing", None, f"no library reader named {request.reader!r} is installed")
-        if self._worker.pid is None and isinstance(request, Library) and request.module and not find_spec(request.module):
+        if (
+            self._worker.pid is None
+            and isinstance(request, Library)
+            and request.module
+            and not find_spec(request.module)
+        ):
             # Without it a process could only say the same; one that runs has it.
             text = f"the Python module {request.module} is not installed: pip install '{request.package}'"
             return Failure("missing", None, text)
