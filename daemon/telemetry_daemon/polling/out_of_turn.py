@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from operator import attrgetter
 
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.source import Answer, Source
@@ -12,6 +13,9 @@ from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Device, Poll, Report
 
 SourcePoll = tuple[str, Poll]
+# What tells that a list has the same devices as before.
+_Who = tuple[str, "int | None", "str | None", "str | None"]
+_WHO: Callable[[Device], _Who] = attrgetter("vendor", "index", "uuid", "bus_id")
 
 
 class OutOfTurn:
@@ -20,7 +24,7 @@ class OutOfTurn:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._listed: dict[tuple[str, str], tuple[Device, ...]] = {}
+        self._listed: dict[tuple[str, str], list[_Who]] = {}
 
     def after(
         self, source: Source, poll: Poll, answer: Answer, events: Iterable[DeviceEvent], sources: Collection[Source]
@@ -42,7 +46,7 @@ class OutOfTurn:
         """Whether a list has other devices than before, so that the meaning of bare numbers must be learnt anew."""
         if report is None:
             return False
-        now = tuple(Device(d.vendor, d.index, uuid=d.uuid, bus_id=d.bus_id) for d in report.devices)
+        now = list(map(_WHO, report.devices))
         before = self._listed.get(key, now)
         self._listed[key] = now
         return now != before

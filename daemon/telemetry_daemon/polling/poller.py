@@ -22,11 +22,12 @@ from telemetry_daemon.polling.schedule import Need
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.threads import OneThread
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
+from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult
 from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, SourceFacts, Store, Taken
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
-from telemetry_parsers.model import Failure, Poll, State
+from telemetry_parsers.model import Command, Failure, Poll, State
 
 log = logging.getLogger(__name__)
 
@@ -215,10 +216,15 @@ class Poller:
     def _answer(self, source: Source, poll: Poll) -> Answer:
         """The answer to a poll. It is asked again if the machine slept meanwhile: half of it may be from before."""
         slept = self._clock.slept()
-        answer = source.ask(poll, self._store.targets(source.name))
+        answer = source.ask(poll, self._targets(source, poll))
         if self._clock.slept() - slept < SHORTEST_SLEEP_SECONDS:
             return answer
-        return source.ask(poll, self._store.targets(source.name))
+        return source.ask(poll, self._targets(source, poll))
+
+    def _targets(self, source: Source, poll: Poll) -> Targets:
+        """What a poll is repeated for; most are not."""
+        is_repeated = isinstance(poll.request, Command) and poll.request.per is not None
+        return self._store.targets(source.name) if is_repeated else Targets()
 
     def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
         """Put an answer into the store, unless its source was removed or released while it was asked."""
@@ -254,10 +260,12 @@ class Poller:
 
     def _reconsider(self, source: Source) -> None:
         """Poll an expensive tool rarely while cheaper sources give all core readings, else at its own interval."""
-        if not schedule.is_expensive(source.parser.polls):
+        if source.settings.mode != "auto" or not schedule.is_expensive(source.parser.polls):
             return
         need = self._needs.get(source.name, Need())
-        covered = schedule.is_covered(self._store.snapshot(), source.name, source.parser.vendor)
+        vendor = source.parser.vendor
+        is_alone = not any(other.parser.vendor == vendor for other in self.sources().values() if other is not source)
+        covered = not is_alone and schedule.is_covered(self._store.snapshot(), source.name, vendor)
         changed = schedule.reconsider(need, source.settings.mode, covered=covered, now=self._clock.monotonic())
         self._needs[source.name] = changed
         if changed.needed != need.needed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from telemetry_daemon.config.settings import Mode, SourceSettings
 from telemetry_parsers.metrics import CORE_KEYS
 from telemetry_parsers.model import Absent, Command, Poll, Snapshot, State
+from telemetry_parsers.readings import Readings
 
 # A library or device that is missing is looked for once a minute: a driver may be installed later.
 LOOK_AGAIN_SECONDS = 60.0
@@ -60,14 +61,22 @@ def is_expensive(polls: Iterable[Poll]) -> bool:
 
 def is_covered(snapshot: Snapshot, source: str, vendor: str) -> bool:
     """Whether other sources give all core readings of the vendor's devices, and none comes from this source."""
-    origins = {
-        reading.source
-        for device in snapshot.devices
-        if device.vendor == vendor
-        for reading in device.readings
-        if reading.metric in CORE_KEYS and not isinstance(reading.value, Absent)
-    }
+    origins: set[str] = set()
+    for device in snapshot.devices:
+        if device.vendor == vendor:
+            origins |= _core_origins(Readings.of(device.readings))
     return bool(origins) and source not in origins
+
+
+def _core_origins(readings: Readings) -> set[str]:
+    """The sources of a device's core readings, as far as these are numbers."""
+    shape = readings.shape
+    places = {
+        origin
+        for (metric, _), value, origin in zip(shape.keys, readings.values, shape.origins, strict=True)
+        if metric in CORE_KEYS and not isinstance(value, Absent)
+    }
+    return {readings.origins[place].source for place in places}
 
 
 def reconsider(need: Need, mode: Mode, *, covered: bool, now: float) -> Need:
