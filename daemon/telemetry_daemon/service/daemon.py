@@ -50,8 +50,6 @@ from telemetry_parsers.model import Plain
 logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_SECONDS = 10.0
-# With no watchdog to feed, the loop still looks at itself this often.
-HEARTBEAT_SECONDS = 5.0
 # Whoever stops us has not to wait longer, whatever hangs.
 LONGEST_END_SECONDS = 2.5
 # These stay as they were at the start.
@@ -147,7 +145,10 @@ class Service:
     async def _serve_until_stopped(self) -> None:
         """Serve until the stop event; raises what ended the serving before."""
         stop = asyncio.create_task(self._stop.wait())
-        serving = [asyncio.create_task(self._web.serve_forever()), asyncio.create_task(self._feed_watchdog())]
+        serving = [asyncio.create_task(self._web.serve_forever())]
+        watchdog = systemd.watchdog_interval()
+        if watchdog is not None:
+            serving.append(asyncio.create_task(self._feed_watchdog(watchdog)))
         await asyncio.wait([stop, *serving], return_when=asyncio.FIRST_COMPLETED)
         for task in (stop, *serving):
             if task.done():
@@ -262,15 +263,14 @@ class Service:
         self._own.set_expected(dict(settings.expect.devices))
         self._ranks.configure(settings.ranks)
 
-    async def _feed_watchdog(self) -> None:
+    async def _feed_watchdog(self, interval: float) -> None:
         """Tell systemd that we live, while this loop, the guard's thread and the scheduler all move."""
-        wait = systemd.watchdog_interval() or HEARTBEAT_SECONDS
         ticks = -1
         while True:
             if self._guard.ticks != ticks and self._poller.is_alive():
                 systemd.watchdog()
             ticks = self._guard.ticks
-            await asyncio.sleep(wait / 2)
+            await asyncio.sleep(interval / 2)
 
     def _housekeeping(self) -> None:
         """What is worth doing now and then, on a thread of its own."""

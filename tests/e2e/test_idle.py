@@ -1,0 +1,54 @@
+"""A node on which no tool is installed: its daemon hardly wakes up, runs nothing, and still finds what comes."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import Daemon
+from kits.fake_tools import ToolFolder
+from kits.processes import descendants
+from telemetry_parsers.host import PARSER as HOST
+
+# Half are of the clock guard, and it was ten when each missing source was looked for by itself.
+MOST_WAKE_UPS_A_SECOND = 6.0
+SECONDS = 6.0
+_VOLUNTARY = re.compile(r"^voluntary_ctxt_switches:\s*([0-9]+)$", re.MULTILINE)
+
+
+def wake_ups(pid: int) -> int:
+    """How often any of its threads has waited for something."""
+    return sum(
+        int(_VOLUNTARY.findall((task / "status").read_text())[0]) for task in Path(f"/proc/{pid}/task").iterdir()
+    )
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> ToolFolder:
+    return ToolFolder(tmp_path / "tools")
+
+
+def states(daemon: Daemon) -> dict[str, str]:
+    """The state of each source that was asked."""
+    return {source["source"]: source["state"] for source in daemon.document()["sources"]}
+
+
+def test_a_node_without_tools_hardly_wakes_up_and_finds_what_is_installed(tmp_path: Path, tools: ToolFolder) -> None:
+    config = "[sources.mthreads-gmi]\ninterval = 1.0\n"
+    with Daemon(tmp_path, config, environment={"PATH": str(tools.folder)}) as daemon:
+        daemon.until(lambda: len(states(daemon)) > 1)
+        daemon.until(lambda: set(states(daemon).values()) <= {"ok", "missing", "no_devices"})
+        daemon.until(lambda: not list(descendants(daemon.pid)))
+        assert states(daemon)[HOST.name] == "ok"
+        assert states(daemon)["mthreads-gmi"] == "missing"
+        threads = len(list(Path(f"/proc/{daemon.pid}/task").iterdir()))
+        before = wake_ups(daemon.pid)
+        time.sleep(SECONDS)
+        assert (wake_ups(daemon.pid) - before) / SECONDS < MOST_WAKE_UPS_A_SECOND
+        assert list(descendants(daemon.pid)) == []
+        assert len(list(Path(f"/proc/{daemon.pid}/task").iterdir())) == threads
+        tools.prints("mthreads-gmi", "no such card\n", status=1)
+        daemon.until(lambda: states(daemon)["mthreads-gmi"] == "failed")
