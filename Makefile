@@ -63,8 +63,8 @@ release: $(VENV)/.installed-dev ## Build all parts of a release into dist/, the 
 	@$(BIN)/python .ci/release_ready.py
 	@.ci/release.sh
 
-bench: $(VENV)/.installed-dev ## Run the benchmarks (ARGS=--quick for a look)
-	@set -e; for each in $(wildcard benchmarks/*.py); do echo "== $$each"; $(BIN)/python $$each $(ARGS); done
+bench: $(VENV)/.installed-dev ## Measure what it costs beside the alternatives, one table (ARGS=--quick for a look)
+	@$(BIN)/python benchmarks/bench.py $(ARGS)
 
 review: $(VENV)/.installed-dev ## Show what each parser makes of each capture, to be read beside the texts (ARGS=rocm)
 	@$(BIN)/python tests/review.py $(ARGS)

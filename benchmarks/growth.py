@@ -60,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         print("\nGrowth with scrapers; a daemon with 8 simulated devices at 1 s\n")
         headings = ("scrapes a second", "CPU, ms a second", "CPU, ms for one scrape more", "RSS, MiB")
-        tables.print_table(headings, scraper_rows(Path(folder), asked.seconds))
+        tables.print_table(headings, scraper_rows(Path(folder), asked.seconds(20)))
 
 
 def growth_row(what: str, load: Load, count: int) -> list[str]:

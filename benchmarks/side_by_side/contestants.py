@@ -1,30 +1,32 @@
-"""Programs that serve metrics, run beside one another: the same seconds, the same scrapes, what each of them took."""
+"""Programs that serve metrics, run beside one another or alone in random turns, and what each of them took."""
 
 from __future__ import annotations
 
-import math
+import contextlib
 import os
+import random
 import resource
+import signal
 import socket
-import statistics
 import subprocess
 import time
 import urllib.request
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from side_by_side import processes
-from side_by_side.processes import NO_MEMORY, Memory
-from side_by_side.scraping import Scrape, Scraper, burst, percentile
+from side_by_side.measured import Round
+from side_by_side.scraping import Scrape, Scraper
 
 CACHE = Path(__file__).resolve().parents[2] / "build" / "benchmarks"
-BURSTS = 3
 _START_SECONDS = 60.0
+_END_SECONDS = 10.0
 _LOG_BYTES = 16 << 20
 _LOOK_AGAIN_SECONDS = 0.005
+# Until the polls that come once a minute have been made, too.
+SETTLE_SECONDS = 5.0
 
 
 def free_port() -> int:
@@ -52,52 +54,26 @@ class Contestant:
     marker: bytes
     environment: Mapping[str, str] = field(default_factory=installed_environment)
     path: str = "/metrics"
-    # What it makes others do, counted by them.
-    counts: Callable[[], Mapping[str, int]] = dict
+    # Is called again and again while it runs: what moves its readings.
+    move: Callable[[], None] = lambda: None
+    # It is told to read its configuration again (SIGHUP) before every so many scrapes; 0: never.
+    reloads_every: int = 0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Running:
-    """A contestant that serves, and what was measured of it."""
+    """A contestant that serves, and who scrapes it."""
 
     contestant: Contestant
     process: subprocess.Popen[bytes]
     scraper: Scraper
     started_after: float
-    scrapes: list[Scrape] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    counted: Counter[str] = field(default_factory=Counter)
-    memory: Memory = NO_MEMORY
-    bursts: list[float] = field(default_factory=list)
 
     def plain_page(self) -> bytes:
         """Its page now as text 0.0.4, uncompressed."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.contestant.port}{self.contestant.path}") as answer:
             page: bytes = answer.read()
             return page
-
-    @property
-    def cpu_per_second(self) -> float:
-        """CPU seconds of a second, the middle one of all rounds."""
-        return statistics.median(self.cpu)
-
-    def count_per_second(self, name: str) -> float:
-        """How often it had something done in a second of all rounds."""
-        return self.counted[name] / self.seconds
-
-    def scrape_ms(self, percent: float) -> float:
-        """Milliseconds that so many per cent of the scrapes did not exceed."""
-        return percentile([scrape.seconds for scrape in self.scrapes], percent) * 1e3
-
-    def burst_ms(self, percent: float) -> float:
-        """The same of the parallel ones that got a page."""
-        return percentile([seconds for seconds in self.bursts if math.isfinite(seconds)], percent) * 1e3
-
-    @property
-    def unanswered(self) -> float:
-        """How many of a hundred parallel scrapers got no page."""
-        return 100 * sum(map(math.isinf, self.bursts)) / len(self.bursts)
 
 
 class NotServingError(Exception):
@@ -122,12 +98,21 @@ def running(contestant: Contestant) -> Iterator[Running]:
             yield Running(contestant, process, scraper, time.perf_counter() - begin)
         finally:
             scraper.close()
-            process.terminate()
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:  # one that does not end when told to is killed
-                process.kill()
-                process.wait()
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it and whatever it leaves."""
+    children = processes.tree(process.pid)[1:]
+    process.terminate()
+    try:
+        process.wait(timeout=_END_SECONDS)
+    except subprocess.TimeoutExpired:  # one that does not end when told to is killed
+        process.kill()
+        process.wait()
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):  # it ended with its parent
+            os.kill(child, signal.SIGKILL)
 
 
 def _wait_for_page(contestant: Contestant, process: subprocess.Popen[bytes], scraper: Scraper, log: Path) -> None:
@@ -143,55 +128,9 @@ def _wait_for_page(contestant: Contestant, process: subprocess.Popen[bytes], scr
     raise NotServingError(f"{contestant.name} was not measured: it gave no {contestant.marker.decode()}; {words}")
 
 
-def side_by_side(
-    contestants: Sequence[Contestant], rounds: int, seconds: int, settle_seconds: float = 5.0
-) -> list[Running]:
-    """All of them at the same time, each scraped once a second; then each under 100 scrapers at once, in turns."""
-    with ExitStack() as stack:
-        all_running = [stack.enter_context(running(each)) for each in contestants]
-        time.sleep(settle_seconds)
-        for _ in range(rounds):
-            _watch(all_running, seconds)
-        for each in all_running:
-            each.memory = processes.memory(each.process.pid)
-        for _ in range(BURSTS):
-            for each in all_running:
-                each.bursts += burst(each.contestant.port, 100, each.contestant.path)
-                time.sleep(0.5)
-        return all_running
-
-
-def _watch(all_running: Sequence[Running], seconds: int) -> None:
-    """One round; the scrapes of the contestants lie as far apart as a second allows."""
-    before = [(processes.cpu_seconds(each.process.pid), each.contestant.counts()) for each in all_running]
-    begin = time.perf_counter()
-    for turn in range(seconds * len(all_running)):
-        time.sleep(max(0.0, begin + turn / len(all_running) - time.perf_counter()))
-        each = all_running[turn % len(all_running)]
-        each.scrapes.append(each.scraper.scrape())
-    time.sleep(max(0.0, begin + seconds - time.perf_counter()))
-    passed = time.perf_counter() - begin
-    for each, (cpu, counts) in zip(all_running, before, strict=True):
-        each.cpu.append((processes.cpu_seconds(each.process.pid) - cpu) / passed)
-        each.seconds += passed
-        each.counted.update(each.contestant.counts())
-        each.counted.subtract(counts)
-
-
-def started(contestants: Sequence[Contestant], rounds: int) -> tuple[list[Contestant], dict[str, float]]:
-    """Those that come to serve, the others named; and seconds from the start to the first page with readings.
-
-    These are the middle one of so many starts, in turns; the first start of each, which fills caches, is not counted.
-    """
-    serving = [each for each in contestants if _serves(each)]
-    if contestants[0] not in serving:
-        raise SystemExit(f"{contestants[0].name} itself does not serve: nothing to compare with")
-    took: dict[str, list[float]] = {each.name: [] for each in serving}
-    for _ in range(rounds):
-        for each in serving:
-            with running(each) as found:
-                took[each.name].append(found.started_after)
-    return serving, {name: statistics.median(times) for name, times in took.items()}
+def serving(contestants: Sequence[Contestant]) -> list[Contestant]:
+    """Those that come to serve, the others named; the first start, which fills caches, is not measured."""
+    return [each for each in contestants if _serves(each)]
 
 
 def _serves(contestant: Contestant) -> bool:
@@ -201,3 +140,70 @@ def _serves(contestant: Contestant) -> bool:
     except NotServingError as error:
         print(error, flush=True)
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many rounds, of how many seconds, scrapes a second; before the first one so many seconds pass."""
+
+    rounds: int
+    seconds: int
+    pace: float = 1.0
+    settle: float = SETTLE_SECONDS
+
+
+def together(contestants: Sequence[Contestant], plan: Plan, dice: random.Random) -> dict[str, list[Round]]:
+    """Rounds of all of them at the same time; in which order they are scraped is drawn for each round."""
+    with ExitStack() as stack:
+        all_running = [stack.enter_context(running(each)) for each in contestants]
+        time.sleep(plan.settle)
+        found: dict[str, list[Round]] = {each.name: [] for each in contestants}
+        for _ in range(plan.rounds):
+            for name, each in watch(dice.sample(all_running, len(all_running)), plan).items():
+                found[name].append(each)
+        return found
+
+
+def in_turns(contestants: Sequence[Contestant], plan: Plan, dice: random.Random) -> dict[str, list[Round]]:
+    """Rounds of each of them alone, in an order that is drawn anew for each round; each begins with a start."""
+    found: dict[str, list[Round]] = {each.name: [] for each in contestants}
+    for _ in range(plan.rounds):
+        for contestant in dice.sample(contestants, len(contestants)):
+            with running(contestant) as each:
+                time.sleep(plan.settle)
+                (found_now,) = watch([each], plan).values()
+            found[contestant.name].append(replace(found_now, started_after=each.started_after))
+    return found
+
+
+def watch(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
+    """One round of each; the scrapes of the contestants lie as far apart as their pace allows."""
+    before = [processes.cpu_seconds(each.process.pid) for each in all_running]
+    begin = time.perf_counter()
+    scrapes = _scraped(all_running, plan, begin)
+    time.sleep(max(0.0, begin + plan.seconds - time.perf_counter()))
+    passed = time.perf_counter() - begin
+    return {
+        each.contestant.name: Round(
+            cpu=(processes.cpu_seconds(each.process.pid) - cpu) / passed,
+            memory=processes.memory(each.process.pid),
+            latencies=tuple(scrape.seconds for scrape in scraped),
+            series=scraped[-1].series,
+            wire=scraped[-1].wire,
+        )
+        for each, cpu, scraped in zip(all_running, before, scrapes, strict=True)
+    }
+
+
+def _scraped(all_running: Sequence[Running], plan: Plan, begin: float) -> list[list[Scrape]]:
+    """The scrapes of each."""
+    scrapes: list[list[Scrape]] = [[] for _ in all_running]
+    for turn in range(max(1, round(plan.seconds * plan.pace)) * len(all_running)):
+        count, which = divmod(turn, len(all_running))
+        each = all_running[which]
+        each.contestant.move()
+        time.sleep(max(0.0, begin + turn / plan.pace / len(all_running) - time.perf_counter()))
+        if each.contestant.reloads_every and count % each.contestant.reloads_every == 0:
+            each.process.send_signal(signal.SIGHUP)
+        scrapes[which].append(each.scraper.scrape())
+    return scrapes

@@ -24,14 +24,22 @@ class Missing:
         return f"{self.name} was not measured: {self.reason}"
 
 
-def from_pypi(package: str, program: str) -> Path | Missing:
-    """A program in a virtual environment of its own."""
-    folder = CACHE / package
+def from_pypi(package: str, version: str, program: str) -> Path | Missing:
+    """A program in a virtual environment of its own, with the Python that runs us."""
+    folder = CACHE / f"{package}-{version}-{sys.implementation.cache_tag}"
     wanted = folder / "bin" / program
     if not wanted.exists():
         _announce(package)
         failed = _failure([sys.executable, "-m", "venv", str(folder)]) or _failure(
-            [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", package]
+            [
+                str(folder / "bin/python"),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                f"{package}=={version}",
+            ]
         )
         if failed:
             return Missing(package, failed)
@@ -44,30 +52,24 @@ def from_debian(package: str, program: str) -> Path | Missing:
     return Path(found) if found else Missing(package, f"not installed; apt-get install {package}")
 
 
-def from_go(package: str, module: str, version: str) -> Path | Missing:
-    """A Go program, built in a module made for it."""
-    wanted = CACHE / "bin" / package.rpartition("/")[2]
-    name = wanted.name
-    if wanted.exists():
-        return wanted
-    if shutil.which("go") is None:
-        return Missing(name, "there is no go")
-    _announce(name)
-    folder = CACHE / "go" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "go.mod").write_text("module benchmark\n")
-    failed = _failure(["go", "get", f"{module}@{version}"], folder) or _failure(
-        ["go", "build", "-o", str(wanted), package], folder
-    )
-    return Missing(name, failed) if failed else wanted
+def from_source(program: str, *words: str) -> Path | Missing:
+    """A C program of ours, built with these words behind the compiler's name."""
+    wanted = CACHE / program
+    if shutil.which("cc") is None:
+        return Missing(program, "there is no cc (gcc libc6-dev zlib1g-dev)")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    failed = _failure(["cc", "-O2", "-o", str(wanted), *words])
+    return Missing(program, failed) if failed else wanted
 
 
-def from_cargo(crate: str, version: str) -> Path | Missing:
-    """A Rust program."""
-    folder = CACHE / crate
+def from_cargo(crate: str, version: str, *, builds: bool) -> Path | Missing:
+    """A Rust program; it is built where that is asked for, which takes many minutes."""
+    folder = CACHE / f"{crate}-{version}"
     wanted = folder / "bin" / crate
     if wanted.exists():
         return wanted
+    if not builds:
+        return Missing(crate, "it is not built; --build builds it")
     for tool, package in (("cargo", "cargo"), ("protoc", "protobuf-compiler libprotobuf-dev libdrm-dev")):
         if shutil.which(tool) is None:
             return Missing(crate, f"there is no {tool} ({package})")

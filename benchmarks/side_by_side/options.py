@@ -8,16 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Extent:
-    """How many rounds of how many seconds; of how many starts and polls the middle one is told."""
+    """How many rounds, of at most how many seconds; of how many starts and polls the middle one is told."""
 
     rounds: int
-    seconds: int
+    most_seconds: int
     starts: int
     polls: int
 
+    def seconds(self, wanted: int) -> int:
+        """How long a round is that is to take so many."""
+        return min(wanted, self.most_seconds)
 
-THOROUGH = Extent(rounds=3, seconds=20, starts=3, polls=60)
-QUICK = Extent(rounds=1, seconds=10, starts=1, polls=10)
+
+THOROUGH = Extent(rounds=3, most_seconds=60, starts=9, polls=60)
+QUICK = Extent(rounds=1, most_seconds=8, starts=2, polls=10)
 
 
 def extent(description: str) -> Extent:

@@ -1,12 +1,34 @@
-"""Our own daemon as a contestant."""
+"""Our own daemon as a contestant, and our commands: of this checkout, or of another one beside it."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from side_by_side.contestants import Contestant, free_port, installed_environment
+
+COMMAND = (sys.executable, "-m", "telemetry_daemon.cli")
+_PACKAGES = ("daemon", "exporters", "parsers")
+NAME = "telemetry"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A tree of ours: the name that tables give it, and where it is."""
+
+    name: str
+    folder: Path
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What makes our Python find the packages of this tree, before those that are installed."""
+        paths = os.pathsep.join(str(self.folder / each) for each in _PACKAGES)
+        return installed_environment({"PYTHONPATH": paths, **(more or {})})
+
+
+THIS = Checkout(NAME, Path(__file__).resolve().parents[2])
 
 
 def telemetry(
@@ -15,7 +37,7 @@ def telemetry(
     config: str = "",
     arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
-    name: str = "telemetry",
+    checkout: Checkout = THIS,
 ) -> Contestant:
     """`telemetry serve` with files of its own; `config` ends with tables, `marker` is the metric it has when it is up."""
     port = free_port()
@@ -24,7 +46,4 @@ def telemetry(
     state = f'[state]\ndirectory = "{folder}/state"\nruntime_directory = "{folder}/run"\n'
     path.write_text(f'{state}[web]\nlisten_address = ["127.0.0.1:{port}"]\n{config}')
     command = (*COMMAND, "serve", "--config", str(path), *arguments)
-    return Contestant(name, command, port, marker.encode(), installed_environment(environment))
-
-
-COMMAND = (sys.executable, "-m", "telemetry_daemon.cli")
+    return Contestant(checkout.name, command, port, marker.encode(), checkout.environment(environment))

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# In /proc/PID/stat behind the name: utime, stime, and those of children that have ended.
-_CPU_FIELDS = slice(11, 15)
+# In /proc/PID/stat behind the name: user and system time of children that have ended.
+_CHILDREN_FIELDS = slice(13, 15)
 _GONE = (FileNotFoundError, ProcessLookupError)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Resident memory of a process and its children, in MiB; in `pss` a shared page counts once for all of them."""
+    """Resident memory in MiB: of the first process, of all; in `pss` a shared page counts once for all who share it."""
 
+    first: float
     rss: float
     pss: float
-
-
-NO_MEMORY = Memory(0.0, 0.0)
 
 
 def tree(pid: int) -> list[int]:
@@ -36,19 +34,28 @@ def tree(pid: int) -> list[int]:
 
 def cpu_seconds(pid: int) -> float:
     """User and system time of the process, its children, and those of them that have ended."""
-    return sum(ticks for each in tree(pid) for ticks in _ticks(each)) / _TICKS_PER_SECOND
+    return sum(map(_own_seconds, tree(pid)))
 
 
-def _ticks(pid: int) -> Iterator[int]:
-    with contextlib.suppress(*_GONE):  # a process may end while it is looked at
+def _own_seconds(pid: int) -> float:
+    with contextlib.suppress(OSError):  # a process may end while it is looked at
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        yield from map(int, fields[_CPU_FIELDS])
+        ended = sum(map(int, fields[_CHILDREN_FIELDS])) / _TICKS_PER_SECOND
+        return ended + time.clock_gettime(_cpu_clock(pid))
+    return 0.0
+
+
+def _cpu_clock(pid: int) -> int:
+    """The number of a process's CPU clock, which counts nanoseconds (clock_getcpuclockid); stat counts ticks of 10 ms."""
+    scheduled = 2
+    return (~pid << 3) | scheduled
 
 
 def memory(pid: int) -> Memory:
     """What they hold now."""
     rolled = [_rollup(each) for each in tree(pid)]
-    return Memory(*(sum(each.get(name, 0) for each in rolled) / 1024 for name in ("Rss", "Pss")))
+    rss, pss = ([each.get(name, 0) / 1024 for each in rolled] for name in ("Rss", "Pss"))
+    return Memory(rss[0], sum(rss), sum(pss))
 
 
 def _rollup(pid: int) -> dict[str, int]:

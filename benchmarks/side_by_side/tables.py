@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import os
 import platform
+import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print one table, columns in line for the eye."""
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """One table, columns in line for the eye."""
     texts = [[str(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[column]) for row in texts) for column in range(len(headings))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in texts
     ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    print("\n".join(lines), flush=True)
+    return "\n".join(lines)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print one table."""
+    print(table(headings, rows), flush=True)
+
+
+def machine() -> str:
+    """What this is measured on: processor, kernel, the Python and how it was built."""
+    models = [
+        line.partition(": ")[2]
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    ways = (("--enable-optimizations", "PGO"), ("--with-lto", "LTO"))
+    build = ", ".join(f"{'with' if flag in arguments else 'without'} {words}" for flag, words in ways)
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    return (
+        f"{cores} × {models[0] if models else platform.machine()}, Linux {platform.release()}, load {load:.1f} before; "
+        f"Python {platform.python_version()} ({build}, {platform.python_compiler()}) for all contestants in Python."
+    )
 
 
 def number(value: float) -> str:
@@ -24,21 +47,6 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def ratio(theirs: float, ours: float) -> str:
-    """How many times ours theirs is."""
-    return "–" if not ours else f"{number(theirs / ours)} ×"
-
-
 def print_machine() -> None:
     """Print what this was measured on."""
-    models = [
-        line.partition(": ")[2]
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    load = os.getloadavg()[0]
-    print(
-        f"Measured on {len(os.sched_getaffinity(0))} × {models[0] if models else platform.machine()}, "
-        f"Linux {platform.release()}, Python {platform.python_version()}, load {load:.1f} before.",
-        flush=True,
-    )
+    print(f"Measured on {machine()}", flush=True)

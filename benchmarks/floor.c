@@ -1,0 +1,222 @@
+/* The least that a program can take for what our daemon does with eight GPUs: the calls of its fast poll once a second,
+ * every number of a page printed anew, the page packed and served. No checks, no plan for what goes wrong.
+ *
+ *     floor PORT PAGE LIBRARY
+ *
+ * PAGE is a page of ours; a third of its numbers move with what was read. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "nvml_types.h"
+
+enum { MOST_LINES = 100000, MOST_GPUS = 64, MOST_READINGS = 1024, MOST_CLIENTS = 64, FIELDS = 12, METRICS = 12 };
+
+typedef struct {
+    const char *text; /* a comment, or what stands before the number */
+    double number;
+    int has_number;
+} Line;
+
+typedef struct {
+    nvmlReturn_t (*utilization)(nvmlDevice_t, nvmlUtilization_t *), (*memory)(nvmlDevice_t, nvmlMemory_v2_t *),
+        (*temperature)(nvmlDevice_t, nvmlTemperature_v1_t *), (*clock)(nvmlDevice_t, unsigned, unsigned *),
+        (*reasons)(nvmlDevice_t, unsigned long long *), (*state)(nvmlDevice_t, unsigned *),
+        (*fields)(nvmlDevice_t, int, nvmlFieldValue_t *), (*sample)(nvmlDevice_t, nvmlGpmSample_t),
+        (*metrics)(nvmlGpmMetricsGet_t *), (*allocate)(nvmlGpmSample_t *);
+} Calls;
+
+typedef struct {
+    nvmlDevice_t handle;
+    nvmlGpmSample_t samples[2];
+} Gpu;
+
+static Calls calls;
+static Gpu gpus[MOST_GPUS];
+static unsigned gpu_count, reading_count, line_count;
+static double readings[MOST_READINGS];
+static Line lines[MOST_LINES];
+static unsigned char *packed;
+static size_t packed_size;
+
+static void note(nvmlReturn_t result, double number) {
+    if (result == NVML_SUCCESS && reading_count < MOST_READINGS) readings[reading_count++] = number;
+}
+
+/* The call first, its number after it. */
+#define NOTE(call, number)              \
+    do {                                \
+        nvmlReturn_t result = (call);   \
+        note(result, (double)(number)); \
+    } while (0)
+
+static void *function(void *library, const char *name) {
+    void *found = dlsym(library, name);
+    if (!found) exit((fprintf(stderr, "no %s\n", name), 1));
+    return found;
+}
+
+static void open_library(const char *path) {
+    void *library = dlopen(path, RTLD_NOW);
+    if (!library) exit((fprintf(stderr, "%s\n", dlerror()), 1));
+    calls = (Calls){function(library, "nvmlDeviceGetUtilizationRates"), function(library, "nvmlDeviceGetMemoryInfo_v2"),
+                    function(library, "nvmlDeviceGetTemperatureV"), function(library, "nvmlDeviceGetClockInfo"),
+                    function(library, "nvmlDeviceGetCurrentClocksEventReasons"),
+                    function(library, "nvmlDeviceGetPerformanceState"), function(library, "nvmlDeviceGetFieldValues"),
+                    function(library, "nvmlGpmSampleGet"), function(library, "nvmlGpmMetricsGet"),
+                    function(library, "nvmlGpmSampleAlloc")};
+    nvmlReturn_t (*initialise)(void) = function(library, "nvmlInit_v2");
+    nvmlReturn_t (*count)(unsigned *) = function(library, "nvmlDeviceGetCount_v2");
+    nvmlReturn_t (*handle)(unsigned, nvmlDevice_t *) = function(library, "nvmlDeviceGetHandleByIndex_v2");
+    if (initialise() || count(&gpu_count)) exit((fprintf(stderr, "no driver\n"), 1));
+    for (unsigned at = 0; at < gpu_count; at++) {
+        handle(at, &gpus[at].handle);
+        calls.allocate(&gpus[at].samples[0]);
+        calls.allocate(&gpus[at].samples[1]);
+    }
+}
+
+static void read_fields(nvmlDevice_t handle) {
+    static const unsigned wanted[FIELDS] = {82, 186, 83, 74, 75, 76, 77, 160, 142, 143, 144, 145};
+    nvmlFieldValue_t values[FIELDS] = {0};
+    for (int at = 0; at < FIELDS; at++) values[at].fieldId = wanted[at];
+    if (calls.fields(handle, FIELDS, values) != NVML_SUCCESS) return;
+    for (int at = 0; at < FIELDS; at++) note(values[at].nvmlReturn, (double)values[at].value.ullVal);
+}
+
+static void read_metrics(Gpu *gpu) {
+    static const unsigned wanted[METRICS] = {1, 2, 3, 4, 5, 7, 10, 12, 20, 21, 60, 61};
+    static union {
+        nvmlGpmMetricsGet_t get;
+        char room[sizeof(nvmlGpmMetricsGet_t) + METRICS * sizeof(nvmlGpmMetric_t)];
+    } asked;
+    nvmlGpmSample_t newest = gpu->samples[0];
+    calls.sample(gpu->handle, newest);
+    asked.get = (nvmlGpmMetricsGet_t){.version = NVML_GPM_METRICS_GET_VERSION, .numMetrics = METRICS,
+                                      .sample1 = gpu->samples[1], .sample2 = newest};
+    for (int at = 0; at < METRICS; at++) asked.get.metrics[at].metricId = wanted[at];
+    if (calls.metrics(&asked.get) == NVML_SUCCESS)
+        for (int at = 0; at < METRICS; at++) note(asked.get.metrics[at].nvmlReturn, asked.get.metrics[at].value);
+    gpu->samples[0] = gpu->samples[1];
+    gpu->samples[1] = newest;
+}
+
+static void read_gpu(Gpu *gpu) {
+    nvmlUtilization_t use;
+    nvmlMemory_v2_t memory = {.version = FAKE_VERSION(nvmlMemory_v2_t, 2)};
+    nvmlTemperature_v1_t temperature = {.version = FAKE_VERSION(nvmlTemperature_v1_t, 1)};
+    unsigned number;
+    unsigned long long reasons;
+    NOTE(calls.utilization(gpu->handle, &use), use.gpu);
+    NOTE(calls.memory(gpu->handle, &memory), memory.used);
+    NOTE(calls.temperature(gpu->handle, &temperature), temperature.temperature);
+    for (unsigned which = 1; which <= 2; which++) NOTE(calls.clock(gpu->handle, which, &number), number);
+    NOTE(calls.reasons(gpu->handle, &reasons), reasons);
+    NOTE(calls.state(gpu->handle, &number), number);
+    read_fields(gpu->handle);
+    read_metrics(gpu);
+}
+
+static void split(char *page) {
+    for (char *line = strsep(&page, "\n"); line && line_count < MOST_LINES; line = strsep(&page, "\n")) {
+        char *space = *line == '#' ? NULL : strrchr(line, ' ');
+        if (space) *space = '\0';
+        if (*line) lines[line_count++] = (Line){line, space ? atof(space + 1) : 0, space != NULL};
+    }
+}
+
+static void pack(const char *page, size_t size) {
+    z_stream stream = {0};
+    deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+    size_t room = deflateBound(&stream, size);
+    packed = realloc(packed, room);
+    stream.next_in = (unsigned char *)page, stream.avail_in = (unsigned)size;
+    stream.next_out = packed, stream.avail_out = (unsigned)room;
+    deflate(&stream, Z_FINISH);
+    packed_size = stream.total_out;
+    deflateEnd(&stream);
+}
+
+static void make_page(void) {
+    char *page;
+    size_t size;
+    FILE *out = open_memstream(&page, &size);
+    for (unsigned at = 0; at < line_count; at++) {
+        double more = at % 3 == 0 && reading_count ? readings[at % reading_count] / 1024 : 0;
+        if (lines[at].has_number) fprintf(out, "%s %.15g\n", lines[at].text, lines[at].number + more);
+        else fprintf(out, "%s\n", lines[at].text);
+    }
+    fclose(out);
+    pack(page, size);
+    free(page);
+}
+
+static void poll_all(void) {
+    reading_count = 0;
+    for (unsigned at = 0; at < gpu_count; at++) read_gpu(&gpus[at]);
+    make_page();
+}
+
+static int listening(int port) {
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port)};
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int one = 1, server = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(server, (struct sockaddr *)&here, sizeof here) || listen(server, 16)) exit((perror("listen"), 1));
+    return server;
+}
+
+/* Answers one request; false: the client has gone. */
+static int answer(int client) {
+    char request[4096], head[256];
+    if (read(client, request, sizeof request) <= 0) return 0;
+    int length = snprintf(head, sizeof head,
+                          "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Encoding: gzip\r\n"
+                          "Content-Length: %zu\r\n\r\n",
+                          packed_size);
+    return send(client, head, (size_t)length, MSG_MORE | MSG_NOSIGNAL) == length &&
+           send(client, packed, packed_size, MSG_NOSIGNAL) == (ssize_t)packed_size;
+}
+
+static long milliseconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void serve_until(long due, struct pollfd *all, nfds_t *count) {
+    for (long left = due - milliseconds_now(); left > 0; left = due - milliseconds_now()) {
+        if (poll(all, *count, (int)left) <= 0) continue;
+        for (nfds_t at = *count; at-- > 1;) {
+            if (!all[at].revents || answer(all[at].fd)) continue;
+            close(all[at].fd);
+            all[at] = all[--*count];
+        }
+        if (all[0].revents && *count < MOST_CLIENTS)
+            all[(*count)++] = (struct pollfd){.fd = accept(all[0].fd, NULL, NULL), .events = POLLIN};
+    }
+}
+
+int main(int count, char **arguments) {
+    if (count != 4) return fprintf(stderr, "usage: floor PORT PAGE LIBRARY\n"), 64;
+    char *page = NULL;
+    size_t room = 0;
+    FILE *file = fopen(arguments[2], "r");
+    if (!file || getdelim(&page, &room, '\0', file) < 0) return perror(arguments[2]), 1;
+    fclose(file);
+    split(page);
+    open_library(arguments[3]);
+    struct pollfd all[MOST_CLIENTS] = {{.fd = listening(atoi(arguments[1])), .events = POLLIN}};
+    nfds_t open_count = 1;
+    for (long due = milliseconds_now();; due += 1000) {
+        poll_all();
+        serve_until(due + 1000, all, &open_count);
+    }
+}

@@ -1,0 +1,62 @@
+"""The least that asyncio takes to serve a page of ours: a third of its numbers set anew each second, packed, served.
+
+    python -m side_by_side.bare_page PORT PAGE
+
+It reads no device and checks nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+import zlib
+from pathlib import Path
+
+_SECONDS = 1.0
+_HEAD = (
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n"
+)
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class Page:
+    """The page, made anew from time to time."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines(keepends=True)
+        self._moving = [
+            (at, *line.rsplit(" ", 1)) for at, line in enumerate(self._lines) if at % 3 == 0 and line[0] != "#"
+        ]
+        self.answer = b""
+        self.renew()
+
+    def renew(self) -> None:
+        """Move the numbers, and pack the page."""
+        more = time.monotonic() % 1
+        for at, name, number in self._moving:
+            self._lines[at] = f"{name} {float(number) + more!r}\n"
+        compressor = zlib.compressobj(1, wbits=_GZIP)
+        body = compressor.compress("".join(self._lines).encode()) + compressor.flush()
+        self.answer = _HEAD.format(len(body)).encode() + body
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer each request of a connection."""
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # the client has gone
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(self.answer)
+                await writer.drain()
+        writer.close()
+
+
+async def main(port: str, page: Page) -> None:
+    """Serve for ever."""
+    await asyncio.start_server(page.serve, "127.0.0.1", int(port))
+    while True:
+        await asyncio.sleep(_SECONDS)
+        page.renew()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Page(Path(sys.argv[2]).read_text())))

@@ -1,0 +1,113 @@
+"""What we want to be: each goal, what it is measured by, and whether it was met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from side_by_side import commands, measured, nodes
+from side_by_side.measured import Figure, Round, Spread
+from side_by_side.tables import number
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that was measured: the rounds of a contestant on a node, at once and alone, and the commands."""
+
+    at_once: Mapping[str, Mapping[str, Sequence[Round]]]
+    alone: Mapping[str, Mapping[str, Sequence[Round]]]
+    commands: Mapping[tuple[str, str], Spread]
+
+    def figure(self, node: str, name: str, figure: Figure) -> float | None:
+        """The middle one of a contestant's rounds; None where it was not measured."""
+        rounds = self.at_once.get(node, {}).get(name) or self.alone.get(node, {}).get(name) or ()
+        found = measured.spread(figure, rounds)
+        return found.middle if found else None
+
+
+# What one of our trees, by name, comes to; None: it was not measured.
+Value = Callable[[Results, str], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A number that is not to be exceeded, of a part of what is measured; no most: it is only told."""
+
+    part: str
+    words: str
+    most: float | None
+    value: Value
+
+
+def _is(node: str, figure: Figure) -> Value:
+    return lambda results, ours: results.figure(node, ours, figure)
+
+
+def _against(node: str, figure: Figure, other: str, theirs: Figure | None = None) -> Value:
+    def value(results: Results, ours: str) -> float | None:
+        mine = results.figure(node, ours, figure)
+        that = results.figure(node, other, theirs or figure)
+        return mine / that if mine is not None and that else None
+
+    return value
+
+
+def _start(results: Results, ours: str) -> float | None:
+    found = measured.spread(measured.START, results.alone.get("nvidia", {}).get(ours, ()))
+    return found.middle if found else None
+
+
+def _command(words: str) -> Value:
+    def value(results: Results, ours: str) -> float | None:
+        found = results.commands.get((words, ours))
+        return found.middle if found else None
+
+    return value
+
+
+_NVITOP = f"× nvitop-exporter {nodes.NVITOP_VERSION}"
+GOALS = (
+    Goal("nvidia", f"8 × H100: CPU, {_NVITOP}", 0.45, _against("nvidia", measured.CPU, nodes.NVITOP)),
+    Goal("little", f"a driver that supports little: CPU, {_NVITOP}", 0.6, _against("little", measured.CPU, nodes.NVITOP)),
+    Goal("nvidia", f"RSS of the daemon, {_NVITOP}", 1.0, _against("nvidia", measured.FIRST_RSS, nodes.NVITOP, measured.RSS)),
+    Goal("nvidia", f"RSS with the NVML worker, {_NVITOP}", 1.45, _against("nvidia", measured.RSS, nodes.NVITOP)),
+    Goal("nvidia", f"PSS with the NVML worker, {_NVITOP}", 1.5, _against("nvidia", measured.PSS, nodes.NVITOP)),
+    Goal("nvidia", f"scrape p50, {_NVITOP}", 0.12, _against("nvidia", measured.P50, nodes.NVITOP)),
+    Goal("nvidia", f"scrape p99, {_NVITOP}", 0.35, _against("nvidia", measured.P99, nodes.NVITOP)),
+    Goal(
+        "nvidia", f"CPU for each series, × all-smi {nodes.ALL_SMI_VERSION}", 0.8,
+        _against("nvidia", measured.PER_SERIES, nodes.ALL_SMI),
+    ),
+    Goal("demo", "128 simulated cards: scrape p50, ms", 3, _is("demo", measured.P50)),
+    Goal("demo", "128 simulated cards: scrape p99, ms", 25, _is("demo", measured.P99)),
+    Goal("demo", "128 simulated cards: CPU, ms/s", 70, _is("demo", measured.CPU)),
+    Goal("demo", "128 simulated cards: RSS, MiB", None, _is("demo", measured.RSS)),
+    Goal("nvidia", "start to first readings, s", 0.8, _start),
+    Goal("commands", "`telemetry snapshot` without tools, ms", 500, _command(commands.SNAPSHOT)),
+    Goal("commands", "`telemetry version`, ms", 40, _command(commands.VERSION)),
+    Goal("idle", "nothing there, scraped every 15 s: CPU, ms/s", 1.5, _is("idle", measured.CPU)),
+    Goal("idle", "nothing there, scraped every 15 s: RSS, MiB", 28, _is("idle", measured.RSS)),
+    Goal("amd", "AMD through the driver's files: CPU, ms/s", None, _is("amd", measured.CPU)),
+    Goal("mixed", "mixed node of 11 vendors: CPU with its tools, ms/s", None, _is("mixed", measured.CPU)),
+    Goal("disturbed", "while polls, reloads and a hanging tool go on: scrape p99, ms", None, _is("disturbed", measured.P99)),
+)  # fmt: skip
+
+
+def rows(results: Results, parts: Sequence[str], trees: Sequence[str]) -> Iterator[list[str]]:
+    """One line for each goal of these parts: what is wanted, what each of our trees came to, whether this one meets it."""
+    for goal in GOALS:
+        if goal.part not in parts:
+            continue
+        values = [goal.value(results, tree) for tree in trees]
+        wanted = "–" if goal.most is None else f"≤ {number(goal.most)}"
+        yield [goal.words, wanted, *map(_text, values), _verdict(goal, values[0])]
+
+
+def _text(value: float | None) -> str:
+    return "not measured" if value is None else number(value)
+
+
+def _verdict(goal: Goal, value: float | None) -> str:
+    if value is None or goal.most is None:
+        return ""
+    return "met" if value <= goal.most else "missed"

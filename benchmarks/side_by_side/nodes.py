@@ -1,0 +1,232 @@
+"""The nodes of the table: what each has, what reads it, and how long it is watched."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from e2e.mixed_node import MixedNode
+from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.profile import load_profile
+from kits.fake_sysfs import Sysfs, mi210
+from kits.fake_tools import ToolFolder
+from side_by_side import installs
+from side_by_side.contestants import SETTLE_SECONDS, Contestant, free_port, installed_environment, running
+from side_by_side.fake_nvidia_smi import write_tool
+from side_by_side.installs import Missing
+from side_by_side.ours import THIS, Checkout, telemetry
+
+NVITOP, ALL_SMI, CLIENT, FLOOR, ASYNCIO = "nvitop-exporter", "all-smi", "client_python", "C floor", "bare asyncio"
+NODE_EXPORTER = "node_exporter"
+NVITOP_VERSION = "1.7.2"
+# Newer ones want a newer Rust than 1.95.
+ALL_SMI_VERSION = "0.22.0"
+GPUS, DEMO_CARDS = 8, 128
+EVERY_SECOND = "[sources.{0}]\ninterval = 1.0\n"
+# A driver that says NOT_SUPPORTED to most that it is asked.
+LITTLE = "wsl"
+POWER = "accelerator_power_watts"
+_BENCHMARKS = THIS.folder / "benchmarks"
+_LIBRARY = "libnvidia-ml.so.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is compared: our trees, this one first, and whether what takes minutes to build is built."""
+
+    trees: Sequence[Checkout] = (THIS,)
+    builds: bool = False
+
+
+# What reads a node of which all files lie in a folder; those that cannot be had are named.
+Contestants = Callable[[Path, Asked], Iterator[Contestant | Missing]]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Part of the table: its word on the command line, what it is, who reads it, seconds of a round, scrapes a second."""
+
+    word: str
+    title: str
+    contestants: Contestants
+    seconds: int
+    pace: float = 1.0
+    # Seconds of a round alone, for contestants that are run in turns, too.
+    alone: int = 0
+
+
+def _busy(folder: Path, profile: str, gpus: int = GPUS) -> FakeNvml:
+    return FakeNvml(folder, load_profile(profile).with_gpus(gpus).busy())
+
+
+def loading(fake: FakeNvml) -> dict[str, str]:
+    """What a process must be told to load this library."""
+    return {"LD_LIBRARY_PATH": fake.environment["LD_LIBRARY_PATH"]}
+
+
+def _ours_on_nvml(folder: Path, asked: Asked, profile: str) -> Iterator[Contestant]:
+    for tree in asked.trees:
+        fake = _busy(folder / f"{tree.name} nvml", profile)
+        config = EVERY_SECOND.format("nvml")
+        yield telemetry(folder / tree.name, POWER, config, environment=loading(fake), checkout=tree)
+
+
+def _nvitop(folder: Path, profile: str) -> Contestant | Missing:
+    program = installs.from_pypi("nvitop-exporter", NVITOP_VERSION, "nvitop-exporter")
+    if isinstance(program, Missing):
+        return program
+    port, environment = free_port(), installed_environment(loading(_busy(folder / "nvitop", profile)))
+    command = (str(program), "--bind-address", "127.0.0.1", "--port", str(port), "--interval", "1.0")
+    return Contestant(NVITOP, command, port, b"gpu_", environment)
+
+
+def _all_smi(folder: Path, asked: Asked) -> Contestant | Missing:
+    program = installs.from_cargo("all-smi", ALL_SMI_VERSION, builds=asked.builds)
+    if isinstance(program, Missing):
+        return program
+    fake, port = _busy(folder / "all-smi", "h100"), free_port()
+    (fake.folder / "libnvidia-ml.so").symlink_to(fake.library)
+    # It looks for NVIDIA's tool before it loads the library.
+    path = f"{write_tool(folder / 'tools', GPUS)}{os.pathsep}{os.environ['PATH']}"
+    command = (str(program), "api", "--port", str(port), "--interval", "1")
+    environment = installed_environment({**loading(fake), "PATH": path, "RUST_LOG": "error"})
+    return Contestant(ALL_SMI, command, port, b"all_smi_gpu_power", environment)
+
+
+def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | Missing]:
+    """What serves a page of ours without reading what we read, and what reads it without our care."""
+    environment = installed_environment({"PYTHONPATH": str(_BENCHMARKS)})
+    for name, module, marker in ((CLIENT, "client_page", b"sets_total"), (ASYNCIO, "bare_page", POWER.encode())):
+        port = free_port()
+        command = (sys.executable, "-m", f"side_by_side.{module}", str(port), str(page))
+        yield Contestant(name, command, port, marker, environment)
+    types = THIS.folder / "tests" / "nvml_fake"
+    program = installs.from_source("floor", "-I", str(types), str(_BENCHMARKS / "floor.c"), "-ldl", "-lz")
+    if isinstance(program, Missing):
+        yield program
+        return
+    fake, port = _busy(folder / "floor", "h100"), free_port()
+    yield Contestant(FLOOR, (str(program), str(port), str(page), str(fake.library)), port, POWER.encode())
+
+
+def _node_exporter() -> Contestant | Missing:
+    program = installs.from_debian("prometheus-node-exporter", "prometheus-node-exporter")
+    if isinstance(program, Missing):
+        return program
+    port = free_port()
+    command = (str(program), f"--web.listen-address=127.0.0.1:{port}", "--log.level=error")
+    return Contestant(NODE_EXPORTER, command, port, b"node_memory_MemTotal_bytes")
+
+
+def nvidia(folder: Path, asked: Asked) -> Iterator[Contestant | Missing]:
+    """All that there is to compare with, on eight H100."""
+    ours = list(_ours_on_nvml(folder, asked, "h100"))
+    yield from ours
+    yield _nvitop(folder, "h100")
+    yield _all_smi(folder, asked)
+    page = folder / "page"
+    with running(ours[0]) as found:
+        time.sleep(SETTLE_SECONDS)
+        page.write_bytes(found.plain_page())
+    yield from _servers_of(page, folder)
+    yield _node_exporter()
+
+
+def little(folder: Path, asked: Asked) -> Iterator[Contestant | Missing]:
+    """A driver that says NOT_SUPPORTED to most."""
+    yield from _ours_on_nvml(folder, asked, LITTLE)
+    yield _nvitop(folder, LITTLE)
+
+
+def demo(cards: int, folder: Path, asked: Asked) -> Iterator[Contestant]:
+    """Simulated cards; the simulation is in our CPU time."""
+    for tree in asked.trees:
+        flags = ("--demo", f"{cards}xnvidia")
+        yield telemetry(folder / tree.name, POWER, EVERY_SECOND.format("nvml"), flags, checkout=tree)
+
+
+def amd(folder: Path, asked: Asked) -> Iterator[Contestant]:
+    """Eight Instinct cards as a tree of files, of which the sensors move."""
+    for tree in asked.trees:
+        root = folder / f"{tree.name} host"
+        cards = [_card(root, number) for number in range(GPUS)]
+        config = f'{EVERY_SECOND.format("amdgpu-sysfs")}path = "{root}"\n'
+        ours = telemetry(folder / tree.name, POWER, config, environment=_no_tools(folder), checkout=tree)
+        yield replace(ours, move=_moving(cards))
+
+
+def _card(root: Path, number: int) -> Path:
+    bus = f"0000:{0x29 + 4 * number:02x}:00.0"
+    return Sysfs(root).card(bus, {**mi210(), "unique_id": f"a1b2c3d4e5f607{number:02x}"})
+
+
+def _moving(cards: Sequence[Path]) -> Callable[[], None]:
+    """Writes another temperature, power and use of each card each time that it is called."""
+    turns = itertools.count()
+
+    def move() -> None:
+        turn = next(turns)
+        for number, card in enumerate(cards):
+            step = (turn + 3 * number) % 17
+            (card / "gpu_busy_percent").write_text(str(80 + step))
+            (card / "hwmon/hwmon4/temp1_input").write_text(str(41000 + 1000 * step))
+            (card / "hwmon/hwmon4/power1_average").write_text(str(200_000_000 + 3_000_000 * step))
+
+    return move
+
+
+def mixed(folder: Path, asked: Asked) -> Iterator[Contestant]:
+    """Cards of eleven vendors: nine tools, which are scripts that print, the library and the files."""
+    for tree in asked.trees:
+        node = MixedNode(folder / f"{tree.name} node")
+        config = node.config.replace("interval = 0.5", "interval = 1.0")
+        yield telemetry(folder / tree.name, POWER, config, environment=_needed(node.environment), checkout=tree)
+
+
+def _needed(environment: dict[str, str]) -> dict[str, str]:
+    return {name: environment[name] for name in ("PATH", "LD_LIBRARY_PATH")}
+
+
+def _no_tools(folder: Path) -> dict[str, str]:
+    """A PATH on which nothing is."""
+    empty = folder / "no tools"
+    empty.mkdir(exist_ok=True)
+    return {"PATH": str(empty)}
+
+
+def idle(folder: Path, asked: Asked) -> Iterator[Contestant]:
+    """No card, no tool, no driver; every default on."""
+    for tree in asked.trees:
+        yield telemetry(folder / tree.name, "telemetry_build_info", environment=_no_tools(folder), checkout=tree)
+
+
+def disturbed(folder: Path, asked: Asked) -> Iterator[Contestant]:
+    """The eight H100 while one tool hangs at every poll and the configuration is read again every two seconds."""
+    tools = ToolFolder(folder / "tools")
+    tools.hangs("ixsmi")
+    for tree in asked.trees:
+        fake = _busy(folder / f"{tree.name} nvml", "h100")
+        config = EVERY_SECOND.format("nvml") + EVERY_SECOND.format("ixsmi") + 'mode = "always"\ndeadline = 0.9\n'
+        environment = {**loading(fake), "PATH": tools.search_path}
+        ours = telemetry(folder / tree.name, POWER, config, environment=environment, checkout=tree)
+        yield replace(ours, reloads_every=2 * DISTURBED_PACE)
+
+
+DISTURBED_PACE = 5
+NODES = (
+    Node("nvidia", f"{GPUS} × H100 through NVML", nvidia, seconds=45, alone=12),
+    Node("little", f"{GPUS} GPUs, a driver that supports little", little, seconds=20),
+    Node("demo8", f"{GPUS} simulated cards", partial(demo, GPUS), seconds=15),
+    Node("demo", f"{DEMO_CARDS} simulated cards", partial(demo, DEMO_CARDS), seconds=30),
+    Node("amd", f"{GPUS} × MI210 through the driver's files", amd, seconds=15),
+    Node("mixed", "11 vendors, 9 tools that are started", mixed, seconds=15),
+    Node("idle", "nothing there: no tool, no driver, no card; scraped every 15 s", idle, seconds=30, pace=1 / 15),
+    Node("idle1", "the same, scraped every second", idle, seconds=12),
+    Node("disturbed", f"{GPUS} × H100, a tool hangs, a reload every 2 s", disturbed, seconds=20, pace=DISTURBED_PACE),
+)

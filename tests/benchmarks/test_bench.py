@@ -1,0 +1,157 @@
+"""The benchmark tells what it measured: its parts, its contestants that read no card, its table and its goals."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from side_by_side import installs, measured, processes, tables
+from side_by_side.contestants import Contestant, NotServingError, Plan, free_port, in_turns, running, together
+from side_by_side.goals import Results, rows
+from side_by_side.measured import Round, spread
+from side_by_side.processes import Memory
+
+from kits.captures import ROOT
+from kits.fake_nvml.library import FakeNvml
+from kits.waiting import comes_true
+
+BENCH = ROOT / "benchmarks" / "bench.py"
+PAGE = "# HELP watts Power.\n# TYPE watts gauge\n" + "".join(f'watts{{gpu="{at}"}} {at}.5\n' for at in range(30))
+SHORT = Plan(rounds=2, seconds=1, pace=4.0, settle=0.0)
+ROUND = Round(0.02, Memory(30.0, 45.0, 33.0), (0.001, 0.002, 0.009), 1500, 13_000)
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(BENCH), *arguments], capture_output=True, text=True, check=False)
+
+
+def test_it_says_what_its_parts_are() -> None:
+    said = "".join(bench("--help").stdout.split())
+    assert "nvidia,little,demo8,demo,amd,mixed,idle,idle1,disturbed,commands" in said
+    assert "--against" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(("--only", "nvidia,nothing"), "no part nothing"), (("--against", "old=/nowhere"), "not NAME=PATH of a checkout")],
+)
+def test_what_it_does_not_know_is_said(arguments: tuple[str, ...], words: str) -> None:
+    ran = bench(*arguments)
+    assert (ran.returncode, words in ran.stderr) == (2, True)
+
+
+def test_the_tables_go_between_the_marks_of_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- make bench: begin -->\nold\n<!-- make bench: end -->\nafter\n")
+    ran = bench("--quick", "--only", "commands", "--against", f"then={ROOT}", "--into", str(page))
+    assert ran.returncode == 0, ran.stderr
+    text = page.read_text()
+    assert text.startswith("before\n<!-- make bench: begin -->\nMeasured on ")
+    assert text.endswith("|\n<!-- make bench: end -->\nafter\n")
+    assert "Python 3." in text
+    assert text.count("\n| telemetry version telemetry") == 2
+    (goal,) = (line for line in text.splitlines() if line.startswith("| `telemetry version`"))
+    assert [cell.strip() for cell in goal.split("|")][-2] in ("met", "missed")
+    assert "nvitop" not in text, "no goal of a part that was not measured"
+
+
+def served(name: str, module: str, folder: Path) -> Contestant:
+    """One of the servers that serve a page of ours."""
+    (folder / "page").write_text(PAGE)
+    port = free_port()
+    command = (sys.executable, "-m", f"side_by_side.{module}", str(port), str(folder / "page"))
+    environment = {**os.environ, "PYTHONPATH": str(BENCH.parent)}
+    return Contestant(name, command, port, b"watts", environment)
+
+
+def floor(folder: Path) -> Contestant:
+    program = installs.from_source(
+        "floor", "-I", str(ROOT / "tests" / "nvml_fake"), str(BENCH.parent / "floor.c"), "-ldl", "-lz"
+    )
+    if isinstance(program, installs.Missing):
+        pytest.skip(str(program))  # it wants zlib's header besides cc
+    (folder / "page").write_text(PAGE)
+    port, fake = free_port(), FakeNvml(folder / "nvml")
+    return Contestant("floor", (str(program), str(port), str(folder / "page"), str(fake.library)), port, b"watts")
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param(lambda folder: served("asyncio", "bare_page", folder), id="asyncio"),
+        pytest.param(lambda folder: served("client", "client_page", folder), id="client_python"),
+        pytest.param(floor, id="C", marks=pytest.mark.needs("cc")),
+    ],
+)
+def test_a_server_of_our_page_serves_all_its_series_and_ends(server, tmp_path: Path) -> None:
+    with running(server(tmp_path)) as found:
+        page = found.scraper.scrape()
+        pid = found.process.pid
+    assert {f'watts{{gpu="{at}"}}' for at in range(30)} <= {
+        line.rpartition(" ")[0] for line in page.page.decode().splitlines()
+    }
+    assert len(page.page) > page.wire
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_at_once_and_in_turns_each_contestant_has_its_rounds(tmp_path: Path) -> None:
+    both = [served(name, "bare_page", tmp_path) for name in ("one", "other")]
+    at_once = together(both, SHORT, random.Random(1))
+    alone = in_turns(both, replace(SHORT, rounds=1), random.Random(1))
+    assert {name: len(rounds) for name, rounds in at_once.items()} == {"one": 2, "other": 2}
+    for each in (*at_once["one"], *alone["other"]):
+        assert (each.series, len(each.latencies)) == (30, 4)
+        assert 0 < each.cpu < 1
+        assert each.memory.rss >= each.memory.first > 1
+        assert all(0 < seconds < 30 for seconds in each.latencies)
+    assert at_once["one"][0].started_after is None
+    assert alone["one"][0].started_after > 0
+
+
+def test_a_program_that_does_not_serve_is_named_with_its_last_words() -> None:
+    dies = Contestant("a stone", (sys.executable, "-c", "raise SystemExit('no page here')"), free_port(), b"watts")
+    with pytest.raises(NotServingError, match=r"a stone was not measured.*no page here"), running(dies):
+        pass
+
+
+def test_children_count() -> None:
+    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(10**6)); input()'])"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as process:
+        assert comes_true(lambda: len(processes.tree(process.pid)) == 2)
+        memory, seconds = processes.memory(process.pid), processes.cpu_seconds(process.pid)
+        process.communicate(b"\n")
+    assert memory.rss > memory.first
+    assert seconds > 0
+
+
+def test_the_middle_of_the_rounds_and_the_99th_percentile_of_all_scrapes() -> None:
+    rounds = [replace(ROUND, cpu=cpu, latencies=(cpu,) * 50) for cpu in (0.03, 0.01, 0.02)]
+    found = spread(measured.CPU, rounds)
+    assert found is not None
+    assert (found.middle, found.least, found.most) == (20.0, 10.0, 30.0)
+    slowest = spread(measured.P99, rounds)
+    assert slowest is not None
+    assert (slowest.middle, slowest.least) == (30.0, 10.0)
+    assert spread(measured.START, rounds) is None
+
+
+def test_a_goal_is_met_missed_or_not_measured() -> None:
+    twice = replace(ROUND, cpu=0.04, memory=Memory(40.0, 40.0, 30.0))
+    results = Results({"nvidia": {"telemetry": [ROUND], "nvitop-exporter": [twice]}}, {}, {})
+    told = {words: cells for words, *cells in rows(results, ["nvidia"], ["telemetry", "telemetry old"])}
+    assert [told[words] for words in told if ": CPU," in words] == [["≤ 0.45", "0.5", "not measured", "missed"]]
+    assert [told[words] for words in told if words.startswith("RSS of the daemon")] == [
+        ["≤ 1", "0.75", "not measured", "met"]
+    ]
+    assert [told[words] for words in told if "all-smi" in words] == [["≤ 0.8", "not measured", "not measured", ""]]
+
+
+def test_the_machine_line_names_the_python_and_its_build() -> None:
+    line = tables.machine()
+    assert f"Python {sys.version.split()[0]} (with" in line
+    assert "PGO" in line
