@@ -24,7 +24,8 @@ CACHE = Path(__file__).resolve().parents[2] / "build" / "benchmarks"
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 _LOG_BYTES = 16 << 20
-_LOOK_AGAIN_SECONDS = 0.005
+# Often enough for a start of tenths of a second, so seldom that it does not slow it down.
+_LOOK_AGAIN_SECONDS = 0.02
 # Until the polls that come once a minute have been made, too.
 SETTLE_SECONDS = 5.0
 
@@ -54,6 +55,8 @@ class Contestant:
     marker: bytes
     environment: Mapping[str, str] = field(default_factory=installed_environment)
     path: str = "/metrics"
+    # How many calls it has made of the driver by now, where those are counted.
+    calls: Callable[[], int] | None = None
     # Is called again and again while it runs: what moves its readings.
     move: Callable[[], None] = lambda: None
     # It is told to read its configuration again (SIGHUP) before every so many scrapes; 0: never.
@@ -178,7 +181,7 @@ def in_turns(contestants: Sequence[Contestant], plan: Plan, dice: random.Random)
 
 def watch(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
     """One round of each; the scrapes of the contestants lie as far apart as their pace allows."""
-    before = [processes.cpu_seconds(each.process.pid) for each in all_running]
+    before = [(processes.cpu_seconds(each.process.pid), _calls(each)) for each in all_running]
     begin = time.perf_counter()
     scrapes = _scraped(all_running, plan, begin)
     time.sleep(max(0.0, begin + plan.seconds - time.perf_counter()))
@@ -190,9 +193,14 @@ def watch(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
             latencies=tuple(scrape.seconds for scrape in scraped),
             series=scraped[-1].series,
             wire=scraped[-1].wire,
+            calls=(_calls(each) - calls) / passed if each.contestant.calls else None,
         )
-        for each, cpu, scraped in zip(all_running, before, scrapes, strict=True)
+        for each, (cpu, calls), scraped in zip(all_running, before, scrapes, strict=True)
     }
+
+
+def _calls(each: Running) -> int:
+    return each.contestant.calls() if each.contestant.calls else 0
 
 
 def _scraped(all_running: Sequence[Running], plan: Plan, begin: float) -> list[list[Scrape]]:

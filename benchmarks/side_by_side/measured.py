@@ -19,6 +19,7 @@ class Round:
     latencies: tuple[float, ...]
     series: int
     wire: int
+    calls: float | None = None
     started_after: float | None = None
 
 
@@ -55,8 +56,9 @@ P50 = Figure("p50, ms", _scrape_ms(50))
 P99 = Figure("p99, ms", _scrape_ms(99))
 SERIES = Figure("series", lambda each: each.series)
 WIRE = Figure("kB a scrape", lambda each: each.wire / 1e3)
+CALLS = Figure("driver calls/s", lambda each: each.calls)
 START = Figure("start, s", lambda each: each.started_after)
-COLUMNS = (SERIES, CPU, PER_SERIES, RSS, FIRST_RSS, PSS, P50, P99, WIRE, START)
+COLUMNS = (SERIES, CPU, PER_SERIES, RSS, FIRST_RSS, PSS, P50, P99, WIRE, CALLS, START)
 # Of few scrapes a round the 99th percentile is the longest: it is taken over all rounds.
 _OVER_ALL = {P50.words, P99.words}
 

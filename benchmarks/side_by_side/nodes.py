@@ -74,16 +74,17 @@ def _ours_on_nvml(folder: Path, asked: Asked, profile: str) -> Iterator[Contesta
     for tree in asked.trees:
         fake = _busy(folder / f"{tree.name} nvml", profile)
         config = EVERY_SECOND.format("nvml")
-        yield telemetry(folder / tree.name, POWER, config, environment=loading(fake), checkout=tree)
+        ours = telemetry(folder / tree.name, POWER, config, environment=loading(fake), checkout=tree)
+        yield replace(ours, calls=fake.calls)
 
 
 def _nvitop(folder: Path, profile: str) -> Contestant | Missing:
     program = installs.from_pypi("nvitop-exporter", NVITOP_VERSION, "nvitop-exporter")
     if isinstance(program, Missing):
         return program
-    port, environment = free_port(), installed_environment(loading(_busy(folder / "nvitop", profile)))
+    port, fake = free_port(), _busy(folder / "nvitop", profile)
     command = (str(program), "--bind-address", "127.0.0.1", "--port", str(port), "--interval", "1.0")
-    return Contestant(NVITOP, command, port, b"gpu_", environment)
+    return Contestant(NVITOP, command, port, b"gpu_", installed_environment(loading(fake)), calls=fake.calls)
 
 
 def _all_smi(folder: Path, asked: Asked) -> Contestant | Missing:
@@ -96,7 +97,7 @@ def _all_smi(folder: Path, asked: Asked) -> Contestant | Missing:
     path = f"{write_tool(folder / 'tools', GPUS)}{os.pathsep}{os.environ['PATH']}"
     command = (str(program), "api", "--port", str(port), "--interval", "1")
     environment = installed_environment({**loading(fake), "PATH": path, "RUST_LOG": "error"})
-    return Contestant(ALL_SMI, command, port, b"all_smi_gpu_power", environment)
+    return Contestant(ALL_SMI, command, port, b"all_smi_gpu_power", environment, calls=fake.calls)
 
 
 def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | Missing]:
@@ -112,7 +113,8 @@ def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | Missing]:
         yield program
         return
     fake, port = _busy(folder / "floor", "h100"), free_port()
-    yield Contestant(FLOOR, (str(program), str(port), str(page), str(fake.library)), port, POWER.encode())
+    command = (str(program), str(port), str(page), str(fake.library))
+    yield Contestant(FLOOR, command, port, POWER.encode(), calls=fake.calls)
 
 
 def _node_exporter() -> Contestant | Missing:
