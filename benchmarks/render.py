@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from kits import page_oracle, snapshots
-from telemetry_daemon.site.rendered import Gzipped
+from telemetry_daemon.site.packing import Gzipped
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax, text_page
 from telemetry_parsers.model import Snapshot
 

@@ -107,7 +107,7 @@ class _Plan:
             for new, old, text in zip(numbers, self._numbers, self._pieces[1::2], strict=True)
         ]
         self._numbers, self._pieces[1::2] = numbers, texts
-        pieces = self._pieces.copy()
+        pieces = self._pieces[:]
         for place, first in self._firsts[syntax]:
             pieces[place] = first
         return "".join(pieces)[1:].encode() + b"\n" if pieces else b""

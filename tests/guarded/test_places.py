@@ -103,6 +103,7 @@ PLACES = {
     "processes/process.py": {"read_bytes": KERNEL},
     "processes/short_lived.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
     "readers/pci.py": {"read_text": KERNEL},
+    "site/process_metrics.py": {"read_bytes": KERNEL, "read_text": KERNEL},
     "readers/repairs.py": {"read_text": KERNEL},
     "readers/nvml/reader.py": {"open": "its own method: it opens a library"},
 }

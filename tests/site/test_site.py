@@ -7,8 +7,10 @@ import json
 import re
 import subprocess
 import time
+import zlib
 from dataclasses import replace
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from kits import snapshots as kit
 from kits.page_lint import complaints
+from telemetry_daemon.site.packing import Gzipped
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
@@ -85,6 +88,20 @@ def test_compressed_and_not_it_is_the_same_page(accept, query):
     assert "Content-Encoding" not in dict(plain.headers)
     assert body_of(compressed) == body_of(plain)
     assert plain.content_type == compressed.content_type
+
+
+@pytest.mark.parametrize("deflate", [zlib, pytest.param("isal", id="isal")])
+@pytest.mark.parametrize("body", [b"", b"x", b"ab" * 100_000, bytes(range(256)) * 300])
+def test_a_body_is_packed_once_and_every_reader_of_gzip_reads_it_with_any_end(deflate, body):
+    if deflate == "isal":
+        deflate = pytest.importorskip("isal.isal_zlib", reason="there is no wheel of it for this machine")
+    packed = Gzipped(body, deflate)
+    for tail in (b"", b"y", b"ab" * 40_000):
+        whole = b"".join(packed.ended(tail))
+        unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)  # one that stops behind the first member
+        assert unpacker.decompress(whole) + unpacker.flush() == body + tail
+        assert (unpacker.eof, unpacker.unused_data) == (True, b"")
+        assert subprocess.run(["gzip", "-dc"], input=whole, capture_output=True, check=True).stdout == body + tail
 
 
 def test_a_compressed_page_is_one_gzip_member_for_any_tail():
@@ -272,6 +289,48 @@ def test_process_metrics_are_of_this_process_and_its_clock(syntax):
     }
     assert values["process_resident_memory_bytes"] > 10_000_000
     assert 0 < values["process_open_fds"] < values["process_max_fds"]
+
+
+def process_values(process):
+    page = process.render(Syntax.TEXT).decode()
+    return {sample.name: sample.value for family in read_text(page) for sample in family.samples}
+
+
+def test_process_metrics_are_those_that_psutil_reads():
+    ours, process = process_values(ProcessMetrics()), psutil.Process()
+    assert ours["process_start_time_seconds"] == pytest.approx(process.create_time(), abs=1.5)
+    assert ours["process_cpu_seconds_total"] == pytest.approx(sum(process.cpu_times()[:2]), abs=0.5)
+    assert ours["process_virtual_memory_bytes"] == pytest.approx(process.memory_info().vms, rel=0.2)
+    assert ours["process_resident_memory_bytes"] == pytest.approx(process.memory_info().rss, rel=0.2)
+    assert ours["process_open_fds"] == process.num_fds()
+    assert ours["process_max_fds"] == process.rlimit(psutil.RLIMIT_NOFILE)[0]
+
+
+@pytest.mark.parametrize(
+    ("stat", "of_the_node", "missing"),
+    [
+        (None, None, {"virtual_memory_bytes", "resident_memory_bytes", "start_time_seconds", "cpu_seconds_total"}),
+        (
+            "no process",
+            "",
+            {"virtual_memory_bytes", "resident_memory_bytes", "start_time_seconds", "cpu_seconds_total"},
+        ),
+        ("1 (a b) c) S" + " 7" * 40, "cpu 1 2\n", {"start_time_seconds"}),
+        (
+            "1 (a) S" + " x" * 40,
+            "btime soon\n",
+            {"virtual_memory_bytes", "resident_memory_bytes", "start_time_seconds", "cpu_seconds_total"},
+        ),
+        ("1 (a b) c) S" + " 7" * 40, "cpu 1 2\nbtime 1700000000\n", set()),
+    ],
+)
+def test_where_proc_is_not_the_kernels_what_cannot_be_read_is_left_out(tmp_path, stat, of_the_node, missing):
+    (tmp_path / "self").mkdir()
+    for name, content in (("self/stat", stat), ("stat", of_the_node)):
+        if content is not None:
+            (tmp_path / name).write_text(content)
+    left_out = {f"process_{name}" for name in (*missing, "open_fds")}
+    assert set(process_values(ProcessMetrics())) - set(process_values(ProcessMetrics(tmp_path))) == left_out
 
 
 def test_a_page_tells_the_clock_of_the_moment_though_it_was_made_before():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from telemetry_exporters.prometheus import Syntax
 
 _CHARSET = "charset=utf-8"
 _MOST_ELEMENTS = 32
+# A scraper sends the same header each time; the few that are kept may be as long as a request's head.
+_for_the_same_header = lru_cache(maxsize=8)
 # How names with other characters than [a-zA-Z0-9_:] would be written. We have none, so both come out the same.
 _ESCAPINGS = ("allow-utf-8", "underscores")
 
@@ -53,6 +56,7 @@ class _Range:
         return 1 if self.media_type == "*/*" else 0
 
 
+@_for_the_same_header
 def choose(accept: str) -> tuple[Syntax, str]:
     """The syntax to answer in, and its content type; plain text where nothing that we have is accepted."""
     ranges = [_Range(*element, place) for place, element in enumerate(_elements(accept))]
@@ -95,6 +99,7 @@ def _quality(text: str) -> float:
     return value if 0.0 <= value <= 1.0 else 0.0
 
 
+@_for_the_same_header
 def accepts_gzip(accept_encoding: str) -> bool:
     """Whether gzip is accepted, and preferred at least as much as the uncompressed page."""
     qualities = {name: quality for name, _, quality in _elements(accept_encoding)}

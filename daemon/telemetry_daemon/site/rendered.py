@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 
+from telemetry_daemon.site.packing import Gzipped
 from telemetry_parsers.model import Snapshot
-
-# Nine tenths of what level 6 saves for half the time.
-_GZIP_LEVEL = 1
-_GZIP_FORMAT = 16 + zlib.MAX_WBITS
-
-
-class Gzipped:
-    """A body that is compressed once and gets another end for each request; the result is one gzip member."""
-
-    def __init__(self, body: bytes) -> None:
-        compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
-        self.beginning = compressor.compress(body) + compressor.flush(zlib.Z_SYNC_FLUSH)
-        self._compressor = compressor
-
-    def ended(self, tail: bytes) -> tuple[bytes, bytes]:
-        """The compressed beginning, never copied, and the compressed end for this tail."""
-        compressor = self._compressor.copy()
-        return self.beginning, compressor.compress(tail) + compressor.flush()
 
 
 class Rendered:

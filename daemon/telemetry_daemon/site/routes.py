@@ -8,9 +8,10 @@ from urllib.parse import parse_qs
 
 from telemetry_daemon.site.name_filter import only
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
+from telemetry_daemon.site.packing import Gzipped
 from telemetry_daemon.site.page_style import PAGE_POLICY
 from telemetry_daemon.site.pages import Links, page
-from telemetry_daemon.site.rendered import Gzipped, Rendered
+from telemetry_daemon.site.rendered import Rendered
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters import json
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax
