@@ -122,6 +122,7 @@ class Service:
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
+        self._site.make_ahead(asyncio.get_running_loop())
         await self._web.start()
         self._install_signals()
         await self._start_control()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from urllib.parse import parse_qs
 
+from telemetry_daemon.site.ahead import Ahead
 from telemetry_daemon.site.name_filter import only
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
 from telemetry_daemon.site.packing import Gzipped
@@ -53,6 +55,7 @@ class Site:
         self._links = Links(telemetry_path, SNAPSHOT_PATH, HEALTH_PATH, READY_PATH)
         self._renderer = Renderer(extra)
         self._rendered = Rendered(snapshot)
+        self._ahead: Ahead | None = None
         self._routes: Mapping[str, Callable[[Request], Response]] = {
             PAGE_PATH: self._page,
             SNAPSHOT_PATH: self._document,
@@ -60,6 +63,15 @@ class Site:
             READY_PATH: self._readiness,
             telemetry_path: self._metrics,
         }
+
+    def make_ahead(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on, have the page of metrics made on this loop before a regular client asks for it."""
+        self._ahead = Ahead(loop)
+
+    def snapshot_changed(self) -> None:
+        """Have a page made anew that somebody is expected to ask for just now; for any thread, and nothing otherwise."""
+        if self._ahead is not None:
+            self._ahead.snapshot_changed()
 
     def respond(self, request: Request) -> Response:
         """The answer to a request."""
@@ -80,6 +92,9 @@ class Site:
         names = parse_qs(request.query).get("name[]")
         compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
         page, make = syntax.value, partial(self._renderer.page, syntax=syntax)
+        if self._ahead is not None and not names:
+            kept = self._rendered.gzipped if compressed else self._rendered.body
+            self._ahead.asked((page, compressed), partial(kept, page, make))
         body: tuple[bytes, ...]
         if names:
             part, end = only(self._rendered.body(page, make) + tail, names), _ENDS[syntax]

@@ -1,0 +1,193 @@
+"""A page is ready when a regular client asks for it, is never older than the newest snapshot, and is made for nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import heapq
+import itertools
+from functools import partial
+
+import pytest
+
+from kits import snapshots as kit
+from telemetry_daemon.site.regulars import MISSED_TURNS
+from telemetry_daemon.site.routes import Site
+from telemetry_daemon.web.messages import Request
+from telemetry_exporters.prometheus import text_page
+
+POLL_SECONDS = 2.0
+
+
+class Timer:
+    """A call that is due at some time, until somebody cancels it."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def cancel(self):
+        self.call = None
+
+
+class SteppedLoop:
+    """As much of an event loop as timers need; its time goes where the test says."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.turns = 0
+        self._timers = []
+        self._numbers = itertools.count()
+
+    def time(self):
+        return self.now
+
+    def call_at(self, when, callback, *arguments):
+        timer = Timer(partial(callback, *arguments))
+        heapq.heappush(self._timers, (when, next(self._numbers), timer))
+        return timer
+
+    def call_soon_threadsafe(self, callback, *arguments):
+        self.call_at(self.now, callback, *arguments)
+
+    def go_to(self, moment):
+        """Run what is due until then."""
+        while self._timers and self._timers[0][0] <= moment:
+            when, _, timer = heapq.heappop(self._timers)
+            self.now = max(self.now, when)
+            if timer.call is not None:
+                self.turns += 1
+                timer.call()
+        self.now = moment
+
+    def waits(self):
+        return any(timer.call is not None for _, _, timer in self._timers)
+
+
+class Node:
+    """A site on a stepped loop, with a snapshot that counts its polls; notes which pages were made, and when."""
+
+    def __init__(self):
+        self.loop = SteppedLoop()
+        self.polls = 0
+        self.looks = []
+        self._snapshot = kit.snapshot()
+        self.site = Site(self._newest, lambda: (True, ""), lambda _: b"")
+        self.site.make_ahead(self.loop)
+        self.poll()
+
+    def _newest(self):
+        self.looks.append(self._snapshot)
+        return self._snapshot
+
+    def poll(self):
+        """A new snapshot, and word of it to the site."""
+        self.polls += 1
+        self._snapshot = kit.snapshot(kit.device(0, kit.reading("power_watts", float(self.polls))))
+        self.site.snapshot_changed()
+
+    def scrape(self, encoding="gzip", query=""):
+        """The page that a client gets, and whether it was made for an earlier look."""
+        before = list(self.looks)
+        body = b"".join(self.site.respond(Request("GET", "/metrics", query, {"accept-encoding": encoding})).body)
+        page = gzip.decompress(body) if encoding else body
+        if not query:
+            assert page == text_page(self._snapshot)
+        return any(look is self._snapshot for look in before)
+
+    def scraped_every(self, seconds, times, **request):
+        """One scrape after the other; whether each was ready."""
+        ready = []
+        for _ in range(times):
+            self.loop.go_to(self.loop.now + seconds)
+            ready.append(self.scrape(**request))
+        return ready
+
+
+@pytest.mark.parametrize("interval", [1.0, 15.0])
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_a_regular_client_finds_the_page_made_of_a_snapshot_that_came_since_its_last_turn(interval, encoding):
+    node, ready = Node(), []
+    for _ in range(6):
+        node.loop.go_to(node.loop.now + interval / 3)
+        node.poll()
+        ready += node.scraped_every(interval * 2 / 3, 1, encoding=encoding)
+    assert ready == [False] * 3 + [True] * 3
+
+
+def test_a_page_is_made_once_for_a_turn_however_many_polls_there_are_before_it():
+    node = Node()
+    node.scraped_every(15.0, 4)
+    node.looks.clear()
+    for _ in range(14):
+        node.loop.go_to(node.loop.now + 1.0)
+        node.poll()
+    assert node.looks == []
+    assert node.scraped_every(1.0, 1) == [True]
+    assert len(node.looks) == 2  # shortly before the scrape, and the scrape
+
+
+def test_after_a_poll_between_the_making_and_the_scrape_the_page_is_made_anew():
+    node = Node()
+    node.scraped_every(15.0, 4)
+    node.loop.go_to(node.loop.now + 14.9)
+    node.poll()
+    node.poll()
+    assert node.scraped_every(0.1, 1) == [True]
+    assert node.scraped_every(15.0, 1) == [True]
+
+
+def test_a_client_that_stopped_costs_nothing_after_a_few_turns():
+    node = Node()
+    node.scraped_every(1.0, 5)
+    node.looks.clear()
+    for _ in range(40):
+        node.loop.go_to(node.loop.now + 0.25)
+        node.poll()
+    assert len(node.looks) <= 2 * MISSED_TURNS
+    assert not node.loop.waits()
+    turns = node.loop.turns
+    node.loop.go_to(node.loop.now + 3600.0)
+    node.poll()
+    assert node.loop.turns == turns
+
+
+def test_two_clients_at_the_same_interval_in_other_phases_both_find_it_ready():
+    node, ready = Node(), []
+    for _ in range(8):
+        ready += node.scraped_every(4.0, 1)
+        node.poll()
+        ready += node.scraped_every(11.0, 1)
+        node.poll()
+    assert ready[6:] == [True] * 10
+
+
+def test_nothing_is_made_for_one_that_asks_now_and_then_or_for_some_names_only():
+    node = Node()
+    for seconds in (3.0, 8.0, 1.0, 21.0):
+        node.scraped_every(seconds, 1)
+    node.scraped_every(5.0, 6, query="name[]=accelerator_up")
+    assert not node.loop.waits()
+
+
+def test_before_a_loop_is_named_nothing_is_made_ahead():
+    looks = []
+    site = Site(lambda: looks.append(1) or kit.snapshot(), lambda: (True, ""), lambda _: b"")
+    for _ in range(5):
+        site.respond(Request("GET", "/metrics"))
+        site.snapshot_changed()
+    assert len(looks) == 5
+
+
+def test_a_poll_that_ends_after_the_loop_disturbs_nobody():
+    loop = asyncio.new_event_loop()
+    moments = iter([100.0, 101.0, 102.0, 103.0])
+    moment = [0.0]
+    loop.time = lambda: moment[0]
+    site = Site(kit.snapshot, lambda: (True, ""), lambda _: b"")
+    site.make_ahead(loop)
+    for moment[0] in moments:
+        site.respond(Request("GET", "/metrics"))
+    moment[0] = 103.97
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    site.snapshot_changed()
