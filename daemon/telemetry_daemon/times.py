@@ -23,3 +23,7 @@ class Clock:
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
     slept: Callable[[], float] = seconds_slept
+
+    def wall_ahead(self) -> float:
+        """By how much the time of day is ahead of the time since the machine's start."""
+        return self.wall() - self.monotonic() - self.slept()

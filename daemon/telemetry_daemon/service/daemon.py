@@ -49,6 +49,7 @@ from telemetry_parsers.model import Plain
 
 logger = logging.getLogger(__name__)
 
+
 HOUSEKEEPING_SECONDS = 10.0
 # Whoever stops us has not to wait longer, whatever hangs.
 LONGEST_END_SECONDS = 2.5
@@ -123,6 +124,7 @@ class Service:
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
         self._site.make_ahead(asyncio.get_running_loop())
+        self._store.tell_changes(self._site.snapshot_changed)
         await self._web.start()
         self._install_signals()
         await self._start_control()

@@ -20,7 +20,7 @@ from telemetry_parsers.merge.admission import admit, short
 from telemetry_parsers.merge.columns import Offered, offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged, merge, with_unknown
-from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import (
     Capture,
@@ -105,11 +105,12 @@ class Store:
         self._clock = clock
         self._lock = threading.RLock()
         self._known = _Known(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
-        self._known.wall_ahead = self._wall_ahead()
+        self._known.wall_ahead = self._clock.wall_ahead()
         self._accumulator = accumulator
         self._statuses = Statuses()
         self._merged: Merged | None = None
         self._snapshot: Snapshot | None = None
+        self._tell_change: Callable[[], None] = lambda: None
 
     def add_source(self, facts: SourceFacts, metrics: tuple[Metric, ...] = ()) -> None:
         """Make a source known before its first report."""
@@ -155,10 +156,21 @@ class Store:
             self._known.maintenance = maintenance
             self._snapshot = None
 
+    def tell_changes(self, tell: Callable[[], None]) -> None:
+        """Have this called after each attempt, by the thread that brought it."""
+        self._tell_change = tell
+
     def put(
         self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
     ) -> Taken:
         """Take in one attempt, with its report within the bounds. A source that was removed is ignored."""
+        taken = self._take(source, poll, capture, report, result, interval)
+        self._tell_change()
+        return taken
+
+    def _take(
+        self, source: str, poll: Poll, capture: Capture, report: Report | None, result: PollResult, interval: float
+    ) -> Taken:
         key = (source, poll.name)
         with self._lock:
             self._notice_sleep()
@@ -294,25 +306,16 @@ class Store:
         known.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in known.healths.items()}
         self._merged = self._snapshot = None
 
-    def _wall_ahead(self) -> float:
-        return self._clock.wall() - self._clock.monotonic() - self._clock.slept()
-
     def _notice_step(self) -> None:
         """After the time of day was set, move the times of devices lost in this process by the same step."""
-        known, ahead = self._known, self._wall_ahead()
+        known, ahead = self._known, self._clock.wall_ahead()
         step = ahead - known.wall_ahead
         if abs(step) < SHORTEST_STEP_SECONDS:
             return
         known.wall_ahead = ahead
-        old_wall = self._clock.wall() - step
-        identities = tuple(
-            replace(identity, lost_since=identity.lost_since + step)
-            if identity.lost_since is not None and known.started_wall <= identity.lost_since <= old_wall
-            else identity
-            for identity in known.state.identities
-        )
+        here = (known.started_wall, self._clock.wall() - step)
         known.started_wall += step
-        known.state = replace(known.state, identities=identities)
+        known.state = replace(known.state, identities=with_losses_moved(known.state.identities, here, step))
 
     def _awaited_ended(self, now: float) -> bool:
         """Whether the time to wait for first inventories has just run out."""

@@ -187,3 +187,16 @@ def remembered(missing: Iterable[Identity]) -> list[Identity]:
             room[key] = left - 1
             kept.append(one)
     return kept
+
+
+def with_losses_moved(
+    identities: Iterable[Identity], between: tuple[float, float], seconds: float
+) -> tuple[Identity, ...]:
+    """The identities after the time of day was set: devices that were lost between these times were lost that much later."""
+    first, last = between
+    return tuple(
+        replace(one, lost_since=one.lost_since + seconds)
+        if one.lost_since is not None and first <= one.lost_since <= last
+        else one
+        for one in identities
+    )
