@@ -13,7 +13,7 @@ from functools import cache, partial
 from operator import itemgetter
 from typing import Any
 
-from telemetry_exporters.families import Columns, Family, Names, Owner, columns_of, families
+from telemetry_exporters.families import Columns, Family, Labels, Names, Owner, columns_of, families
 from telemetry_exporters.own import OwnSamples
 from telemetry_exporters.screen import NO_METRICS, family_name, screen
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value
@@ -133,7 +133,8 @@ def _are_finite(values: tuple[Any, ...]) -> bool:
 
 def _beginnings(families: Iterable[Family]) -> Iterator[str]:
     """The end of the line before, and the name and labels of each series; labels are sorted by name, as in prometheus_client."""
-    halves = cache(_label_halves)
+    pairs_of = cache(_pairs)
+    halves = cache(lambda owner, label: _halves(pairs_of(owner), label))
     for family in families:
         name, label = family.metric.name, family.metric.label
         for owner, word, _ in family.series:
@@ -141,9 +142,13 @@ def _beginnings(families: Iterable[Family]) -> Iterator[str]:
             yield f"\n{name}{before}{word.translate(_LABEL_ESCAPES)}{after}"
 
 
-def _label_halves(owner: Owner, label: str) -> tuple[str, str]:
+def _pairs(owner: Owner) -> Labels:
+    """The names of the owner's labels in order, each with the label as text."""
+    return tuple([(name, f'{name}="{value.translate(_LABEL_ESCAPES)}"') for name, value in sorted(owner.labels)])
+
+
+def _halves(pairs: Labels, label: str) -> tuple[str, str]:
     """The labels of a line as text: what comes before and after the word of the metric's own label, if it has one."""
-    pairs = [(name, f'{name}="{value.translate(_LABEL_ESCAPES)}"') for name, value in sorted(owner.labels)]
     before = [text for name, text in pairs if name < label]
     after = [text for name, text in pairs if name > label]
     if label:

@@ -18,7 +18,7 @@ _TOLERANCE = 0.05
 _LEAST_TOLERANCE_SECONDS = 0.05
 _MOST_TOLERANCE_SECONDS = 1.0
 # The page is ready so long before: time enough to make it, and so little that few polls fall in between.
-_AHEAD = 0.05
+_AHEAD = 0.1
 _LONGEST_AHEAD_SECONDS = 0.25
 # How much of its delay a single request moves the next expected time, and the interval.
 _MOVES_TIME = 0.5
