@@ -59,6 +59,8 @@ class SteppedLoop:
                 timer.call()
         self.now = moment
 
+    call_soon = call_soon_threadsafe
+
     def waits(self):
         return any(timer.call is not None for _, _, timer in self._timers)
 

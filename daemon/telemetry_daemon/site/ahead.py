@@ -32,17 +32,18 @@ class Ahead:
         self._awaited_until = 0.0
 
     def asked(self, name: Hashable, make: Make) -> None:
-        """Note a request for the page of that name, which `make` makes and keeps."""
-        page = self._pages.setdefault(name, _Page(make))
-        now = self._loop.time()
-        page.regulars.came(now)
-        self._await_next(page, now)
+        """Note a request for the page of that name, which `make` makes and keeps; what follows of it waits for the answer."""
+        self._loop.call_soon(self._note, self._pages.setdefault(name, _Page(make)), self._loop.time())
 
     def snapshot_changed(self) -> None:
         """Have the pages made anew for which somebody is waited for just now; for any thread, and nothing otherwise."""
         if self._loop.time() <= self._awaited_until:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever was waited for
                 self._loop.call_soon_threadsafe(self._make_awaited)
+
+    def _note(self, page: _Page, now: float) -> None:
+        page.regulars.came(now)
+        self._await_next(page, now)
 
     def _await_next(self, page: _Page, now: float) -> None:
         """Set the timer to the next turn of a regular client; no timer where there is none."""

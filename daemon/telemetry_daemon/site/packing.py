@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 try:
@@ -19,6 +20,9 @@ _WITHOUT_HEADER = -15
 # RFC 1952: deflate, no flags, no time, no file system.
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _TRAILER = struct.Struct("<II")
+# RFC 1951: a block of bytes as they are, with their number and its complement; the first byte says whether it is the last.
+_STORED = struct.Struct("<BHH")
+_MOST_STORED = 0xFFFF
 _LENGTHS = 1 << 32
 
 
@@ -29,16 +33,25 @@ class Gzipped:
     """
 
     def __init__(self, body: bytes, deflate: ModuleType = _usual) -> None:
-        self._deflate = deflate
+        self._checksum_of: Callable[[bytes, int], int] = deflate.crc32
         compressor = deflate.compressobj(_LEVEL, _DEFLATED, _WITHOUT_HEADER)
-        # Flushed so that it ends with a whole byte, and what follows can be packed by another compressor.
+        # Flushed so that it ends with a whole byte, and another block can follow.
         self.beginning: bytes = _HEADER + compressor.compress(body) + compressor.flush(deflate.Z_SYNC_FLUSH)
-        self._checksum: int = deflate.crc32(body)
+        self._checksum = self._checksum_of(body, 0)
         self._length = len(body)
 
     def ended(self, tail: bytes) -> tuple[bytes, bytes]:
-        """The packed beginning, never copied, and the packed end for this tail."""
-        compressor = self._deflate.compressobj(_LEVEL, _DEFLATED, _WITHOUT_HEADER)
-        checksum = self._deflate.crc32(tail, self._checksum)
-        trailer = _TRAILER.pack(checksum, (self._length + len(tail)) % _LENGTHS)
-        return self.beginning, compressor.compress(tail) + compressor.flush() + trailer
+        """The packed beginning, never copied, and the end for this tail, which is not made smaller.
+
+        To pack a kilobyte would take longer; and a compressor lets other threads run, so a poll could hold up an answer.
+        """
+        trailer = _TRAILER.pack(self._checksum_of(tail, self._checksum), (self._length + len(tail)) % _LENGTHS)
+        return self.beginning, b"".join([*_stored(tail), trailer])
+
+
+def _stored(data: bytes) -> Iterator[bytes]:
+    """The last blocks of a deflate stream, with these bytes as they are."""
+    for begin in range(0, len(data) or 1, _MOST_STORED):
+        part = data[begin : begin + _MOST_STORED]
+        yield _STORED.pack(begin + len(part) == len(data), len(part), len(part) ^ _MOST_STORED)
+        yield part

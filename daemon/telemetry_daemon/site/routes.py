@@ -93,8 +93,7 @@ class Site:
         compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
         page, make = syntax.value, partial(self._renderer.page, syntax=syntax)
         if self._ahead is not None and not names:
-            kept = self._rendered.gzipped if compressed else self._rendered.body
-            self._ahead.asked((page, compressed), partial(kept, page, make))
+            self._ahead.asked((page, compressed), partial(self._prepare, syntax, make, compressed=compressed))
         body: tuple[bytes, ...]
         if names:
             part, end = only(self._rendered.body(page, make) + tail, names), _ENDS[syntax]
@@ -104,6 +103,12 @@ class Site:
         else:
             body = (self._rendered.body(page, make), tail, _ENDS[syntax])
         return Response(200, body, content_type, (*headers, _GZIP) if compressed else headers)
+
+    def _prepare(self, syntax: Syntax, make: Callable[[Snapshot], bytes], *, compressed: bool) -> None:
+        """Have all ready that the next request for the page of metrics needs."""
+        kept = self._rendered.gzipped if compressed else self._rendered.body
+        kept(syntax.value, make)
+        self._process_metrics(syntax)
 
     def _document(self, request: Request) -> Response:
         return self._kept(request, "json", lambda snapshot: json.render(snapshot, self._extra).encode(), _JSON, ())
