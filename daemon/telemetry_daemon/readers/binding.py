@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -106,6 +107,12 @@ def bus_id(text: object) -> str:
     """`0000:1a:00.0`, from what the libraries print as `00000000:1A:00.0`."""
     domain, _, rest = str(text).partition(":")
     return f"{int(domain, 16):04x}:{rest}".lower()
+
+
+@cache
+def failed(code: int) -> Plain:
+    """The answer that is an error, one object for each number: a driver that knows little gives hundreds of them."""
+    return {"error": code}
 
 
 def error_in(answer: Plain) -> int | None:

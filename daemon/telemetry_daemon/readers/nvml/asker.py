@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in, is_answered
+from telemetry_daemon.readers.binding import DeviceLostError, Refused, SessionOverError, error_in, failed, is_answered
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.calls import UUID, Call
 from telemetry_daemon.readers.nvml.fields import MOST_AT_ONCE, Field, plain_value
@@ -60,9 +60,14 @@ class Asker:
 
     def fields(self, batch: Sequence[Field]) -> dict[str, Plain]:
         """Name and answer of each field, in as few calls as may be."""
-        errors = {field.name: self.off(field.name) for field in batch}
-        found: dict[str, Plain] = {name: {"error": code} for name, code in errors.items() if code is not None}
-        wanted = [field for field in batch if field.name not in found]
+        found: dict[str, Plain] = {}
+        wanted: list[Field] = []
+        for field in batch:
+            off = self.off(field.name)
+            if off is None:
+                wanted.append(field)
+            else:
+                found[field.name] = failed(off)
         for start in range(0, len(wanted), MOST_AT_ONCE):
             found.update(self._batch(wanted[start : start + MOST_AT_ONCE]))
         return found
@@ -71,16 +76,18 @@ class Asker:
         """What `ask` gives, which calls the library in its own way; its error is remembered under the key."""
         off = self.off(key)
         if off is not None:
-            return {"error": off}
+            return failed(off)
         given = ask()
         if isinstance(given, Refused):
             self.judge(key, given.code)
-            return {"error": given.code}
+            return failed(given.code)
         return given
 
     def off(self, key: str) -> int | None:
         """The error for which something is not asked at present, None when it is."""
-        code, until = self._off.get(key, (0, -math.inf))
+        if key not in self._off:
+            return None
+        code, until = self._off[key]
         return code if self._clock() < until else None
 
     def judge(self, key: str, code: int, switches_off: frozenset[int] = codes.SWITCHES_OFF) -> None:
@@ -108,26 +115,26 @@ class Asker:
     def _ask(self, call: Call) -> Plain:
         off = self.off(call.key)
         if off is not None:
-            return {"error": off}
+            return failed(off)
         given = self._nvml.call(call.function, self.handle, *call.arguments, plain=call.plain)
         if isinstance(given, Refused):
             self.judge(call.key, given.code, call.switches_off)
             self._hear_nothing(given.code)
-            return {"error": given.code}
+            return failed(given.code)
         self._hear(call.key)
         return given
 
     def _batch(self, fields: Sequence[Field]) -> dict[str, Plain]:
         off = self.off("FieldValues")
         if off is not None:
-            return {field.name: {"error": off} for field in fields}
+            return {field.name: failed(off) for field in fields}
         found = self._values(fields)
         if isinstance(found, Refused) and found.code == codes.INVALID_ARGUMENT:
             found = self._one_by_one(fields)
         if isinstance(found, Refused):
             self.judge("FieldValues", found.code)
             self._hear_nothing(found.code)
-            return {field.name: {"error": found.code} for field in fields}
+            return {field.name: failed(found.code) for field in fields}
         self._hear("FieldValues")
         for name, value in found.items():
             self._switch_off(name, error_in(value), codes.FIELD_SWITCHES_OFF)
@@ -135,7 +142,7 @@ class Asker:
 
     def _values(self, fields: Sequence[Field]) -> dict[str, Plain] | Refused:
         ids = [(field.number, field.scope) for field in fields]
-        given = self._nvml.call("nvmlDeviceGetFieldValues", self.handle, ids)
+        given = self._nvml.field_values(self.handle, ids)
         if isinstance(given, Refused):
             return given
         return {field.name: plain_value(item, field) for field, item in zip(fields, given, strict=True)}
@@ -145,7 +152,7 @@ class Asker:
         found: dict[str, Plain] = {}
         for field in fields:
             value = self._values((field,))
-            found.update({field.name: {"error": value.code}} if isinstance(value, Refused) else value)
+            found.update({field.name: failed(value.code)} if isinstance(value, Refused) else value)
         if any(map(is_answered, found.values())):
             return found
         self._off["FieldValues"] = (codes.INVALID_ARGUMENT, self._clock() + ASK_AGAIN_SECONDS)

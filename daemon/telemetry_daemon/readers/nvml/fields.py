@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from telemetry_daemon.readers.binding import UNREADABLE
+from telemetry_daemon.readers.binding import UNREADABLE, failed
 from telemetry_daemon.readers.nvml import codes
+from telemetry_daemon.readers.nvml.library import FieldValue
 
 if TYPE_CHECKING:
     from telemetry_parsers.model import Plain
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 24
 ALL_LINKS = 0xFFFFFFFF
 
-_DOUBLE, _UNSIGNED_INT = 0, 1
-_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+_DOUBLE, _UNSIGNED_INT, _UNSIGNED_LONG_LONG = 0, 1, 3
+# nvmlValue_t by nvmlValueType_t: double, unsigned int, unsigned long, unsigned long long, long long, int, unsigned short.
+_VALUES = tuple(map(struct.Struct, "dILQqiH"))
 # No driver with this library is older: what is less is part of another number.
 _FIRST_BRANCH = (300, 0)
 _VERSION = re.compile(r"([0-9]{1,6})(?:\.([0-9]{1,6}))?")
@@ -174,22 +177,22 @@ def fast_fields(driver: str) -> tuple[Field, ...]:
     return (*_FAST, *moved)
 
 
-def plain_value(item: Any, field: Field) -> Plain:
+def plain_value(item: FieldValue, field: Field) -> Plain:
     """What an item of the answer holds: its number, {"error": …}, None for one that the driver left as it was."""
-    if item.nvmlReturn:
-        return {"error": int(item.nvmlReturn)}
-    kind = int(item.valueType)
+    _, _, timestamp, _, kind, code, held = item
+    if code:
+        return failed(code)
     # Counters are left untouched while error correction is off: no time, and the first type (DCGM's bug 2009232).
-    if item.timestamp == 0 and kind == _DOUBLE:
+    if timestamp == 0 and kind == _DOUBLE:
         return None
     if field.wraps and kind == _UNSIGNED_INT:
-        return {"error": codes.NOT_SUPPORTED}
+        return failed(codes.NOT_SUPPORTED)
     if field.counts and kind == _DOUBLE:  # counters with a wrong type (DCGM's bug 2032468)
-        return int(item.value.ullVal)
-    if kind >= len(_MEMBERS):
-        return {"error": UNREADABLE}
-    value = getattr(item.value, _MEMBERS[kind])
-    return finite(value) if kind == _DOUBLE else int(value)
+        kind = _UNSIGNED_LONG_LONG
+    if kind >= len(_VALUES):
+        return failed(UNREADABLE)
+    value = _VALUES[kind].unpack_from(held)[0]
+    return finite(value) if kind == _DOUBLE else value
 
 
 def finite(value: float) -> Plain:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused
+from telemetry_daemon.readers.binding import Refused, failed
 from telemetry_daemon.readers.nvml import codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.fields import finite
@@ -22,6 +23,10 @@ LONGEST_SECONDS = 10.0
 # units, 11 to 13 the others; all in per cent. 8 is of newer drivers than the rest, and what the others make of a number
 # that they do not know is nowhere told.
 _METRICS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13)
+# As many nvmlGpmMetric_t: number, return code, value, three texts. pynvml's cost a Python function for each member.
+_MEMBERS = 6
+_ASKED = struct.Struct("IId3P" * len(_METRICS))
+_ASKED_NUMBERS = tuple(member for number in _METRICS for member in (number, 0, 0.0, 0, 0, 0))
 
 
 class Gpm:
@@ -45,13 +50,13 @@ class Gpm:
         """Metric number and per cent since the last poll; None when there was none; {"error": …} when it cannot be told."""
         off = self._asker.off(self._key)
         if off is not None:
-            return {"error": off}
+            return failed(off)
         if self._is_too_early():
             return None
         since, now = self._taken, self._clock()
         code = self._take()
         if code:
-            return {"error": code}
+            return failed(code)
         return None if since is None or now - since > LONGEST_SECONDS else self._metrics()
 
     def close(self) -> None:
@@ -111,16 +116,12 @@ class Gpm:
         wanted.version = 1
         wanted.numMetrics = len(_METRICS)
         wanted.sample1, wanted.sample2 = self._samples
-        for place, number in enumerate(_METRICS):
-            wanted.metrics[place].metricId = number
+        place = type(wanted).metrics.offset
+        _ASKED.pack_into(wanted, place, *_ASKED_NUMBERS)
         given = self._nvml.call("nvmlGpmMetricsGet", wanted)
         if isinstance(given, Refused):
             self._asker.judge(self._key, given.code)
-            return {"error": given.code}
-        return {str(number): _value(wanted.metrics[place]) for place, number in enumerate(_METRICS)}
-
-
-def _value(metric: Any) -> Plain:
-    if metric.nvmlReturn:
-        return {"error": int(metric.nvmlReturn)}
-    return finite(float(metric.value))
+            return failed(given.code)
+        told = _ASKED.unpack_from(wanted, place)
+        each = zip(_METRICS, told[1::_MEMBERS], told[2::_MEMBERS], strict=True)
+        return {str(number): failed(code) if code else finite(value) for number, code, value in each}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from telemetry_daemon.readers.binding import Refused, error_in, is_answered
+from telemetry_daemon.readers.binding import Refused, error_in, failed, is_answered
 from telemetry_daemon.readers.nvml import calls, codes
 from telemetry_daemon.readers.nvml.asker import Asker
 from telemetry_daemon.readers.nvml.calls import UUID, Call
@@ -57,7 +57,7 @@ class Instance:
         if self._has_answered and any(error_in(answer) in _GONE for answer in found.values()):
             raise InstanceGoneError
         self._has_answered = self._has_answered or any(map(is_answered, found.values()))
-        gpm = {"error": codes.NOT_SUPPORTED} if self._gpm is None else self._gpm.read()
+        gpm = failed(codes.NOT_SUPPORTED) if self._gpm is None else self._gpm.read()
         return {**self.known, "calls": found, "gpm": gpm}
 
     def inventory(self) -> dict[str, Plain]:

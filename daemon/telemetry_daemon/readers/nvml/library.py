@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import struct
+from collections.abc import Sequence
 from typing import Any
 
-from telemetry_daemon.readers.binding import Binding, SessionOverError, can_be_loaded
+from telemetry_daemon.readers.binding import Binding, Refused, SessionOverError, can_be_loaded
 from telemetry_daemon.readers.nvml import codes, late_find_library
 
 LIBRARY = "libnvidia-ml.so.1"
+# nvmlFieldValue_t: number, scope, time stamp, latency, type, return code, value.
+_FIELD_VALUE = struct.Struct("IIqqII8s")
+FieldValue = tuple[int, int, int, int, int, int, bytes]
 
 
 class Nvml(Binding):
@@ -33,6 +38,17 @@ class Nvml(Binding):
     def has_raw(self) -> bool:
         """Whether this pynvml lets the library's own functions be called: not the old package that shadows it."""
         return hasattr(self.module, "_nvmlGetFunctionPointer")
+
+    def field_values(self, handle: Any, ids: Sequence[tuple[int, int]]) -> list[FieldValue] | Refused:
+        """What the driver answers for each number and scope. pynvml's structures cost a Python function for each member."""
+        if not self.has_raw:
+            given = self.call("nvmlDeviceGetFieldValues", handle, ids)
+            return given if isinstance(given, Refused) else list(_FIELD_VALUE.iter_unpack(given))
+        asked = ctypes.create_string_buffer(_FIELD_VALUE.size * len(ids))
+        for place, (number, scope) in enumerate(ids):
+            _FIELD_VALUE.pack_into(asked, _FIELD_VALUE.size * place, number, scope, 0, 0, 0, 0, b"")
+        code = self.raw("nvmlDeviceGetFieldValues", handle, len(ids), asked)
+        return Refused(code) if code else list(_FIELD_VALUE.iter_unpack(asked))
 
     def raw(self, name: str, *arguments: Any) -> int:
         """The return code of the library's own function, for what pynvml asks in two calls and we in one."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.binding import error_in, is_answered
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
 _MOST_LINKS = 72
 # The counters of nvmlDeviceGetNvLinkErrorCounter that are asked where the fields are not known.
 _COUNTERS: Mapping[str, int] = {"replay": 0, "recovery": 1, "crc": 2}
+_NAMES = tuple(name for name, _ in fields.LINK)
+
+
+@cache
+def _fields_of_each(count: int) -> tuple[Field, ...]:
+    """The fields of all links, one link after another; those of all GPUs with so many links."""
+    return tuple(Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK)
 
 
 class Links:
@@ -53,10 +62,12 @@ class Links:
         return _MOST_LINKS
 
     def _each(self, count: int) -> dict[str, dict[str, Plain]]:
-        batch = [Field(f"{name}.{link}", number, link) for link in range(count) for name, number in fields.LINK]
+        batch = _fields_of_each(count)
         found = self._asker.fields(batch)
+        # Answers in the order of the batch: as many for each link as there are names.
+        answers = (found[field.name] for field in batch)
         return {
-            str(link): self._completed(link, {name: found[f"{name}.{link}"] for name, _ in fields.LINK})
+            str(link): self._completed(link, dict(zip(_NAMES, islice(answers, len(_NAMES)), strict=True)))
             for link in range(count)
         }
 
