@@ -36,24 +36,44 @@ _BEGIN, _END = "<!-- make bench: begin -->", "<!-- make bench: end -->"
 
 
 def main() -> None:
-    """Print the tables, ready for docs/performance.md."""
+    """Print the tables, and write them where that is asked for."""
     given = arguments()
-    extent = QUICK if given.quick else THOROUGH
     asked = Asked((THIS, *given.against), given.build)
-    dice = random.Random(given.seed)
     measured_on = f"Measured on {tables.machine()} Order drawn from seed {given.seed}."
     print(measured_on, flush=True)
-    results = Results({}, {}, {})
-    with tempfile.TemporaryDirectory() as folder:
-        for node in NODES:
-            if node.word in given.only:
-                measure(node, Path(folder) / node.word, asked, extent, dice, results)
-    if COMMANDS in given.only:
-        results = Results(results.at_once, results.alone, commands.timed(asked.trees, extent.starts, dice))
+    results = run(given.only, asked, QUICK if given.quick else THOROUGH, random.Random(given.seed))
     told = "\n\n".join(texts(results, given.only, asked))
     print(f"\n{told}")
     if given.into:
         put_into(given.into, f"{measured_on}\n\n{told}")
+
+
+def run(parts: Sequence[str], asked: Asked, extent: Extent, dice: random.Random) -> Results:
+    """What these parts give."""
+    at_once, alone = {}, {}
+    for node in NODES:
+        if node.word not in parts:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            there = contestants_on(node, Path(folder), asked)
+            plan = Plan(extent.rounds, extent.seconds(node.seconds), node.pace)
+            at_once[node.word] = together(there, plan, dice)
+            if node.alone:
+                alone[node.word] = in_turns(there, replace(plan, seconds=extent.seconds(node.alone)), dice)
+    return Results(at_once, alone, commands.timed(asked.trees, extent.starts, dice) if COMMANDS in parts else {})
+
+
+def contestants_on(node: Node, folder: Path, asked: Asked) -> list[Contestant]:
+    """Those that serve there; the others are named."""
+    there: list[Contestant] = []
+    for each in node.contestants(folder, asked):
+        if isinstance(each, Missing):
+            print(each, flush=True)
+        else:
+            there.append(each)
+    found = serving(there)
+    print(f"{node.title}: {', '.join(each.name for each in found)}", file=sys.stderr, flush=True)
+    return found
 
 
 def arguments() -> argparse.Namespace:
@@ -80,23 +100,6 @@ def checkout(text: str) -> Checkout:
     if not name or not (folder / "daemon" / "telemetry_daemon").is_dir():
         raise argparse.ArgumentTypeError(f"{text}: not NAME=PATH of a checkout")
     return Checkout(f"telemetry {name}", folder)
-
-
-def measure(node: Node, folder: Path, asked: Asked, extent: Extent, dice: random.Random, results: Results) -> None:
-    """Add to the results what a node gives."""
-    folder.mkdir()
-    there: list[Contestant] = []
-    for each in node.contestants(folder, asked):
-        if isinstance(each, Missing):
-            print(each, flush=True)
-        else:
-            there.append(each)
-    there = serving(there)
-    print(f"{node.title}: {', '.join(each.name for each in there)}", file=sys.stderr, flush=True)
-    plan = Plan(extent.rounds, extent.seconds(node.seconds), node.pace)
-    results.at_once[node.word] = together(there, plan, dice)
-    if node.alone:
-        results.alone[node.word] = in_turns(there, replace(plan, seconds=extent.seconds(node.alone)), dice)
 
 
 def texts(results: Results, parts: Sequence[str], asked: Asked) -> Iterator[str]:
