@@ -46,12 +46,12 @@ telemetry_daemon.config: child inputs rules settings
 telemetry_daemon.control: requests socket
 telemetry_daemon.guarded: below named own_folder reading sockets trust way
 telemetry_daemon.plugins: built_in candidates loading
-telemetry_daemon.polling: clock cross_check news out_of_turn pci_bus poller releases schedule source threads
-    trigger
+telemetry_daemon.polling: clock cross_check missing news out_of_turn pci_bus poller releases schedule source
+    threads trigger
 telemetry_daemon.processes: pipes process short_lived supervise
 telemetry_daemon.ranks: table watch
-telemetry_daemon.readers: alternatives base command files host in_worker lock_holder patterns pci repairs
-    run_results tool_path toollock
+telemetry_daemon.readers: alternatives base command files host in_worker loader lock_holder patterns pci
+    repairs run_results tool_path toollock
 telemetry_daemon.service: daemon daemon_metrics device_nodes maintenance memory serving systemd textfile_job
     unused_imports
 telemetry_daemon.site: name_filter negotiation page_style pages process_metrics rendered routes
@@ -63,7 +63,7 @@ telemetry_daemon.web.server: acceptor connection conversation listeners open_con
 telemetry_daemon.workers: link targets worker
 telemetry_exporters: families human json overview own prometheus screen style text
 telemetry_parsers: bounds contract demo host maintenance metrics model readings sentinels states units vendor
-telemetry_parsers.codec: captures derived plain wire
+telemetry_parsers.codec: answer captures derived plain wire
 telemetry_parsers.combining: chip_places devices
 telemetry_parsers.merge: admission arrangement columns doubts fresh identity joining memory node numbering
     precedence presence ranks sightings
