@@ -20,7 +20,7 @@ from telemetry_parsers.codec.wire import checked_readout, own_readout
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 
 SYS_PCI = Path("/sys/bus/pci/devices")
-# psutil reads /proc, which does not hang or crash: a worker for it would only cost memory.
+# The host is read from /proc, which does not hang or crash: a worker for it would only cost memory.
 _IN_PROCESS = "host"
 
 

@@ -37,9 +37,9 @@ EVERY_NODE = """
 standard library: argparse array ast asyncio atexit base64 binascii bisect calendar collections concurrent
     contextlib contextvars copy copyreg ctypes dataclasses datetime dis encodings errno fcntl fnmatch gettext
     glob heapq http importlib inspect ipaddress json linecache locale logging math ntpath opcode pathlib
-    platform pwd queue random re resource select selectors shlex socket string struct subprocess textwrap
-    threading token tokenize traceback typing unicodedata urllib uuid warnings weakref zlib
-installed: apscheduler h11 psutil
+    platform queue random re resource select selectors shlex socket string struct subprocess textwrap
+    threading token tokenize traceback typing unicodedata urllib uuid warnings weakref
+installed: apscheduler h11 isal
 telemetry_daemon: cli node times version
 telemetry_daemon.commands: options serve
 telemetry_daemon.config: child inputs rules settings
@@ -54,7 +54,8 @@ telemetry_daemon.readers: alternatives base command files host in_worker loader 
     repairs run_results tool_path toollock
 telemetry_daemon.service: daemon daemon_metrics device_nodes maintenance memory serving systemd textfile_job
     unused_imports
-telemetry_daemon.site: name_filter negotiation page_style pages process_metrics rendered routes
+telemetry_daemon.site: ahead name_filter negotiation packing page_style pages process_metrics regulars
+    rendered routes
 telemetry_daemon.state: accumulate devices_file events health maintenance statuses store
 telemetry_daemon.terminal: exits log streams
 telemetry_daemon.web: addresses clients errors messages seldom_logger

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import psutil
 import pytest
 
 from kits.command_reader import NO_TARGETS
-from telemetry_daemon.readers.host import CpuMeter, HostReader
+from telemetry_daemon.readers.host import CpuMeter, HostReader, host_calls
 from telemetry_parsers.host import parse
 from telemetry_parsers.model import Absent, Command, Failure, Files, Library, Output, Plain, Poll, Request
 
@@ -27,6 +28,41 @@ def test_this_machine_answers_every_call() -> None:
     assert [(output.name, output.status) for output in capture.outputs] == [(call, 0) for call in CALLS]
     assert capture.outputs[1].data["total_bytes"] == psutil.virtual_memory().total
     assert capture.source == "host"
+
+
+def test_it_reads_what_psutil_reads() -> None:
+    memory = host_calls()["memory"]()
+    assert memory["total_bytes"] == psutil.virtual_memory().total
+    assert memory["available_bytes"] == pytest.approx(psutil.virtual_memory().available, rel=0.1)
+
+
+def test_the_share_is_that_of_the_first_line(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("cpu  200 0 100 700 0 0 0 0 150 0\ncpu0 200 0 100 700 0 0 0 0 150 0\n")
+    cpu = host_calls(tmp_path)["cpu"]
+    assert cpu() == {"utilization_percent": None}
+    (tmp_path / "stat").write_text("cpu  230 0 110 760 0 0 0 0 180 0\ncpu0 900 0 100 700 0 0 0 0 150 0\n")
+    assert cpu() == {"utilization_percent": pytest.approx(40.0)}
+
+
+# What /proc/stat and /proc/meminfo hold, and what comes of it.
+PROC = {
+    "as it is": ("cpu  200 0 100 700 0 0 0 0 0 0\ncpu0 1 2 3\n", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 400 kB\n", 0, 409600),
+    "a kernel with a state more": ("cpu 2 0 1 7 0 0 0 0 0 0 5\n", "MemTotal: 1000 kB\nMemAvailable: 0 kB\n", 0, 0),
+    "a container with more than all": ("cpu 2 0 1 7\n", "MemTotal: 1000 kB\nMemAvailable: 1001 kB\n", 0, None),
+    "masked": ("", "", errno.EIO, None),
+    "of another kind": ("intr 5\n", "MemTotal: many kB\n", errno.EIO, None),
+    "without available memory": ("btime 1\n", "MemTotal: 1000 kB\nMemFree: 400 kB\n", errno.EIO, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("stat", "meminfo", "status", "available"), PROC.values(), ids=PROC)
+def test_a_proc_that_differs(tmp_path: Path, stat: str, meminfo: str, status: int, available: int | None) -> None:
+    (tmp_path / "stat").write_text(stat)
+    (tmp_path / "meminfo").write_text(meminfo)
+    capture = HostReader(host_calls(tmp_path)).read(poll("cpu", "memory"), NO_TARGETS)
+    assert [output.status for output in capture.outputs] == [status, status]
+    if not status:
+        assert capture.outputs[1].data == {"total_bytes": 1024000, "available_bytes": available}
 
 
 def test_the_parser_understands_what_the_reader_gives() -> None:
@@ -85,7 +121,6 @@ def fails_with(error: Exception) -> Plain:
     ("error", "status"),
     [
         (PermissionError(errno.EACCES, "Permission denied"), errno.EACCES),
-        (psutil.AccessDenied(), errno.EIO),
         (RuntimeError("unknown format of /proc/stat"), errno.EIO),
         (ValueError("no number"), errno.EIO),
         (KeyError("MemTotal"), errno.EIO),

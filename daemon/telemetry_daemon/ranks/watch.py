@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
-
 from telemetry_daemon.config.settings import RankSettings
 from telemetry_daemon.ranks.table import read
 from telemetry_daemon.terminal.log import ChangeLog
@@ -24,6 +22,8 @@ LOOK_SECONDS = 10.0
 
 def names_of_node() -> frozenset[str]:
     """The host name and all addresses of this node, as a rank table may call it."""
+    import psutil  # 1.2 MiB, for nodes with a rank table
+
     addresses = {
         address.address.partition("%")[0]
         for interface_addresses in psutil.net_if_addrs().values()
