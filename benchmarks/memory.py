@@ -23,17 +23,20 @@ from telemetry_daemon.state.store import SourceFacts, Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus import Renderer
 
-IMPORTS = (
-    "asyncio, ssl",
-    "h11",
-    "prometheus_client",
-    "apscheduler.schedulers.background",
-    "psutil",
-    "pydantic",
-    "pynvml",
-    "telemetry_daemon.workers.inside",
-    "telemetry_daemon.service.daemon",
-)
+_AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import left_out\nwith left_out(): import "
+# What is imported, and how.
+IMPORTS = {
+    "nothing": "import sys",
+    **{
+        name: f"import {name}"
+        for name in ("asyncio, ssl", "h11", "prometheus_client", "psutil", "pydantic", "pynvml", "importlib.metadata")
+    },
+    "asyncio, as the daemon imports it": f"{_AS_SERVE_DOES} asyncio",
+    "apscheduler": "import apscheduler.schedulers.background",
+    "apscheduler, as the daemon imports it": f"{_AS_SERVE_DOES} apscheduler.schedulers.background",
+    "what a worker process imports": "import telemetry_daemon.workers.inside",
+    "everything that `telemetry serve` imports": f"{_AS_SERVE_DOES} telemetry_daemon.service.serving",
+}
 _FIRST_POLLS = 100
 
 
@@ -43,7 +46,9 @@ def main() -> None:
     tables.print_machine()
     print_polls(1_000 if asked == QUICK else 10_000)
     print()
-    tables.print_table(("each import alone", "RSS, MiB"), [(name, imported(name)) for name in ("sys", *IMPORTS)])
+    tables.print_table(
+        ("each import alone", "RSS, MiB"), [(name, imported(program)) for name, program in IMPORTS.items()]
+    )
 
 
 @dataclass
@@ -75,9 +80,9 @@ def print_polls(polls: int) -> None:
     tables.print_table(("polls of 8 devices", "RSS, MiB"), [(f"{n:,}", f"{mib:.1f}") for n, mib in found.items()])
 
 
-def imported(name: str) -> str:
+def imported(program: str) -> str:
     """RSS of a Python that imported nothing else."""
-    program = f"import {name}; print(next(line.split()[1] for line in open('/proc/self/status') if 'VmRSS' in line))"
+    program += "\nprint(next(line.split()[1] for line in open('/proc/self/status') if 'VmRSS' in line))"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return f"{int(out.stdout) / 1024:.1f}"
 
