@@ -54,15 +54,15 @@ telemetry_daemon.readers: alternatives base command files host in_worker loader 
     repairs run_results tool_path toollock
 telemetry_daemon.service: daemon daemon_metrics device_nodes maintenance memory serving systemd textfile_job
     unused_imports
-telemetry_daemon.site: ahead name_filter negotiation packing page_style pages process_metrics regulars
-    rendered routes
+telemetry_daemon.site: ahead name_filter negotiation packing page_style process_metrics regulars rendered
+    routes
 telemetry_daemon.state: accumulate devices_file events health maintenance statuses store
 telemetry_daemon.terminal: exits log streams
 telemetry_daemon.web: addresses clients errors messages seldom_logger
 telemetry_daemon.web.access: access_control auth channel hosts toolkit watch
 telemetry_daemon.web.server: acceptor connection conversation listeners open_connections port_owner web_server
 telemetry_daemon.workers: link targets worker
-telemetry_exporters: families human json overview own prometheus screen style text
+telemetry_exporters: families json own prometheus screen text
 telemetry_parsers: bounds contract demo host maintenance metrics model readings sentinels states units vendor
 telemetry_parsers.codec: answer captures derived plain wire
 telemetry_parsers.combining: chip_places devices

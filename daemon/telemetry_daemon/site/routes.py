@@ -12,7 +12,6 @@ from telemetry_daemon.site.name_filter import only
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
 from telemetry_daemon.site.packing import Gzipped
 from telemetry_daemon.site.page_style import PAGE_POLICY
-from telemetry_daemon.site.pages import Links, page
 from telemetry_daemon.site.rendered import Rendered
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters import json
@@ -52,7 +51,7 @@ class Site:
         self._ready = ready
         self._process_metrics = process_metrics
         self._extra = extra
-        self._links = Links(telemetry_path, SNAPSHOT_PATH, HEALTH_PATH, READY_PATH)
+        self._telemetry_path = telemetry_path
         self._renderer = Renderer(extra)
         self._rendered = Rendered(snapshot)
         self._ahead: Ahead | None = None
@@ -114,8 +113,10 @@ class Site:
         return self._kept(request, "json", lambda snapshot: json.render(snapshot, self._extra).encode(), _JSON, ())
 
     def _page(self, request: Request) -> Response:
+        from telemetry_daemon.site.pages import Links, page  # 0.3 MiB, for those who look at a node in a browser
+
         headers = (("Content-Security-Policy", PAGE_POLICY), ("Referrer-Policy", "no-referrer"))
-        links, extra = self._links, self._extra
+        links, extra = Links(self._telemetry_path, SNAPSHOT_PATH, HEALTH_PATH, READY_PATH), self._extra
         return self._kept(request, "html", lambda snapshot: page(snapshot, links, extra).encode(), _HTML, headers)
 
     def _kept(
