@@ -305,16 +305,12 @@ def in_range(metric: Metric, value: Value, vendor: str = "") -> Value:
     `vendor` is needed if sentinels.py has a row for the vendor.
     """
     of_catalogue = BY_KEY.get(metric.key) is metric
-    return within(_limits_of(metric.key, vendor) if of_catalogue else limits(metric, vendor), value)
+    return within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[metric.key] if of_catalogue else limits(metric, vendor), value)
 
 
 def reading(device: int | None, key: str, value: Value, label: str = "", vendor: str = "") -> Reading:
     """A reading of a catalogue metric; its value is `implausible` where `in_range` finds it so."""
-    return Reading(device, key, within(_limits_of(key, vendor), value), label)
-
-
-def _limits_of(key: str, vendor: str) -> Limits:
-    return _LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key]
+    return Reading(device, key, within(_LIMITS_OF_VENDOR.get(vendor, _LIMITS)[key], value), label)
 
 
 def within(its: Limits, value: Value) -> Value:

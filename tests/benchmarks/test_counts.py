@@ -19,6 +19,9 @@ from kits.daemon import Daemon
 from kits.fake_mthreads_gmi import TABLE
 from kits.fake_tools import ToolFolder
 from kits.made_up_node import Load, Node
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.command import CommandReader
+from telemetry_daemon.simulate.source import SimulatedSource
 from telemetry_daemon.site.process_metrics import ProcessMetrics
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.web.messages import Request
@@ -134,6 +137,24 @@ def with_other_first_device(snapshot: Snapshot) -> Snapshot:
     """The snapshot with a label of one device changed."""
     first, *rest = snapshot.devices
     return replace(snapshot, devices=(replace(first, serial="another"), *rest))
+
+
+def test_a_poll_of_simulated_cards_costs_few_calls_for_each_reading() -> None:
+    """What is called how is known once: a demo of many cards costs what reading real ones would."""
+    source = SimulatedSource("nvidia", MANY)
+    poll = source.parser.polls[0]
+    readings = source.parser.parse(source.reader.read(poll, Targets())).readings
+    assert calls_of(lambda: source.parser.parse(source.reader.read(poll, Targets()))) <= 16 * len(readings)
+
+
+def test_a_missing_tool_costs_a_look_at_each_place(tmp_path: Path) -> None:
+    """No lock, no process, and no more calls than a few for each folder."""
+    places = [tmp_path / f"folder{number}" for number in range(10)]
+    reader = CommandReader(TOOL, tmp_path / "locks", environment={"PATH": ":".join(map(str, places))})
+    poll = PARSER.polls[0]
+    assert reader.look(poll) is not None
+    assert calls_of(lambda: reader.look(poll)) <= 15 * len(places)
+    assert not (tmp_path / "locks").exists()
 
 
 def test_polls_and_scrapes_leave_nothing_behind() -> None:

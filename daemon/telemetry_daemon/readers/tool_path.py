@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,17 +55,17 @@ class Whereabouts:
             return f"{self.configured} is not a file; correct sources.{self.source}.path, or leave it empty to search"
         return f"{name} was not found on PATH{_or_in(self.folders)}; install it, or set sources.{self.source}.path"
 
-    def _places(self, name: str) -> list[Path]:
+    def _places(self, name: str) -> Iterable[str]:
         if self.configured:
-            return [Path(self.configured).absolute()]
+            return [str(Path(self.configured).absolute())]
         if "/" in name:
-            return [Path(name)]
-        # Absolute folders only: a relative one would mean whatever folder we happen to be in.
+            return [name]
         folders = [
             *self.search_path.split(os.pathsep),
             *(place for folder in self.folders for place in _matching(folder)),
         ]
-        return [Path(folder) / name for folder in folders if folder.startswith("/")]
+        # Absolute folders only: a relative one would mean whatever folder we happen to be in.
+        return dict.fromkeys(f"{folder.rstrip('/')}/{name}" for folder in folders if folder.startswith("/"))
 
 
 def _or_in(folders: tuple[str, ...]) -> str:
@@ -78,13 +79,14 @@ def _matching(folder: str) -> list[str]:
     return sorted(glob.glob(folder), reverse=True) if glob.has_magic(folder) else [folder]  # noqa: PTH207  # a Path of `/opt/dtk*` is no folder
 
 
-def _tool(name: str, path: Path) -> Tool | None:
+def _tool(name: str, place: str) -> Tool | None:
     try:
-        status = path.stat()
+        status = os.stat(place)  # noqa: PTH116  # a place is a text: a missing tool is looked for in many, again and again
     except (OSError, ValueError):  # no tool at this place; the caller looks at the next
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
+    path = Path(place)
     return Tool(name, str(path), status.st_dev, status.st_ino, status.st_mtime_ns, _distrusted(path))
 
 

@@ -128,7 +128,10 @@ def _readings(position: int, key: str, value: Plain) -> Iterable[Reading]:
         return (Reading(position, key, _absent(value)),)
     if key in _NUMBERS:
         return (reading(position, key, finite(value)),)
-    return [reading(position, key, finite(number), word) for word, number in _object(value, "").items()]
+    words = _object(value, "")
+    return [
+        reading(position, key, number, word) for word, number in zip(words, map(finite, words.values()), strict=True)
+    ]
 
 
 def _absent(word: str) -> Absent:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.course import Course, course_random
-from telemetry_daemon.simulate.values import VALUES
+from telemetry_daemon.simulate.values import VALUES, Played
 from telemetry_parsers.model import Absent
 from telemetry_parsers.vendor import Vendor
 
@@ -27,25 +27,30 @@ class Teller:
     def tell(self, keys: tuple[str, ...], course: Course, wall_time: float) -> dict[str, Any]:
         """The cards that are on the bus, with the readings of these keys."""
         present = course.present()
+        told = self._told(keys)
         return {
             "vendor": self._vendor.word,
             "form": self._vendor.demo.form,
             "tool_version": self._vendor.demo.tool_version,
             "devices": [
-                *(self._device(card, keys) for card in present),
+                *(
+                    {**self._identities[card.position], "readings": {key: value(card) for key, value in told}}
+                    for card in present
+                ),
                 *(part for place, card in enumerate(present) for part in self._parts(card, place, keys)),
             ],
             "events": self._events(course, {card.position: place for place, card in enumerate(present)}, wall_time),
             "processes": _processes(present) if "processes" in keys else [],
         }
 
-    def _device(self, card: CardState, keys: tuple[str, ...]) -> dict[str, Any]:
-        readings = {
-            key: Absent.NOT_SUPPORTED.value if key in self._vendor.demo.not_supported else VALUES[key](card)
+    def _told(self, keys: tuple[str, ...]) -> list[tuple[str, Callable[[CardState], Played | str]]]:
+        """These keys of a whole card, each with what makes its value."""
+        demo = self._vendor.demo
+        return [
+            (key, _not_supported if key in demo.not_supported else VALUES[key])
             for key in keys
-            if key not in self._vendor.demo.only_partitions
-        }
-        return {**self._identities[card.position], "readings": readings}
+            if key not in demo.only_partitions
+        ]
 
     def _parts(self, card: CardState, place: int, keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         """The partitions of a card, each a small card at work for a while of the time."""
@@ -75,6 +80,10 @@ class Teller:
         ]
         course.events.clear()
         return events
+
+
+def _not_supported(_card: CardState) -> str:
+    return Absent.NOT_SUPPORTED.value
 
 
 def _processes(cards: list[CardState]) -> list[dict[str, Any]]:
