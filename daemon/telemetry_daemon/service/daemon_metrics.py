@@ -17,6 +17,7 @@ class OwnMetrics:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._told: dict[str, tuple[Sample, ...]] = {}
 
     def set_version(self) -> None:
         """The daemon's version and Python's."""
@@ -43,7 +44,10 @@ class OwnMetrics:
         self._set("telemetry_pci_devices", _by_vendor(counts))
 
     def _set(self, metric: str, values: Mapping[Labels, float]) -> None:
-        self._store.set_own(metric, tuple(Sample(metric, value, labels) for labels, value in values.items()))
+        samples = tuple(Sample(metric, value, labels) for labels, value in values.items())
+        if self._told.get(metric) != samples:  # what is told makes a new snapshot, and a new page
+            self._told[metric] = samples
+            self._store.set_own(metric, samples)
 
 
 def _by_vendor(counts: Mapping[str, int]) -> dict[Labels, float]:

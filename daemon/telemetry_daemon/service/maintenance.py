@@ -11,6 +11,7 @@ from telemetry_daemon.state.maintenance import LONGEST_SECONDS, MaintenanceBook,
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_parsers.codec.plain import CodecError
+from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Plain
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ class MaintenanceDesk:
         self._book = book
         self._store = store
         self._changes = ChangeLog()
+        self._shown: Maintenance | None = None
         self.verbs: Mapping[str, Verb] = {
             "maintenance": Verb(requests.MaintenanceStatus, self._tell),
             "maintenance_on": Verb(requests.MaintenanceOn, self._begin),
@@ -31,7 +33,10 @@ class MaintenanceDesk:
 
     def keep(self) -> str:
         """Show what holds now and keep it; returns why it could not be kept, or nothing."""
-        self._store.set_maintenance(self._book.now)
+        now = self._book.now()
+        if self._shown != now:  # what is shown makes a new snapshot, and a new page
+            self._shown = now
+            self._store.set_maintenance(self._book.now)
         try:
             self._book.keep()
         except OSError as error:
