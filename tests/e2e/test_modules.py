@@ -56,7 +56,7 @@ telemetry_daemon.service: daemon daemon_metrics device_nodes maintenance memory 
     unused_imports
 telemetry_daemon.site: ahead name_filter negotiation packing page_style process_metrics regulars rendered
     routes
-telemetry_daemon.state: accumulate devices_file events health maintenance statuses store
+telemetry_daemon.state: accumulate devices_file events health maintenance store
 telemetry_daemon.terminal: exits log streams
 telemetry_daemon.web: addresses clients errors messages seldom_logger
 telemetry_daemon.web.access: access_control auth channel hosts toolkit watch
@@ -66,7 +66,7 @@ telemetry_exporters: families json own prometheus screen text
 telemetry_parsers: bounds contract demo host maintenance metrics model readings sentinels states units vendor
 telemetry_parsers.codec: answer captures derived plain wire
 telemetry_parsers.combining: chip_places devices
-telemetry_parsers.merge: admission arrangement columns doubts fresh identity joining memory node numbering
+telemetry_parsers.merge: admission arrangement columns doubts identity joining memory node numbering
     precedence presence ranks sightings
 telemetry_parsers.text: answers lines
 telemetry_parsers.vendors: amd cambricon enflame hygon iluvatar intel kunlunxin metax moorethreads nvidia

@@ -11,8 +11,7 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
-from telemetry_daemon.state.health import PollResult
-from telemetry_daemon.state.statuses import Basis, Statuses
+from telemetry_daemon.state.health import Basis, PollResult, Statuses
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.maintenance import Maintenance

@@ -2,7 +2,7 @@
 
 There is one way through, `node.merge`: first the devices are arranged (`arrangement`), then the numbers are put in. An arrangement
 is kept for as long as the same steps would give the same: while the reports have the same shape (devices, metrics, labels,
-absences, the order of their times; `columns`, `fresh`) and the last time has changed nothing that is remembered.
+absences, the order of their times; `columns`) and the last time has changed nothing that is remembered.
 
 Each module is a step, and each step has a rule because some tool really does this:
 

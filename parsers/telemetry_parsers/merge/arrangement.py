@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from telemetry_parsers.combining.devices import name_of
 from telemetry_parsers.merge import identity, joining, numbering, precedence, presence
-from telemetry_parsers.merge.fresh import Fresh
+from telemetry_parsers.merge.columns import Fresh
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.precedence import NOWHERE, Choice

@@ -15,8 +15,7 @@ from telemetry_parsers.merge.arrangement import (
     display_order,
     lost_device,
 )
-from telemetry_parsers.merge.columns import RATIO, RATIO_OF, Offered
-from telemetry_parsers.merge.fresh import Fresh
+from telemetry_parsers.merge.columns import RATIO, RATIO_OF, Fresh, Offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.presence import DeviceEvent
 from telemetry_parsers.model import Absent, Identity, MergedDevice, Problem, Process, Value

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 
 from telemetry_parsers import bounds
-from telemetry_parsers.merge.columns import DECIDED_ELSEWHERE, NUMBER, RATIO, RATIO_OF, TELLING
-from telemetry_parsers.merge.fresh import Fresh
+from telemetry_parsers.merge.columns import DECIDED_ELSEWHERE, NUMBER, RATIO, RATIO_OF, TELLING, Fresh
 from telemetry_parsers.merge.identity import Named
 from telemetry_parsers.merge.sightings import FORM_RANK
 from telemetry_parsers.model import Absent, SourceReport
