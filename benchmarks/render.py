@@ -63,7 +63,7 @@ def main() -> None:
     print(
         "CPU milliseconds, the best of", ROUNDS, "rounds; 'first' is a renderer's first page, 'ratio' theirs to ours."
     )
-    print("                            text 0.0.4                    | OpenMetrics 1.0         | gzip level 1")
+    print("                            text 0.0.4                    | OpenMetrics 1.0         | packing")
     print("devices  series      kB |   ours  first  client  ratio |   ours  client  ratio |   page    end      kB")
     for devices in DEVICE_COUNTS:
         measure(devices)

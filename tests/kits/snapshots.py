@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 from hypothesis import strategies as st
 
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax
@@ -22,6 +25,7 @@ from telemetry_parsers.model import (
     Snapshot,
     SourceStatus,
 )
+from telemetry_parsers.readings import Origin, Readings, Shape
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 WALL_TIME = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -107,21 +111,31 @@ def full_device(number=0, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **fact
 
 
 def big_snapshot(devices, readings_each=60, seed=0):
-    """As many devices with as many number readings each; the same for the same seed."""
-    words = [(metric, word) for metric in DEVICE_METRICS for word in some_words(metric, 2)][:readings_each]
+    """As many devices with as many number readings each, as merge gives them; the same for the same seed."""
+    metrics, shape = big_shape(readings_each)
+    origins = (Origin("nvml", NOW - 1, 2.0),)
     return snapshot(
         *(
-            device(
-                number,
-                *(
-                    reading(metric.key, number_in_range(metric, 7 * number + place + seed), word)
-                    for place, (metric, word) in enumerate(words)
+            replace(
+                device(number),
+                readings=Readings(
+                    shape,
+                    tuple(number_in_range(metric, 7 * number + place + seed) for place, metric in enumerate(metrics)),
+                    origins,
                 ),
             )
             for number in range(devices)
         ),
         sources=(source(),),
     )
+
+
+@cache
+def big_shape(readings_each):
+    """The metrics of so many readings, and the shape that all devices have in common."""
+    words = [(metric, word) for metric in DEVICE_METRICS for word in some_words(metric, 2)][:readings_each]
+    keys = tuple((metric.key, word) for metric, word in words)
+    return [metric for metric, _ in words], Shape(keys, (0,) * len(keys))
 
 
 def some_words(metric: Metric, count):
