@@ -35,9 +35,9 @@ sys.exit(main())
 # Our own modules by name, of other packages the first name; those that begin with an underscore belong to these.
 EVERY_NODE = """
 standard library: argparse array ast asyncio atexit base64 binascii bisect calendar collections concurrent
-    contextlib contextvars copy copyreg ctypes dataclasses datetime dis encodings errno fcntl fnmatch gettext
-    glob heapq http importlib inspect ipaddress json linecache locale logging math ntpath opcode pathlib
-    platform queue random re resource select selectors shlex socket string struct subprocess textwrap
+    contextlib contextvars copy copyreg ctypes dataclasses datetime dis encodings errno fcntl fnmatch gc
+    gettext glob heapq http importlib inspect ipaddress json linecache locale logging math ntpath opcode
+    pathlib platform queue random re resource select selectors shlex socket string struct subprocess textwrap
     threading token tokenize traceback typing unicodedata urllib uuid warnings weakref
 installed: apscheduler h11 isal
 telemetry_daemon: cli node times version
