@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import base64
 import errno
-import glob
 import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.guarded.reading import read_file
-from telemetry_daemon.readers.patterns import Folders
+from telemetry_daemon.readers.patterns import Folders, beginning
 from telemetry_parsers.codec.answer import output
 
 if TYPE_CHECKING:
@@ -51,14 +50,8 @@ def read_files(request: dict[str, Plain], root: str = "/") -> list[Plain]:
 def is_there(request: Files, root: str) -> bool:
     """Whether the first folder of any pattern exists. No driver can delay this look."""
     patterns = (*request.globs, *request.links, *request.binary)
-    return any(os.path.exists(_beginning(root.rstrip("/"), pattern)) for pattern in patterns)  # noqa: PTH110  # paths are texts here
-
-
-def _beginning(root: str, pattern: str) -> str:
-    """The part of a pattern that is no pattern."""
-    parts = pattern.strip("/").split("/")
-    fixed = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
-    return "/".join([root or "/", *parts[:fixed]])
+    top = root.rstrip("/")
+    return any(os.path.exists("/".join((top, *beginning(pattern))) or "/") for pattern in patterns)  # noqa: PTH110  # paths are texts here
 
 
 def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _Skipped) -> Iterable[Plain]:
@@ -66,7 +59,9 @@ def _read_all(folders: Folders, patterns: Iterable[str], read: _Read, skipped: _
     for pattern in patterns:
         paths = list(islice(folders.matches(pattern), MATCH_LIMIT + 1))
         if not paths:
-            yield from _why_nothing(folders.root, pattern)
+            error = folders.error(pattern)
+            if error is not None:
+                yield output(pattern, status=error)
         elif len(paths) > MATCH_LIMIT:
             yield output(pattern, status=errno.E2BIG)
         else:
@@ -94,17 +89,6 @@ def _target(name: str, path: str) -> Plain:
 
 def _bytes(name: str, path: str) -> Plain:
     return output(name, status=0, data={"base64": base64.b64encode(read_file(path, FILE_LIMIT_BYTES)).decode("ascii")})
-
-
-def _why_nothing(root: str, pattern: str) -> Iterable[Plain]:
-    """No output when nothing is there. An output with the errno when the pattern's first folder may not be read."""
-    try:
-        with os.scandir(_beginning(root, pattern)):
-            return
-    except (FileNotFoundError, NotADirectoryError):  # no such driver here, which is no error
-        return
-    except OSError as error:
-        yield output(pattern, status=error.errno or errno.EIO)
 
 
 class _Skipped:
