@@ -147,7 +147,10 @@ def _serves(contestant: Contestant) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many rounds, of how many seconds, scrapes a second; before the first one so many seconds pass."""
+    """How many rounds, of how many seconds, scrapes a second; each round has so many seconds before it that do not count.
+
+    They are scraped, too: Prometheus comes at the same moment of each second for weeks, and a round begins at another one.
+    """
 
     rounds: int
     seconds: int
@@ -159,7 +162,6 @@ def together(contestants: Sequence[Contestant], plan: Plan, dice: random.Random)
     """Rounds of all of them at the same time; in which order they are scraped is drawn for each round."""
     with ExitStack() as stack:
         all_running = [stack.enter_context(running(each)) for each in contestants]
-        time.sleep(plan.settle)
         found: dict[str, list[Round]] = {each.name: [] for each in contestants}
         for _ in range(plan.rounds):
             for name, each in watch(dice.sample(all_running, len(all_running)), plan).items():
@@ -173,7 +175,6 @@ def in_turns(contestants: Sequence[Contestant], plan: Plan, dice: random.Random)
     for _ in range(plan.rounds):
         for contestant in dice.sample(contestants, len(contestants)):
             with running(contestant) as each:
-                time.sleep(plan.settle)
                 (found_now,) = watch([each], plan).values()
             found[contestant.name].append(replace(found_now, started_after=each.started_after))
     return found
@@ -181,10 +182,10 @@ def in_turns(contestants: Sequence[Contestant], plan: Plan, dice: random.Random)
 
 def watch(all_running: Sequence[Running], plan: Plan) -> dict[str, Round]:
     """One round of each; the scrapes of the contestants lie as far apart as their pace allows."""
+    _scraped(all_running, plan.pace, plan.settle)
     before = [(processes.cpu_seconds(each.process.pid), _calls(each)) for each in all_running]
     begin = time.perf_counter()
-    scrapes = _scraped(all_running, plan, begin)
-    time.sleep(max(0.0, begin + plan.seconds - time.perf_counter()))
+    scrapes = _scraped(all_running, plan.pace, plan.seconds)
     passed = time.perf_counter() - begin
     return {
         each.contestant.name: Round(
@@ -203,15 +204,17 @@ def _calls(each: Running) -> int:
     return each.contestant.calls() if each.contestant.calls else 0
 
 
-def _scraped(all_running: Sequence[Running], plan: Plan, begin: float) -> list[list[Scrape]]:
-    """The scrapes of each."""
+def _scraped(all_running: Sequence[Running], pace: float, seconds: float) -> list[list[Scrape]]:
+    """The scrapes of each in so many seconds, one at least."""
+    begin = time.perf_counter()
     scrapes: list[list[Scrape]] = [[] for _ in all_running]
-    for turn in range(max(1, round(plan.seconds * plan.pace)) * len(all_running)):
+    for turn in range(max(1, round(seconds * pace)) * len(all_running)):
         count, which = divmod(turn, len(all_running))
         each = all_running[which]
         each.contestant.move()
-        time.sleep(max(0.0, begin + turn / plan.pace / len(all_running) - time.perf_counter()))
+        time.sleep(max(0.0, begin + turn / pace / len(all_running) - time.perf_counter()))
         if each.contestant.reloads_every and count % each.contestant.reloads_every == 0:
             each.process.send_signal(signal.SIGHUP)
         scrapes[which].append(each.scraper.scrape())
+    time.sleep(max(0.0, begin + seconds - time.perf_counter()))
     return scrapes
