@@ -34,6 +34,7 @@ IMPORTS = {
     "asyncio, as the daemon imports it": f"{_AS_SERVE_DOES} asyncio",
     "apscheduler": "import apscheduler.schedulers.background",
     "apscheduler, as the daemon imports it": f"{_AS_SERVE_DOES} apscheduler.schedulers.background",
+    "the model of reports": "import telemetry_parsers.model",
     "what a worker process imports": "import telemetry_daemon.workers.inside",
     "everything that `telemetry serve` imports": f"{_AS_SERVE_DOES} telemetry_daemon.service.serving",
 }
