@@ -25,8 +25,8 @@ from telemetry_daemon.simulate.source import SimulatedReader, parser_of
 from telemetry_daemon.simulate.tell import Teller
 from telemetry_daemon.simulate.workload import Job, Kind
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import judge
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus import Renderer
 from telemetry_parsers import host

@@ -18,8 +18,8 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import judge
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus import Renderer
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.state.health import PollResult
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import PollResult, SourceFacts
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 

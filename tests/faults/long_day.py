@@ -26,7 +26,8 @@ from telemetry_daemon.polling import schedule
 from telemetry_daemon.polling.source import Source
 from telemetry_daemon.simulate.node import DemoNode
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import SourceFacts
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters import csv, json, prometheus
 from telemetry_parsers.model import Poll

@@ -22,7 +22,8 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.simulate.node import DemoNode
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import SourceFacts
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.messages import Request
 from telemetry_parsers.metrics import BY_NAME

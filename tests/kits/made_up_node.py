@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from kits import snapshots
 from telemetry_daemon.state.accumulate import INTEGRALS, Accumulator
-from telemetry_daemon.state.health import judge
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Device, Library, Metric, Poll, Reading, Report
 

@@ -20,8 +20,8 @@ from telemetry_daemon.simulate.parse import parse
 from telemetry_daemon.simulate.source import SimulatedSource, simulated_parser, simulated_sources
 from telemetry_daemon.simulate.values import VALUES
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import judge
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.captures import capture_from_plain, capture_to_plain
 from telemetry_parsers.contract import Parser

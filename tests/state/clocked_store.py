@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from telemetry_daemon.state.accumulate import Accumulator
-from telemetry_daemon.state.health import PollResult
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import PollResult, SourceFacts
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Capture, Command, Device, Poll, Reading, Report
 

@@ -10,7 +10,7 @@ from state.lives import Forgetful, Life, compare
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.polling import schedule
 from telemetry_daemon.simulate.node import DemoNode
-from telemetry_daemon.state.store import SourceFacts
+from telemetry_daemon.state.health import SourceFacts
 from telemetry_daemon.times import Clock
 
 LIVES, STEPS = 20_000, 10

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from state.clocked_store import CARDS, FAST, INVENTORY, REQUEST, Node
-from telemetry_daemon.state.health import PollResult
-from telemetry_daemon.state.store import SourceFacts
+from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_parsers.model import (
     Absent,
     Capture,

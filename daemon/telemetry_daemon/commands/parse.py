@@ -15,8 +15,8 @@ from telemetry_daemon.commands.lookup import find_parser
 from telemetry_daemon.guarded.reading import TooLargeError, read_stream
 from telemetry_daemon.plugins.loading import load
 from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.state.health import judge
-from telemetry_daemon.state.store import SourceFacts, Store
+from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock

@@ -23,8 +23,8 @@ from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.polling.threads import OneThread
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.state.health import PollResult
-from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, SourceFacts, Store, Taken
+from telemetry_daemon.state.health import PollResult, SourceFacts
+from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store, Taken
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Command, Failure, Poll, State

@@ -209,6 +209,19 @@ def _failure_problem(health: Health) -> tuple[Problem, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What the store must know of a source besides its reports.
+
+    A source that does not list devices asks for the devices that the vendor's other sources list.
+    """
+
+    source: str
+    vendor: str
+    gives: tuple[str, ...]
+    lists_devices: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Basis:
     """What a source's status is made of: its polls' health and fresh reports, and what merge found."""
 

@@ -11,7 +11,7 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
-from telemetry_daemon.state.health import Basis, PollResult, Statuses
+from telemetry_daemon.state.health import Basis, PollResult, SourceFacts, Statuses
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.maintenance import Maintenance
@@ -40,19 +40,6 @@ FIRST_INVENTORY_SECONDS = 15.0
 SHORTEST_SLEEP_SECONDS = 1.0
 SHORTEST_STEP_SECONDS = 1.0
 Key = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFacts:
-    """What the store must know of a source besides its reports.
-
-    A source that does not list devices asks for the devices that the vendor's other sources list.
-    """
-
-    source: str
-    vendor: str
-    gives: tuple[str, ...]
-    lists_devices: bool = True
 
 
 @dataclass(slots=True)
@@ -197,7 +184,7 @@ class Store:
                 self._accumulator.events.take(key, ids, report.events, capture.wall_time)
             events, known.unreported = known.unreported, ()
             problems = admitted.report.problems if result.state == "ok" else ()
-            return Taken(report, events, (*problems, *self._merge_problems(merged, source)))
+            return Taken(report, events, (*problems, *merged.problems_of(source)))
 
     def count_overrun(self, key: Key) -> None:
         """Note that a poll was due while it was still running."""
@@ -208,16 +195,24 @@ class Store:
 
     def snapshot(self) -> Snapshot:
         """The node as it is known now; the same object until something changes or expires."""
+        kept = self._valid()  # without the lock: a scrape does not wait for a poll that is just being taken in
+        if kept is not None:
+            return kept
         with self._lock:
             self._notice_sleep()
-            now = self._clock.monotonic()
-            if self._snapshot is not None and now < self._snapshot.valid_until:
-                return self._snapshot
-            merged = self._merged
+            kept = self._valid()
+            if kept is not None:
+                return kept
+            now, merged = self._clock.monotonic(), self._merged
             if merged is None or merged.valid_until <= now or self._awaited_ended(now):
                 merged = self._merge(now)
             self._snapshot = self._assemble(merged, now)
             return self._snapshot
+
+    def _valid(self) -> Snapshot | None:
+        kept = self._snapshot
+        holds = kept is not None and self._clock.monotonic() < kept.valid_until and not self._has_slept()
+        return kept if holds else None
 
     def ready(self) -> tuple[bool, str]:
         """Whether every source has ended its first poll or used up its time, and a text that names those awaited."""
@@ -294,12 +289,15 @@ class Store:
             report=report,
         )
 
+    def _has_slept(self) -> bool:
+        return self._clock.slept() - self._known.slept >= SHORTEST_SLEEP_SECONDS
+
     def _notice_sleep(self) -> None:
         """Drop all reports after the machine was suspended: the clock of their age stood still meanwhile."""
-        known, slept = self._known, self._clock.slept()
-        if slept - known.slept < SHORTEST_SLEEP_SECONDS:
+        if not self._has_slept():
             return
-        known.slept = slept
+        known = self._known
+        known.slept = self._clock.slept()
         known.reports.clear()
         now = self._clock.monotonic()
         known.healths = {key: replace(item, expires=min(item.expires, now)) for key, item in known.healths.items()}
@@ -389,10 +387,7 @@ class Store:
                 facts.vendor,
                 [item for key, item in sorted(known.healths.items()) if key[0] == source],
                 [one.report for key, one in known.reports.items() if key[0] == source and one.report.expires > now],
-                self._merge_problems(merged, source),
+                merged.problems_of(source),
                 known.cpu_seconds.get(source, 0.0),
                 forgotten + sum(count for key, count in known.refused.items() if key[0] == source),
             )
-
-    def _merge_problems(self, merged: Merged, source: str) -> tuple[Problem, ...]:
-        return tuple(problem for name, problem in merged.problems if name == source)

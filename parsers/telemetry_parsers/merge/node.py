@@ -45,6 +45,10 @@ class Merged:
         """The id of each device of each (source, poll), None for a device without one."""
         return self.arrangement.positions
 
+    def problems_of(self, source: str) -> tuple[Problem, ...]:
+        """The problems of one source."""
+        return tuple(problem for name, problem in self.problems if name == source)
+
     def shapes(self) -> Iterable[Shape]:
         """The shapes of all its readings."""
         return (self.host.shape, *(seat.place.shape for seat in self.arrangement.devices if isinstance(seat, Seat)))
