@@ -102,7 +102,6 @@ PLACES = {
     "readers/lock_holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
     "plugins/built_in.py": {"read_bytes": "a file of the package itself"},
     "processes/process.py": {"read_bytes": KERNEL},
-    "processes/short_lived.py": {"memfd_create": "memory without a name", "fdopen": "the same"},
     "readers/pci.py": {"read_text": KERNEL},
     "site/process_metrics.py": {"read_bytes": KERNEL, "read_text": KERNEL},
     "readers/repairs.py": {"read_text": KERNEL},

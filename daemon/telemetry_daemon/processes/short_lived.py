@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TextIO
 
 _DEATH_SECONDS = 1.0
 # The child imports from exactly the places that this process imports from; `-m` would put the working
@@ -40,24 +39,22 @@ def running(module: str) -> tuple[str, ...]:
 
 
 class Asked:
-    """A question that a process works on from now on, while its asker does something else."""
+    """A process that gets ready for a question from now on, while its asker does something else; it is asked when it is waited for."""
 
     def __init__(self, command: Sequence[str], question: str) -> None:
         """Raises NoAnswerError when the process cannot be started."""
         self._began = time.monotonic()
+        self._question = question
         try:
-            with os.fdopen(os.memfd_create("question"), "w+", encoding="utf-8") as written:
-                written.write(question)
-                written.seek(0)
-                self._child = _started(command, written)
+            self._child = _started(command)
         except OSError as error:
             raise NoAnswerError(f"no process could be started: {error}") from error
 
     def answer(self, deadline_seconds: float) -> Ended:
-        """How it ended; NoAnswerError if it does not end in time, which is counted from the question."""
+        """How it ended; NoAnswerError if it does not end in time, which is counted from its start."""
         left = max(0.0, self._began + deadline_seconds - time.monotonic())
         try:
-            output, errors = self._child.communicate(timeout=left)
+            output, errors = self._child.communicate(self._question, timeout=left)
         except subprocess.TimeoutExpired:
             _abandon(self._child)
             text = f"no answer within {deadline_seconds:g} s; is the file on a disk that hangs?"
@@ -70,10 +67,10 @@ def ask(command: Sequence[str], question: str, deadline_seconds: float) -> Ended
     return Asked(command, question).answer(deadline_seconds)
 
 
-def _started(command: Sequence[str], question: TextIO) -> subprocess.Popen[str]:
+def _started(command: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command,
-        stdin=question,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -90,5 +87,5 @@ def _abandon(child: subprocess.Popen[str]) -> None:
         child.communicate(timeout=_DEATH_SECONDS)
     except subprocess.TimeoutExpired:  # it does not die: it is left alone
         child.poll()
-        for stream in filter(None, (child.stdout, child.stderr)):
+        for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
             stream.close()
