@@ -13,7 +13,7 @@ from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, RealNode
 from telemetry_daemon.plugins.loading import Loaded, load
 from telemetry_daemon.service.daemon import Service, Start, leave
-from telemetry_daemon.service.memory import give_large_blocks_back, look_for_garbage_seldom
+from telemetry_daemon.service.memory import give_large_blocks_back, look_for_garbage_seldom, share_one_heap
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
@@ -33,6 +33,7 @@ class Instead:
 def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
     """Serve until told to stop; does not return when it served."""
     give_large_blocks_back()
+    share_one_heap()
     look_for_garbage_seldom()
     checked = check.result()
     settings = checked.settings
