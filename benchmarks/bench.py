@@ -17,13 +17,14 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
 from side_by_side import commands, goals, measured, tables
-from side_by_side.contestants import Contestant, Plan, in_turns, serving, together
+from side_by_side.contestants import Contestant, NotServingError, Plan, in_turns, serving, together
 from side_by_side.goals import Results
 from side_by_side.installs import Missing
 from side_by_side.measured import Spread
@@ -54,13 +55,22 @@ def run(parts: Sequence[str], asked: Asked, extent: Extent, dice: random.Random)
     for node in NODES:
         if node.word not in parts:
             continue
-        with tempfile.TemporaryDirectory() as folder:
+        plan = Plan(extent.rounds, extent.seconds(node.seconds), node.pace)
+        with tempfile.TemporaryDirectory() as folder, told_if_it_fails(node):
             there = contestants_on(node, Path(folder), asked)
-            plan = Plan(extent.rounds, extent.seconds(node.seconds), node.pace)
             at_once[node.word] = together(there, plan, dice)
             if node.alone:
                 alone[node.word] = in_turns(there, replace(plan, seconds=extent.seconds(node.alone)), dice)
     return Results(at_once, alone, commands.timed(asked.trees, extent.starts, dice) if COMMANDS in parts else {})
+
+
+@contextmanager
+def told_if_it_fails(node: Node) -> Iterator[None]:
+    """One part that fails does not take what the others measured with it."""
+    try:
+        yield
+    except (NotServingError, OSError) as error:
+        print(f"{node.title} was not measured to its end: {error}", flush=True)
 
 
 def contestants_on(node: Node, folder: Path, asked: Asked) -> list[Contestant]:

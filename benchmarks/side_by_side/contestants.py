@@ -21,6 +21,8 @@ from side_by_side.measured import Round
 from side_by_side.scraping import Scrape, Scraper
 
 CACHE = Path(__file__).resolve().parents[2] / "build" / "benchmarks"
+# Below those that Linux gives to outgoing connections.
+_PORTS = (20000, 32000)
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 _LOG_BYTES = 16 << 20
@@ -31,11 +33,12 @@ SETTLE_SECONDS = 5.0
 
 
 def free_port() -> int:
-    """A port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nobody listens on just now, and that no outgoing connection gets before the program starts again."""
+    while True:
+        port = random.randrange(*_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):  # somebody listens there: another one is drawn
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def installed_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
