@@ -165,6 +165,25 @@ def test_a_missing_one_is_released_and_resumed(node: Node) -> None:
     assert node.comes_to("ok")
 
 
+def test_one_that_is_released_while_others_are_looked_for_stays_released(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = node.source("a-smi"), node.source("b-smi")
+    look, released = first.look, threading.Event()
+
+    def releasing(poll: Poll) -> object:
+        if node.health("b-smi", "slow") is not None and not released.is_set():
+            node.poller.release("b-smi", lambda: node.source("b-smi"), math.inf)
+            released.set()
+        return look(poll)
+
+    monkeypatch.setattr(first, "look", releasing)
+    node.poller.start([first, second])
+    assert comes_true(released.is_set)
+    assert node.is_looked_for(name="a-smi")
+    assert node.health("b-smi").state == node.health("b-smi", "slow").state == "released"
+
+
 def test_a_missing_one_that_is_made_anew_or_removed(node: Node) -> None:
     """A reload looks for it at once, and what was removed is not looked for any more."""
     node.poller.start([node.source()])

@@ -51,7 +51,8 @@ PROC = {
     "a container with more than all": ("cpu 2 0 1 7\n", "MemTotal: 1000 kB\nMemAvailable: 1001 kB\n", 0, None),
     "masked": ("", "", errno.EIO, None),
     "of another kind": ("intr 5\n", "MemTotal: many kB\n", errno.EIO, None),
-    "without available memory": ("btime 1\n", "MemTotal: 1000 kB\nMemFree: 400 kB\n", errno.EIO, None),
+    "without available memory": ("cpu 2 0 1 7\n", "MemTotal: 1000 kB\nMemFree: 400 kB\n", 0, None),
+    "without total memory": ("btime 1\n", "MemFree: 400 kB\n", errno.EIO, None),
 }  # fmt: skip
 
 

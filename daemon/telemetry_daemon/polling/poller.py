@@ -205,8 +205,8 @@ class Poller:
     def _look_for(self, name: str, poll: Poll) -> None:
         """One look for what a poll lacks: the poll is asked, on its source's own thread, once that may be there."""
         source = self.sources().get(name)
-        if source is None:
-            return  # removed since the look began
+        if source is None or self._released(name):
+            return  # since the look began
         answer = source.look(poll)
         if answer is None:
             self._ask_now(name, poll)
@@ -234,7 +234,7 @@ class Poller:
             if self._sources.get(source.name) is not source:
                 return
             taken = self._store.put(source.name, poll, answer.capture, answer.report, answer.result, interval)
-            self._rest_or_go_on(source.name, poll, answer.result.state, interval)
+            self._rest_or_go_on(source, poll, answer.result.state)
         self.finished_polls += 1
         self._log(source, poll, answer.result, taken)
         if answer.result.state == "ok":
@@ -243,13 +243,15 @@ class Poller:
         for name, other in self._out_of_turn.after(source, poll, answer, taken.events, self.sources().values()):
             self._ask_now(name, other)
 
-    def _rest_or_go_on(self, name: str, poll: Poll, state: State, interval: float) -> None:
+    def _rest_or_go_on(self, source: Source, poll: Poll, state: State) -> None:
         """Let the poll's job rest while what it needs is missing."""
-        job_id = _job_id(name, poll.name)
+        job_id = _job_id(source.name, poll.name)
         if state == "missing":
-            self._missing.put_away(name, poll, job_id, interval)
-        elif self._missing.is_away(name, poll):
-            self._missing.take_back(name, poll)
+            # However little it is needed now: a cheaper source may fail before this one is there.
+            interval = schedule.interval_now(poll, source.settings, state, Need())
+            self._missing.put_away(source.name, poll, job_id, interval)
+        elif self._missing.is_away(source.name, poll):
+            self._missing.take_back(source.name, poll)
             with suppress(JobLookupError):  # the scheduler has ended
                 self._scheduler.resume_job(job_id)
 

@@ -105,11 +105,12 @@ def _cpu_times(stat: Path) -> Mapping[str, float]:
 
 
 def _memory(meminfo: Path) -> Plain:
-    """Total and available memory; the latter unknown where a container's /proc says that there is more of it."""
+    """Total and available memory; the latter unknown where /proc lacks it, or says, as in some containers, that there is more of it."""
     lines = (line.split() for line in meminfo.read_bytes().splitlines())
     kibibytes = {line[0]: int(line[1]) for line in lines if line[0] in (b"MemTotal:", b"MemAvailable:")}
-    total, available = kibibytes[b"MemTotal:"] * 1024, kibibytes[b"MemAvailable:"] * 1024
-    return {"total_bytes": total, "available_bytes": available if available <= total else None}
+    total, available = kibibytes[b"MemTotal:"], kibibytes.get(b"MemAvailable:")
+    told = available * 1024 if available is not None and available <= total else None
+    return {"total_bytes": total * 1024, "available_bytes": told}
 
 
 def _load() -> Plain:

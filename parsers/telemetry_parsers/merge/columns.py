@@ -172,7 +172,7 @@ NodeShape = tuple[tuple[tuple[str, str], ...], tuple[ReportShape, ...], tuple[in
 class Fresh:
     """The reports by number, in the order of their names.
 
-    `turns` are their ranks among the reports of their source, the newest first. `offsets` say where the values of each begin when
+    `turns` are their ranks by source and age, the newest first. `offsets` say where the values of each begin when
     all stand in one row. `host` has the numbers of those with readings of the host, the newest last.
     """
 
