@@ -20,9 +20,7 @@ def give_large_blocks_back() -> None:
     Left alone, glibc takes the size of the largest block that was ever freed for usual and keeps that much: 17 MiB
     for good after a tool that printed without end.
     """
-    mallopt = getattr(_LIBC, "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+    _tell_c_library("mallopt", _M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def share_one_heap() -> None:
@@ -30,9 +28,7 @@ def share_one_heap() -> None:
 
     They hardly wait for each other: Python lets one thread run at a time.
     """
-    mallopt = getattr(_LIBC, "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_ARENA_MAX, 1)
+    _tell_c_library("mallopt", _M_ARENA_MAX, 1)
 
 
 def look_for_garbage_seldom() -> None:
@@ -47,6 +43,11 @@ def look_for_garbage_seldom() -> None:
 
 def give_free_pages_back() -> None:
     """Have the C library unmap what lies free between blocks: 0.7 MiB after the start, 0.4 every 10 s, in 0.2 ms."""
-    malloc_trim = getattr(_LIBC, "malloc_trim", None)
-    if malloc_trim is not None:
-        malloc_trim(0)
+    _tell_c_library("malloc_trim", 0)
+
+
+def _tell_c_library(name: str, *arguments: int) -> None:
+    """Call that function of the C library, where it has one: musl lacks them."""
+    function = getattr(_LIBC, name, None)
+    if function is not None:
+        function(*arguments)
