@@ -138,6 +138,17 @@ def test_after_a_poll_between_the_making_and_the_scrape_the_page_is_made_anew():
     assert node.scraped_every(15.0, 1) == [True]
 
 
+def test_polls_that_end_at_once_have_the_page_made_once():
+    node = Node()
+    node.scraped_every(15.0, 4)
+    node.loop.go_to(node.loop.now + 14.9)
+    turns = node.loop.turns
+    for _ in range(11):
+        node.poll()
+    assert node.scraped_every(0.05, 1) == [True]
+    assert node.loop.turns == turns + 1
+
+
 def test_a_client_that_stopped_costs_nothing_after_a_few_turns():
     node = Node()
     node.scraped_every(1.0, 5)

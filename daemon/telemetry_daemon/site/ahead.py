@@ -30,6 +30,8 @@ class Ahead:
         self._pages: dict[Hashable, _Page] = {}
         # Until when some client is waited for: the one thing that other threads read.
         self._awaited_until = 0.0
+        # Many polls may end at once: one making that is on its way is enough for all of them.
+        self._is_on_its_way = False
 
     def asked(self, name: Hashable, make: Make) -> None:
         """Note a request for the page of that name, which `make` makes and keeps; what follows of it waits for the answer."""
@@ -37,7 +39,8 @@ class Ahead:
 
     def snapshot_changed(self) -> None:
         """Have the pages made anew for which somebody is waited for just now; for any thread, and nothing otherwise."""
-        if self._loop.time() <= self._awaited_until:
+        if self._loop.time() <= self._awaited_until and not self._is_on_its_way:
+            self._is_on_its_way = True
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whoever was waited for
                 self._loop.call_soon_threadsafe(self._make_awaited)
 
@@ -65,6 +68,7 @@ class Ahead:
         self._awaited_until = max(each.awaited_until for each in self._pages.values())
 
     def _make_awaited(self) -> None:
+        self._is_on_its_way = False  # first: what changes from now on is to be made, too
         now = self._loop.time()
         for page in self._pages.values():
             if now <= page.awaited_until:
