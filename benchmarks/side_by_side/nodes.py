@@ -61,7 +61,8 @@ class Node:
     alone: int = 0
 
 
-def _busy(folder: Path, profile: str, gpus: int = GPUS) -> FakeNvml:
+def busy(folder: Path, profile: str, gpus: int = GPUS) -> FakeNvml:
+    """The fake library with that profile's cards, whose numbers move."""
     return FakeNvml(folder, load_profile(profile).with_gpus(gpus).busy())
 
 
@@ -72,7 +73,7 @@ def loading(fake: FakeNvml) -> dict[str, str]:
 
 def _ours_on_nvml(folder: Path, asked: Asked, profile: str) -> Iterator[Contestant]:
     for tree in asked.trees:
-        fake = _busy(folder / f"{tree.name} nvml", profile)
+        fake = busy(folder / f"{tree.name} nvml", profile)
         config = EVERY_SECOND.format("nvml")
         ours = telemetry(folder / tree.name, POWER, config, environment=loading(fake), checkout=tree)
         yield replace(ours, calls=fake.calls)
@@ -82,7 +83,7 @@ def _nvitop(folder: Path, profile: str) -> Contestant | Missing:
     program = installs.from_pypi("nvitop-exporter", NVITOP_VERSION, "nvitop-exporter")
     if isinstance(program, Missing):
         return program
-    port, fake = free_port(), _busy(folder / "nvitop", profile)
+    port, fake = free_port(), busy(folder / "nvitop", profile)
     command = (str(program), "--bind-address", "127.0.0.1", "--port", str(port), "--interval", "1.0")
     return Contestant(NVITOP, command, port, b"gpu_", installed_environment(loading(fake)), calls=fake.calls)
 
@@ -91,7 +92,7 @@ def _all_smi(folder: Path, asked: Asked) -> Contestant | Missing:
     program = installs.from_cargo("all-smi", ALL_SMI_VERSION, builds=asked.builds)
     if isinstance(program, Missing):
         return program
-    fake, port = _busy(folder / "all-smi", "h100"), free_port()
+    fake, port = busy(folder / "all-smi", "h100"), free_port()
     (fake.folder / "libnvidia-ml.so").symlink_to(fake.library)
     # It looks for NVIDIA's tool before it loads the library.
     path = f"{write_tool(folder / 'tools', GPUS)}{os.pathsep}{os.environ['PATH']}"
@@ -112,7 +113,7 @@ def _servers_of(page: Path, folder: Path) -> Iterator[Contestant | Missing]:
     if isinstance(program, Missing):
         yield program
         return
-    fake, port = _busy(folder / "floor", "h100"), free_port()
+    fake, port = busy(folder / "floor", "h100"), free_port()
     command = (str(program), str(port), str(page), str(fake.library))
     yield Contestant(FLOOR, command, port, POWER.encode(), calls=fake.calls)
 
@@ -213,7 +214,7 @@ def disturbed(folder: Path, asked: Asked) -> Iterator[Contestant]:
     tools = ToolFolder(folder / "tools")
     tools.hangs("ixsmi")
     for tree in asked.trees:
-        fake = _busy(folder / f"{tree.name} nvml", "h100")
+        fake = busy(folder / f"{tree.name} nvml", "h100")
         config = EVERY_SECOND.format("nvml") + EVERY_SECOND.format("ixsmi") + 'mode = "always"\ndeadline = 0.9\n'
         environment = {**loading(fake), "PATH": tools.search_path}
         ours = telemetry(folder / tree.name, POWER, config, environment=environment, checkout=tree)

@@ -1,0 +1,205 @@
+"""What it costs to look: `telemetry top` and `snapshot` beside nvitop, and pages that follow the daemon.
+
+    python benchmarks/watching.py [--quick]
+
+All who read NVML load copies of the same fake library of eight H100, whose numbers move. A page is a client of
+/api/v1/events that reads everything. nvitop is installed below build/benchmarks.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+
+from side_by_side import installs, processes, tables
+from side_by_side.contestants import Contestant, Running, installed_environment, running
+from side_by_side.installs import Missing
+from side_by_side.measured import Spread
+from side_by_side.nodes import EVERY_SECOND, GPUS, NVITOP_VERSION, POWER, busy, loading
+from side_by_side.options import Extent, extent
+from side_by_side.ours import COMMAND, telemetry
+from side_by_side.scraping import percentile
+from side_by_side.tables import number
+from side_by_side.terminals import shown
+
+_SHOWN = b"H100"
+_SETTLE_SECONDS = 4.0
+_CARDS = (8, 16, 128)
+_PAGES = 32
+
+
+def main() -> None:
+    """Print the tables."""
+    asked = extent(__doc__ or "")
+    tables.print_machine()
+    print()
+    with tempfile.TemporaryDirectory() as folder:
+        print_terminals(Path(folder), asked)
+        print()
+        print_pages(Path(folder), asked)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command that shows the cards, with its environment."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+
+
+@contextmanager
+def programs(folder: Path) -> Iterator[tuple[list[Program], list[Program]]]:
+    """Those that stay, and those that print once; our daemon runs as long."""
+    fake = busy(folder / "nvml", "h100")
+    ours = telemetry(folder / "ours", POWER, EVERY_SECOND.format("nvml"), environment=loading(fake))
+    config = ("--config", str(folder / "ours" / "telemetry.toml"))
+    # No daemon runs by this configuration.
+    alone = telemetry(folder / "alone", POWER, EVERY_SECOND.format("nvml"), environment=loading(fake))
+    by_itself = ("--config", str(folder / "alone" / "telemetry.toml"))
+    stay = [
+        Program("telemetry top, of the daemon", (*COMMAND, "top", *config), ours.environment),
+        Program("telemetry top, without a daemon", (*COMMAND, "top", *by_itself), alone.environment),
+    ]
+    once = [
+        Program("telemetry snapshot, of the daemon", (*COMMAND, "snapshot", *config), ours.environment),
+        Program("telemetry snapshot, from tools", (*COMMAND, "snapshot", *by_itself), alone.environment),
+    ]
+    nvitop = installs.from_pypi("nvitop", NVITOP_VERSION, "nvitop")
+    if isinstance(nvitop, Missing):
+        print(nvitop)
+    else:
+        environment = installed_environment(loading(fake))
+        stay.append(Program("nvitop", (str(nvitop), "--interval", "1"), environment))
+        once.append(Program("nvitop -1", (str(nvitop), "-1"), environment))
+    with running(ours):
+        time.sleep(_SETTLE_SECONDS)
+        yield stay, once
+
+
+def print_terminals(folder: Path, asked: Extent) -> None:
+    """CPU of what stays on the screen and of what prints once, in turns."""
+    with programs(folder) as (stay, once):
+        lines = []
+        for program in stay:
+            rounds = [_looked_at(program, asked.seconds(20)) for _ in range(asked.rounds)]
+            first, second, kilobytes = (_spread(each) for each in zip(*rounds, strict=True))
+            lines.append((program.name, first, second, kilobytes))
+        headings = (f"{GPUS} × H100, once a second", "CPU until the first screen, ms", "CPU, ms/s", "kB/s printed")
+        tables.print_table(headings, lines)
+        print()
+        runs = [
+            (program.name, *(_spread(each) for each in zip(*(_ran(program) for _ in range(asked.starts)), strict=True)))
+            for program in once
+        ]
+        tables.print_table((f"{GPUS} × H100, once", "CPU, ms", "wall, ms"), runs)
+
+
+def _looked_at(program: Program, seconds: float) -> tuple[float, float, float]:
+    with shown(program.command, program.environment) as screen:
+        first = screen.wait_for(_SHOWN)
+        time.sleep(_SETTLE_SECONDS)
+        cpu, printed = screen.watch(seconds)
+        return 1e3 * first, 1e3 * cpu, printed / 1e3
+
+
+def _ran(program: Program) -> tuple[float, float]:
+    """CPU and wall milliseconds of the command and its children."""
+    begin = time.perf_counter()
+    child = subprocess.Popen(program.command, env=program.environment, stdout=subprocess.PIPE)
+    printed = child.stdout.read() if child.stdout else b""
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if _SHOWN not in printed:
+        raise SystemExit(f"{program.name} did not show the cards: {printed[-300:]!r}")
+    return 1e3 * (used.ru_utime + used.ru_stime), 1e3 * (time.perf_counter() - begin)
+
+
+def _spread(values: Sequence[float]) -> str:
+    ordered = sorted(values)
+    found = Spread(ordered[len(ordered) // 2], ordered[0], ordered[-1])
+    return f"{number(found.middle)} ({number(found.least)}–{number(found.most)})"
+
+
+def print_pages(folder: Path, asked: Extent) -> None:
+    """Our daemon with simulated cards, without a page and with many that follow it."""
+    lines = []
+    for cards in _CARDS:
+        flags = ("--demo", f"{cards}xnvidia")
+        contestant = telemetry(folder / f"{cards} cards", POWER, EVERY_SECOND.format("nvml"), flags)
+        with running(contestant) as ours:
+            time.sleep(_SETTLE_SECONDS)
+            lines += [
+                (f"{cards} cards, {pages} pages", *_watched(contestant, ours, pages, asked.seconds(30)))
+                for pages in (0, _PAGES)
+            ]
+    tables.print_table(("simulated", "CPU, ms/s", "RSS, MiB", "scrape p50, ms", "scrape p99, ms", "kB/s a page"), lines)
+
+
+def _watched(contestant: Contestant, ours: Running, pages: int, seconds: int) -> Iterator[str]:
+    with followers(contestant.port, pages) as received:
+        time.sleep(_SETTLE_SECONDS)
+        cpu, before, begin = processes.cpu_seconds(ours.process.pid), received(), time.perf_counter()
+        scrapes = []
+        for second in range(seconds):
+            time.sleep(max(0.0, begin + second - time.perf_counter()))
+            scrapes.append(ours.scraper.scrape().seconds)
+        passed = time.perf_counter() - begin
+        yield number(1e3 * (processes.cpu_seconds(ours.process.pid) - cpu) / passed)
+        yield number(processes.memory(ours.process.pid).rss)
+        yield from (number(1e3 * percentile(scrapes, percent)) for percent in (50, 99))
+        yield number((received() - before) / passed / 1e3 / pages) if pages else "–"
+
+
+_FOLLOWER = """
+import selectors, socket, sys
+found, total = selectors.DefaultSelector(), 0
+for _ in range(int(sys.argv[2])):
+    client = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    client.sendall(b"GET /api/v1/events HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+    found.register(client, selectors.EVENT_READ)
+found.register(sys.stdin, selectors.EVENT_READ)
+while True:
+    for key, _ in found.select():
+        if key.fileobj is sys.stdin:
+            if not sys.stdin.readline():
+                sys.exit()
+            print(total, flush=True)
+        else:
+            piece = key.fileobj.recv(1 << 16)
+            total += len(piece)
+            if not piece:
+                sys.exit("a stream ended")
+"""
+
+
+@contextmanager
+def followers(port: int, pages: int) -> Iterator[Callable[[], int]]:
+    """So many clients that read all events, in a process of their own; what comes out tells the bytes that they have read."""
+    command = (sys.executable, "-c", _FOLLOWER, str(port), str(pages))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def received() -> int:
+            if process.stdin is None or process.stdout is None:
+                raise SystemExit("no pipe to those that follow")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            return int(process.stdout.readline())
+
+        try:
+            yield received
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    main()
