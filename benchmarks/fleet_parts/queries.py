@@ -17,7 +17,7 @@ from fleet_parts.nodes import STEP_SECONDS
 from fleet_parts.series import table
 from fleet_parts.servers import JOB, ROOT, RULES, Server
 from fleet_parts.serving import put_targets
-from telemetry_grafana.rules.thresholds import values
+from telemetry_exporters.thresholds import in_promql
 
 BOARDS = ROOT / "grafana" / "dashboards"
 # Six hours on a panel as wide as a screen of 1,600 px: a point each 15 s.
@@ -80,7 +80,7 @@ def of_rules(server: Server, data: Data) -> str:
     """A table: what each group takes when it is evaluated once."""
     rows = []
     # What wants half an hour of busy cards is content with what there was.
-    patience = f">= {values()['busy_minutes']}"
+    patience = f">= {in_promql()['busy_minutes']}"
     for group in (each for file in sorted(RULES.glob("*.yml")) for each in yaml.safe_load(file.read_text())["groups"]):
         asked = [Asked(rule.get("record") or rule["alert"], rule["expr"]) for rule in group["rules"]]
         taken = [_ask(server, Asked(each.title, each.expression.replace(patience, ">= 1")), data) for each in asked]

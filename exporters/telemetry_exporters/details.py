@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from telemetry_exporters import human
 from telemetry_exporters.families import info_labels
-from telemetry_exporters.overview import condition, model_of, source_condition
+from telemetry_exporters.overview import model_of, source_condition
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import display_width, pad_left, pad_right
+from telemetry_exporters.verdict import Finding, judge
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
 _Line = tuple[str, str, str]
@@ -16,7 +17,8 @@ _Line = tuple[str, str, str]
 
 def blocks(snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour) -> list[list[str]]:
     """A block for each device, one for the host, one for the sources."""
-    all_blocks = [_device_block(device, metrics, colour) for device in snapshot.devices]
+    verdict = judge(snapshot)
+    all_blocks = [_device_block(device, verdict[device.id][0], metrics, colour) for device in snapshot.devices]
     host = [_reading_line(reading, metrics) for reading in snapshot.host]
     if host:
         all_blocks.append([paint("host", Style.BOLD, colour), *_aligned(host, colour)])
@@ -25,9 +27,9 @@ def blocks(snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour) ->
     return all_blocks
 
 
-def _device_block(device: MergedDevice, metrics: Mapping[str, Metric], colour: Colour) -> list[str]:
+def _device_block(device: MergedDevice, condition: Finding, metrics: Mapping[str, Metric], colour: Colour) -> list[str]:
     name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
-    heading = f"{name} ({condition(device).word})"
+    heading = f"{name} ({condition.word})"
     facts = [(fact.replace("_", " "), value, "") for fact, value in (("id", device.id), *info_labels(device))]
     readings = [_reading_line(reading, metrics) for reading in device.readings]
     processes = [_process_line(process) for process in device.processes]

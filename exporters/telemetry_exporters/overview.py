@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import enum
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from telemetry_exporters import human
+from telemetry_exporters.verdict import Finding, Severity, judge
 from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
 from telemetry_parsers.states import BUSY
-
-
-class Severity(enum.Enum):
-    """How much a state asks for attention."""
-
-    GOOD = "good"
-    QUIET = "quiet"
-    WARNING = "warning"
-    BAD = "bad"
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A device's or source's state in a word or two."""
-
-    word: str
-    severity: Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +19,18 @@ class Row:
 
     device: MergedDevice
     model: str
-    condition: Condition
+    findings: tuple[Finding, ...]
     temperature: Value | None
     power: Value | None
     power_cap: Value | None
     memory_used: Value | None
     memory_total: Value | None
     utilization: Value | None
+
+    @property
+    def condition(self) -> Finding:
+        """The worst that is said of the device."""
+        return self.findings[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +64,20 @@ _REMEDIES: Mapping[Reason, str] = {
 }
 _STUCK_REMEDY = "end its process; one in state D hangs in the driver (see `dmesg`): reset the device or reboot"
 _BUSY_REMEDY = "see who runs it; where it is asked again by itself there is nothing to do"
-_LOST_REMEDY = "see `dmesg`, reset the device or reboot; `telemetry forget {id}` if it was taken out"
-_CONDITIONS: Mapping[str, Condition] = {
-    "warning": Condition("warning", Severity.WARNING),
-    "alarm": Condition("alarm", Severity.BAD),
-    "critical": Condition("critical", Severity.BAD),
-    "unknown": Condition("health unknown", Severity.QUIET),
-}
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 
 def rows(snapshot: Snapshot) -> tuple[Row, ...]:
     """A line for each device, in the snapshot's order."""
-    return tuple(_row(device) for device in snapshot.devices)
+    verdict = judge(snapshot)
+    return tuple(_row(device, verdict[device.id]) for device in snapshot.devices)
 
 
-def _row(device: MergedDevice) -> Row:
+def _row(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
     return Row(
         device=device,
         model=model_of(device),
-        condition=condition(device),
+        findings=findings,
         temperature=temperature(device),
         power=value_of(device, "power_watts"),
         power_cap=value_of(device, "power_cap_watts"),
@@ -127,30 +108,11 @@ def temperature(device: MergedDevice) -> Value | None:
     return max(numbers) if numbers else next(iter(values), None)
 
 
-def condition(device: MergedDevice) -> Condition:
-    """A device's state in a word or two: `lost`, `asleep`, `needs reset`, `ok`."""
-    if device.up is None:
-        return Condition("unknown", Severity.QUIET)
-    if not device.up:
-        return Condition("lost", Severity.BAD)
-    if value_of(device, "suspended") == 1.0:
-        return Condition("asleep", Severity.QUIET)
-    if (action := _active(device, "recovery_action")) not in (None, "none"):
-        return Condition(f"needs {action}".replace("_", " "), Severity.BAD)
-    return _CONDITIONS.get(_active(device, "health") or "", Condition("ok", Severity.GOOD))
-
-
-def _active(device: MergedDevice, metric: str) -> str | None:
-    """The label of the reading that is 1, among those of a metric that has one for each state."""
-    return next(
-        (reading.label for reading in device.readings if reading.metric == metric and reading.value == 1.0), None
-    )
-
-
-def source_condition(source: SourceStatus) -> Condition:
-    """A source's state, with its reason where it has one."""
+def source_condition(source: SourceStatus) -> Finding:
+    """A source's state, with its reason where it has one, and what to do where it fails."""
     word = f"{source.state}: {source.reason}" if source.reason else source.state
-    return Condition(word.replace("_", " "), _SOURCE_SEVERITIES.get(source.state, Severity.QUIET))
+    severity = _SOURCE_SEVERITIES.get(source.state, Severity.QUIET)
+    return Finding(word.replace("_", " "), severity, _remedy(source) if severity is Severity.BAD else "")
 
 
 def inventory(snapshot: Snapshot) -> str:
@@ -186,19 +148,16 @@ def simulation_note(snapshot: Snapshot) -> str:
 
 def troubles(snapshot: Snapshot) -> Iterator[Trouble]:
     """The devices that are lost and the sources that fail."""
+    verdict = judge(snapshot)
     for device in snapshot.devices:
         if device.up is False:
             name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
-            remedy = _LOST_REMEDY.format(id=shlex.quote(device.id))  # an Ascend id has blanks
-            yield Trouble(f"{name} ({device.id})", "lost: its driver no longer lists it", remedy)
+            yield Trouble(f"{name} ({device.id})", "lost: its driver no longer lists it", verdict[device.id][0].remedy)
     for source in snapshot.sources:
-        if source.state in ("failed", "stuck"):
-            yield Trouble(source.source, _why(source), _remedy(source))
-
-
-def _why(source: SourceStatus) -> str:
-    word = source_condition(source).word
-    return f"{word} ({source.detail})" if source.detail else word
+        found = source_condition(source)
+        if found.severity is Severity.BAD:
+            why = f"{found.word} ({source.detail})" if source.detail else found.word
+            yield Trouble(source.source, why, found.remedy)
 
 
 def _remedy(source: SourceStatus) -> str:

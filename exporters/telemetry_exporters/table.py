@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from telemetry_exporters import details, human
 from telemetry_exporters.overview import (
     Row,
-    Severity,
     Trouble,
     rows,
     simulation_note,
@@ -20,6 +19,7 @@ from telemetry_exporters.overview import (
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right
+from telemetry_exporters.verdict import Severity
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
 
 _GAP = "  "

@@ -249,9 +249,9 @@ def add_alert(house: House) -> None:
         "grafana/telemetry_grafana/rules/presence.py", '        critical(\n            name="AcceleratorLost"', ALERT
     )
     house.insert(
-        "grafana/telemetry_grafana/rules/thresholds.py",
+        "exporters/telemetry_exporters/thresholds.py",
         '    "skew_seconds"',
-        '    "coolant_share": Threshold("0.2", "share of the coolant", "own figure"),\n',
+        '    "coolant_share": Threshold(0.2, "share of the coolant", "own figure"),\n',
     )
     low = '{"accelerator_coolant_flow_ratio{{D}}": "0.1x120"}'
     case = f'Case("AcceleratorCoolantLow", {low}, {{"enough": {low.replace("0.1", "0.3")}}}),\n'

@@ -9,7 +9,6 @@ from telemetry_daemon.site.page_style import STYLE
 from telemetry_daemon.version import __version__
 from telemetry_exporters import human
 from telemetry_exporters.overview import (
-    Condition,
     Row,
     Tile,
     Trouble,
@@ -23,6 +22,7 @@ from telemetry_exporters.overview import (
 )
 from telemetry_exporters.screen import NO_METRICS, screen
 from telemetry_exporters.style import ABSENT
+from telemetry_exporters.verdict import Finding
 from telemetry_parsers.model import Absent, Health, Metric, Snapshot, SourceStatus, Value
 
 REFRESH_SECONDS = 10
@@ -145,7 +145,7 @@ def _table(headings: Iterable[str], lines: Iterable[str]) -> str:
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{''.join(lines)}</tbody>\n</table>\n"
 
 
-def _state(condition: Condition) -> str:
+def _state(condition: Finding) -> str:
     return (
         f'<td class="state-cell" data-heading="State">'
         f'<span class="state {condition.severity.value}">{escaped(condition.word)}</span></td>'

@@ -10,6 +10,7 @@ from grafana_foundation_sdk.builders.common import TableSortByFieldState
 from grafana_foundation_sdk.models.common import TableCellDisplayMode
 from grafana_foundation_sdk.models.dashboard import DataTransformerConfig, DynamicConfigValue
 
+from telemetry_exporters.thresholds import pattern
 from telemetry_grafana.dashboards.panels import (
     GREEN,
     RED,
@@ -23,7 +24,6 @@ from telemetry_grafana.dashboards.panels import (
     worded,
 )
 from telemetry_grafana.dashboards.query import query
-from telemetry_grafana.rules.heat_and_speed import HEAT_REASONS, POWER_BRAKE_REASONS
 
 CARD_LINK = (
     "/d/telemetry-card?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-node=${__data.fields.instance}"
@@ -35,7 +35,7 @@ HOT: Steps = ((None, GREEN), (80, YELLOW), (95, RED))
 # Degrees that are left.
 NEAR: Steps = ((None, RED), (0, YELLOW), (5, GREEN))
 # What should not hold a card down; the power limit alone is normal at full load.
-THROTTLING = f'reason=~"{HEAT_REASONS}|{POWER_BRAKE_REASONS}"'
+THROTTLING = 'reason=~"{}|{}"'.format(pattern("heat_reasons"), pattern("brake_reasons"))
 # A partition that is gone while its card is there was removed on purpose, so it is no loss.
 _TAKEN_AWAY = (
     '(last_over_time(accelerator_info{parent!=""}[1h]) and on (cluster, job, instance, parent)'

@@ -7,8 +7,8 @@ from functools import partial
 from string import Template
 from typing import Literal
 
+from telemetry_exporters.thresholds import in_promql
 from telemetry_grafana.rules.runbooks import runbook
-from telemetry_grafana.rules.thresholds import values
 
 Severity = Literal["critical", "warning", "info"]
 AT_ONCE = "0m"
@@ -40,7 +40,7 @@ class Alert:
     @property
     def trouble(self) -> str:
         """The condition with the thresholds filled in."""
-        return " ".join(Template(self.condition).substitute(values()).split())
+        return " ".join(Template(self.condition).substitute(in_promql()).split())
 
     @property
     def expression(self) -> str:

@@ -17,7 +17,7 @@ def _remembered(selector: str) -> str:
     return f"({selector} or {last} unless on (cluster, job, instance, id) {metric})"
 
 
-_OTHER_CODES = 'code!~"$xid_critical|$xid_application|gpu_lost"'
+_OTHER_CODES = 'code!~"$xid_critical|$xid_application|$own_alert"'
 # An Xid that asks for no repair is told while it is new: where it was not open before, or has come again. Prometheus cannot
 # see that a series increases which begins with 1. Before: within hours, in which the node may not have answered for a while.
 _AGAIN = f'increase(accelerator_events_total{{code=~"xid_.*",{_OTHER_CODES}}}[$event_window]) > 0'

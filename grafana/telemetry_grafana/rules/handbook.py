@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from telemetry_exporters.thresholds import THRESHOLDS
 from telemetry_grafana.rules.alert import AT_ONCE, Alert, AlertGroup
 from telemetry_grafana.rules.catalogue import ALERTS
 from telemetry_grafana.rules.recording import GROUPS
-from telemetry_grafana.rules.thresholds import THRESHOLDS
 
 _HEAD = """# Alerts
 
@@ -79,11 +79,11 @@ def _alert(alert: Alert) -> str:
 
 def _thresholds() -> str:
     rows = "\n".join(
-        f"| `{name}` | `{_cell(threshold.value)}` | {threshold.meaning} | {threshold.origin} |"
+        f"| `{name}` | `{_cell(threshold.promql)}` | {threshold.meaning} | {threshold.origin} |"
         for name, threshold in THRESHOLDS.items()
     )
     return (
-        "## Thresholds\n\nAll of them stand in `grafana/telemetry_grafana/rules/thresholds.py`; change one there and run `make docs`.\n\n"
+        "## Thresholds\n\nAll of them stand in `exporters/telemetry_exporters/thresholds.py`; change one there and run `make docs`.\n\n"
         f"| Name | Value | Meaning | From |\n| ---- | ----- | ------- | ---- |\n{rows}\n"
     )
 

@@ -17,11 +17,6 @@ _POWER = "accelerator:power_watts:rate5m"
 _PEERS = "cluster, job, instance, vendor, model"
 
 
-# As vendors name them: `sw_thermal` (NVIDIA), `socket_thermal` and `prochot`, a hot processor (AMD), `chip_over_temperature` (MetaX).
-HEAT_REASONS = ".*thermal.*|.*over_temperature|prochot"
-POWER_BRAKE_REASONS = ".*power_brake.*"
-
-
 def _against(function: str, series: str) -> str:
     """The series less what its node's cards of the same model have in common."""
     return f"({series} - on ({_PEERS}) group_left () {function.format(peers=_PEERS, series=series)})"
@@ -37,7 +32,7 @@ def _held_by(reasons: str) -> str:
 
 
 # What comes and goes must not explain a slow card every other minute: then neither alert would ever fire.
-MOSTLY_HELD = _mostly_held_by(f"{HEAT_REASONS}|{POWER_BRAKE_REASONS}")
+MOSTLY_HELD = _mostly_held_by("$heat_reasons|$brake_reasons")
 _ABOVE_MEAN = "avg by ({peers}) ({series})"
 _LESS_WORK = f"-1 * {_against('quantile by ({peers}) (0.5, {series})', _WORK)}"
 
@@ -49,8 +44,8 @@ HEAT_AND_SPEED = AlertGroup(
             name="AcceleratorHot",
             condition=(
                 f"{_T} and {_MARGIN} < $limit_margin_celsius or"
-                f' max without (sensor) ({_DEGREES}{{sensor!~"{_OTHERS}|junction|hotspot"}} > $hot_celsius'
-                f' or {_DEGREES}{{sensor=~"junction|hotspot"}} > $hot_junction_celsius) unless {_MARGIN}'
+                f' max without (sensor) ({_DEGREES}{{sensor!~"{_OTHERS}|$inner_sensors"}} > $hot_celsius'
+                f' or {_DEGREES}{{sensor=~"$inner_sensors"}} > $hot_junction_celsius) unless {_MARGIN}'
             ),
             hold="10m",
             held_back_by=("AcceleratorTemperatureCritical", "AcceleratorThermalThrottling"),
@@ -63,8 +58,8 @@ HEAT_AND_SPEED = AlertGroup(
             name="AcceleratorTemperatureCritical",
             condition=(
                 f"max without (sensor) ({_DEGREES} >= {_OWN_CRITICAL} or"
-                f' ({_DEGREES}{{sensor!~"{_BOARD}|junction|hotspot"}} >= $critical_celsius'
-                f' or {_DEGREES}{{sensor=~"junction|hotspot"}} >= $critical_junction_celsius)'
+                f' ({_DEGREES}{{sensor!~"{_BOARD}|$inner_sensors"}} >= $critical_celsius'
+                f' or {_DEGREES}{{sensor=~"$inner_sensors"}} >= $critical_junction_celsius)'
                 f" unless {_OWN_CRITICAL} unless {_DEGREES} < accelerator_temperature_slowdown_celsius)"
             ),
             hold="2m",
@@ -102,7 +97,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorThermalThrottling",
-            condition=_held_by(HEAT_REASONS),
+            condition=_held_by("$heat_reasons"),
             hold="5m",
             held_back_by=("AcceleratorTemperatureCritical",),
             summary="{vendor} {device} on {instance} slows down because of heat",
@@ -112,7 +107,7 @@ HEAT_AND_SPEED = AlertGroup(
         ),
         warning(
             name="AcceleratorPowerBrake",
-            condition=_held_by(POWER_BRAKE_REASONS),
+            condition=_held_by("$brake_reasons"),
             hold="5m",
             summary="{vendor} {device} on {instance} is held down by the power brake",
             meaning="The power supply or the board asks the card to slow down: a supply has failed or is overloaded.",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from string import Template
 
+from telemetry_exporters.thresholds import in_promql
 from telemetry_grafana.promql import DEVICE_LABELS, TARGET_LABELS, beginning_with
 from telemetry_grafana.rules.alert import EVERY, MAINTENANCE_END
 from telemetry_grafana.rules.record import Recording, RecordingGroup, device, for_ten_minutes
 from telemetry_grafana.rules.recording_full_load import FULL_LOAD, POWER_RANGE
-from telemetry_grafana.rules.thresholds import values
 from telemetry_parsers.metrics import OTHER_SENSORS
 
 # The rule of the terminal and the page: every sensor but memory, HBM and board.
@@ -143,7 +143,7 @@ _NODE = "cluster, job, instance"
 
 
 def _of_thresholds(expression: str) -> str:
-    return Template(expression).substitute(values())
+    return Template(expression).substitute(in_promql())
 
 
 _ENDS_IN = "telemetry_maintenance_ends_in_seconds"

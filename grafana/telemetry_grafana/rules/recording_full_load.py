@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from telemetry_exporters.thresholds import THRESHOLDS
 from telemetry_grafana.rules.alert import EVERY
 from telemetry_grafana.rules.record import Recording, RecordingGroup, device, for_ten_minutes
-from telemetry_grafana.rules.thresholds import THRESHOLDS
 
 _PEERS = "cluster, job, vendor, model"
 _WORK = "accelerator:utilization_ratio:rate5m"
 
 
 def _value(name: str) -> str:
-    return THRESHOLDS[name].value
+    return THRESHOLDS[name].promql
 
 
 # No rate: that of a counter which has just begun is too low.

@@ -1,0 +1,131 @@
+"""Every number that an alert or a device's condition compares with, and its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """What a rule names as `$name`: a number, a span of time, or the pattern of words."""
+
+    value: float | str | timedelta
+    meaning: str
+    origin: str
+
+    @property
+    def promql(self) -> str:
+        """The value as PromQL writes it."""
+        return f"{self.value // _MINUTE}m" if isinstance(self.value, timedelta) else str(self.value)
+
+
+_MINUTE = timedelta(minutes=1)
+
+THRESHOLDS: Mapping[str, Threshold] = {
+    "skew_seconds": Threshold(60, "seconds between the clocks of a node and of Prometheus", "own figure"),
+    "slow_seconds": Threshold(5, "seconds that a poll may take", "nvidia_gpu_exporter; precedes a wedged driver"),
+    "up_share": Threshold(0.5, "share of ten minutes in which a node or source must answer", "own figure"),
+    "restarts": Threshold(3, "starts of the daemon in an hour", "own figure"),
+    "event_window": Threshold(timedelta(hours=1), "time for which an Xid that asks for no repair fires", "own figure"),
+    "xid_critical": Threshold(
+        "xid_(48|62|64|74|79|95|119|120)", "Xid codes that end a job", "nvidia_gpu_exporter, Azure NHC, Crusoe"
+    ),
+    "xid_application": Threshold(
+        "xid_(13|31|43|45)", "Xid codes that an application causes, or its end", "NVIDIA's table of Xid codes"
+    ),
+    "own_alert": Threshold("gpu_lost", "codes that have an alert of their own", "AcceleratorLost"),
+    "ecc_corrected": Threshold(20_000_000, "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
+    "ecc_corrected_sram": Threshold(10_000, "corrected errors in SRAM since the driver was loaded", "Azure NHC"),
+    "retired_pages": Threshold(10, "memory pages taken out of use", "Meta GCM"),
+    "remapped_rows": Threshold(512, "memory rows replaced by spare ones", "DCGM hardware limits"),
+    "limit_margin_celsius": Threshold(5, "degrees below the device's own limit", "nvidia_gpu_exporter"),
+    "inner_sensors": Threshold("junction|hotspot", "sensors that are hotter than the others by design", "AMD, NVIDIA"),
+    "hot_celsius": Threshold(85, "degrees if the device reports no limit", "VESSL, gpud"),
+    "hot_junction_celsius": Threshold(
+        95, "the same at the junction or hotspot", "ten more, as AMD's own limits of edge and junction differ"
+    ),
+    "critical_celsius": Threshold(95, "degrees if the device reports no critical temperature", "VESSL"),
+    "critical_junction_celsius": Threshold(105, "the same at the junction or hotspot", "ten more, as above"),
+    "outlier_celsius": Threshold(15, "degrees above the mean of the node's cards of that model", "own figure"),
+    "busier_ratio": Threshold(0.1, "utilization above that mean which explains a higher temperature", "own figure"),
+    "busier_power": Threshold(1.2, "power as a multiple of their mean which explains it, too", "own figure"),
+    "fan_stopped_celsius": Threshold(70, "degrees at which a fan should turn", "own figure"),
+    "heat_reasons": Threshold(
+        ".*thermal.*|.*over_temperature|prochot",
+        "reasons of throttling that mean heat",
+        "NVIDIA: `sw_thermal`; AMD: `socket_thermal`, and `prochot`, a hot processor; MetaX: `chip_over_temperature`",
+    ),
+    "brake_reasons": Threshold(".*power_brake.*", "reasons of throttling that mean the power brake", "NVIDIA"),
+    "throttled_share": Threshold(
+        0.6, "share of ten minutes in which heat or the power brake holds the clocks down", "gpud"
+    ),
+    "flaps": Threshold(6, "changes of a card or link within an hour: three times down and up", "gpud, for links"),
+    "long_flaps": Threshold(3, "the same of a card that was away for long: lost, back, and lost again", "own figure"),
+    "flapping_up_share": Threshold(0.9, "share of that hour below which it was away for long", "own figure"),
+    "link_crc_per_second": Threshold(100, "checksum errors a second", "DCGM hardware limits"),
+    "pcie_replays_per_minute": Threshold(8, "packets sent again a minute", "widely used, no source: tune it"),
+    "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed", "own figure"),
+    "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
+    "held_ratio": Threshold(0.5, "memory held by whoever leaves the device idle", "own figure"),
+    "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards", "own figure"),
+    "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work", "own figure"),
+    "straggler_peers": Threshold(4, "devices of a model that make a median meaningful", "own figure"),
+    "hung_busy_ratio": Threshold(
+        0.99, "utilization while a kernel never ends", "V100, H100, GB200 in hung jobs: 100 %"
+    ),
+    "rest_share": Threshold(
+        0.2,
+        "power above idle, as a share of what the model adds at most, of a card whose memory is quiet",
+        "hung jobs: V100 47 of 250 W, H100 100 to 152 of 700 W, GB200 280 of 1,200 W, MI250X 130 of 560 W",
+    ),
+    "rest_share_alone": Threshold(
+        0.05, "the same of a card that tells nothing of its memory", "below decoding on an H200: 137 to 300 of 700 W"
+    ),
+    "quiet_ratio": Threshold(
+        0.05, "activity or bandwidth of a memory that nobody works with", "own figure; 0 in a hung job on V100s"
+    ),
+    "empty_ratio": Threshold(0.02, "memory in use on a card that no job has", "own figure"),
+    "power_follows": Threshold(
+        2, "highest power of a model as a multiple of its idle power", "own figure; some tools show a constant"
+    ),
+    "same_load_ratio": Threshold(0.9, "utilization of cards that are compared by their speed", "own figure"),
+    "busy_minutes": Threshold(15, "minutes of the last thirty in which what is compared was busy", "own figure"),
+    "slower_share": Threshold(0.8, "clock and power as a share of the peers' median", "own figure"),
+    "lower_cap_share": Threshold(
+        0.95, "power limit as a share of the peers' median that explains a slower card", "own figure"
+    ),
+    "same_power_share": Threshold(0.1, "median distance of peers from their median power, as a share", "own figure"),
+    "same_memory_ratio": Threshold(0.1, "distance from the peers' memory use within one job", "own figure"),
+    "slow_node_peers": Threshold(4, "nodes with busy cards of a model that make a median meaningful", "own figure"),
+}
+
+
+def in_promql() -> dict[str, str]:
+    """What each `$name` in a rule stands for."""
+    return {name: threshold.promql for name, threshold in THRESHOLDS.items()}
+
+
+def number(name: str) -> float:
+    """The number of that name. Raises TypeError if it stands for something else."""
+    value = THRESHOLDS[name].value
+    if isinstance(value, str | timedelta):
+        raise TypeError(f"{name} is no number")
+    return value
+
+
+def seconds(name: str) -> float:
+    """The span of time of that name. Raises TypeError if it stands for something else."""
+    value = THRESHOLDS[name].value
+    if not isinstance(value, timedelta):
+        raise TypeError(f"{name} is no span of time")
+    return value.total_seconds()
+
+
+def pattern(name: str) -> str:
+    """The pattern of that name: whole words match it. Raises TypeError if it stands for something else."""
+    value = THRESHOLDS[name].value
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is no pattern")
+    return value
