@@ -3,40 +3,67 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from telemetry_exporters.overview import temperature, value_of
+from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent, MergedDevice, Value
+from telemetry_parsers.readings import Readings, Shape
 
 SLOT_SECONDS = 5.0
 SLOTS = 360
 MOST_EVENTS = 256
+_MOST_SHAPES = 64
 
 
-def _sm_clock(device: MergedDevice) -> Value | None:
-    clocks = {reading.label: reading.value for reading in device.readings if reading.metric == "clock_hertz"}
-    return clocks.get("sm", clocks.get("graphics"))
+def _every(label: str) -> bool:  # noqa: ARG001  # one of the ways to choose labels
+    return True
 
 
-def _throttled(device: MergedDevice) -> Value | None:
-    """1 while any reason holds the clocks down, 0 while none does."""
-    values = [reading.value for reading in device.readings if reading.metric == "throttled"]
-    numbers = [value for value in values if not isinstance(value, Absent)]
-    return max(numbers) if numbers else next(iter(values), None)
+def _unlabelled(label: str) -> bool:
+    return not label
 
 
-# What is kept of each device, by the key of its metric; everywhere in this order.
-KEPT: Mapping[str, Callable[[MergedDevice], Value | None]] = {
-    "temperature_celsius": temperature,
-    "power_watts": lambda device: value_of(device, "power_watts"),
-    "power_cap_watts": lambda device: value_of(device, "power_cap_watts"),
-    "memory_used_bytes": lambda device: value_of(device, "memory_used_bytes"),
-    "utilization_ratio": lambda device: value_of(device, "utilization_ratio"),
-    "memory_activity_ratio": lambda device: value_of(device, "memory_activity_ratio"),
-    "clock_hertz": _sm_clock,
-    "throttled": _throttled,
+def _of_the_sm(label: str) -> bool:
+    return label in ("sm", "graphics")
+
+
+# What is kept of each device: the metric, and under which labels; the highest of them counts.
+_LABELS: Mapping[str, Callable[[str], bool]] = {
+    "temperature_celsius": is_main_temperature,
+    "power_watts": _unlabelled,
+    "power_cap_watts": _unlabelled,
+    "memory_used_bytes": _unlabelled,
+    "utilization_ratio": _unlabelled,
+    "memory_activity_ratio": _unlabelled,
+    "clock_hertz": _of_the_sm,
+    "throttled": _every,
 }
+KEPT = tuple(_LABELS)
+
+
+def kept_values(device: MergedDevice) -> list[Value | None]:
+    """The device's value of each metric that is kept, in their order; None for what no source gives."""
+    readings = Readings.of(device.readings)
+    values = readings.values
+    return [values[found[0]] if len(found) == 1 else _highest(values, found) for found in kept_places(readings.shape)]
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def kept_places(shape: Shape) -> tuple[tuple[int, ...], ...]:
+    """Where the values of each of these metrics are, in readings of that shape."""
+    return tuple(
+        tuple(place for place, (metric, label) in enumerate(shape.keys) if metric == kept and fits(label))
+        for kept, fits in _LABELS.items()
+    )
+
+
+def _highest(values: Sequence[Value], places: Sequence[int]) -> Value | None:
+    """The highest number; without any the first reason."""
+    found = [values[place] for place in places]
+    numbers = [value for value in found if not isinstance(value, Absent)]
+    return max(numbers) if numbers else next(iter(found), None)
 
 
 @dataclass(frozen=True, slots=True)

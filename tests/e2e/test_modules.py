@@ -56,13 +56,13 @@ telemetry_daemon.service: daemon daemon_metrics device_nodes maintenance memory 
     unused_imports
 telemetry_daemon.site: ahead name_filter negotiation packing page_style process_metrics regulars rendered
     routes
-telemetry_daemon.state: accumulate devices_file events health maintenance store
+telemetry_daemon.state: accumulate devices_file events health history maintenance store
 telemetry_daemon.terminal: exits log streams
 telemetry_daemon.web: addresses clients errors messages seldom_logger
 telemetry_daemon.web.access: access_control auth channel hosts toolkit watch
 telemetry_daemon.web.server: acceptor connection conversation listeners open_connections port_owner web_server
 telemetry_daemon.workers: link targets worker
-telemetry_exporters: families json own prometheus screen text
+telemetry_exporters: families json own past prometheus screen text
 telemetry_parsers: bounds contract demo host maintenance metrics model readings sentinels states units vendor
 telemetry_parsers.codec: answer captures derived plain wire
 telemetry_parsers.combining: chip_places devices

@@ -235,7 +235,10 @@ def test_the_document(encoding):
 def test_elsewhere_is_nothing_but_a_hint(path):
     response = Node().get(path)
     assert response.status == 404
-    assert body_of(response) == b"Not found. Try one of /, /api/v1/snapshot, /healthz, /readyz, /metrics.\n"
+    assert (
+        body_of(response)
+        == b"Not found. Try one of /, /api/v1/snapshot, /api/v1/history, /healthz, /readyz, /metrics.\n"
+    )
 
 
 def test_metrics_may_be_elsewhere():

@@ -37,6 +37,7 @@ from telemetry_daemon.state import devices_file, maintenance
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.devices_file import Remembered, of_vendor
 from telemetry_daemon.state.events import Events
+from telemetry_daemon.state.history import History
 from telemetry_daemon.state.maintenance import MaintenanceBook
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log
@@ -45,6 +46,7 @@ from telemetry_daemon.version import __version__
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters import json
+from telemetry_exporters.past import SLOT_SECONDS
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.model import Plain
 
@@ -86,7 +88,8 @@ class Service:
         self._memory = devices_file.DeviceMemory(path, now) if start.remembers_devices else None
         remembered = self._memory.remembered if self._memory is not None else Remembered(since=now)
         self._known_since = remembered.since
-        accumulator = Accumulator(Events(this_machine(), remembered.events))
+        self._history = History(clock)
+        accumulator = Accumulator(Events(this_machine(), remembered.events), self._history)
         self._store = Store(platform.node(), clock, remembered.devices, accumulator)
         self._own = OwnMetrics(self._store)
         book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
@@ -101,6 +104,7 @@ class Service:
             ProcessMetrics().render,
             self._settings.web.telemetry_path,
             self._metrics,
+            self._history,
         )
         self._textfile = TextfileJob(self._settings.export.textfile.path, self._store.snapshot, self._metrics)
         web = self._settings.web
@@ -131,6 +135,7 @@ class Service:
         await self._start_control()
         self._set_own_metrics()
         self._poller.start(self._node.sources(self._settings))
+        self._poller.every("history", SLOT_SECONDS, lambda: self._history.close_slot(self._store.snapshot()))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()

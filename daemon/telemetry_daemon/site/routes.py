@@ -13,6 +13,7 @@ from telemetry_daemon.site.negotiation import accepts_gzip, choose
 from telemetry_daemon.site.packing import Gzipped
 from telemetry_daemon.site.page_style import PAGE_POLICY
 from telemetry_daemon.site.rendered import Rendered
+from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters import json
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax
@@ -22,6 +23,7 @@ from telemetry_parsers.model import Metric, Snapshot
 HEALTH_PATH = "/healthz"
 READY_PATH = "/readyz"
 SNAPSHOT_PATH = "/api/v1/snapshot"
+HISTORY_PATH = "/api/v1/history"
 PAGE_PATH = "/"
 
 _TEXT = "text/plain; charset=utf-8"
@@ -47,8 +49,11 @@ class Site:
         process_metrics: Callable[[Syntax], bytes],
         telemetry_path: str = "/metrics",
         extra: Mapping[str, Metric] = NO_METRICS,
+        history: History | None = None,
     ) -> None:
         self._ready = ready
+        self._newest = snapshot
+        self._history = history
         self._process_metrics = process_metrics
         self._extra = extra
         self._telemetry_path = telemetry_path
@@ -58,6 +63,7 @@ class Site:
         self._routes: Mapping[str, Callable[[Request], Response]] = {
             PAGE_PATH: self._page,
             SNAPSHOT_PATH: self._document,
+            HISTORY_PATH: self._past,
             HEALTH_PATH: _healthy,
             READY_PATH: self._readiness,
             telemetry_path: self._metrics,
@@ -109,8 +115,30 @@ class Site:
         kept(syntax.value, make)
         self._process_metrics(syntax)
 
+    def _past(self, request: Request) -> Response:
+        from telemetry_daemon.site.past_routes import BadQueryError, history_pieces  # for those who look back
+
+        if self._history is None:
+            return self._not_found()
+        try:
+            body = tuple(history_pieces(self._history, self._newest(), request.query))
+        except BadQueryError as error:
+            return error.response()
+        return Response(200, body, _JSON, (_FRESH, _NO_SNIFFING))
+
     def _document(self, request: Request) -> Response:
+        if request.query:
+            return self._some_devices(request)
         return self._kept(request, "json", lambda snapshot: json.render(snapshot, self._extra).encode(), _JSON, ())
+
+    def _some_devices(self, request: Request) -> Response:
+        from telemetry_daemon.site.past_routes import BadQueryError, snapshot_of_devices  # for those who look closer
+
+        try:
+            body = snapshot_of_devices(self._newest(), request.query, self._extra)
+        except BadQueryError as error:
+            return error.response()
+        return Response(200, (body,), _JSON, (_FRESH, _NO_SNIFFING))
 
     def _page(self, request: Request) -> Response:
         from telemetry_daemon.site.pages import Links, page  # 0.3 MiB, for those who look at a node in a browser

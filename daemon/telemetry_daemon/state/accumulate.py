@@ -1,4 +1,4 @@
-"""Counters of our own: busy seconds and energy integrated from readings, and the events beside them."""
+"""What is made of readings over time: busy seconds and energy integrated from them, events, and the last half hour."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_daemon.state.events import SOURCE, Events
-from telemetry_parsers.model import Absent, MergedDevice, MergedReading
+from telemetry_daemon.state.history import History
+from telemetry_exporters.past import PastEvent
+from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
 from telemetry_parsers.readings import Origin, Readings
 
 # (the counter, the reading that it is the integral of)
@@ -16,6 +19,8 @@ INTEGRALS = (
     ("energy_estimated_joules_total", "power_watts"),
 )
 LONGEST_GAP_INTERVALS = 2.0
+# A device that is seen for the first time is no event.
+_MOVES = frozenset({"lost", "returned", "removed"})
 
 
 @dataclass(slots=True)
@@ -46,13 +51,28 @@ class _Integral:
 class Accumulator:
     """Counts from its creation on; the caller lets only one thread in at a time."""
 
-    def __init__(self, events: Events | None = None) -> None:
+    def __init__(self, events: Events | None = None, history: History | None = None) -> None:
         self._devices: dict[str, dict[str, _Integral]] = {}
         self.events = events or Events()
+        self._history = history
+
+    def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
+        """Count the events of one report, whose devices have these ids."""
+        for event in self.events.take(poll, ids, events, wall_time):
+            if self._history is not None:
+                self._history.event(event)
+
+    def moved(self, events: Sequence[DeviceEvent], wall_time: float) -> None:
+        """Keep which devices went and came back."""
+        for event in events:
+            if self._history is not None and event.what in _MOVES:
+                self._history.event(PastEvent(wall_time, event.id, event.what))
 
     def advance(self, devices: Sequence[MergedDevice]) -> None:
         """Take in the merged devices; a reading that they lack has ended."""
         self.events.look(devices)
+        if self._history is not None:
+            self._history.note(devices)
         continued = set()
         for device in devices:
             for counter, value, origin in _inputs(device):
@@ -77,6 +97,8 @@ class Accumulator:
         """Drop what was counted for a device that is gone for good."""
         self._devices.pop(device_id, None)
         self.events.forget(device_id)
+        if self._history is not None:
+            self._history.forget(device_id)
 
     def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
         integrals = self._devices.get(device.id, {})

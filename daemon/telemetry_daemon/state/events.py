@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from telemetry_daemon.readers.repairs import NOT_BOUND, Machine
+from telemetry_exporters.past import PastEvent
 from telemetry_parsers import bounds
 from telemetry_parsers.metrics import BY_KEY, in_range
 from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
@@ -98,12 +99,15 @@ class Events:
             else:
                 self._open[opened.id] = opened.after(counts)
 
-    def take(self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
-        """Count the events of one report, whose devices have these ids. One that lasts counts when it begins."""
+    def take(
+        self, poll: _Poll, ids: Sequence[str | None], events: Sequence[Event], wall_time: float
+    ) -> list[PastEvent]:
+        """Count the events of one report, whose devices have these ids, and return them. One that lasts counts when it begins."""
         self._removed.discard(poll)
         before = self._lasting.get(poll, frozenset())
+        counted: list[PastEvent] = []
         if not events and not before:
-            return
+            return counted
         lasting = {item for item in before if item[0] not in ids}  # not in this report
         for event in events:
             device_id = ids[event.device] if event.device is not None and event.device < len(ids) else None
@@ -113,10 +117,13 @@ class Events:
                 lasting.add((device_id, event.code))
             if event.is_ongoing and (device_id, event.code) in before:
                 continue
-            code = self._count(device_id, event.code, event.wall_time or wall_time)
+            when = event.wall_time or wall_time
+            code = self._count(device_id, event.code, when)
+            counted.append(PastEvent(when, device_id, event.code, event.text))
             if not event.is_ongoing:
                 self._open_up(device_id, code)
         self._lasting[poll] = frozenset(lasting)
+        return counted
 
     def remove_source(self, source: str) -> None:
         """End what this source goes on telling, until it tells it anew."""

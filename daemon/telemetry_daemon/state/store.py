@@ -181,7 +181,7 @@ class Store:
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
                 ids = merged.positions.get(key, ())
-                self._accumulator.events.take(key, ids, report.events, capture.wall_time)
+                self._accumulator.take(key, ids, report.events, capture.wall_time)
             events, known.unreported = known.unreported, ()
             problems = admitted.report.problems if result.state == "ok" else ()
             return Taken(report, events, (*problems, *merged.problems_of(source)))
@@ -339,6 +339,7 @@ class Store:
             if merged.state.identities is not before.identities:
                 for device_id in {one.id for one in before.identities} - {one.id for one in merged.state.identities}:
                     self._accumulator.forget(device_id)
+            self._accumulator.moved(merged.events, self._clock.wall())
             self._accumulator.advance(merged.devices)
         return merged
 

@@ -1,0 +1,110 @@
+"""The answers that look at some devices only, or back: `/api/v1/history`, and `/api/v1/snapshot?device=ID`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from urllib.parse import parse_qs
+
+from telemetry_daemon.state.history import History
+from telemetry_daemon.web.messages import Response
+from telemetry_exporters import history_json, json
+from telemetry_exporters.past import KEPT, Past
+from telemetry_exporters.text import clean, cut
+from telemetry_parsers.model import Metric, Snapshot
+
+_MOST_SHOWN = 80
+_PARAMETERS = ("device", "metric", "since")
+
+
+class BadQueryError(Exception):
+    """A query that cannot be answered: the status, and a line that names what is wrong and what to do."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+    def response(self) -> Response:
+        """The refusal."""
+        return Response(self.status, (f"{self}\n".encode(),), headers=(("X-Content-Type-Options", "nosniff"),))
+
+
+def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator[bytes]:
+    """The document of history, a piece for each device, made when it is asked for. Raises BadQueryError at once."""
+    given = _given(query)
+    ids = _ids(given.get("device"), snapshot, history.ids())
+    metrics = _metrics(given.get("metric"))
+    window = history.past((), (), _first(given.get("since"), history))
+    end = history.slot_of_time(window.start) + window.slots
+    devices = ((one, _past(history, one, metrics, window, end)) for one in ids)
+    texts = history_json.pieces(snapshot.hostname, snapshot.wall_time, window, devices)
+    return (text.encode() for text in texts)
+
+
+def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
+    """The document of a snapshot with the devices that the query names. Raises BadQueryError."""
+    wanted = _ids(_given(query, ("device",)).get("device"), snapshot, ())
+    chosen = tuple(device for device in snapshot.devices if device.id in wanted)
+    return json.render(replace(snapshot, devices=chosen), extra).encode()
+
+
+def _past(history: History, device_id: str, metrics: Sequence[str], window: Past, end: int) -> Past:
+    return history.past((device_id,), metrics, end - window.slots, end)
+
+
+def _given(query: str, known: Sequence[str] = _PARAMETERS) -> Mapping[str, list[str]]:
+    given = parse_qs(query, keep_blank_values=True)
+    for name in given:
+        if name not in known:
+            raise BadQueryError(400, f"unknown parameter {_quoted(name)}; the parameters are {', '.join(known)}")
+    return given
+
+
+def _ids(wanted: Sequence[str] | None, snapshot: Snapshot, kept: Iterable[str]) -> list[str]:
+    """The ids of the devices that are named by id or `device` label; all of them if none is named."""
+    here = {**{device.id: device.device for device in snapshot.devices}, **{one: one for one in kept}}
+    labels = {device.id: device.device for device in snapshot.devices}
+    if wanted is None:
+        return list(here)
+    found = {name: [one for one in here if name in (one, labels.get(one))] for name in wanted}
+    for name, ids in found.items():
+        if not ids:
+            raise BadQueryError(404, f"no device is called {_quoted(name)}; give an id or a `device` label of /metrics")
+    return list(dict.fromkeys(one for ids in found.values() for one in ids))
+
+
+def _metrics(wanted: Sequence[str] | None) -> Sequence[str]:
+    for name in wanted or ():
+        if name not in KEPT:
+            raise BadQueryError(400, f"no history is kept of {_quoted(name)}; it is kept of {', '.join(KEPT)}")
+    return KEPT if wanted is None else wanted
+
+
+def _first(since: Sequence[str] | None, history: History) -> int:
+    """The first slot that is wanted; 0 for all."""
+    if since is None:
+        return 0
+    moment = _unix_seconds(since[-1])
+    if moment is None:
+        raise BadQueryError(
+            400, f"`since` is {_quoted(since[-1])}; give Unix seconds, or a time as 2026-01-01T00:00:00Z"
+        )
+    return history.slot_of_time(moment)
+
+
+def _unix_seconds(text: str) -> float | None:
+    try:
+        return number if math.isfinite(number := float(text)) else None
+    except ValueError:  # no number: a time of day, perhaps
+        pass
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace(" ", "+"))
+    except ValueError:  # neither
+        return None
+    return moment.timestamp() if moment.tzinfo is not None else None
+
+
+def _quoted(text: str) -> str:
+    return f"'{cut(clean(text), _MOST_SHOWN)}'"
