@@ -60,7 +60,7 @@ telemetry_daemon.state: accumulate devices_file events health history maintenanc
 telemetry_daemon.terminal: exits log streams
 telemetry_daemon.web: addresses clients errors messages seldom_logger
 telemetry_daemon.web.access: access_control auth channel hosts toolkit watch
-telemetry_daemon.web.server: acceptor connection conversation listeners open_connections port_owner web_server
+telemetry_daemon.web.server: acceptor connection conversation listeners open_connections port_owner shared web_server
 telemetry_daemon.workers: link targets worker
 telemetry_exporters: families json own past prometheus screen text
 telemetry_parsers: bounds contract demo host maintenance metrics model readings sentinels states units vendor

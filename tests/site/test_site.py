@@ -237,7 +237,7 @@ def test_elsewhere_is_nothing_but_a_hint(path):
     assert response.status == 404
     assert (
         body_of(response)
-        == b"Not found. Try one of /, /api/v1/snapshot, /api/v1/history, /healthz, /readyz, /metrics.\n"
+        == b"Not found. Try one of /, /api/v1/snapshot, /api/v1/history, /api/v1/events, /healthz, /readyz, /metrics.\n"
     )
 
 

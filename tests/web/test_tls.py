@@ -17,7 +17,7 @@ import pytest
 from kits.waiting import until
 from kits.web_server import Pki, connect, fetch, read_to_end, running_server
 from telemetry_daemon.web.messages import Response
-from telemetry_daemon.web.server.connection import Deadlines
+from telemetry_daemon.web.server.shared import Deadlines
 
 WebFile = Callable[[str], Path]
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -105,6 +105,7 @@ class Service:
             self._settings.web.telemetry_path,
             self._metrics,
             self._history,
+            f"{int(now * 1000):x}",
         )
         self._textfile = TextfileJob(self._settings.export.textfile.path, self._store.snapshot, self._metrics)
         web = self._settings.web

@@ -17,6 +17,7 @@ except (
 _LEVEL = 1
 _DEFLATED = 8
 _WITHOUT_HEADER = -15
+_WITH_GZIP_HEADER = 31
 # RFC 1952: deflate, no flags, no time, no file system.
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _TRAILER = struct.Struct("<II")
@@ -47,6 +48,13 @@ class Gzipped:
         """
         trailer = _TRAILER.pack(self._checksum_of(tail, self._checksum), (self._length + len(tail)) % _LENGTHS)
         return self.beginning, b"".join([*_stored(tail), trailer])
+
+
+def packed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same as one gzip member, packed piece by piece; a piece may come out empty."""
+    compressor = _usual.compressobj(_LEVEL, _DEFLATED, _WITH_GZIP_HEADER)
+    yield from map(compressor.compress, pieces)
+    yield compressor.flush()
 
 
 def _stored(data: bytes) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from telemetry_daemon.site.ahead import Ahead
@@ -20,10 +21,14 @@ from telemetry_exporters.prometheus import EOF, Renderer, Syntax
 from telemetry_exporters.screen import NO_METRICS
 from telemetry_parsers.model import Metric, Snapshot
 
+if TYPE_CHECKING:  # imported when somebody follows
+    from telemetry_daemon.site.stream import Streams
+
 HEALTH_PATH = "/healthz"
 READY_PATH = "/readyz"
 SNAPSHOT_PATH = "/api/v1/snapshot"
 HISTORY_PATH = "/api/v1/history"
+EVENTS_PATH = "/api/v1/events"
 PAGE_PATH = "/"
 
 _TEXT = "text/plain; charset=utf-8"
@@ -50,20 +55,25 @@ class Site:
         telemetry_path: str = "/metrics",
         extra: Mapping[str, Metric] = NO_METRICS,
         history: History | None = None,
+        instance: str = "",
     ) -> None:
         self._ready = ready
         self._newest = snapshot
         self._history = history
+        self._instance = instance
         self._process_metrics = process_metrics
         self._extra = extra
         self._telemetry_path = telemetry_path
         self._renderer = Renderer(extra)
         self._rendered = Rendered(snapshot)
         self._ahead: Ahead | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._streams: Streams | None = None
         self._routes: Mapping[str, Callable[[Request], Response]] = {
             PAGE_PATH: self._page,
             SNAPSHOT_PATH: self._document,
             HISTORY_PATH: self._past,
+            EVENTS_PATH: self._events,
             HEALTH_PATH: _healthy,
             READY_PATH: self._readiness,
             telemetry_path: self._metrics,
@@ -71,12 +81,15 @@ class Site:
 
     def make_ahead(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on, have the page of metrics made on this loop before a regular client asks for it."""
+        self._loop = loop
         self._ahead = Ahead(loop)
 
     def snapshot_changed(self) -> None:
         """Have a page made anew that somebody is expected to ask for just now; for any thread, and nothing otherwise."""
         if self._ahead is not None:
             self._ahead.snapshot_changed()
+        if self._streams is not None:
+            self._streams.snapshot_changed()
 
     def respond(self, request: Request) -> Response:
         """The answer to a request."""
@@ -117,14 +130,26 @@ class Site:
 
     def _past(self, request: Request) -> Response:
         from telemetry_daemon.site.past_routes import BadQueryError, history_pieces  # for those who look back
+        from telemetry_daemon.site.pieces import Made
 
         if self._history is None:
             return self._not_found()
         try:
-            body = tuple(history_pieces(self._history, self._newest(), request.query))
+            pieces = history_pieces(self._history, self._newest(), request.query)
         except BadQueryError as error:
             return error.response()
-        return Response(200, body, _JSON, (_FRESH, _NO_SNIFFING))
+        compressed = accepts_gzip(request.headers.get("accept-encoding", ""))
+        headers = (_FRESH, _NO_SNIFFING, ("Vary", "Accept-Encoding"), *((_GZIP,) if compressed else ()))
+        return Response(200, (), _JSON, headers, Made(pieces, compressed=compressed))
+
+    def _events(self, request: Request) -> Response:
+        from telemetry_daemon.site.stream import Streams  # for those who look at a page or at `top`
+
+        if self._history is None or self._loop is None:
+            return self._not_found()
+        if self._streams is None:
+            self._streams = Streams(self._loop, self._newest, self._history, self._instance)
+        return self._streams.open(request)
 
     def _document(self, request: Request) -> Response:
         if request.query:

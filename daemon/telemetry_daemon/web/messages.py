@@ -5,6 +5,7 @@ from __future__ import annotations
 import http
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +19,31 @@ class Request:
     authority: str = ""
 
 
+class Pieces(Protocol):
+    """The rest of a body, made piece by piece while the client takes it."""
+
+    def begin(self, more: Callable[[], None], drop: Callable[[], None]) -> None:
+        """The client has the head now. `more` says that there is a piece again, `drop` hangs up; both on the event loop."""
+        ...
+
+    def next(self) -> bytes | None:
+        """The next piece; empty while there is none, None after the last one."""
+        ...
+
+    def close(self) -> None:
+        """Nobody takes any more: all was taken, or the client is gone."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A ready answer; the body may be given in parts, so that cached bytes are never copied."""
+    """An answer whose body is ready, in parts so that cached bytes are never copied, or its beginning with pieces to follow."""
 
     status: int
     body: tuple[bytes, ...]
     content_type: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
+    pieces: Pieces | None = None
 
     @property
     def phrase(self) -> str:

@@ -5,53 +5,25 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import socket
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
-from telemetry_daemon.web.access.access_control import AccessControl
 from telemetry_daemon.web.access.channel import TLS_HANDSHAKE_RECORD, Channel, HandshakeError
 from telemetry_daemon.web.clients import Caller, client_of
-from telemetry_daemon.web.messages import Handler, Request, Response, status_page
-from telemetry_daemon.web.seldom_logger import SeldomLogger
+from telemetry_daemon.web.messages import Pieces, Request, Response, status_page
 from telemetry_daemon.web.server.conversation import ClientLeft, Conversation, Refusal
-from telemetry_daemon.web.server.open_connections import OpenConnections, Phase
+from telemetry_daemon.web.server.open_connections import Phase
+from telemetry_daemon.web.server.shared import Shared
 
-READ_BYTES = 16384
 WRITE_BYTES = 65536
 LINGER_BYTES = 1024 * 1024
 
 logger = logging.getLogger(__name__)
 
 _NOT_TLS = Response(400, (b"Client sent an HTTP request to an HTTPS server.\n",))
-
-
-@dataclass(frozen=True, slots=True)
-class Deadlines:
-    """Seconds that each step of a connection may take.
-
-    `head` runs from accept, or from the first byte of a later request, whatever else arrives; `idle` between
-    requests; `answer` until the last byte is with the kernel; `linger` until the client hangs up after it.
-    """
-
-    head: float = 5.0
-    idle: float = 60.0
-    answer: float = 30.0
-    linger: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all connections of a server share."""
-
-    handler: Handler
-    access: AccessControl
-    open_connections: OpenConnections
-    deadlines: Deadlines
-    # The event loop reads for one connection at a time, so one buffer is enough.
-    read_buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_BYTES)))
-    handshake_log: SeldomLogger = field(default_factory=lambda: SeldomLogger(logger))
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -69,6 +41,7 @@ class Connection(asyncio.BufferedProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _to_send: deque[memoryview] = field(default_factory=deque)
     _answer_made: bool = False
+    _pieces: Pieces | None = None
     _write_blocked: bool = False
     _head_begun: bool = False
     _client_finished: bool = False
@@ -94,12 +67,14 @@ class Connection(asyncio.BufferedProtocol):
         """Take in what the client sent."""
         if self._phase is Phase.LEAVING:
             self._discard(nbytes)
+        elif self._phase is Phase.FOLLOWING:
+            self._hear_follower(bytes(self._shared.read_buffer[:nbytes]))
         elif not self._client_finished:
             self._take_in(bytes(self._shared.read_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
         """Finish the answers: the client may have closed only its sending side."""
-        if self._channel is None or self._phase is Phase.LEAVING:
+        if self._channel is None or self._phase in {Phase.LEAVING, Phase.FOLLOWING}:
             return False
         self._hear_end()
         self._advance()
@@ -124,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.open_connections.remove(self)
         self._shared.access.forget(self.caller)
         self._to_send.clear()
+        self._close_pieces()
         if self._deadline is not None:
             self._deadline.cancel()
 
@@ -135,7 +111,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def finish(self) -> None:
         """Hang up: at once, or after the answer that is being sent."""
-        if self._phase is Phase.ANSWERING:
+        if self._phase is Phase.FOLLOWING:
+            self._is_last_answer = True
+            self._end_pieces()
+        elif self._phase is Phase.ANSWERING:
             self._is_last_answer = True
         elif self._phase is not Phase.LEAVING:
             self.abort()
@@ -163,6 +142,17 @@ class Connection(asyncio.BufferedProtocol):
         if received.closed:
             self._hear_end()
         self._advance()
+
+    def _hear_follower(self, data: bytes) -> None:
+        """Who follows has nothing to say but goodbye: it must not pile up what it asks meanwhile."""
+        try:
+            received = self._channel.receive(data) if self._channel else None
+        except OSError:  # ssl.SSLError among them: what came is no TLS record of this connection
+            received = None
+        if received is None or received.data or received.closed:
+            self.abort()
+        elif received.reply:
+            self._transport.write(received.reply)
 
     def _open_channel(self, first_byte: int) -> Channel | None:
         access = self._shared.access
@@ -261,10 +251,14 @@ class Connection(asyncio.BufferedProtocol):
             parts = [b"".join(parts)]
         self._to_send.extend(map(memoryview, parts))
         self._answer_made = True
+        if response.pieces is not None:
+            self._begin_pieces(response.pieces)
         self._send_on()
 
     def _send_on(self) -> None:
         """Write the answer's pieces until the kernel's buffer is full."""
+        if self._transport.is_closing():
+            return
         channel = self._channel
         while channel and self._to_send and not self._write_blocked:
             if self._transport.is_closing():
@@ -277,8 +271,68 @@ class Connection(asyncio.BufferedProtocol):
             except OSError:  # ssl.SSLError: the client broke the TLS connection meanwhile
                 self.abort()
                 return
-        if not self._write_blocked:
+        if self._write_blocked:
+            return
+        if self._pieces is None:
             self._answered()
+        else:
+            self._take_piece(self._pieces)
+
+    def _begin_pieces(self, pieces: Pieces) -> None:
+        if self._conversation.is_whole:  # the client asked for the head only
+            pieces.close()
+            return
+        # What nobody reads must not pile up in the kernel either.
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITE_BYTES)
+        self._pieces = pieces
+        pieces.begin(self._more_pieces, self.abort)
+
+    def _take_piece(self, pieces: Pieces) -> None:
+        """Take up the next piece, in the loop's next round, so that others get their turn; or wait for one."""
+        piece = self._next_of(pieces)
+        if piece is None:
+            self._end_pieces()
+        elif piece:
+            self._enter(Phase.ANSWERING)
+            self._to_send.append(memoryview(self._conversation.piece(piece)))
+            self._within(self._shared.deadlines.answer, self.abort)
+            asyncio.get_running_loop().call_soon(self._send_on)
+        elif self._is_last_answer or self._client_finished:
+            self._end_pieces()
+        else:
+            self._follow()
+
+    def _next_of(self, pieces: Pieces) -> bytes | None:
+        try:
+            return pieces.next()
+        except Exception:
+            # The head was sent: what is cut off must not look whole.
+            logger.exception("an answer could not be made to its end")
+            self.abort()
+            return b""
+
+    def _follow(self) -> None:
+        """Wait for more to send, and for the client's goodbye, as long as it takes."""
+        self._enter(Phase.FOLLOWING)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._go_on_reading()
+
+    def _more_pieces(self) -> None:
+        if self._phase is Phase.FOLLOWING:
+            self._send_on()
+
+    def _end_pieces(self) -> None:
+        self._close_pieces()
+        self._enter(Phase.ANSWERING)
+        self._to_send.append(memoryview(self._conversation.end()))
+        self._wait_until_answered()
+        self._send_on()
+
+    def _close_pieces(self) -> None:
+        if self._pieces is not None:
+            self._pieces.close()
+            self._pieces = None
 
     def _answered(self) -> None:
         self._answer_made = False

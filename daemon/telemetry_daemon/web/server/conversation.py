@@ -66,7 +66,10 @@ class Conversation:
         return request
 
     def answer(self, response: Response, extra: Headers = (), *, final: bool = False) -> list[bytes]:
-        """The bytes of a response, with uncopied body parts; a ValueError if HTTP forbids one of its headers."""
+        """The bytes of a response, with uncopied body parts; a ValueError if HTTP forbids one of its headers.
+
+        One with pieces is not whole before `end`.
+        """
         try:
             head = h11.Response(
                 status_code=response.status,
@@ -79,8 +82,22 @@ class Conversation:
         if not (self._without_body or response.status in _NEVER_WITH_BODY):
             for part in response.body:
                 parts.extend(self._http.send_with_data_passthrough(h11.Data(data=part)) or ())
-        self._http.send(h11.EndOfMessage())
+        if response.pieces is None or self._without_body:
+            parts.append(self.end())
         return [part for part in parts if part]
+
+    def piece(self, piece: bytes) -> bytes:
+        """The bytes of one more piece of the body."""
+        return self._http.send(h11.Data(data=piece)) or b""
+
+    def end(self) -> bytes:
+        """The bytes that end the body."""
+        return self._http.send(h11.EndOfMessage()) or b""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing follows of the answer."""
+        return self._http.our_state is not h11.SEND_BODY
 
     def go_on(self) -> bool:
         """Make ready for the next request; False if the connection has to end instead."""
@@ -140,7 +157,8 @@ def _headers(response: Response, extra: Headers, *, final: bool) -> list[tuple[s
     headers = [("Date", _date(int(time.time())))]
     if response.status not in _NEVER_WITH_BODY:
         headers.append(("Content-Type", response.content_type))
-        headers.append(("Content-Length", str(sum(map(len, response.body)))))
+        if response.pieces is None:
+            headers.append(("Content-Length", str(sum(map(len, response.body)))))
     headers.extend(pair for pair in response.headers if pair[0].lower() not in replaced)
     headers.extend(extra)
     if final:

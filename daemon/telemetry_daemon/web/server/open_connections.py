@@ -28,12 +28,13 @@ class Phase(Enum):
     UNFINISHED = "no whole request head yet"
     WAITING = "answered before, no new request yet"
     ANSWERING = "an answer is being made or sent"
+    FOLLOWING = "an answer waits for more to send"
     LEAVING = "everything is sent, the client has not hung up yet"
 
 
 _IN_PROGRESS = (Phase.UNFINISHED, Phase.ANSWERING)
 # Which connection goes first when there are too many in all.
-_EVICTION_ORDER = (Phase.LEAVING, Phase.WAITING, Phase.UNFINISHED, Phase.ANSWERING)
+_EVICTION_ORDER = (Phase.LEAVING, Phase.WAITING, Phase.UNFINISHED, Phase.FOLLOWING, Phase.ANSWERING)
 
 
 class OpenConnection(Protocol):

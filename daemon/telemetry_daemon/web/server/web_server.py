@@ -12,7 +12,7 @@ from telemetry_daemon.web.access.access_control import AccessControl, load_rules
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.messages import Handler
 from telemetry_daemon.web.server.acceptor import CLIENTS_IN_A_ROUND, MOST_CLIENTS_IN_A_ROUND, Acceptor
-from telemetry_daemon.web.server.connection import Connection, Deadlines, Shared
+from telemetry_daemon.web.server.connection import Connection
 from telemetry_daemon.web.server.listeners import Listener, covers, open_listener
 from telemetry_daemon.web.server.open_connections import (
     MOST_CONNECTIONS,
@@ -21,6 +21,7 @@ from telemetry_daemon.web.server.open_connections import (
     connections_within,
     raise_descriptor_limit,
 )
+from telemetry_daemon.web.server.shared import Deadlines, Shared
 
 CLOSING_LOOKS = 100  # one second in all
 SECONDS_BETWEEN_CLOSING_LOOKS = 0.01

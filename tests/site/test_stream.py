@@ -1,0 +1,233 @@
+"""Who follows is told what is new: the state, devices that changed, the newest numbers; made once for all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pytest
+
+from kits import snapshots as kit
+from telemetry_daemon.site.stream import MOST_STREAMS, MOST_UNREAD_BYTES, Streams
+from telemetry_daemon.state.history import History
+from telemetry_daemon.times import Clock
+from telemetry_daemon.web.messages import Request
+from telemetry_exporters.past import SLOT_SECONDS
+
+
+@dataclass(eq=False)
+class Timer:
+    """Work for later."""
+
+    due: float
+    work: Callable[[], object]
+    cancel: Callable[[], None] = lambda: None
+
+
+class Loop:
+    """An event loop whose time a test moves."""
+
+    def __init__(self):
+        self.now, self._timers = kit.NOW, []
+
+    def time(self):
+        return self.now
+
+    def call_at(self, when, work, *given):
+        timer = Timer(when, partial(work, *given))
+        timer.cancel = lambda: self._timers.remove(timer) if timer in self._timers else None
+        self._timers.append(timer)
+        return timer
+
+    def call_later(self, seconds, work, *given):
+        return self.call_at(self.now + seconds, work, *given)
+
+    def call_soon_threadsafe(self, work):
+        self.call_at(self.now, work)
+
+    def advance(self, seconds):
+        end = self.now + seconds
+        while due := [timer for timer in self._timers if timer.due <= end]:
+            timer = min(due, key=lambda each: each.due)
+            timer.cancel()
+            self.now = max(self.now, timer.due)
+            timer.work()
+        self.now = end
+
+    @property
+    def timers(self):
+        return len(self._timers)
+
+
+class Node:
+    """A node that is followed."""
+
+    def __init__(self, *devices):
+        self.loop = Loop()
+        self.snapshot = kit.snapshot(*(devices or (kit.full_device(),)), valid_until=kit.NOW + 1000)
+        self.history = History(
+            Clock(lambda: self.loop.now, lambda: kit.WALL_TIME + self.loop.now - kit.NOW, lambda: 0.0)
+        )
+        self.newest = lambda: self.snapshot
+        self.streams = Streams(self.loop, self._newest, self.history, "abc")
+        self.dropped = []
+
+    def _newest(self):
+        return self.newest()
+
+    def follow(self, **headers):
+        response = self.streams.open(Request("GET", "/api/v1/events", headers=headers))
+        follower = response.pieces
+        follower.begin(lambda: None, lambda: self.dropped.append(follower))
+        return follower
+
+    def change(self, *devices, **parts):
+        self.snapshot = replace(self.snapshot, devices=devices or self.snapshot.devices, **parts)
+        self.streams.snapshot_changed()
+
+    def close_slot(self):
+        self.loop.advance(SLOT_SECONDS)
+        self.history.close_slot(self.snapshot)
+
+
+def events(follower):
+    """What waits for it: pairs of name and data."""
+    found = []
+    while piece := follower.next():
+        lines = dict(line.split(": ", 1) for line in piece.decode().strip().split("\n") if ": " in line)
+        found.append((lines.get("event"), json.loads(lines["data"]) if "data" in lines else None))
+    return found
+
+
+def hot(watts=112.5, number=0, **facts):
+    return kit.device(number, kit.reading("power_watts", watts), **facts)
+
+
+def test_a_new_one_gets_the_state_and_the_numbers():
+    told = events(Node(kit.full_device()).follow())
+    assert [name for name, _ in told] == ["state", "readings"]
+    (_, state), (_, readings) = told
+    assert (state["schema"], state["instance"], state["devices"][0]["condition"]["word"]) == (
+        "telemetry.stream/1",
+        "abc",
+        "ok",
+    )
+    row = dict(zip(state["columns"], readings["values"][0], strict=True))
+    scales = dict(zip(state["columns"], state["scales"], strict=True))
+    assert row["power_watts"] == 112.5
+    assert row["memory_used_bytes"] * scales["memory_used_bytes"] == 2097152
+    assert row["clock_hertz"] * scales["clock_hertz"] == 1980e6
+    assert row["throttled"] is None
+    assert readings["valid_seconds"] == 1000.0
+
+
+def test_only_numbers_are_told_while_only_numbers_change():
+    node = Node(hot())
+    follower = node.follow()
+    events(follower)
+    node.loop.advance(5)
+    node.change(hot(200.0))
+    node.loop.advance(0)
+    (name, data), *more = events(follower)
+    assert (name, data["values"][0][1], more) == ("readings", 200, [])
+
+
+def test_a_device_that_changed_is_told_alone_and_a_new_one_with_the_state():
+    node = Node(hot(), hot(number=1))
+    follower = node.follow()
+    events(follower)
+    node.loop.advance(5)
+    node.change(hot(), kit.device(1, kit.reading("power_watts", 80.0), kit.reading("throttled", 1.0, "sw_thermal")))
+    node.loop.advance(0)
+    (name, device), (after, _) = events(follower)
+    assert (name, device["id"], device["throttled_by"], after) == ("device", "GPU-00000001", ["sw_thermal"], "readings")
+    node.loop.advance(5)
+    node.change(hot())
+    node.loop.advance(0)
+    assert [name for name, _ in events(follower)] == ["state", "readings"]
+
+
+def test_many_changes_within_a_second_are_told_once():
+    node = Node(hot())
+    follower = node.follow()
+    events(follower)
+    for watts in range(20):
+        node.loop.advance(0.01)
+        node.change(hot(float(watts)))
+    node.loop.advance(1.0)
+    assert [data["values"][0][1] for _, data in events(follower)] == [19]
+
+
+def test_what_expires_is_told_although_nothing_was_polled():
+    node = Node(hot())
+    fresh = replace(node.snapshot, valid_until=node.loop.now + 4)
+    expired = replace(fresh, devices=(kit.device(),), valid_until=fresh.valid_until + 100)
+    node.newest = lambda: fresh if node.loop.now < fresh.valid_until else expired
+    follower = node.follow()
+    events(follower)
+    node.loop.advance(4.5)
+    assert [data["values"] for name, data in events(follower) if name == "readings"] == [[None]]
+
+
+def test_nothing_is_made_for_nobody():
+    node = Node()
+    follower = node.follow()
+    assert node.loop.timers == 2
+    follower.close()
+    assert (node.loop.timers, len(node.streams)) == (0, 0)
+    node.change(hot())
+    assert node.loop.timers == 0
+
+
+def test_a_heartbeat_comes_when_nothing_else_does():
+    node = Node()
+    follower = node.follow()
+    events(follower)
+    node.loop.advance(15)
+    assert events(follower) == [(None, None)]
+
+
+def test_there_are_only_so_many():
+    node = Node()
+    followers = [node.follow() for _ in range(MOST_STREAMS)]
+    refused = node.streams.open(Request("GET", "/api/v1/events"))
+    assert (refused.status, dict(refused.headers)["Retry-After"]) == (503, "5")
+    followers[0].close()
+    assert node.follow()
+
+
+def test_who_does_not_read_is_dropped():
+    node = Node(*(hot(number=number) for number in range(128)))
+    reads, sleeps = node.follow(), node.follow()
+    for watts in range(60):
+        node.loop.advance(2)
+        node.change(*(hot(100.5 + watts, number) for number in range(128)))
+        node.loop.advance(0)
+        assert events(reads)
+        if node.dropped:
+            break
+    assert node.dropped == [sleeps]
+    assert sum(len(piece) for piece in iter(sleeps.next, b"")) < 2 * MOST_UNREAD_BYTES
+
+
+@pytest.mark.parametrize(("last_seen", "slots"), [("abc.{}", 2), ("older.7", 3), ("abc.no number", 3)])
+def test_who_comes_back_gets_what_it_missed(last_seen, slots):
+    node = Node(hot())
+    node.close_slot()
+    seen = node.history.newest()
+    node.close_slot()
+    node.close_slot()
+    told = events(node.follow(**{"last-event-id": last_seen.format(seen)}))
+    assert [name for name, _ in told] == ["state", "history", "history", "readings"]
+    assert told[1][1]["series"]["power_watts"]["last"] == [112.5] * slots
+    assert told[2][1]["events"] == []
+
+
+@pytest.mark.parametrize(("cards", "most"), [(16, 1000), (128, 8000)])
+def test_the_numbers_of_a_second_are_few_bytes(cards, most):
+    node = Node(*(kit.full_device(number) for number in range(cards)))
+    follower = node.follow()
+    follower.next()
+    assert len(follower.next()) <= most
