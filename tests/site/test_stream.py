@@ -78,7 +78,7 @@ class Node:
         return self.newest()
 
     def follow(self, **headers):
-        response = self.streams.open(Request("GET", "/api/v1/events", headers=headers))
+        response = self.streams.follow(Request("GET", "/api/v1/events", headers=headers))
         follower = response.pieces
         follower.begin(lambda: None, lambda: self.dropped.append(follower))
         return follower
@@ -192,7 +192,7 @@ def test_a_heartbeat_comes_when_nothing_else_does():
 def test_there_are_only_so_many():
     node = Node()
     followers = [node.follow() for _ in range(MOST_STREAMS)]
-    refused = node.streams.open(Request("GET", "/api/v1/events"))
+    refused = node.streams.follow(Request("GET", "/api/v1/events"))
     assert (refused.status, dict(refused.headers)["Retry-After"]) == (503, "5")
     followers[0].close()
     assert node.follow()

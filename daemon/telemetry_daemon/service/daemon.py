@@ -16,6 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from telemetry_daemon.config.inputs import ConfigError
+from telemetry_daemon.config.reads import reads
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control import requests
 from telemetry_daemon.control import socket as control
@@ -25,9 +26,10 @@ from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.ranks.watch import LOOK_SECONDS, RankWatch
 from telemetry_daemon.readers.repairs import this_machine
-from telemetry_daemon.service import device_nodes, systemd
+from telemetry_daemon.service import device_nodes, local_site, systemd
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.device_nodes import NodeWatch
+from telemetry_daemon.service.local_site import LocalSite
 from telemetry_daemon.service.maintenance import MaintenanceDesk
 from telemetry_daemon.service.memory import give_free_pages_back
 from telemetry_daemon.service.textfile_job import TextfileJob
@@ -121,6 +123,9 @@ class Service:
                 **self._maintenance.verbs,
             },
         )
+        self._local_site = LocalSite(
+            local_site.path_in(self._settings.state.runtime_directory), self._site.respond, self._reads
+        )
         self._node_watch = NodeWatch(Path(self._settings.state.runtime_directory), clock.monotonic)
         self._status = exits.OK
         self._stop = asyncio.Event()
@@ -173,6 +178,7 @@ class Service:
         last_moment.daemon = True
         last_moment.start()
         await self._control.close()
+        await self._local_site.close()
         await self._web.close()
         self._guard.stop()
         self._poller.stop()
@@ -188,11 +194,16 @@ class Service:
     async def _start_control(self) -> None:
         try:
             await self._control.start()
+            await self._local_site.start()
         except OSError as error:
             logger.warning(
-                "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon",
+                "no local socket: `telemetry forget`, `release`, `resume`, `maintenance` and `top` will not reach this daemon",
                 extra={"error": error},
             )
+
+    def _reads(self) -> str:
+        """What this daemon reads; nothing on this machine reads the same as one with simulated or recorded devices."""
+        return reads(self._settings) if self._start.remembers_devices else ""
 
     def _install_signals(self) -> None:
         loop = asyncio.get_running_loop()

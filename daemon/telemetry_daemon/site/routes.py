@@ -149,7 +149,7 @@ class Site:
             return self._not_found()
         if self._streams is None:
             self._streams = Streams(self._loop, self._newest, self._history, self._instance)
-        return self._streams.open(request)
+        return self._streams.follow(request)
 
     def _document(self, request: Request) -> Response:
         if request.query:

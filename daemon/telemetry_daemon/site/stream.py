@@ -93,7 +93,7 @@ class Streams:
     def __len__(self) -> int:
         return len(self._followers)
 
-    def open(self, request: Request) -> Response:
+    def follow(self, request: Request) -> Response:
         """A stream for this request; 503 when there are too many."""
         if len(self._followers) >= MOST_STREAMS:
             return status_page(503, (("Retry-After", str(_RETRY_AFTER_SECONDS)),))

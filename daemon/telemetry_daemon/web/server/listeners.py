@@ -87,15 +87,19 @@ def _takes(listening_at: object, local_address: object) -> bool:
 
 def _listen_unix(text: str, path: str) -> Listener:
     try:
-        listening = bound(Path(path))
+        return listening(text, bound(Path(path)), path)
     except FileExistsError as error:
         raise WebError(f"cannot listen on {text}: {error.strerror}; remove it or choose another path") from None
+
+
+def listening(text: str, unix_socket: socket.socket, path: str) -> Listener:
+    """A listener on a Unix socket that is bound to the path."""
     try:
-        listening.listen(BACKLOG)
-        listening.settimeout(0)
-        return Listener(text, listening, f"{UNIX_PREFIX}{path}", Path(path).stat().st_ino)
+        unix_socket.listen(BACKLOG)
+        unix_socket.settimeout(0)
+        return Listener(text, unix_socket, f"{UNIX_PREFIX}{path}", Path(path).stat().st_ino)
     except BaseException:
-        listening.close()
+        unix_socket.close()
         raise
 
 

@@ -75,14 +75,21 @@ class WebServer:
         """Listen on all addresses; a WebError (bad address, port taken, bad file) leaves none of them open."""
         self._listen = _distinct(self._listen)
         access = AccessControl(load_rules(self._config_file))
-        listeners = _open_all(self._listen)
+        self._serve(_open_all(self._listen), access)
+        self._allow_hosts(self._allowed_hosts)
+
+    async def start_on(self, listener: Listener) -> None:
+        """Serve one listener that is open, to whoever may connect to it."""
+        self._listen = (listener.text,)
+        self._serve([listener], AccessControl(load_rules("")))
+
+    def _serve(self, listeners: Sequence[Listener], access: AccessControl) -> None:
         room = connections_within(raise_descriptor_limit(), MOST_CONNECTIONS + MOST_CLIENTS_IN_A_ROUND)
         connections = OpenConnections(min(room, MOST_CONNECTIONS))
         self._most_in_a_round = max(CLIENTS_IN_A_ROUND, room - MOST_CONNECTIONS)
         self._shared = Shared(self._handler, access, connections, self._deadlines)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._accept_on(listeners)
-        self._allow_hosts(self._allowed_hosts)
 
     async def serve_forever(self) -> None:
         """Return after `close`; raise if accepting connections broke for good."""
