@@ -1,0 +1,128 @@
+"""The types of `telemetry top`: what it knows, what it shows, and the keys that it understands."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from telemetry_exporters.frames.glyphs import UNICODE, Glyphs
+from telemetry_exporters.frames.memory import Memory
+from telemetry_exporters.past import KEPT, Past
+from telemetry_exporters.style import Style
+from telemetry_parsers.model import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A terminal's size in characters."""
+
+    columns: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text of one style."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+Line = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A whole screen: exactly as many lines as the terminal has rows, none wider than it.
+
+    `cursor` is the row and column at which a text is typed, `selected` the line that is shown in reverse.
+    """
+
+    lines: tuple[Line, ...]
+    cursor: tuple[int, int] | None = None
+    selected: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What is known of a node. `trouble` says why it does not answer, and is empty if it does.
+
+    `age_seconds` is the time since the snapshot was made. `memory` goes on from one state of the node to the next by
+    `dataclasses.replace`, so that an equal snapshot is looked through once.
+    """
+
+    name: str
+    snapshot: Snapshot | None = None
+    past: Past | None = None
+    trouble: str = ""
+    age_seconds: float | None = None
+    memory: Memory = field(default_factory=Memory, compare=False, repr=False)
+
+
+class View(enum.Enum):
+    """What is looked at; the value is the view's key and its heading."""
+
+    NODES = "nodes"
+    CARDS = "cards"
+    CARD = "card"
+    PROCESSES = "processes"
+    SOURCES = "sources"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one view is looked at; an empty `sort` is worst first."""
+
+    filter: str = ""
+    sort: str = ""
+    is_reversed: bool = False
+    scroll: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that decides what is on the screen, but its size.
+
+    `title` says where the readings come from. `node` is the name of the chosen node, `card` the id of the chosen card; if there is
+    none of that name, the first of the list is chosen. `moment` is the Unix time that is looked at, None for now.
+    """
+
+    nodes: tuple[NodeState, ...] = ()
+    title: str = ""
+    view: View = View.CARDS
+    glyphs: Glyphs = UNICODE
+    node: str = ""
+    card: str = ""
+    metric: str = KEPT[0]
+    looks: Mapping[View, Look] = field(default_factory=dict)
+    moment: float | None = None
+    is_typing: bool = False
+    is_helping: bool = False
+    is_paused: bool = False
+    is_over: bool = False
+
+    @property
+    def look(self) -> Look:
+        """How the present view is looked at."""
+        return self.looks.get(self.view, Look())
+
+
+class Key(enum.Enum):
+    """A key that is no character."""
+
+    UP = "up"
+    DOWN = "down"
+    PAGE_UP = "page up"
+    PAGE_DOWN = "page down"
+    HOME = "home"
+    END = "end"
+    LEFT = "left"
+    RIGHT = "right"
+    FAR_LEFT = "shift + left"
+    FAR_RIGHT = "shift + right"
+    ENTER = "enter"
+    ESCAPE = "escape"
+    BACKSPACE = "backspace"
+    TAB = "tab"
+    BACK_TAB = "shift + tab"
