@@ -18,6 +18,7 @@ sys.path.extend(str(Path(__file__).resolve().parents[1] / name) for name in ("gr
 
 import completion
 import helm_chart
+from conditions_page import conditions
 from fleet_parts.series import series_table, vendor_series
 from fleet_parts.sizes import scale, sizes, waiting
 from man_page import man_page
@@ -93,6 +94,7 @@ FILES = (
     Generated("docs/alerts.md", handbook),
     Generated("docs/vendors/README.md", matrix),
     Generated("docs/images/telemetry-terminal.svg", picture),
+    Generated("docs/outputs.md", conditions),
     Generated("docs/install.md", permissions_table, "of the permissions"),
     Versioned("docs/install.md"),
     Versioned("docs/kubernetes.md"),

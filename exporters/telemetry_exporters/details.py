@@ -18,7 +18,7 @@ _Line = tuple[str, str, str]
 def blocks(snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour) -> list[list[str]]:
     """A block for each device, one for the host, one for the sources."""
     verdict = judge(snapshot)
-    all_blocks = [_device_block(device, verdict[device.id][0], metrics, colour) for device in snapshot.devices]
+    all_blocks = [_device_block(device, verdict[device.id], metrics, colour) for device in snapshot.devices]
     host = [_reading_line(reading, metrics) for reading in snapshot.host]
     if host:
         all_blocks.append([paint("host", Style.BOLD, colour), *_aligned(host, colour)])
@@ -27,9 +27,11 @@ def blocks(snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour) ->
     return all_blocks
 
 
-def _device_block(device: MergedDevice, condition: Finding, metrics: Mapping[str, Metric], colour: Colour) -> list[str]:
+def _device_block(
+    device: MergedDevice, findings: tuple[Finding, ...], metrics: Mapping[str, Metric], colour: Colour
+) -> list[str]:
     name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
-    heading = f"{name} ({condition.word})"
+    heading = f"{name} ({', '.join(finding.word for finding in findings)})"
     facts = [(fact.replace("_", " "), value, "") for fact, value in (("id", device.id), *info_labels(device))]
     readings = [_reading_line(reading, metrics) for reading in device.readings]
     processes = [_process_line(process) for process in device.processes]

@@ -8,6 +8,7 @@ from json import JSONEncoder
 from typing import Any
 
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
+from telemetry_exporters.verdict import Finding, judge
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
 SCHEMA = "telemetry.snapshot/1"
@@ -21,6 +22,7 @@ def document(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> _D
     """The document as plain data: all keys are always present, and what is unknown is None."""
     shown = screen(snapshot, extra).snapshot
     metrics = usable_metrics(extra)
+    verdict = judge(shown)
     return {
         "schema": SCHEMA,
         "time": utc_time(shown.wall_time),
@@ -28,7 +30,7 @@ def document(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> _D
         "maintenance": _maintenance(shown),
         "host": {"readings": _numbers(shown.host, metrics)},
         "sources": [_source(source, shown.monotonic_time) for source in shown.sources],
-        "devices": [_device(device, metrics) for device in shown.devices],
+        "devices": [_device(device, verdict[device.id][0], metrics) for device in shown.devices],
     }
 
 
@@ -55,6 +57,7 @@ def _source(source: SourceStatus, now: float) -> _Document:
         "source": source.source,
         "state": source.state,
         "reason": source.reason,
+        "detail": source.detail or None,
         "version": source.version or None,
         "problems": [{"where": problem.where, "text": problem.text} for problem in source.problems],
         "unknown_fields": list(source.unknown_fields),
@@ -73,7 +76,7 @@ def _poll(poll: Health, now: float) -> _Document:
     }
 
 
-def _device(device: MergedDevice, metrics: Mapping[str, Metric]) -> _Document:
+def _device(device: MergedDevice, condition: Finding, metrics: Mapping[str, Metric]) -> _Document:
     return {
         "vendor": device.vendor,
         "index": device.index,
@@ -85,6 +88,7 @@ def _device(device: MergedDevice, metrics: Mapping[str, Metric]) -> _Document:
         "serial": device.serial or None,
         "driver": device.driver or None,
         "up": device.up,
+        "condition": {"word": condition.word, "severity": condition.severity.value},
         "parent": device.parent or None,
         "partition": device.partition or None,
         "simulated": device.simulated,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from telemetry_exporters import human
@@ -51,6 +51,7 @@ class Tile:
     note: str = ""
 
 
+_MOST_NAMED_DEVICES = 8
 _REMEDIES: Mapping[Reason, str] = {
     "timeout": "run the tool by hand; if it is merely slow, raise this source's deadline",
     "exit_status": "run the tool by hand and read its error; `telemetry doctor` shows what it said",
@@ -147,23 +148,48 @@ def simulation_note(snapshot: Snapshot) -> str:
 
 
 def troubles(snapshot: Snapshot) -> Iterator[Trouble]:
-    """The devices that are lost and the sources that fail."""
+    """What is wrong with devices, worst first and what several have in common once; then the sources that fail."""
+    found: dict[Finding, list[MergedDevice]] = {}
     verdict = judge(snapshot)
     for device in snapshot.devices:
-        if device.up is False:
-            name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
-            yield Trouble(f"{name} ({device.id})", "lost: its driver no longer lists it", verdict[device.id][0].remedy)
+        for finding in verdict[device.id]:
+            found.setdefault(finding, []).append(device)
+    for severity in (Severity.BAD, Severity.WARNING):
+        for finding in [each for each in found if each.severity is severity]:
+            yield Trouble(_names(found[finding]), f"{finding.word}: {finding.meaning}", finding.remedy)
     for source in snapshot.sources:
-        found = source_condition(source)
-        if found.severity is Severity.BAD:
-            why = f"{found.word} ({source.detail})" if source.detail else found.word
-            yield Trouble(source.source, why, found.remedy)
+        condition = source_condition(source)
+        if condition.severity is Severity.BAD:
+            why = f"{condition.word} ({source.detail})" if source.detail else condition.word
+            yield Trouble(source.source, why, condition.remedy)
+
+
+def _names(devices: list[MergedDevice]) -> str:
+    """One device by all its names, several by their labels."""
+    if len(devices) > 1:
+        return device_list(devices)
+    (device,) = devices
+    name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
+    return f"{name} ({device.id})"
 
 
 def _remedy(source: SourceStatus) -> str:
     if source.state == "stuck":
         return _BUSY_REMEDY if BUSY in source.detail else _STUCK_REMEDY
     return _REMEDIES.get(source.reason or "internal", "see `telemetry doctor`")
+
+
+def device_list(devices: Iterable[MergedDevice]) -> str:
+    """The devices by vendor and `device` label, the first few of each vendor."""
+    by_vendor: dict[str, list[str]] = {}
+    for device in devices:
+        by_vendor.setdefault(device.vendor, []).append(device.device)
+    return "; ".join(f"{vendor} {_first_few(labels)}" for vendor, labels in by_vendor.items())
+
+
+def _first_few(labels: list[str]) -> str:
+    more = len(labels) - _MOST_NAMED_DEVICES
+    return ", ".join(labels[:_MOST_NAMED_DEVICES]) + (f" and {more} more" if more > 0 else "")
 
 
 _FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[list[float]], str]], ...] = (

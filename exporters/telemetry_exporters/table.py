@@ -10,6 +10,7 @@ from telemetry_exporters import details, human
 from telemetry_exporters.overview import (
     Row,
     Trouble,
+    device_list,
     rows,
     simulation_note,
     source_condition,
@@ -24,7 +25,6 @@ from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Valu
 
 _GAP = "  "
 _NARROWEST_MODEL = 8
-_MOST_NAMED_DEVICES = 8
 _STYLES = {
     Severity.GOOD: Style.GOOD,
     Severity.QUIET: Style.DIM,
@@ -186,16 +186,3 @@ def _gaps(row: Row) -> Iterator[tuple[str, Value | None]]:
     yield "memory used", row.memory_used
     yield "memory total", row.memory_total
     yield "utilization", row.utilization
-
-
-def device_list(devices: Iterable[MergedDevice]) -> str:
-    """The devices by vendor and `device` label, the first few of each vendor."""
-    by_vendor: dict[str, list[str]] = {}
-    for device in devices:
-        by_vendor.setdefault(device.vendor, []).append(device.device)
-    return "; ".join(f"{vendor} {_first_few(labels)}" for vendor, labels in by_vendor.items())
-
-
-def _first_few(labels: list[str]) -> str:
-    more = len(labels) - _MOST_NAMED_DEVICES
-    return ", ".join(labels[:_MOST_NAMED_DEVICES]) + (f" and {more} more" if more > 0 else "")

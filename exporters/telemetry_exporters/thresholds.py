@@ -35,7 +35,12 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "xid_application": Threshold(
         "xid_(13|31|43|45)", "Xid codes that an application causes, or its end", "NVIDIA's table of Xid codes"
     ),
-    "own_alert": Threshold("gpu_lost", "codes that have an alert of their own", "AcceleratorLost"),
+    "application_window": Threshold(
+        timedelta(minutes=30), "time for which an Xid that an application causes is shown", "own figure"
+    ),
+    "own_alert": Threshold(
+        "gpu_lost|link_down", "codes that have an alert of their own", "AcceleratorLost, AcceleratorLinkDown"
+    ),
     "ecc_corrected": Threshold(20_000_000, "corrected errors since the driver was loaded", "Azure NHC, for DRAM"),
     "ecc_corrected_sram": Threshold(10_000, "corrected errors in SRAM since the driver was loaded", "Azure NHC"),
     "retired_pages": Threshold(10, "memory pages taken out of use", "Meta GCM"),
@@ -58,6 +63,15 @@ THRESHOLDS: Mapping[str, Threshold] = {
         "NVIDIA: `sw_thermal`; AMD: `socket_thermal`, and `prochot`, a hot processor; MetaX: `chip_over_temperature`",
     ),
     "brake_reasons": Threshold(".*power_brake.*", "reasons of throttling that mean the power brake", "NVIDIA"),
+    "cap_reasons": Threshold(
+        "sw_power_cap|ppt|power_limit|current_limit|over_power",
+        "reasons of throttling that mean the power limit",
+        "NVIDIA; AMD, amdgpu's gpu_metrics; MetaX",
+    ),
+    "vague_reasons": Threshold(
+        "hw_slowdown|any|other|pcc", "reasons of throttling behind which another may stand", "NVIDIA; AMD; MetaX"
+    ),
+    "at_cap_ratio": Threshold(0.98, "power as a share of its limit at which a card is at it", "own figure"),
     "throttled_share": Threshold(
         0.6, "share of ten minutes in which heat or the power brake holds the clocks down", "gpud"
     ),

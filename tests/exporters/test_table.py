@@ -15,6 +15,7 @@ from telemetry_exporters.table import Detail, table
 from telemetry_exporters.text import display_width
 from telemetry_parsers.model import STATES, Absent, MergedReading, Metric, Problem, Process
 
+POWER = kit.reading("power_watts", 80.0)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -96,16 +97,20 @@ def test_half_of_a_pair_is_shown(readings, wanted):
 @pytest.mark.parametrize(
     ("device", "word"),
     [
-        (kit.device(0), "ok"),
+        (kit.full_device(0), "ok"),
+        (kit.device(0), "unknown"),
         (kit.device(0, up=False), "lost"),
         (kit.device(0, up=None), "unknown"),
         (kit.device(0, kit.reading("suspended", 1.0)), "asleep"),
-        (kit.device(0, kit.reading("suspended", 0.0)), "ok"),
-        (kit.device(0, kit.reading("health", 1.0, "alarm"), kit.reading("health", 0.0, "ok")), "alarm"),
-        (kit.device(0, kit.reading("health", 1.0, "ok")), "ok"),
-        (kit.device(0, kit.reading("health", 0.0, "ok"), kit.reading("health", 1.0, "unknown")), "health unknown"),
+        (kit.device(0, POWER, kit.reading("suspended", 0.0)), "ok"),
+        (kit.device(0, POWER, kit.reading("health", 1.0, "alarm"), kit.reading("health", 0.0, "ok")), "alarm"),
+        (kit.device(0, POWER, kit.reading("health", 1.0, "ok")), "ok"),
+        (
+            kit.device(0, POWER, kit.reading("health", 0.0, "ok"), kit.reading("health", 1.0, "unknown")),
+            "health unknown",
+        ),
         (kit.device(0, kit.reading("recovery_action", 1.0, "drain_and_reset")), "needs drain and reset"),
-        (kit.device(0, kit.reading("recovery_action", 1.0, "none")), "ok"),
+        (kit.device(0, POWER, kit.reading("recovery_action", 1.0, "none")), "ok"),
     ],
 )
 def test_the_state_of_a_device(device, word):
@@ -197,7 +202,7 @@ def test_colour_adds_nothing_but_colour(detail, snapshot, width):
 
 
 def test_absent_values_are_dim_and_states_coloured():
-    text = table(kit.snapshot(kit.device(0), kit.device(1, up=False)), 0, Colour.ANSI)
+    text = table(kit.snapshot(kit.device(0, POWER), kit.device(1, up=False)), 0, Colour.ANSI)
     assert "\x1b[2m" in text
     assert "\x1b[32mok\x1b[0m" in text
     assert "\x1b[31mlost\x1b[0m" in text

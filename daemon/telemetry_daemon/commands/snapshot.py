@@ -129,7 +129,7 @@ def _filtered(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
 
 def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
     """Why nothing is shown although there are devices."""
-    from telemetry_exporters.table import device_list
+    from telemetry_exporters.overview import device_list
 
     flags = (("--vendor", arguments.vendor), ("--device", arguments.device))
     flags_in_words = " ".join(f"{flag} {value}" for flag, value in flags if value is not None)

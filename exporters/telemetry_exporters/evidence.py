@@ -1,0 +1,160 @@
+"""What stands against a device in its readings: each function gives the words of what it finds, none if there is nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from telemetry_exporters.device_view import View
+from telemetry_exporters.heat import main_temperature
+from telemetry_exporters.thresholds import number, pattern, seconds
+
+Evidence = Callable[[View], list[str]]
+# Prometheus sees an event with its next scrape, and evaluates an alert once a minute.
+_TOLD_LATE_SECONDS = 120.0
+# Any of these says that somebody has looked at the device; its limits and sizes alone do not.
+LOOKED_AT = ("temperature_celsius", "power_watts", "memory_used_bytes", "memory_used_ratio", "utilization_ratio")
+EVENTS = ("event_open", "event_last_timestamp_seconds")
+_LINK_DOWN, _LOST = "link_down", "gpu_lost"
+
+
+def lost(view: View) -> list[str]:
+    """Whether its driver no longer lists it."""
+    return ["lost"] if view.device.up is False else []
+
+
+def unknown(view: View) -> list[str]:
+    """Whether nobody knows how it is: none lists it any more, or there is no reading of how it does."""
+    if view.device.up is False or asleep(view):
+        return []
+    known = view.device.up and any(view.numbers(metric) for metric in LOOKED_AT)
+    return [] if known else ["unknown"]
+
+
+def asleep(view: View) -> list[str]:
+    """Whether it sleeps and is left alone."""
+    return ["asleep"] if view.number("suspended") == 1.0 else []
+
+
+def recovery_action(view: View) -> list[str]:
+    """The action that the driver asks for."""
+    return [f"needs {_words(action)}" for action in view.active("recovery_action") if action != "none"]
+
+
+def health(*states: str) -> Evidence:
+    """The state that the device reports, if it is one of these."""
+    return lambda view: [state for state in view.active("health") if state in states]
+
+
+def health_unknown(view: View) -> list[str]:
+    """Whether the device says that it does not know."""
+    return ["health unknown"] if "unknown" in view.active("health") else []
+
+
+def is_one(metric: str, word: str) -> Evidence:
+    """The word where that reading is 1."""
+    return lambda view: [word] if view.number(metric) == 1.0 else []
+
+
+def uncorrected_errors(view: View) -> list[str]:
+    """Whether memory held wrong data."""
+    return ["uncorrected memory errors"] if any(view.numbers("ecc_uncorrected_total").values()) else []
+
+
+def corrected_errors(view: View) -> list[str]:
+    """Whether memory is corrected very often."""
+    errors = view.numbers("ecc_corrected_total")
+    in_sram = sum(count for location, count in errors.items() if location.startswith("sram"))
+    many = sum(errors.values()) > number("ecc_corrected") or in_sram > number("ecc_corrected_sram")
+    return ["many corrected memory errors"] if many else []
+
+
+def worn_memory(view: View) -> list[str]:
+    """Whether much of its memory is out of use."""
+    pages, rows = (sum(view.numbers(metric).values()) for metric in ("retired_pages", "remapped_rows"))
+    return ["memory wearing out"] if pages > number("retired_pages") or rows >= number("remapped_rows") else []
+
+
+def critical_events(view: View) -> list[str]:
+    """The open events that end jobs."""
+    return [code for code in view.active("event_open") if _is("xid_critical", code)]
+
+
+def lasting_events(view: View) -> list[str]:
+    """The other open events that are no Xid: they last until they are repaired, or until the tool lists them no more."""
+    return [code for code in view.active("event_open") if not code.startswith("xid_") and not _is("own_alert", code)]
+
+
+def late_events(view: View) -> list[str]:
+    """The other open events for as long as their alert tells them."""
+    told = seconds("event_window") + _TOLD_LATE_SECONDS
+    special = ("xid_critical", "xid_application")
+    codes = (code for code in view.active("event_open") if code.startswith("xid_") or code == _LOST)
+    return [code for code in codes if not any(_is(one, code) for one in special) and _since(view, code) < told]
+
+
+def application_events(view: View) -> list[str]:
+    """The Xids of applications, for a while."""
+    codes = (code for code in view.active("event_open") if _is("xid_application", code))
+    return [code for code in codes if _since(view, code) < seconds("application_window")]
+
+
+def _since(view: View, code: str) -> float:
+    """Seconds since that event came last; none have passed if nobody knows when."""
+    return view.now - view.numbers("event_last_timestamp_seconds").get(code, view.now)
+
+
+def links_down(view: View) -> list[str]:
+    """The number of its links that are down, where they were up or are up on its peers."""
+    links, up = len(view.numbers("link_up")), len(view.active("link_up"))
+    fell = _LINK_DOWN in view.active("event_open")
+    if links > up and (fell or up < view.peers.usual_links):
+        return [_down(links - up)]
+    return ["links down"] if fell else []
+
+
+def links_without_peer(view: View) -> list[str]:
+    """The number of its links that are down and may never have been connected."""
+    links, up = len(view.numbers("link_up")), len(view.active("link_up"))
+    some_up = any(view.peers.links_up)
+    return [_down(links - up)] if links > up and some_up and not links_down(view) else []
+
+
+def _down(links: int) -> str:
+    return f"{links} link{'s' * (links > 1)} down"
+
+
+def throttled_by(reasons: str, word: str) -> Evidence:
+    """The word where the clocks are held down for one of these reasons."""
+    is_one_of = re.compile(pattern(reasons)).fullmatch
+    return lambda view: [word] if any(map(is_one_of, view.active("throttled"))) else []
+
+
+def narrow_pcie(view: View) -> list[str]:
+    """The lanes that the PCIe link has, where it could have more."""
+    width, widest = view.number("pcie_link_width"), view.number("pcie_link_width_max")
+    return [f"PCIe x{width:.0f} of x{widest:.0f}"] if width and widest and width < widest else []
+
+
+def fan_stopped(view: View) -> list[str]:
+    """Whether the fan stands still while the device is hot; some tools print 0 for a model without a fan."""
+    hot = (main_temperature(view) or 0.0) > number("fan_stopped_celsius")
+    return ["fan stopped"] if view.number("fan_ratio") == 0.0 and hot and view.peers.fan_turns else []
+
+
+def at_power_cap(view: View) -> list[str]:
+    """Whether the device draws all the power that it may."""
+    power, cap = view.number("power_watts"), view.number("power_cap_watts")
+    full = power is not None and cap and power >= number("at_cap_ratio") * cap
+    return ["at power cap"] if full or _CAPPED(view) else []
+
+
+_CAPPED = throttled_by("cap_reasons", "at power cap")
+
+
+def _words(label: str) -> str:
+    return label.replace("_", " ")
+
+
+def _is(name: str, word: str) -> bool:
+    return re.fullmatch(pattern(name), word) is not None

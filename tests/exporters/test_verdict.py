@@ -1,0 +1,133 @@
+"""What is said against a device: each fault by itself, several at once, and the same wherever somebody looks."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from kits import snapshots as kit
+from kits.planted_faults import FAULTS, NO_FAULTS, WELL, Fault, node_with, planted, readings_with
+from telemetry_exporters.json import render
+from telemetry_exporters.overview import rows, troubles
+from telemetry_exporters.style import Colour
+from telemetry_exporters.table import Detail, table
+from telemetry_exporters.verdict import CONDITIONS, Severity, judge
+from telemetry_parsers.model import Absent
+
+GRAVE = [Severity.BAD, Severity.WARNING, Severity.QUIET]
+
+
+def findings(*devices):
+    return judge(kit.snapshot(*devices))[devices[0].id]
+
+
+@pytest.mark.parametrize("fault", {**FAULTS, **NO_FAULTS}.values(), ids={**FAULTS, **NO_FAULTS})
+def test_a_fault_is_called_by_its_name(fault):
+    worst, *_ = findings(*planted(0, fault))
+    assert (worst.word, worst.severity.value) == (fault.word, fault.severity)
+
+
+def test_the_table_is_ordered_and_says_what_to_do():
+    assert [each.severity for each in CONDITIONS] == sorted((each.severity for each in CONDITIONS), key=GRAVE.index)
+    assert all(bool(each.remedy) == (each.severity is not Severity.QUIET) for each in CONDITIONS)
+
+
+def test_every_condition_reads_as_the_table_says():
+    def shape(word):
+        return re.sub(r"\d+", "0", word).replace("link ", "links ").replace("drain and ", "")
+
+    said = {(shape(one.word), one.severity) for fault in FAULTS.values() for one in findings(*planted(0, fault))}
+    in_fleet = {("0 links down", Severity.WARNING)}
+    assert {(shape(each.like), each.severity) for each in CONDITIONS} <= said | in_fleet
+
+
+def test_what_is_known_of_a_device_is_told_worst_first():
+    bad = {
+        ("temperature_celsius", "core"): 90.0,
+        ("throttled", "sw_thermal"): 1.0,
+        ("throttled", "sw_power_cap"): 1.0,
+        ("event_open", "xid_79"): 1.0,
+        ("event_open", "xid_94"): 1.0,
+    }
+    words = [one.word for one in findings(*planted(0, Fault("", "", bad)))]
+    assert words == ["xid_79", "xid_94", "over 87 °C", "throttled by heat", "at power cap"]
+
+
+def test_nothing_that_is_absent_says_that_a_device_is_well_or_ill():
+    absent = [kit.reading(metric, Absent.NOT_SUPPORTED, label) for metric, label in WELL]
+    assert [one.word for one in findings(kit.device(0, *absent))] == ["unknown"]
+    some = [kit.reading("power_watts", 100.0), kit.reading("ecc_uncorrected_total", Absent.NOT_REPORTED, "all")]
+    assert [one.word for one in findings(kit.device(0, *some))] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("others", "word", "severity"),
+    [
+        ((2, 2, 2), "1 link down", "warning"),
+        ((2, 2), "1 link down", "quiet"),  # too few to tell what is usual
+        ((1, 1, 2), "1 link down", "quiet"),
+        ((), "1 link down", "quiet"),
+    ],
+)
+def test_links_that_most_cards_of_the_model_have_are_missed(others, word, severity):
+    one_down = Fault("", "", {("link_up", "1"): 0.0})
+    cards = [kit.device(0, *readings_with(one_down))]
+    cards += [
+        kit.device(number, *readings_with(one_down if up == 1 else Fault("", "")))
+        for number, up in enumerate(others, start=1)
+    ]
+    worst, *_ = findings(*cards)
+    assert (worst.word, worst.severity.value) == (word, severity)
+
+
+def test_all_links_of_a_card_are_missed_where_its_peers_have_theirs():
+    dark = Fault("", "", {("link_up", "0"): 0.0, ("link_up", "1"): 0.0})
+    cards = [kit.device(0, *readings_with(dark)), *(kit.device(n, *readings_with(Fault("", ""))) for n in (1, 2, 3))]
+    assert findings(*cards)[0].word == "2 links down"
+    assert [one.word for one in judge(kit.snapshot(*cards))[cards[1].id]] == ["ok"]
+
+
+def test_table_details_document_and_rows_say_the_same_of_every_fault():
+    node, ids = node_with({**FAULTS, **NO_FAULTS})
+    document = {device["id"]: device["condition"] for device in json.loads(render(node))["devices"]}
+    by_id = {row.device.id: row for row in rows(node)}
+    names = {device.id: f"{device.vendor} {device.device} {device.model} " for device in node.devices}
+    lines = {line.split()[1]: line for line in table(node, 0, Colour.NEVER).splitlines()[3 : 3 + len(node.devices)]}
+    details = table(node, 0, Colour.NEVER, Detail.EVERYTHING)
+    for name, fault in {**FAULTS, **NO_FAULTS}.items():
+        row = by_id[ids[name]]
+        assert document[row.device.id] == {"word": fault.word, "severity": fault.severity}, name
+        assert (row.condition.word, row.condition.severity.value) == (fault.word, fault.severity), name
+        assert lines[row.device.device].endswith(f"  {fault.word}"), name
+        assert f"\n{names[row.device.id]}({fault.word}" in details, name
+
+
+def test_every_device_that_needs_somebody_is_named_with_its_remedy_worst_first():
+    node, _ = node_with(FAULTS)
+    told = list(troubles(node))
+    named = " ".join(one.what for one in told)
+    for row in rows(node):
+        needs_somebody = row.condition.severity in (Severity.BAD, Severity.WARNING)
+        assert bool(re.search(rf"\b{row.device.device}\b", named)) == needs_somebody, row
+    assert all(one.remedy for one in told)
+    severity = {f"{each.word}: {each.meaning}": each.severity for row in rows(node) for each in row.findings}
+    gravest = [GRAVE.index(severity[one.why]) for one in told]
+    assert gravest == sorted(gravest)
+
+
+def test_what_many_devices_have_in_common_is_told_once():
+    hot = Fault("", "", {("temperature_celsius", "core"): 90.0})
+    node = kit.snapshot(*(kit.device(number, *readings_with(hot)) for number in range(12)))
+    (trouble,) = troubles(node)
+    assert trouble.what == "nvidia 0, 1, 2, 3, 4, 5, 6, 7 and 4 more"
+    assert trouble.why == "over 87 °C: hotter than the limit at which the device slows down"
+
+
+def test_a_hostile_code_is_shown_on_one_line():
+    card = kit.device(0, kit.reading("event_open", 1.0, "xid\n\x1b[31m\u202e79"), kit.reading("power_watts", 10.0))
+    text = table(kit.snapshot(card), 0, Colour.NEVER)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert len(text.splitlines()) == 7
