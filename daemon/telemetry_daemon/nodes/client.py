@@ -1,0 +1,186 @@
+"""HTTP as a client of one daemon: GET only, one connection that is kept, a deadline and a bound for each answer.
+
+By hand, since http.client takes a quarter of the time that a whole `telemetry snapshot` may take.
+"""
+
+from __future__ import annotations
+
+import socket
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from telemetry_daemon.guarded.sockets import connected
+from telemetry_daemon.guarded.way import UnsafeError
+from telemetry_daemon.nodes.address import Address
+from telemetry_daemon.nodes.wire import BrokenError, Connection
+from telemetry_exporters.text import clean, cut
+
+if TYPE_CHECKING:  # `telemetry snapshot` of this node needs no TLS
+    from ssl import SSLContext
+
+MOST_ANSWER_BYTES = 64 << 20
+_LONGEST_REASON = 160
+_REASONS = {
+    401: "it wants a user and a password; give them with --password-file or $TELEMETRY_USER and $TELEMETRY_PASSWORD",
+    403: "this client may not see it; its web configuration says who may",
+    404: "no telemetry daemon answers there; check the port and the path",
+    421: "it does not answer for this host name; add the name to its web.allowed_hosts",
+    429: "it has too many requests; ask less often",
+}
+
+
+class NodeError(Exception):
+    """A node that gave no answer: why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A user with a password, and the file of certificates to trust; empty where none is given."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+    ca_file: str = ""
+
+    def headers(self) -> Mapping[str, str]:
+        """What a request has to say of them."""
+        if not self.user:
+            return {}
+        return {"Authorization": f"Basic {b64encode(f'{self.user}:{self.password}'.encode()).decode()}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with status 200; header names are lower case."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Client:
+    """Asks one daemon; for one thread."""
+
+    def __init__(self, address: Address, credentials: Credentials | None = None, seconds: float = 5.0) -> None:
+        self._address = address
+        self._credentials = credentials or Credentials()
+        self._seconds = seconds
+        self._connection: Connection | None = None
+
+    def get(self, target: str) -> Answer:
+        """The answer to a request. Raises NodeError."""
+        kept = self._connection is not None
+        try:
+            return self._ask(target)
+        except (BrokenError, OSError) as error:
+            self.close()
+            if kept and not isinstance(error, TimeoutError):  # it may have given up a connection that was kept
+                return self._once_more(target)
+            raise NodeError(_why(error)) from error
+
+    def events(self, target: str) -> Iterator[tuple[str, str]]:
+        """Server-sent events as they come: name and data. Raises NodeError at their end, too."""
+        try:
+            connection = self._connected()
+            status, headers = connection.request(self._address.path + target, self._headers("text/event-stream"))
+            _check(status)
+            yield from _events(connection.pieces(headers))
+        except (BrokenError, OSError) as error:
+            raise NodeError(_why(error)) from error
+        finally:
+            self.close()
+        raise NodeError("it ended the stream")
+
+    def close(self) -> None:
+        """End the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _once_more(self, target: str) -> Answer:
+        try:
+            return self._ask(target)
+        except (BrokenError, OSError) as error:
+            self.close()
+            raise NodeError(_why(error)) from error
+
+    def _ask(self, target: str) -> Answer:
+        connection = self._connected()
+        status, headers = connection.request(self._address.path + target, self._headers("application/json"))
+        body = bytearray()
+        for piece in connection.pieces(headers):
+            body += piece
+            if len(body) > MOST_ANSWER_BYTES:
+                raise BrokenError("its answer is too long")
+        if headers.get("connection", "").lower() == "close" or not connection.is_kept:
+            self.close()
+        _check(status)
+        return Answer(headers, bytes(body))
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(_connect(self._address, self._credentials, self._seconds), self._seconds)
+        self._connection.restart_clock()
+        return self._connection
+
+    def _headers(self, accept: str) -> Mapping[str, str]:
+        named = {"Host": self._address.authority, "Accept": accept, "User-Agent": "telemetry"}
+        return {**named, **self._credentials.headers()}
+
+
+def _connect(address: Address, credentials: Credentials, seconds: float) -> socket.socket:
+    if address.unix:
+        from pathlib import Path
+
+        return connected(Path(address.unix), seconds)
+    connection = socket.create_connection((address.host, address.port), seconds)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not address.is_tls:
+        return connection
+    try:
+        return _context(credentials.ca_file).wrap_socket(connection, server_hostname=address.host)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _context(ca_file: str) -> SSLContext:
+    from ssl import create_default_context
+
+    try:
+        return create_default_context(cafile=ca_file or None)
+    except (OSError, ValueError) as error:
+        raise BrokenError(f"{ca_file} has no certificates that can be read") from error
+
+
+def _check(status: int) -> None:
+    if status != 200:
+        raise BrokenError(_REASONS.get(status, f"it answers with status {status}"))
+
+
+def _events(pieces: Iterator[bytes]) -> Iterator[tuple[str, str]]:
+    waiting = b""
+    for piece in pieces:
+        waiting += piece
+        if len(waiting) > MOST_ANSWER_BYTES:
+            raise BrokenError("its event is too long")
+        *blocks, waiting = waiting.split(b"\n\n")
+        for block in blocks:
+            lines = dict(line.split(": ", 1) for line in block.decode("utf-8", "replace").split("\n") if ": " in line)
+            if "data" in lines:
+                yield lines.get("event", "message"), lines["data"]
+
+
+def _why(error: Exception) -> str:
+    """Why there was no answer, in words that fit on a line."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        return "no daemon answers there; start it"
+    if isinstance(error, UnsafeError):
+        return str(error)
+    if isinstance(error, PermissionError):
+        return "permission denied; run this as root or as the daemon's user"
+    if isinstance(error, OSError) and not getattr(error, "verify_message", ""):
+        return cut(clean(error.strerror or str(error)), _LONGEST_REASON)
+    return cut(clean(getattr(error, "verify_message", "") or str(error)), _LONGEST_REASON)

@@ -1,0 +1,127 @@
+"""A daemon asked as a client: over HTTP, over its local socket, through TLS; each failure is one line with its remedy."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+
+import pytest
+
+from kits.daemon import Daemon
+from kits.waiting import until
+from kits.web_server import running_server
+from telemetry_daemon.nodes.address import AddressError, address_of, addresses_of, listed
+from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.web.messages import Response
+from telemetry_daemon.web.server.shared import Deadlines
+
+
+@pytest.mark.parametrize(
+    ("text", "authority", "path", "tls"),
+    [
+        ("node1", "node1:19820", "", False),
+        ("10.0.0.7:9400", "10.0.0.7:9400", "", False),
+        ("[fd00::1]:9400", "[fd00::1]:9400", "", False),
+        ("http://node1/gpu/", "node1:80", "/gpu", False),
+        ("https://node1:8443", "node1:8443", "", True),
+    ],
+)
+def test_an_address(text, authority, path, tls):
+    address = address_of(text)
+    assert (address.authority, address.path, address.is_tls) == (authority, path, tls)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a b", "ftp://node", "node:0", "node:99999", "user:secret@node", "node\x1b[2J", "[::1", "http://"]
+)
+def test_what_is_no_address_is_refused_in_one_line(text):
+    with pytest.raises(AddressError) as refused:
+        address_of(text)
+    assert str(refused.value).isprintable()
+    assert "secret" not in str(refused.value)
+
+
+def test_a_list_of_nodes():
+    assert listed("node1\n# all of rack 2\n\n node2:9400  # slow\n") == ["node1", "node2:9400"]
+    assert [one.name for one in addresses_of(["a", "b", "a"])] == ["a", "b"]
+    with pytest.raises(AddressError, match="256"):
+        addresses_of([f"node{number}" for number in range(257)])
+
+
+def test_the_daemon_answers_on_its_port_and_its_socket(tmp_path):
+    with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
+        local = tmp_path / "run" / "web.sock"
+        daemon.until(local.exists)
+        for address in (daemon.address, f"http://{daemon.address}", f"unix:{local}"):
+            client = Client(address_of(address))
+            for _ in range(2):  # the second on the same connection
+                assert json.loads(client.get("/api/v1/history").body)["schema"] == "telemetry.history/1"
+            names = client.events("/api/v1/events")
+            assert [next(names)[0], next(names)[0]] == ["state", "readings"]
+            names.close()
+
+
+def test_a_connection_that_the_server_gave_up_is_made_anew():
+    with running_server(deadlines=Deadlines(idle=0.05, linger=0.05)) as server:
+        client = Client(address_of(f"127.0.0.1:{server.port}"))
+        assert client.get("/").body
+        until(lambda: not any(server.statistics().connections.values()), "the end of the connection")
+        assert client.get("/").body
+        client.close()
+
+
+def test_a_password_is_sent_and_not_shown():
+    seen = []
+
+    def site(request):
+        seen.append(request.headers.get("authorization"))
+        return Response(200, (b"{}",))
+
+    credentials = Credentials("me", "secret")
+    with running_server(site) as server:
+        client = Client(address_of(f"127.0.0.1:{server.port}"), credentials)
+        client.get("/")
+        client.close()
+    assert seen == ["Basic bWU6c2VjcmV0"]
+    assert "secret" not in repr(credentials)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", "--password-file"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n", "302"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "no telemetry daemon"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", "cut off"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "no HTTP"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n" + b"x" * 1000, "cut off"),
+        (b"x" * 100_000, "no HTTP"),
+        (b"", "no HTTP"),
+    ],
+)
+def test_another_answer_is_refused_in_one_line(answer, why):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_answer_once, args=(server, answer), daemon=True).start()
+        with pytest.raises(NodeError) as refused:
+            Client(address_of(f"127.0.0.1:{server.getsockname()[1]}")).get("/")
+    assert why in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def _answer_once(server, answer):
+    client, _ = server.accept()
+    with client:
+        client.recv(4096)
+        client.sendall(answer)
+
+
+def test_who_does_not_answer_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(NodeError, match="no answer in time"):
+        Client(address_of(f"127.0.0.1:{silent.getsockname()[1]}"), seconds=0.2).get("/")
+
+
+def test_where_nobody_listens(tmp_path):
+    with pytest.raises(NodeError, match="no daemon answers"):
+        Client(address_of(f"unix:{tmp_path}/web.sock")).get("/")

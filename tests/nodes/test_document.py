@@ -1,0 +1,143 @@
+"""What another daemon tells becomes the snapshot and the history that it had; anything else one kind of error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kits import snapshots as kit
+from telemetry_daemon.nodes.document import past_of, snapshot_of
+from telemetry_daemon.nodes.plain import DocumentError
+from telemetry_daemon.state.history import History
+from telemetry_daemon.times import Clock
+from telemetry_exporters import history_json
+from telemetry_exporters import json as json_exporter
+from telemetry_exporters.overview import rows
+from telemetry_exporters.past import KEPT, PastEvent
+from telemetry_exporters.style import Colour
+from telemetry_exporters.table import table
+from telemetry_parsers.maintenance import Maintenance
+from telemetry_parsers.model import Process
+
+WHOLE = kit.snapshot(
+    replace(kit.full_device(), processes=(Process(0, 17, "python", 2.0**30),)),
+    kit.full_device(1, up=False),
+    kit.device(2, kit.reading("throttled", 1.0, "hw_thermal"), up=None),
+    sources=(kit.source(), kit.source("npu-smi", state="failed", reason="timeout", detail="no answer")),
+    host=(kit.reading("telemetry_host_memory_used_bytes", 5.0, source="host"),),
+    maintenance=Maintenance(60.0, "new fans"),
+)
+
+
+def document(snapshot=WHOLE):
+    return json.loads(json_exporter.render(snapshot))
+
+
+def told_history():
+    """A history that was told and read again, and the one that it was."""
+    now = [1000.0]
+    history = History(Clock(lambda: now[0], lambda: 1.7e9 + now[0], lambda: 0.0))
+    for _ in range(3):
+        now[0] += 5.0
+        history.close_slot(WHOLE)
+    history.event(PastEvent(1.7e9 + now[0], "GPU-00000000", "xid_79", "gone"))
+    past = history.past()
+    window = replace(past, devices={})
+    devices = ((one, history.past((one,))) for one in history.ids())
+    return json.loads("".join(history_json.pieces("node17", 1.7e9 + now[0], window, devices))), past
+
+
+def test_a_document_tells_the_same_again():
+    assert document(snapshot_of(document())) == document()
+
+
+def test_the_table_of_what_was_told_is_the_table_of_what_was_known():
+    assert table(snapshot_of(document()), 0, Colour.NEVER) == table(WHOLE, 0, Colour.NEVER)
+    assert [row.condition for row in rows(snapshot_of(document()))] == [row.condition for row in rows(WHOLE)]
+
+
+def test_history_is_told_the_same_again():
+    told, past = told_history()
+    read = past_of(told)
+    assert (read.start, read.slots, [*read.devices]) == (pytest.approx(past.start), past.slots, [*past.devices])
+    for device, series in past.devices.items():
+        for metric in KEPT:
+            assert [None if math.isnan(one) else one for one in read.devices[device][metric].last] == pytest.approx(
+                [None if math.isnan(one) else one for one in series[metric].last]
+            )
+            assert read.devices[device][metric].gaps == series[metric].gaps
+    assert [(event.id, event.code, event.text) for event in read.events] == [("GPU-00000000", "xid_79", "gone")]
+
+
+def test_an_older_document_is_enough():
+    old = document()
+    for device in old["devices"]:
+        del device["condition"]
+    for source in old["sources"]:
+        del source["detail"], source["unknown_fields"]
+    del old["maintenance"]
+    assert [device.id for device in snapshot_of(old).devices] == [device.id for device in WHOLE.devices]
+
+
+def test_a_newer_document_is_no_trouble():
+    new = document() | {"something": {"new": True}}
+    new["devices"][0]["readings"]["something_new"] = {"a": 1.0}
+    new["devices"][0]["absent"]["clock_hertz"] = {"video": "reasons_of_tomorrow"}
+    assert snapshot_of(new).devices[0].id == "GPU-00000000"
+
+
+def test_hostile_text_is_made_harmless():
+    hostile = document()
+    hostile["devices"][0]["model"] = "\x1b[2J\u202egpu\n" + "x" * 10_000
+    device = snapshot_of(hostile).devices[0]
+    assert device.model.isprintable()
+    assert len(device.model) <= 256
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def broken(draw, whole):
+    """A document in which something else stands at some place."""
+    broken_one = json.loads(json.dumps(whole))
+    place = broken_one
+    while True:
+        key = draw(st.sampled_from([*place] if isinstance(place, dict) else range(len(place))))
+        if isinstance(place[key], dict | list) and place[key] and draw(st.booleans()):
+            place = place[key]
+        else:
+            place[key] = draw(ANYTHING)
+            return broken_one
+
+
+def read(reader, given_document):
+    """What is read of the document; None if it is refused."""
+    with contextlib.suppress(DocumentError):  # any other error fails the test
+        return reader(given_document)
+    return None
+
+
+@settings(max_examples=150)
+@given(broken(document()))
+def test_what_is_no_snapshot_is_refused_or_shown(given_document):
+    snapshot = read(snapshot_of, given_document)
+    assert snapshot is None or table(snapshot, 80, Colour.NEVER)
+
+
+@settings(max_examples=150)
+@given(broken(told_history()[0]))
+def test_what_is_no_history_is_refused_or_read(given_document):
+    past = read(past_of, given_document)
+    series = () if past is None else [one for each in past.devices.values() for one in each.values()]
+    assert all(len(one.last) == past.slots for one in series)
