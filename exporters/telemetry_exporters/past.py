@@ -17,21 +17,25 @@ MOST_EVENTS = 256
 _MOST_SHAPES = 64
 
 
-def _every(label: str) -> bool:  # noqa: ARG001  # one of the ways to choose labels
-    return True
+def _every(labels: Sequence[str]) -> Sequence[str]:
+    return labels
 
 
-def _unlabelled(label: str) -> bool:
-    return not label
+def _main_sensors(labels: Sequence[str]) -> Sequence[str]:
+    return [label for label in labels if is_main_temperature(label)]
 
 
-def _of_the_sm(label: str) -> bool:
-    return label in ("sm", "graphics")
+def _unlabelled(labels: Sequence[str]) -> Sequence[str]:
+    return [label for label in labels if not label]
 
 
-# What is kept of each device: the metric, and under which labels; the highest of them counts.
-_LABELS: Mapping[str, Callable[[str], bool]] = {
-    "temperature_celsius": is_main_temperature,
+def _of_the_sm(labels: Sequence[str]) -> Sequence[str]:
+    return [label for label in ("sm", "graphics") if label in labels][:1]
+
+
+# What is kept of each device: the metric, and which of its labels count; the highest of these is kept.
+_LABELS: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = {
+    "temperature_celsius": _main_sensors,
     "power_watts": _unlabelled,
     "power_cap_watts": _unlabelled,
     "memory_used_bytes": _unlabelled,
@@ -53,9 +57,9 @@ def kept_values(device: MergedDevice) -> list[Value | None]:
 @lru_cache(maxsize=_MOST_SHAPES)
 def kept_places(shape: Shape) -> tuple[tuple[int, ...], ...]:
     """Where the values of each of these metrics are, in readings of that shape."""
+    labels = {kept: [label for metric, label in shape.keys if metric == kept] for kept in KEPT}
     return tuple(
-        tuple(place for place, (metric, label) in enumerate(shape.keys) if metric == kept and fits(label))
-        for kept, fits in _LABELS.items()
+        tuple(shape.places[(kept, label)] for label in counting(labels[kept])) for kept, counting in _LABELS.items()
     )
 
 
@@ -96,10 +100,14 @@ class PastEvent:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The slots that have ended, of each device by its id; `start` is the Unix time at which the first one began."""
+    """The slots that have ended, of each device by its id.
+
+    `start` is the Unix time at which the first one began, and `first` its number: it stays the same when the clock is set.
+    """
 
     start: float
     slots: int
     slot_seconds: float = SLOT_SECONDS
     devices: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
     events: tuple[PastEvent, ...] = ()
+    first: int = 0

@@ -71,6 +71,7 @@ class Node:
             Clock(lambda: self.loop.now, lambda: kit.WALL_TIME + self.loop.now - kit.NOW, lambda: 0.0)
         )
         self.newest = lambda: self.snapshot
+        self.history.see(self.snapshot.devices, {}, kit.NOW + 1000)
         self.streams = Streams(self.loop, self._newest, self.history, "abc")
         self.dropped = []
 
@@ -89,7 +90,7 @@ class Node:
 
     def close_slot(self):
         self.loop.advance(SLOT_SECONDS)
-        self.history.close_slot(self.snapshot)
+        self.history.look(self._newest)
 
 
 def events(follower):

@@ -1,36 +1,68 @@
-"""The last half hour: each slot has what the snapshot told at its end, or the reason why it has nothing."""
+"""The last half hour: each slot has what was seen in it, or the reason why it has nothing."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from kits import snapshots as kit
-from telemetry_daemon.state.history import History
+from state.clocked_store import CARDS, FAST, OK, Times
+from state.past_lives import live
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import PollResult, SourceFacts
+from telemetry_daemon.state.history import MOST_DEVICES, History
+from telemetry_daemon.state.slots import LENGTH
+from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.past import SLOT_SECONDS, SLOTS, Gap, PastEvent
-from telemetry_parsers.model import Absent
+from telemetry_parsers.model import Absent, Capture, Device, Event, Reading, Report
+
+SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.rest) for seed in range(8, 150))]
+CARD = "0000:33:00.0"
 
 
-class Life:
-    """A history whose clock a test moves, slot by slot."""
+@pytest.mark.parametrize("seed", SEEDS)
+def test_it_has_what_somebody_saw_who_looked_all_the_time(seed: int) -> None:
+    live(seed, 80, is_scraped=True)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_where_nobody_scrapes_it_has_nothing_that_was_not_there(seed: int) -> None:
+    live(seed, 80, is_scraped=False)
+
+
+class Node:
+    """A store with a history, whose clock a test moves."""
 
     def __init__(self) -> None:
-        self.now, self.slept = 1000.0, 0.0
-        self.history = History(Clock(lambda: self.now, lambda: 1.7e9 + self.now, lambda: self.slept))
+        self.times = Times()
+        clock = Clock(
+            lambda: self.times.now,
+            lambda: self.times.set_by + self.times.now + self.times.slept,
+            lambda: self.times.slept,
+        )
+        self.history = History(clock)
+        self.store = Store("node", clock, (), Accumulator(history=self.history))
+        self.store.add_source(SourceFacts("tool", "nvidia", ()))
 
-    def slot(self, *devices, noted=(), sources=()):
-        """A slot with these devices at its end, and others before."""
-        for device in noted:
-            self.history.note([device])
-        self.now += SLOT_SECONDS
-        self.history.note(devices)
-        self.history.close_slot(kit.snapshot(*devices, sources=sources))
+    def put(self, report=CARDS, result=OK, poll=FAST):
+        capture = Capture("tool", poll.name, poll.request, wall_time=self.wall, monotonic_time=self.times.now)
+        self.store.put("tool", poll, capture, report, result, poll.interval)
 
-    def power(self):
-        """The device's power: last numbers, highest numbers, gaps."""
-        series = self.history.past().devices["a"]["power_watts"]
+    @property
+    def wall(self):
+        return self.times.set_by + self.times.now + self.times.slept
+
+    def slots(self, count=1):
+        for _ in range(count):
+            self.times.now += SLOT_SECONDS
+            self.history.look(self.store.snapshot)
+
+    def power(self, card=CARD, **chosen):
+        """A card's power: last numbers, highest numbers, gaps."""
+        series = self.history.past(**chosen).devices[card]["power_watts"]
         return _plain(series.last), _plain(series.highest), series.gaps
 
 
@@ -38,79 +70,191 @@ def _plain(numbers):
     return [None if math.isnan(number) else number for number in numbers]
 
 
-def device(watts, **more):
-    readings = () if watts is None else (kit.reading("power_watts", watts),)
-    return kit.device(0, *readings, id="a", **more)
+def watts(value, **more):
+    return Report(devices=(Device("nvidia", 0, bus_id=CARD, **more),), readings=(Reading(0, "power_watts", value),))
 
 
-def test_a_slot_has_the_last_and_the_highest_number():
-    life = Life()
-    life.slot(device(10.0), noted=[device(50.0), device(20.0)])
-    life.slot(device(30.0))
-    assert life.power() == ([10.0, 30.0], [50.0, 30.0], ())
+def test_a_slot_has_the_last_and_the_highest_number_that_a_scrape_could_have_seen():
+    node = Node()
+    for number in (10.0, 50.0, 20.0):
+        node.put(watts(number))
+        node.times.now += 1
+    node.times.now += 2
+    node.history.look(node.store.snapshot)
+    node.put(watts(15.0))
+    node.slots()
+    assert node.power() == ([20.0, 15.0], [50.0, 20.0], ())
 
 
-@pytest.mark.parametrize(
-    ("gap", "sources", "reason"),
-    [
-        ([device(Absent.NOT_PERMITTED)], (), "not_permitted"),
-        ([device(None, up=False)], (), "lost"),
-        ([device(None)], (kit.source("nvml", state="failed", reason="timeout"),), "nvml: timeout"),
-        ([], (kit.source("nvml", state="stuck", reason=None),), "nvml: stuck"),
-        ([device(None)], (kit.source("nvml"),), "no source gives it"),
-    ],
-)
-def test_a_gap_has_its_reason(gap, sources, reason):
-    life = Life()
-    life.slot(device(10.0))
-    life.slot(*gap, sources=sources)
-    life.slot(device(20.0))
-    assert life.power() == ([10.0, None, 20.0], [10.0, None, 20.0], (Gap(1, 1, reason),))
+REASONS = {
+    "not_permitted": lambda node: node.put(watts(Absent.NOT_PERMITTED)),
+    "tool: timeout": lambda node: node.put(None, PollResult("failed", "timeout", "")),
+    "tool: driver gone": lambda node: node.put(None, PollResult("failed", "driver_gone", "")),
+    "tool: stuck": lambda node: node.put(None, PollResult("stuck")),
+    "tool: missing": lambda node: node.put(None, PollResult("missing")),
+    "tool: released": lambda node: node.put(None, PollResult("released")),
+    "tool: expired": lambda node: None,
+    "tool: removed": lambda node: node.store.remove_source("tool"),
+    "no source gives it": lambda node: node.put(replace(watts(1.0), readings=())),
+    "lost": lambda node: node.put(Report(devices=(Device("nvidia", 1, bus_id="0000:53:00.0"),))),
+    "asleep": lambda node: node.put(replace(watts(1.0), readings=(Reading(0, "suspended", 1.0),))),
+}
 
 
-@pytest.mark.parametrize(("slept", "reason"), [(0.0, "daemon was held up"), (60.0, "machine slept")])
-def test_slots_that_nobody_closed_are_a_gap(slept, reason):
-    life = Life()
-    life.slot(device(10.0))
-    life.now, life.slept = life.now + 3 * SLOT_SECONDS, slept
-    life.slot(device(10.0))
-    assert life.power() == ([10.0, None, None, None, 10.0], [10.0, None, None, None, 10.0], (Gap(1, 3, reason),))
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_gap_has_its_reason(reason: str) -> None:
+    node = Node()
+    node.put(watts(10.0))
+    node.slots()
+    for _ in range(4):
+        REASONS[reason](node)
+        node.slots()
+    last, _, gaps = node.power()
+    assert (last[0], last[-1]) == (10.0, None)
+    assert [gap.reason for gap in gaps] == [reason]
+
+
+def test_a_failure_that_is_over_is_still_the_reason_of_its_gap():
+    node = Node()
+    node.put(watts(10.0))
+    node.slots()
+    node.put(None, PollResult("failed", "timeout", ""))
+    node.slots(2)
+    node.times.now += SLOT_SECONDS  # the poll is taken in before anybody looks
+    node.put(watts(20.0))
+    node.slots()
+    assert node.power() == ([10.0, 10.0, None, None, 20.0],) * 2 + ((Gap(2, 2, "tool: timeout"),),)
+
+
+@pytest.mark.parametrize(("clock", "reason"), [("now", "daemon was held up"), ("slept", "machine slept")])
+def test_slots_in_which_nobody_looked_are_a_gap(clock: str, reason: str) -> None:
+    node = Node()
+    node.put(watts(10.0))
+    node.slots()
+    node.put(watts(10.0), poll=replace(FAST, interval=300.0))
+    setattr(node.times, clock, getattr(node.times, clock) + 4 * SLOT_SECONDS)
+    node.put(watts(30.0))
+    node.slots()
+    assert node.power() == ([10.0, 10.0, None, None, None, 30.0],) * 2 + ((Gap(2, 3, reason),),)
+
+
+def test_a_night_of_sleep_leaves_nothing_of_the_evening():
+    """The slots before it are not shown as if they had been just before."""
+    node = Node()
+    node.put(watts(10.0))
+    node.slots(3)
+    node.times.slept += 8 * 3600.0
+    node.put(watts(20.0))
+    node.slots()
+    last, _, gaps = node.power()
+    assert last == [None] * (SLOTS - 1) + [20.0]
+    assert gaps == (Gap(0, SLOTS - 1, "machine slept"),)
+    assert node.history.past().start == node.wall - SLOTS * SLOT_SECONDS
+
+
+def test_slots_and_events_move_with_the_wall_clock():
+    node = Node()
+    node.put(replace(watts(10.0), events=(Event(0, "xid_79", "fell off the bus"),)))
+    node.slots(2)
+    before = node.history.past()
+    node.times.set_by += 3600.0
+    after = node.history.past()
+    assert (after.start, after.slots) == (before.start + 3600.0, before.slots)
+    assert after.events == tuple(replace(event, wall_time=event.wall_time + 3600.0) for event in before.events)
+    assert node.history.past(first=node.history.slot_of_time(node.wall - SLOT_SECONDS)).slots == 1
 
 
 def test_a_device_that_came_later_was_not_seen_before():
-    life = Life()
-    life.slot()
-    life.slot(device(10.0))
-    assert life.power() == ([None, 10.0], [None, 10.0], (Gap(0, 1, "not seen yet"),))
+    node = Node()
+    node.slots(2)
+    node.put(watts(10.0))
+    node.slots()
+    assert node.power() == ([None, None, 10.0],) * 2 + ((Gap(0, 2, "not seen yet"),),)
 
 
 def test_the_oldest_slots_go():
-    life = Life()
+    node = Node()
     for number in range(SLOTS + 10):
-        life.slot(device(float(number)))
-    last, _, gaps = life.power()
+        node.put(watts(float(number)))
+        node.slots()
+    last, _, gaps = node.power()
     assert (last, gaps) == ([float(number) for number in range(10, SLOTS + 10)], ())
 
 
-def test_slots_since_a_moment():
-    life = Life()
-    for number in range(5):
-        life.slot(device(float(number)))
-    past = life.history.past(first=life.history.slot_of_time(1.7e9 + life.now - 2 * SLOT_SECONDS))
-    assert past.start == pytest.approx(1.7e9 + life.now - 2 * SLOT_SECONDS)
-    assert _plain(past.devices["a"]["power_watts"].last) == [3.0, 4.0]
+def test_who_reads_slowly_gets_the_slots_that_it_began_with_for_a_minute_and_then_gaps():
+    node = Node()
+    for _ in range(SLOTS):
+        node.put(watts(10.0))
+        node.slots()
+    first = node.history.past((), ()).first
+    node.slots(LENGTH - SLOTS)
+    assert node.power(first=first, end=first + SLOTS) == ([10.0] * SLOTS, [10.0] * SLOTS, ())
+    node.slots(2)
+    assert node.power(first=first, end=first + SLOTS)[2] == (Gap(0, 2, "no longer kept"),)
 
 
-def test_what_was_forgotten_is_gone():
-    life = Life()
-    life.slot(device(10.0))
-    life.history.forget("a")
-    assert life.history.past().devices == {}
+def test_a_device_keeps_its_past_when_another_source_gives_it():
+    node = Node()
+    node.store.add_source(SourceFacts("other", "nvidia", ("power_watts",)))
+    node.put(watts(10.0, uuid="GPU-1"))
+    node.slots()
+    node.put(None, PollResult("failed", "timeout", ""))
+    capture = Capture("other", FAST.name, FAST.request, wall_time=1e9, monotonic_time=node.times.now)
+    node.store.put("other", FAST, capture, watts(20.0, uuid="GPU-1"), OK, FAST.interval)
+    node.slots()
+    (series,) = (lines["power_watts"] for lines in node.history.past().devices.values())
+    assert (_plain(series.last), series.gaps) == ([10.0, 20.0], ())
+
+
+def test_what_is_forgotten_leaves_no_past():
+    node = Node()
+    node.put(replace(CARDS, events=(Event(0, "xid_79"), Event(1, "xid_48"))))
+    node.slots()
+    node.put(replace(CARDS, devices=CARDS.devices[1:], readings=()))
+    assert node.store.forget(lambda _: True) == (CARD,)
+    past = node.history.past()
+    assert (list(past.devices), [event.code for event in past.events]) == (["0000:53:00.0"], ["xid_48"])
+
+
+def test_a_device_that_is_lost_or_comes_back_is_an_event_and_its_throttling_is_none():
+    node = Node()
+    node.put()
+    node.put(replace(CARDS, devices=CARDS.devices[1:], readings=()))
+    node.put(replace(CARDS, readings=(Reading(0, "throttled", 1.0, "sw_thermal"),)))
+    assert [(event.id, event.code) for event in node.history.past().events] == [(CARD, "lost"), (CARD, "returned")]
+
+
+def test_an_event_that_lasts_is_kept_when_it_begins():
+    node = Node()
+    for _ in range(3):
+        node.put(replace(CARDS, events=(Event(0, "code_7", "too hot", is_ongoing=True),)))
+    assert node.history.past().events == (PastEvent(1e9 + 100.0, CARD, "code_7", "too hot"),)
 
 
 def test_the_newest_events_are_kept():
-    life = Life()
+    node = Node()
     for number in range(300):
-        life.history.event(PastEvent(1.7e9 + life.now, "a", f"xid_{number}"))
-    codes = [event.code for event in life.history.past().events]
+        node.history.event(PastEvent(node.wall, "a", f"xid_{number}"))
+    codes = [event.code for event in node.history.past().events]
     assert (len(codes), codes[-1]) == (256, "xid_299")
+
+
+def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_gone_for_half_an_hour():
+    history_of = Node().history
+    shown = [kit.device(number, kit.reading("power_watts", 1.0)) for number in range(MOST_DEVICES + 1)]
+    history_of.see(shown, {}, math.inf)
+    assert history_of.ids() == tuple(device.id for device in shown[:-1])
+    node = Node()
+    node.history.see(shown, {}, math.inf)
+    for _ in range(SLOTS + 2):
+        node.times.now += SLOT_SECONDS
+        node.history.see(shown[1:], {}, math.inf)
+    assert shown[0].id not in node.history.ids()
+    assert shown[-1].id in node.history.ids()
+
+
+def test_a_metric_without_a_number_takes_no_room():
+    node = Node()
+    node.put(replace(CARDS, readings=(*CARDS.readings, Reading(0, "utilization_ratio", Absent.NOT_SUPPORTED))))
+    node.slots()
+    assert [list(lines) for lines in node.history.past().devices.values()] == [["power_watts"], ["power_watts"]]

@@ -141,7 +141,7 @@ class Service:
         await self._start_control()
         self._set_own_metrics()
         self._poller.start(self._node.sources(self._settings))
-        self._poller.every("history", SLOT_SECONDS, lambda: self._history.close_slot(self._store.snapshot()))
+        self._poller.every("history", SLOT_SECONDS, partial(self._history.look, self._store.snapshot))
         self._poller.every("housekeeping", HOUSEKEEPING_SECONDS, self._housekeeping)
         self._poller.every("rank table", LOOK_SECONDS, self._ranks.look)
         self._watch_nodes()

@@ -37,8 +37,7 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
     ids = _ids(given.get("device"), snapshot, history.ids())
     metrics = _metrics(given.get("metric"))
     window = history.past((), (), _first(given.get("since"), history))
-    end = history.slot_of_time(window.start) + window.slots
-    devices = ((one, _past(history, one, metrics, window, end)) for one in ids)
+    devices = ((one, _past(history, one, metrics, window)) for one in ids)
     texts = history_json.pieces(snapshot.hostname, snapshot.wall_time, window, devices)
     return (text.encode() for text in texts)
 
@@ -50,8 +49,8 @@ def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metr
     return json.render(replace(snapshot, devices=chosen), extra).encode()
 
 
-def _past(history: History, device_id: str, metrics: Sequence[str], window: Past, end: int) -> Past:
-    return history.past((device_id,), metrics, end - window.slots, end)
+def _past(history: History, device_id: str, metrics: Sequence[str], window: Past) -> Past:
+    return history.past((device_id,), metrics, window.first, window.first + window.slots)
 
 
 def _given(query: str, known: Sequence[str] = _PARAMETERS) -> Mapping[str, list[str]]:

@@ -176,10 +176,10 @@ class Streams:
         # Slots of the daemon before are not kept here. The slot that was open then is told whole.
         first = int(slot) if instance == self._instance and slot.isdecimal() and slot.isascii() else 0
         window = self._history.past((), (), first)
-        end = self._history.slot_of_time(window.start) + window.slots
+        end = window.first + window.slots
         span = {"start": utc_time(window.start), "slot_seconds": window.slot_seconds, "slots": window.slots}
         for device_id in self._history.ids() if window.slots else ():
-            past = self._history.past((device_id,), KEPT, end - window.slots, end)
+            past = self._history.past((device_id,), KEPT, window.first, end)
             yield self._event("history", _with(span, history_json.device_text(device_id, past)))
         events = [history_json.event(event) for event in window.events]
         yield self._event("history", stream_json.text({**span, "events": events}))

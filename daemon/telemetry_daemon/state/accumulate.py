@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_daemon.state.history import History
 from telemetry_exporters.past import PastEvent
+from telemetry_parsers.merge.node import Merged
 from telemetry_parsers.merge.presence import DeviceEvent
-from telemetry_parsers.model import Absent, Event, MergedDevice, MergedReading
+from telemetry_parsers.model import Absent, Event, Health, MergedDevice, MergedReading
 from telemetry_parsers.readings import Origin, Readings
 
 # (the counter, the reading that it is the integral of)
@@ -68,11 +69,15 @@ class Accumulator:
             if self._history is not None and event.what in _MOVES:
                 self._history.event(PastEvent(wall_time, event.id, event.what))
 
+    def see(self, merged: Merged, healths: Mapping[tuple[str, str], Health]) -> None:
+        """Take in what was merged, by sources of this health."""
+        if self._history is not None:
+            self._history.see(merged.devices, healths, merged.valid_until)
+        self.advance(merged.devices)
+
     def advance(self, devices: Sequence[MergedDevice]) -> None:
         """Take in the merged devices; a reading that they lack has ended."""
         self.events.look(devices)
-        if self._history is not None:
-            self._history.note(devices)
         continued = set()
         for device in devices:
             for counter, value, origin in _inputs(device):

@@ -1,257 +1,207 @@
-"""The last half hour of each device, in slots of five seconds: its last and its highest values, or why there is none.
-
-A slot is closed by a job, from the snapshot of that moment, so what has expired by then is a gap. A slot that nobody closed is one, too.
-"""
+"""The node's last half hour, in slots of 5 s: fed at each merge, read by pages, documents and `telemetry top`."""
 
 from __future__ import annotations
 
-import math
 import threading
-from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
+from telemetry_daemon.state.slots import LENGTH, Device, Giver, Line, Reasons, Span
 from telemetry_daemon.times import Clock
-from telemetry_exporters.past import (
-    KEPT,
-    MOST_EVENTS,
-    SLOT_SECONDS,
-    SLOTS,
-    Gap,
-    Past,
-    PastEvent,
-    Series,
-    kept_places,
-    kept_values,
-)
+from telemetry_exporters.past import KEPT, MOST_EVENTS, SLOT_SECONDS, SLOTS, Past, PastEvent, Series
 from telemetry_parsers import bounds
-from telemetry_parsers.model import Absent, MergedDevice, Snapshot, SourceStatus
+from telemetry_parsers.model import Absent, Health, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings
+from telemetry_parsers.states import is_up
 
-NOT_CLOSED, NOT_SEEN, NOT_GIVEN, NO_LONGER_KEPT = (
-    "daemon was held up",
-    "not seen yet",
-    "no source gives it",
-    "no longer kept",
-)
+# As many devices as one source may list. A node with more keeps the past of those that told a number first.
+MOST_DEVICES = bounds.MOST_DEVICES
+# Somebody looks at least once in each slot. After a longer silence nobody could have answered a scrape.
+LONGEST_SILENCE_SECONDS = 1.5 * SLOT_SECONDS
+SHORTEST_SLEEP_SECONDS = 1.0
+# The wall clock is slewed: a slot that ended this little after a moment had ended at that moment.
+_SLEW_SECONDS = 0.5
+
+NOT_CLOSED, NOT_GIVEN, NO_LONGER_KEPT = "daemon was held up", "no source gives it", "no longer kept"
 ASLEEP, LOST, SLEPT = "asleep", "lost", "machine slept"
-# Of more devices than that no history is kept: each takes up to 24 kB.
-MOST_KEPT = 2 * bounds.MOST_DEVICES
-_NAN = math.nan
-_NOTHING: tuple[None, ...] = (None,) * len(KEPT)
-_GOOD_STATES = frozenset({"ok", "no_devices"})
-
-
-@dataclass(slots=True)
-class _Track:
-    """One metric of one device; a place for each slot, and the gaps as runs of slots with one reason."""
-
-    last: array[float] | None = None
-    highest: array[float] | None = None
-    gaps: deque[Gap] = field(default_factory=deque)
-    source: str = ""
-
-    def put(self, slot: int, last: float, highest: float) -> None:
-        """The numbers of a slot."""
-        if self.last is None or self.highest is None:
-            self.last, self.highest = array("f", [_NAN]) * SLOTS, array("f", [_NAN]) * SLOTS
-        self.last[slot % SLOTS], self.highest[slot % SLOTS] = last, highest
-
-    def leave_out(self, first: int, slots: int, reason: str) -> None:
-        """So many slots have no number, for that reason."""
-        if self.last is not None and self.highest is not None:
-            for slot in range(max(first, first + slots - SLOTS), first + slots):
-                self.last[slot % SLOTS] = self.highest[slot % SLOTS] = _NAN
-        before = self.gaps[-1] if self.gaps else None
-        if before is not None and before.reason == reason and before.first + before.slots == first:
-            self.gaps[-1] = Gap(before.first, before.slots + slots, reason)
-        else:
-            self.gaps.append(Gap(first, slots, reason))
-        while self.gaps and self.gaps[0].first + self.gaps[0].slots <= first + slots - SLOTS:
-            self.gaps.popleft()
-
-
-@dataclass(slots=True)
-class _Kept:
-    """What is kept of one device, and the highest numbers since the last slot was closed."""
-
-    since: int
-    tracks: tuple[_Track, ...] = field(default_factory=lambda: tuple(_Track() for _ in KEPT))
-    highest: list[float] = field(default_factory=lambda: [-math.inf] * len(KEPT))
-    noted: MergedDevice | None = None
-    listed: int = 0
 
 
 class History:
-    """Notes the numbers of each merge and closes the slots; safe to use from any thread."""
+    """Safe to use from any thread. A slot has the number of its 5 s since the machine was started, whatever the wall clock says."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._devices: dict[str, _Kept] = {}
+        self._reasons = Reasons()
+        self._devices: dict[str, Device] = {}
+        # Times of events are seconds since the machine's start.
         self._events: deque[PastEvent] = deque(maxlen=MOST_EVENTS)
-        self._first = self._next = self.slot_of(clock.monotonic())
-        self._slept = clock.slept()
-
-    @staticmethod
-    def slot_of(monotonic: float) -> int:
-        """The number of the slot that ends nearest to that moment; the job that closes slots may be early or late."""
-        return round(monotonic / SLOT_SECONDS)
+        self._unclosed: dict[int, int] = {}
+        self._outages: Mapping[Giver, str] = {}
+        self._looked, self._slept = self._now(), clock.slept()
+        self._valid_until = self._looked
+        self._first = self._open = int(self._looked // SLOT_SECONDS)
 
     def newest(self) -> int:
-        """The number of the slot that will be closed next."""
-        return self._next
+        """The number of the slot that will end next."""
+        return self._open
 
-    def note(self, devices: Sequence[MergedDevice]) -> None:
-        """Take in the devices of a merge: what is highest in this slot."""
+    def slot_of_time(self, wall_time: float) -> int:
+        """The slot that Unix time lies in."""
+        return int((wall_time - self._clock.wall_ahead() + _SLEW_SECONDS) // SLOT_SECONDS)
+
+    def see(self, devices: Sequence[MergedDevice], healths: Mapping[Giver, Health], valid_until: float) -> None:
+        """Take what is known from now on, until `valid_until` (monotonic) if nothing comes before."""
         with self._lock:
+            still_in_force = self._end_slots(self._now())
+            givers = {(one.source, one.attempted_monotonic): key for key, one in healths.items()}
             for device in devices:
-                kept = self._kept(device.id)
-                if kept is None or kept.noted is device:
-                    continue
-                kept.noted = device
-                kept.highest = [
-                    highest if value is None or isinstance(value, Absent) else max(value, highest)
-                    for value, highest in zip(kept_values(device), kept.highest, strict=True)
-                ]
+                kept = self._devices.get(device.id)
+                if kept is None or kept.shown is not device or not still_in_force:
+                    self._take(device, kept or Device(self._open), givers)
+            for gone in self._devices.keys() - {device.id for device in devices}:
+                self._devices[gone].leave()
+            self._outages = outages(healths, self._clock.monotonic())
+            self._valid_until = valid_until + self._clock.slept()
 
     def event(self, event: PastEvent) -> None:
         """Keep an event; the oldest goes when there are too many."""
+        ahead = self._clock.wall_ahead()
         with self._lock:
-            self._events.append(event)
+            self._events.append(replace(event, wall_time=event.wall_time - ahead))
+
+    def look(self, snapshot: Callable[[], Snapshot]) -> None:
+        """End the slots that are over, whether or not any poll came; to be called once in each slot."""
+        snapshot()  # what has expired meanwhile is seen
+        with self._lock:
+            now = self._now()
+            # What has expired since the line above is for the next look.
+            if now < self._valid_until and not self._end_slots(now):
+                self._begin(self._open, in_force=True)
 
     def forget(self, device_id: str) -> None:
-        """Drop what is kept of a device that is gone for good."""
+        """Drop the past of a device that is gone for good."""
         with self._lock:
             self._devices.pop(device_id, None)
-
-    def close_slot(self, snapshot: Snapshot) -> None:
-        """The slot that ends now has what the snapshot tells; slots that were missed are gaps."""
-        with self._lock:
-            slot = self.slot_of(self._clock.monotonic()) - 1
-            if slot < self._next:
-                return
-            self._mark_missed(slot)
-            sources = {source.source: source for source in snapshot.sources}
-            listed = {device.id: device for device in snapshot.devices}
-            for device_id in listed:
-                self._kept(device_id)
-            for device_id, kept in list(self._devices.items()):
-                self._close(slot, kept, listed.get(device_id), sources)
-                if slot - kept.listed >= SLOTS:
-                    del self._devices[device_id]
-            self._next = slot + 1
-
-    def past(
-        self, ids: Iterable[str] | None = None, metrics: Sequence[str] = KEPT, first: int = 0, end: int | None = None
-    ) -> Past:
-        """The closed slots from `first` on, at most so many as are kept; of all devices or of these."""
-        with self._lock:
-            end = self._next if end is None else end
-            oldest = max(self._first, self._next - SLOTS)
-            first = max(first, min(oldest, end), end - SLOTS)
-            window = range(first, max(first, end))
-            wanted = self._devices if ids is None else {one: self._devices[one] for one in ids if one in self._devices}
-            ahead = self._clock.wall() - self._clock.monotonic()
-            return Past(
-                start=first * SLOT_SECONDS + ahead,
-                slots=len(window),
-                devices={
-                    device_id: {
-                        metric: _series(track, kept.since, oldest, window)
-                        for metric, track in zip(KEPT, kept.tracks, strict=True)
-                        if metric in metrics
-                    }
-                    for device_id, kept in wanted.items()
-                },
-                events=tuple(event for event in self._events if event.wall_time >= first * SLOT_SECONDS + ahead),
-            )
-
-    def slot_of_time(self, wall_time: float) -> int:
-        """The slot that begins nearest to that Unix time."""
-        return self.slot_of(wall_time - self._clock.wall() + self._clock.monotonic())
+            kept = [event for event in self._events if event.id != device_id]
+            self._events = deque(kept, maxlen=MOST_EVENTS)
 
     def ids(self) -> tuple[str, ...]:
-        """The devices of which something is kept."""
+        """The devices that have a past."""
         with self._lock:
             return tuple(self._devices)
 
-    def _kept(self, device_id: str) -> _Kept | None:
-        kept = self._devices.get(device_id)
-        if kept is None and len(self._devices) < MOST_KEPT:
-            kept = self._devices[device_id] = _Kept(self._next, listed=self._next)
-        return kept
+    def past(
+        self,
+        ids: Collection[str] | None = None,
+        metrics: Collection[str] = KEPT,
+        first: int = 0,
+        end: int | None = None,
+    ) -> Past:
+        """The slots that have ended, from the number `first` up to `end`, of all devices or of these, and the events since then."""
+        ahead = self._clock.wall_ahead()
+        with self._lock:
+            span = self._span(first, self._open if end is None else end)
+            start = SLOT_SECONDS * span.first
+            events = [event for event in self._events if first == 0 or event.wall_time >= start]
+            return Past(
+                start=start + ahead,
+                slots=span.end - span.first,
+                first=span.first,
+                devices={one: self._series(span, one, metrics) for one in (self._devices if ids is None else ids)},
+                events=tuple(replace(event, wall_time=event.wall_time + ahead) for event in events),
+            )
 
-    def _mark_missed(self, slot: int) -> None:
-        missed = slot - self._next
-        slept, self._slept = self._clock.slept() - self._slept, self._clock.slept()
-        reason = SLEPT if slept >= SLOT_SECONDS else NOT_CLOSED
-        if missed > 0:
-            for kept in self._devices.values():
-                for track in kept.tracks:
-                    track.leave_out(self._next, missed, reason)
+    def _span(self, first: int, end: int) -> Span:
+        oldest = max(self._first, min(self._open, end) - SLOTS)
+        return Span(min(max(first, oldest), end), end)
 
-    def _close(self, slot: int, kept: _Kept, device: MergedDevice | None, sources: Mapping[str, SourceStatus]) -> None:
-        if device is not None:
-            kept.listed = slot
-        values = kept_values(device) if device is not None else _NOTHING
-        for place, (track, value) in enumerate(zip(kept.tracks, values, strict=True)):
-            if value is None or isinstance(value, Absent):
-                track.leave_out(slot, 1, _reason(device, value, sources.get(track.source)))
+    def _series(self, span: Span, device_id: str, metrics: Collection[str]) -> Mapping[str, Series]:
+        device = self._devices.get(device_id)
+        overwritten = range(span.first, min(self._open - LENGTH, span.end))
+        unclosed = self._unclosed | dict.fromkeys(overwritten, self._reasons.code(NO_LONGER_KEPT))
+        return {
+            metric: line.series(span, unclosed, self._reasons)
+            for metric, line in zip(KEPT, device.lines if device is not None else (), strict=False)
+            if line is not None and metric in metrics
+        }
+
+    def _now(self) -> float:
+        """Seconds since the machine was started, those for which it slept among them."""
+        return self._clock.monotonic() + self._clock.slept()
+
+    def _take(self, device: MergedDevice, kept: Device, givers: Mapping[tuple[str, float], Giver]) -> None:
+        """Take a device's numbers; one of which none was told has no past, nor has one for which there is no room."""
+        if device.id not in self._devices and len(self._devices) >= MOST_DEVICES:
+            return
+        kept.take(device, lambda origin: givers.get((origin.source, origin.taken), (origin.source, "")), self._open)
+        if any(kept.lines):
+            self._devices[device.id] = kept
+
+    def _end_slots(self, now: float) -> bool:
+        """End the slots that are over by what was known until now; whether it still held when the present one began."""
+        slept = self._clock.slept()
+        has_slept = slept - self._slept >= SHORTEST_SLEEP_SECONDS
+        silence = SLEPT if has_slept else NOT_CLOSED if now - self._looked > LONGEST_SILENCE_SECONDS else ""
+        self._looked, self._slept = now, slept if has_slept else self._slept
+        before, present = self._open, int(now // SLOT_SECONDS)
+        if present <= before:
+            return True
+        self._end(before)
+        for slot in range(max(before + 1, present - LENGTH), present):
+            if silence:
+                self._unclosed[slot] = self._reasons.code(silence)
             else:
-                track.put(slot, value, max(value, kept.highest[place]))
-        if device is not None:
-            self._learn_sources(kept, device)
-        kept.highest = [-math.inf] * len(KEPT)
-        # The same device may stay for many slots: then its numbers are the highest of each.
-        kept.noted = None
+                self._begin(slot, in_force=SLOT_SECONDS * slot < self._valid_until)
+                self._end(slot)
+        in_force = not silence and SLOT_SECONDS * present < self._valid_until
+        self._begin(present, in_force=in_force)
+        self._open = present
+        return in_force
 
-    @staticmethod
-    def _learn_sources(kept: _Kept, device: MergedDevice) -> None:
-        readings = Readings.of(device.readings)
-        for track, places in zip(kept.tracks, kept_places(readings.shape), strict=True):
-            if places:
-                track.source = readings.origins[readings.shape.origins[places[0]]].source
+    def _end(self, slot: int) -> None:
+        for device in self._devices.values():
+            device.end(slot, self._why)
+
+    def _begin(self, slot: int, *, in_force: bool) -> None:
+        """Begin a slot; what was too long ago to be shown is dropped."""
+        for device in self._devices.values():
+            device.begin(in_force=in_force)
+        self._unclosed = {one: reason for one, reason in self._unclosed.items() if one >= slot - LENGTH}
+        over = [one for one, kept in self._devices.items() if kept.shown is None and kept.newest < slot - SLOTS]
+        for device_id in over:
+            del self._devices[device_id]
+
+    def _why(self, device: Device, line: Line) -> int:
+        """The code of the reason why a line has no number."""
+        return self._reasons.code(reason(device.shown, line, self._outages))
 
 
-def _reason(device: MergedDevice | None, value: Absent | None, source: SourceStatus | None) -> str:
-    """Why a device has no number."""
-    if isinstance(value, Absent):
-        return value.value
-    if device is not None and device.up is False:
+def reason(shown: MergedDevice | None, line: Line, outages: Mapping[Giver, str]) -> str:
+    """Why a line has no number: the device is lost or asleep, else its source failed, else what the source says."""
+    if shown is not None and shown.up is False:
         return LOST
-    if device is not None and Readings.of(device.readings).value("suspended") == 1.0:
+    if shown is not None and Readings.of(shown.readings).value("suspended") == 1.0:
         return ASLEEP
-    if source is not None and source.state not in _GOOD_STATES:
-        return f"{source.source}: {source.reason or source.state}".replace("_", " ")
-    return NOT_GIVEN
+    source = line.giver[0]
+    if outage := outages.get(line.giver, "removed") or outages.get((source, ""), ""):
+        return f"{source}: {outage}"
+    if line.value is None:
+        return NOT_GIVEN
+    return line.value.value if isinstance(line.value, Absent) else f"{source}: expired"
 
 
-def _series(track: _Track, since: int, oldest: int, window: range) -> Series:
-    """The track's part in the window; before `since` the device was not seen, before `oldest` nothing is kept."""
-    known = range(min(max(window.start, oldest, since), window.stop), window.stop)
-    before = window.start, known.start
-    gaps = [Gap(*each) for each in _unknown(window, oldest, since)]
-    for gap in track.gaps:
-        first, end = max(gap.first, known.start), min(gap.first + gap.slots, window.stop)
-        if first < end:
-            gaps.append(Gap(first - window.start, end - first, gap.reason))
-    blank = array("f", [_NAN]) * (before[1] - before[0])
-    return Series(blank + _ring(track.last, known), blank + _ring(track.highest, known), tuple(gaps))
+def outages(healths: Mapping[Giver, Health], now: float) -> Mapping[Giver, str]:
+    """Of each (source, poll) why it has no answer now, empty if it has one; by (source, "") the same of its lists."""
+    words = {key: _outage(one, now) for key, one in healths.items()}
+    lists = {
+        (source, ""): word for (source, poll), word in words.items() if word and healths[(source, poll)].lists_devices
+    }
+    return {**words, **lists}
 
 
-def _unknown(window: range, oldest: int, since: int) -> Iterator[tuple[int, int, str]]:
-    no_longer = min(max(oldest - window.start, 0), len(window))
-    if no_longer:
-        yield 0, no_longer, NO_LONGER_KEPT
-    unseen = min(max(since - window.start, no_longer), len(window))
-    if unseen > no_longer:
-        yield no_longer, unseen - no_longer, NOT_SEEN
-
-
-def _ring(numbers: array[float] | None, slots: range) -> array[float]:
-    if numbers is None or not slots:
-        return array("f", [_NAN]) * len(slots)
-    begin, end = slots.start % SLOTS, slots.stop % SLOTS
-    return numbers[begin:end] if begin < end else numbers[begin:] + numbers[:end]
+def _outage(one: Health, now: float) -> str:
+    if one.state in ("ok", "no_devices"):
+        return "" if is_up(one, now) else "expired"
+    return (one.reason or one.state).replace("_", " ")

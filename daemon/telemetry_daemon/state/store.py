@@ -340,7 +340,7 @@ class Store:
                 for device_id in {one.id for one in before.identities} - {one.id for one in merged.state.identities}:
                     self._accumulator.forget(device_id)
             self._accumulator.moved(merged.events, self._clock.wall())
-            self._accumulator.advance(merged.devices)
+            self._accumulator.see(merged, known.healths)
         return merged
 
     def _current_reports(self, now: float) -> list[Offered]:

@@ -1,0 +1,143 @@
+"""Lives of nodes whose history is held against what somebody saw who looked at the same node four times a second."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Iterator
+
+from kits.changing_node import TELLERS, Step, steps
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.health import SourceFacts
+from telemetry_daemon.state.history import ASLEEP, LOST, NOT_CLOSED, NOT_GIVEN, SLEPT, History
+from telemetry_daemon.state.slots import NOT_SEEN
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.times import Clock
+from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Past, Series, kept_values
+from telemetry_parsers.model import Absent, Capture
+
+_TICK = 0.25
+_STARTED = 103.0
+_SOURCES = tuple(teller.name for teller in TELLERS)
+_WORDS = {NOT_SEEN, LOST, ASLEEP, NOT_GIVEN, SLEPT, NOT_CLOSED, *(absent.value for absent in Absent)}
+# Slots by device and metric: the numbers that were seen in each.
+_Seen = dict[tuple[str, str], dict[int, list[float]]]
+
+
+class PastLife:
+    """Two stores that are told the same: one keeps a history, the other is looked at all the time."""
+
+    def __init__(self, seed: int, *, is_scraped: bool) -> None:
+        self._chance = random.Random(seed)
+        # Without scrapes nobody notices within a slot that a reading has expired, and what stands in for it.
+        self._is_scraped = is_scraped
+        self.now, self.days, self.slept = _STARTED, 0.0, 0.0
+        clock = Clock(lambda: self.now, lambda: 1e9 + self.now + self.days + self.slept, lambda: self.slept)
+        self.history = History(clock)
+        self._kept = Store("node", clock, (), Accumulator(history=self.history))
+        self._watched = Store("node", clock, (), Accumulator())
+        for store in (self._kept, self._watched):
+            for teller in TELLERS:
+                lists = any(poll.lists_devices for poll in teller.polls)
+                store.add_source(SourceFacts(teller.name, teller.vendor, teller.gives, lists))
+        self.seen: _Seen = {}
+        # Whole slots in which nobody looked, and why.
+        self.silent: dict[int, str] = {}
+        self._watch()
+
+    @property
+    def slot(self) -> int:
+        return int((self.now + self.slept) // SLOT_SECONDS)
+
+    def play(self, step: Step) -> None:
+        """Let the time pass until the next attempt, and take it in."""
+        if self._chance.random() < 0.03:
+            self._pause(SLEPT, "slept")
+        elif self._chance.random() < 0.03:
+            self._pause(NOT_CLOSED, "now")
+        self.days += step.days
+        for _ in range(int(step.seconds / _TICK)):
+            self.now += _TICK
+            self._watch()
+        capture = Capture(step.teller.name, step.poll.name, step.poll.request, wall_time=1e9, monotonic_time=self.now)
+        for store in (self._kept, self._watched):
+            if step.forgets:
+                gone = store.forget(lambda _: True)
+                self.seen = {key: slots for key, slots in self.seen.items() if key[0] not in gone}
+            store.put(step.teller.name, step.poll, capture, step.report, step.result, step.poll.interval)
+        self._watch()
+
+    def _pause(self, why: str, clock: str) -> None:
+        """A time in which nobody looks: the machine sleeps, or the daemon gets no turn."""
+        before = self.slot
+        setattr(self, clock, getattr(self, clock) + self._chance.choice((8.0, 13.25, 61.5, 2000.0)))
+        self.silent.update(dict.fromkeys(range(before + 1, self.slot), why))
+        self._watch()
+
+    def _watch(self) -> None:
+        if (self.now + self.slept) % SLOT_SECONDS == 0.0 or self.slot > self._open:
+            self.history.look(self._kept.snapshot)
+        self._open = self.slot
+        if self._is_scraped:
+            self._kept.snapshot()
+        for device in self._watched.snapshot().devices:
+            for metric, value in zip(KEPT, kept_values(device), strict=True):
+                if value is not None and not isinstance(value, Absent):
+                    self.seen.setdefault((device.id, metric), {}).setdefault(self.slot, []).append(value)
+        known = {identity.id for identity in self._watched.identities()}
+        self.seen = {key: slots for key, slots in self.seen.items() if key[0] in known}
+
+    _open = 0
+
+    def check(self, seed: int) -> None:
+        """Hold the whole history against what was seen."""
+        past = self.history.past()
+        assert past.start == 1e9 + self.days + SLOT_SECONDS * (self.slot - past.slots)
+        assert past.slots == min(SLOTS, self.slot - int(_STARTED // SLOT_SECONDS))
+        oldest = self.slot - past.slots
+        told = dict(_slots(past, oldest))
+        seen = {
+            (device_id, metric, slot): [_short(number) for number in numbers]
+            for (device_id, metric), slots in self.seen.items()
+            for slot, numbers in slots.items()
+            if oldest <= slot < self.slot
+        }
+        for place, (last, highest) in told.items():
+            assert {last, highest} <= set(seen.get(place, ())), (seed, place)
+        if self._is_scraped:
+            assert told == {place: (numbers[-1], max(numbers)) for place, numbers in seen.items()}, seed
+        for series in (one for device in past.devices.values() for one in device.values()):
+            self._check_gaps(series, oldest)
+
+    def _check_gaps(self, series: Series, oldest: int) -> None:
+        missing = {place for place, value in enumerate(series.last) if value != value}
+        reasons = {gap.first + more: gap.reason for gap in series.gaps for more in range(gap.slots)}
+        assert missing == set(reasons)
+        for place, reason in reasons.items():
+            silent = self.silent.get(oldest + place)
+            if silent is not None:
+                assert reason == silent
+            else:
+                assert reason in _WORDS - {SLEPT, NOT_CLOSED} or reason.partition(": ")[0] in _SOURCES
+
+
+def _slots(past: Past, oldest: int) -> Iterator[tuple[tuple[str, str, int], tuple[float, float]]]:
+    for device_id, lines in past.devices.items():
+        for metric, series in lines.items():
+            assert len(series.last) == len(series.highest) == past.slots
+            for slot, (last, highest) in enumerate(zip(series.last, series.highest, strict=True), oldest):
+                if last == last:
+                    yield (device_id, metric, slot), (last, highest)
+
+
+def _short(number: float) -> float:
+    return array("f", [number])[0]
+
+
+def live(seed: int, count: int, *, is_scraped: bool) -> None:
+    """A life of so many attempts, checked now and then."""
+    life = PastLife(seed, is_scraped=is_scraped)
+    for number, step in enumerate(steps(seed, count)):
+        life.play(step)
+        if number % 20 == 19:
+            life.check(seed)
