@@ -19,7 +19,7 @@ from telemetry_daemon.times import Clock
 from telemetry_exporters import history_json
 from telemetry_exporters import json as json_exporter
 from telemetry_exporters.overview import rows
-from telemetry_exporters.past import KEPT, PastEvent
+from telemetry_exporters.past import PastEvent
 from telemetry_exporters.style import Colour
 from telemetry_exporters.table import table
 from telemetry_parsers.maintenance import Maintenance
@@ -43,9 +43,10 @@ def told_history():
     """A history that was told and read again, and the one that it was."""
     now = [1000.0]
     history = History(Clock(lambda: now[0], lambda: 1.7e9 + now[0], lambda: 0.0))
-    for _ in range(3):
+    for _ in range(4):
+        history.see(WHOLE.devices, {}, now[0] + 100.0)
+        history.look(lambda: WHOLE)
         now[0] += 5.0
-        history.close_slot(WHOLE)
     history.event(PastEvent(1.7e9 + now[0], "GPU-00000000", "xid_79", "gone"))
     past = history.past()
     window = replace(past, devices={})
@@ -67,7 +68,7 @@ def test_history_is_told_the_same_again():
     read = past_of(told)
     assert (read.start, read.slots, [*read.devices]) == (pytest.approx(past.start), past.slots, [*past.devices])
     for device, series in past.devices.items():
-        for metric in KEPT:
+        for metric in series:
             assert [None if math.isnan(one) else one for one in read.devices[device][metric].last] == pytest.approx(
                 [None if math.isnan(one) else one for one in series[metric].last]
             )
