@@ -15,6 +15,7 @@ from telemetry_daemon.control import socket as control
 from telemetry_daemon.state import devices_file, maintenance
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
+from telemetry_daemon.web.addresses import local_socket_in
 
 # The day on which the sentences below were last changed; whoever changes them changes it.
 _REVISED = "2026-11-22"
@@ -216,5 +217,8 @@ def _files() -> dict[str, str]:
         str(
             control.path_in(settings.state.runtime_directory)
         ): "The socket through which `forget`, `release`, `resume`, `maintenance` and `snapshot` reach the daemon.",
+        str(
+            local_socket_in(settings.state.runtime_directory)
+        ): "The socket at which `top` and `snapshot` find the daemon's pages.",
         f"{settings.state.runtime_directory}/locks/*.lock": "One lock for each tool, held while it runs.",
     }

@@ -32,6 +32,7 @@ LOST = Identity("GPU-1", "nvidia", "0", "X", lost_since=1.7e9)
 NAMES = (
     "devices.json",
     "control.sock",
+    "local.sock",
     "denied-nodes",
     "telemetry.prom",
     "web.sock",

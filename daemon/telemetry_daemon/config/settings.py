@@ -183,7 +183,7 @@ class StateSettings:
     runtime_directory: str = field(
         default="/run/telemetry",
         metadata=_about(
-            "Where lock files and the control socket are; nobody else may write there. A reboot may clear it.",
+            "Where lock files, the control socket and the local socket are; nobody else may write there. A reboot may clear it.",
             rule=rules.absolute_path,
         ),
     )

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
-import os
 import socket
-import struct
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from telemetry_daemon.guarded.own_folder import OwnFolder
-from telemetry_daemon.guarded.sockets import connected
+from telemetry_daemon.guarded.own_folder import own_socket, remove_socket
+from telemetry_daemon.guarded.sockets import connected, is_own_user
 from telemetry_daemon.guarded.way import UnsafeError
 from telemetry_parsers.codec.derived import from_plain
 from telemetry_parsers.codec.plain import CodecError, decode_line
@@ -60,22 +57,18 @@ class ControlServer:
 
     async def start(self) -> None:
         """Listen; a socket left by a daemon that is gone is replaced. Raises OSError."""
-        if await asyncio.to_thread(_answers, self._path):
-            raise OSError(f"another daemon listens on {self._path}")
-        with OwnFolder.made(self._path.parent) as folder:
-            listening = folder.bound(self._path.name)
+        listening = await asyncio.to_thread(own_socket, self._path)
         self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=_LINE_LIMIT_BYTES)
 
     async def close(self) -> None:
         """Stop listening and remove the socket."""
         if self._server is not None:
             self._server.close()
-            with contextlib.suppress(OSError), OwnFolder.at(self._path.parent) as folder:  # gone with its folder
-                folder.remove(self._path.name)
+            remove_socket(self._path)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            if not _is_own_user(writer.get_extra_info("socket")):
+            if not is_own_user(writer.get_extra_info("socket")):
                 return
             line = await asyncio.wait_for(reader.readline(), _TIMEOUT_SECONDS)
             # On a thread: letting go of a tool may take a second, and scrapes must not wait for it.
@@ -100,20 +93,6 @@ class ControlServer:
             return verb.answer(from_plain(verb.arguments, arguments))
         except CodecError as error:
             return {"error": f"{request['verb']}: {error}"}
-
-
-def _is_own_user(connection: socket.socket) -> bool:
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _, uid, _ = struct.unpack("3i", credentials)
-    return uid in (0, os.geteuid())
-
-
-def _answers(path: Path) -> bool:
-    try:
-        connected(path, _TIMEOUT_SECONDS).close()
-    except OSError:  # nobody listens: if there is a socket, it is a dead daemon's
-        return False
-    return True
 
 
 def ask(path: Path, verb: str, **arguments: Plain) -> Mapping[str, Plain]:

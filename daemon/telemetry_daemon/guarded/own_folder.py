@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import final
 
 from telemetry_daemon.guarded import below, reading
-from telemetry_daemon.guarded.sockets import new_socket
+from telemetry_daemon.guarded.sockets import answers, new_socket
 from telemetry_daemon.guarded.way import ROOT, UnsafeError, reach, reach_own
 
 # Folders with content that nobody else may read are made with a narrower mode.
@@ -114,6 +114,20 @@ class OwnFolder:
         """Give a file that root made to the folder's owner, so that the daemon can use it."""
         if self._owner[0] != os.geteuid():
             os.fchown(descriptor, *self._owner)
+
+
+def own_socket(path: Path) -> socket.socket:
+    """A socket in a folder of ours, for our user and root alone; one of a daemon that is gone is replaced. Raises OSError."""
+    if answers(path):
+        raise OSError(f"another daemon listens on {path}")
+    with OwnFolder.made(path.parent) as folder:
+        return folder.bound(path.name)
+
+
+def remove_socket(path: Path) -> None:
+    """Remove a socket of ours."""
+    with contextlib.suppress(OSError), OwnFolder.at(path.parent) as folder:  # gone with its folder
+        folder.remove(path.name)
 
 
 def _make(path: Path, mode: int) -> None:

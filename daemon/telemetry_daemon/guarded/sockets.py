@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from telemetry_daemon.guarded import below
 from telemetry_daemon.guarded.way import UnsafeError, reach
 
 _PROBE_SECONDS = 1.0
+_CREDENTIALS = struct.Struct("3i")
 
 
 @contextlib.contextmanager
@@ -40,6 +42,22 @@ def connected(path: Path, timeout_seconds: float) -> socket.socket:
             connection.settimeout(timeout_seconds)
             connection.connect(f"/proc/self/fd/{opened}")
         return connection
+
+
+def answers(path: Path) -> bool:
+    """Whether somebody listens there; a socket that nobody listens on is a dead daemon's."""
+    try:
+        connected(path, _PROBE_SECONDS).close()
+    except OSError:  # no socket, or nobody behind it
+        return False
+    return True
+
+
+def is_own_user(connection: socket.socket) -> bool:
+    """Whether the process at the other end belongs to our user or to root."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(credentials)
+    return uid in (0, os.geteuid())
 
 
 def bound(path: Path) -> socket.socket:

@@ -26,7 +26,7 @@ from telemetry_daemon.polling.clock import ClockGuard
 from telemetry_daemon.polling.poller import Poller
 from telemetry_daemon.ranks.watch import LOOK_SECONDS, RankWatch
 from telemetry_daemon.readers.repairs import this_machine
-from telemetry_daemon.service import device_nodes, local_site, systemd
+from telemetry_daemon.service import device_nodes, systemd
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
 from telemetry_daemon.service.device_nodes import NodeWatch
 from telemetry_daemon.service.local_site import LocalSite
@@ -45,6 +45,7 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits, log
 from telemetry_daemon.times import Clock
 from telemetry_daemon.version import __version__
+from telemetry_daemon.web.addresses import local_socket_in
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters import json
@@ -58,6 +59,10 @@ logger = logging.getLogger(__name__)
 HOUSEKEEPING_SECONDS = 10.0
 # Whoever stops us has not to wait longer, whatever hangs.
 LONGEST_END_SECONDS = 2.5
+_WITHOUT_CONTROL = (
+    "no control socket: `telemetry forget`, `release`, `resume` and `maintenance` will not reach this daemon"
+)
+_WITHOUT_LOCAL = "no local socket: `telemetry top` and `snapshot` reach this daemon at its listen address only"
 # These stay as they were at the start.
 _FIXED = (
     "state.directory",
@@ -124,7 +129,7 @@ class Service:
             },
         )
         self._local_site = LocalSite(
-            local_site.path_in(self._settings.state.runtime_directory), self._site.respond, self._reads
+            local_socket_in(self._settings.state.runtime_directory), self._site.respond, self._reads
         )
         self._node_watch = NodeWatch(Path(self._settings.state.runtime_directory), clock.monotonic)
         self._status = exits.OK
@@ -138,7 +143,8 @@ class Service:
         self._store.tell_changes(self._site.snapshot_changed)
         await self._web.start()
         self._install_signals()
-        await self._start_control()
+        await self._start_local(self._control, _WITHOUT_CONTROL)
+        await self._start_local(self._local_site, _WITHOUT_LOCAL)
         self._set_own_metrics()
         self._poller.start(self._node.sources(self._settings))
         self._poller.every("history", SLOT_SECONDS, partial(self._history.look, self._store.snapshot))
@@ -178,8 +184,7 @@ class Service:
         last_moment.daemon = True
         last_moment.start()
         await self._control.close()
-        await self._local_site.close()
-        await self._web.close()
+        await asyncio.gather(self._local_site.close(), self._web.close())
         self._guard.stop()
         self._poller.stop()
         self._textfile.end()
@@ -191,15 +196,12 @@ class Service:
         logger.warning("not all could be ended in time: left behind", extra={"seconds": LONGEST_END_SECONDS})
         leave(self._status)
 
-    async def _start_control(self) -> None:
+    async def _start_local(self, server: ControlServer | LocalSite, lost: str) -> None:
+        """Have a socket that only root and our user reach; without it the daemon goes on."""
         try:
-            await self._control.start()
-            await self._local_site.start()
+            await server.start()
         except OSError as error:
-            logger.warning(
-                "no local socket: `telemetry forget`, `release`, `resume`, `maintenance` and `top` will not reach this daemon",
-                extra={"error": error},
-            )
+            logger.warning(lost, extra={"error": error})
 
     def _reads(self) -> str:
         """What this daemon reads; nothing on this machine reads the same as one with simulated or recorded devices."""

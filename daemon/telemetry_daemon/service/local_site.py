@@ -8,17 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.config.reads import HEADER
-from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.guarded.own_folder import own_socket
+from telemetry_daemon.guarded.sockets import is_own_user
 from telemetry_daemon.site.routes import SNAPSHOT_PATH
 from telemetry_daemon.web.addresses import UNIX_PREFIX
 from telemetry_daemon.web.messages import Handler, Request, Response
 from telemetry_daemon.web.server.listeners import Listener, listening
 from telemetry_daemon.web.server.web_server import WebServer
-
-
-def path_in(runtime_directory: str) -> Path:
-    """Where the socket lies."""
-    return Path(runtime_directory) / "web.sock"
 
 
 class LocalSite:
@@ -32,19 +28,16 @@ class LocalSite:
 
     async def start(self) -> None:
         """Listen; a socket that a daemon left is replaced. Raises OSError."""
-        await self._web.start_on(await asyncio.to_thread(self._listener))
+        await self._web.start_on(await asyncio.to_thread(self._listener), is_own_user)
 
     async def close(self) -> None:
         """Stop, and remove the socket."""
         await self._web.close()
 
     def _listener(self) -> Listener:
-        with OwnFolder.made(self._path.parent) as folder:
-            bound = folder.bound(self._path.name)
-        return listening(f"{UNIX_PREFIX}{self._path}", bound, str(self._path))
+        return listening(f"{UNIX_PREFIX}{self._path}", own_socket(self._path), str(self._path))
 
     def _respond(self, request: Request) -> Response:
         response = self._site(request)
-        if request.path != SNAPSHOT_PATH:
-            return response
-        return replace(response, headers=(*response.headers, (HEADER, self._reads())))
+        reads = self._reads() if request.path == SNAPSHOT_PATH else ""
+        return replace(response, headers=(*response.headers, (HEADER, reads))) if reads else response

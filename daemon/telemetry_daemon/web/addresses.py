@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from telemetry_daemon.web.errors import WebError
 
@@ -27,6 +28,14 @@ class UnixAddress:
     """The path of a Unix socket."""
 
     path: str
+
+
+def local_socket_in(runtime_directory: str) -> Path:
+    """Where the site is served to root and to the daemon's own user, besides the addresses of the settings.
+
+    Not `web.sock`: that name was the example for `web.listen_address`, and may be in use.
+    """
+    return Path(runtime_directory) / "local.sock"
 
 
 def parse_address(text: str) -> TcpAddress | UnixAddress:
