@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from telemetry_exporters import human
+from telemetry_exporters.past import kept_value
 from telemetry_exporters.verdict import Finding, Severity, judge
-from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
+from telemetry_parsers.readings import Readings
 from telemetry_parsers.states import BUSY
 
 
@@ -95,18 +96,12 @@ def model_of(device: MergedDevice) -> str:
 
 def value_of(device: MergedDevice, metric: str) -> Value | None:
     """The reading of a metric without labels, None if no source speaks of it."""
-    return next((reading.value for reading in device.readings if reading.metric == metric and not reading.label), None)
+    return Readings.of(device.readings).value(metric)
 
 
 def temperature(device: MergedDevice) -> Value | None:
     """The device's temperature: its hottest sensor other than memory, HBM and board, else the reason of its absence."""
-    values = [
-        reading.value
-        for reading in device.readings
-        if reading.metric == "temperature_celsius" and is_main_temperature(reading.label)
-    ]
-    numbers = [value for value in values if not isinstance(value, Absent)]
-    return max(numbers) if numbers else next(iter(values), None)
+    return kept_value(device, "temperature_celsius")
 
 
 def source_condition(source: SourceStatus) -> Finding:

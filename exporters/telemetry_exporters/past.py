@@ -54,6 +54,12 @@ def kept_values(device: MergedDevice) -> list[Value | None]:
     return [values[found[0]] if len(found) == 1 else _highest(values, found) for found in kept_places(readings.shape)]
 
 
+def kept_value(device: MergedDevice, metric: str) -> Value | None:
+    """The device's value of one of these metrics."""
+    readings = Readings.of(device.readings)
+    return _highest(readings.values, kept_places(readings.shape)[KEPT.index(metric)])
+
+
 @lru_cache(maxsize=_MOST_SHAPES)
 def kept_places(shape: Shape) -> tuple[tuple[int, ...], ...]:
     """Where the values of each of these metrics are, in readings of that shape."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
-from telemetry_exporters import details, human
+from telemetry_exporters import details
+from telemetry_exporters.columns import DEVICE_COLUMNS, Cell, Column
 from telemetry_exporters.overview import (
     Row,
     Trouble,
@@ -20,17 +20,13 @@ from telemetry_exporters.overview import (
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right
-from telemetry_exporters.verdict import Severity
-from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
+from telemetry_parsers.model import MergedDevice, Metric, Snapshot, Value
 
 _GAP = "  "
 _NARROWEST_MODEL = 8
-_STYLES = {
-    Severity.GOOD: Style.GOOD,
-    Severity.QUIET: Style.DIM,
-    Severity.WARNING: Style.WARNING,
-    Severity.BAD: Style.BAD,
-}
+# What every terminal shows; of several vendors, too.
+_HEADINGS = ("VENDOR", "DEVICE", "MODEL", "TEMP", "POWER / CAP", "MEMORY", "UTIL", "STATE")
+_COLUMNS = tuple(column for column in DEVICE_COLUMNS if column.heading in _HEADINGS)
 
 
 class Detail(enum.Enum):
@@ -39,19 +35,6 @@ class Detail(enum.Enum):
     BRIEF = "brief"
     REASONS = "reasons"
     EVERYTHING = "everything"
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    text: str
-    style: Style = Style.PLAIN
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    heading: str
-    pad: Callable[[str, int], str]
-    cell: Callable[[Row], _Cell]
 
 
 def table(
@@ -101,7 +84,7 @@ def _device_lines(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str
     # The models stand in the title as well; the vendor tells devices apart, unless it is the same for all.
     expendable = ("VENDOR", "MODEL") if len({row.device.vendor for row in rows}) == 1 else ("MODEL",)
     kept = _fit(widths, width, expendable)
-    heading = [_Cell(column.heading, Style.BOLD) for column in _COLUMNS]
+    heading = [Cell(column.heading, Style.BOLD) for column in _COLUMNS]
     return [_line(zip(_COLUMNS, line, strict=True), kept, colour) for line in (heading, *cells)]
 
 
@@ -119,52 +102,14 @@ def _fit(widths: Mapping[str, int], limit: int, expendable: tuple[str, ...]) -> 
     return kept
 
 
-def _line(parts: Iterable[tuple[_Column, _Cell]], kept: Mapping[str, int], colour: Colour) -> str:
+def _line(parts: Iterable[tuple[Column[Row], Cell]], kept: Mapping[str, int], colour: Colour) -> str:
     texts = [
-        (column.pad(cut(cell.text, width), width), cell.style)
+        ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
         for column, cell in parts
         if (width := kept.get(column.heading))
     ]
     *others, (last, style) = texts
     return _GAP.join(paint(text, one_style, colour) for text, one_style in (*others, (last.rstrip(), style)))
-
-
-def _text_cell(text: str) -> _Cell:
-    return _Cell(text) if text else _Cell(ABSENT, Style.DIM)
-
-
-def _value_cell(value: Value | None, words: Callable[[float], str]) -> _Cell:
-    if value is None or isinstance(value, Absent):
-        return _Cell(ABSENT, Style.DIM)
-    return _Cell(words(value))
-
-
-def _power_cell(row: Row) -> _Cell:
-    if row.power_cap is None or isinstance(row.power_cap, Absent):
-        return _value_cell(row.power, human.watts)
-    power = ABSENT if row.power is None or isinstance(row.power, Absent) else human.watts(row.power).removesuffix(" W")
-    return _Cell(f"{power} / {human.watts(row.power_cap)}")
-
-
-def _memory_cell(row: Row) -> _Cell:
-    used, total = row.memory_used, row.memory_total
-    if total is None or isinstance(total, Absent):
-        return _value_cell(used, human.byte_size)
-    if used is None or isinstance(used, Absent):
-        return _Cell(f"{ABSENT} / {human.byte_size(total)}")
-    return _Cell(human.byte_pair(used, total))
-
-
-_COLUMNS = (
-    _Column("VENDOR", pad_right, lambda row: _text_cell(row.device.vendor)),
-    _Column("DEVICE", pad_right, lambda row: _text_cell(row.device.device)),
-    _Column("MODEL", pad_right, lambda row: _text_cell(row.model)),
-    _Column("TEMP", pad_left, lambda row: _value_cell(row.temperature, human.celsius)),
-    _Column("POWER / CAP", pad_left, _power_cell),
-    _Column("MEMORY", pad_left, _memory_cell),
-    _Column("UTIL", pad_left, lambda row: _value_cell(row.utilization, human.percent)),
-    _Column("STATE", pad_right, lambda row: _Cell(row.condition.word, _STYLES[row.condition.severity])),
-)
 
 
 def _legend(rows: tuple[Row, ...], colour: Colour) -> list[str]:

@@ -1,0 +1,94 @@
+"""The columns in which devices are listed: what their cells say, and which are shown in how much room."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kits import snapshots as kit
+from telemetry_exporters.columns import DEVICE_COLUMNS, Column, fitted, text_cell, text_rank
+from telemetry_exporters.overview import rows
+from telemetry_parsers.model import Absent, Process
+
+
+def cell(heading, *readings, **facts):
+    """What that column says of a device."""
+    (row,) = rows(kit.snapshot(kit.device(0, *readings, **facts)))
+    return next(column.cell(row).text for column in DEVICE_COLUMNS if column.heading == heading)
+
+
+USED, TOTAL = kit.reading("memory_used_bytes", 20.0 * 2**30), kit.reading("memory_total_bytes", 80.0 * 2**30)
+
+
+@pytest.mark.parametrize(
+    ("heading", "readings", "wanted"),
+    [
+        ("POWER", (kit.reading("power_watts", 80.0), kit.reading("power_cap_watts", 400.0)), "80 W"),
+        ("MEM", (USED, TOTAL), "25 %"),
+        ("MEM", (USED,), "20 GiB"),
+        ("MEM", (TOTAL,), "–"),
+        ("MEMORY", (USED, TOTAL), "20 / 80 GiB"),
+        ("CLOCK", (kit.reading("clock_hertz", 1.98e9, "sm"), kit.reading("clock_hertz", 2.6e9, "memory")), "1980 MHz"),
+        ("MEM ACT", (kit.reading("memory_activity_ratio", 0.41),), "41 %"),
+        ("FAN", (kit.reading("fan_ratio", 0.3), kit.reading("fan_rpm", 2300.0)), "30 %"),
+        ("FAN", (kit.reading("fan_ratio", Absent.NOT_SUPPORTED), kit.reading("fan_rpm", 2300.0)), "2300 rpm"),
+        ("THROTTLED", (), "–"),
+        ("THROTTLED", (kit.reading("throttled", Absent.NOT_PERMITTED),), "–"),
+        ("THROTTLED", (kit.reading("throttled", 0.0, "sw_thermal"),), "no"),
+        (
+            "THROTTLED",
+            (kit.reading("throttled", 1.0, "sw_thermal"), kit.reading("throttled", 1.0, "hw_power_brake")),
+            "sw thermal, hw power brake",
+        ),
+        ("PROCS", (kit.reading("processes", 3.0),), "3"),
+        ("PROCS", (), "–"),
+    ],
+)
+def test_a_column_says_what_is_known(heading, readings, wanted):
+    assert cell(heading, *readings) == wanted
+
+
+def test_processes_are_counted_where_no_source_counts_them():
+    assert cell("PROCS", processes=(Process(0, 11, "a"), Process(0, 12, "b"))) == "2"
+
+
+def test_texts_are_sorted_by_their_numbers():
+    assert sorted(["gpu10", "GPU2", "gpu1"], key=text_rank) == ["gpu1", "GPU2", "gpu10"]
+
+
+def column(priority, least=0, slot="", most=0):
+    return Column(str(priority), text_cell, text_rank, priority, least=least, slot=slot, most=most)
+
+
+@pytest.mark.parametrize(
+    ("columns", "widths", "limit", "wanted"),
+    [
+        ((column(0), column(1)), (4, 4), 10, {0: 4, 1: 4}),
+        ((column(0), column(1)), (4, 4), 9, {0: 4}),
+        ((column(1), column(0)), (4, 4), 9, {1: 4}),
+        ((column(0, least=3), column(1)), (9, 4), 9, {0: 3, 1: 4}),
+        ((column(0, least=3), column(1)), (9, 4), 12, {0: 6, 1: 4}),
+        ((column(0, slot="a"), column(1, slot="a")), (4, 8), 8, {1: 8}),
+        ((column(0, slot="a"), column(1, slot="a")), (4, 8), 7, {0: 4}),
+        ((column(0, least=4, most=9), column(1, least=4, most=9)), (9, 9), 16, {0: 7, 1: 7}),
+        ((column(0), column(1), column(2)), (9, 9, 1), 13, {0: 9, 2: 1}),
+    ],
+)
+def test_the_columns_that_fit(columns, widths, limit, wanted):
+    assert fitted(columns, widths, limit, 2) == wanted
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 4), st.sampled_from(["", "a"]), st.integers(4, 30)), max_size=8
+    ),
+    st.integers(0, 90),
+)
+def test_no_column_is_wider_than_the_room_nor_narrower_than_it_may_be(parts, limit):
+    columns = [column(priority, least, slot) for priority, least, slot, _ in parts]
+    widths = [width for *_, width in parts]
+    kept = fitted(columns, widths, limit, 2)
+    assert sum(kept.values()) + 2 * (len(kept) - 1) <= max(limit, 0)
+    for place, width in kept.items():
+        assert (columns[place].least or widths[place]) <= width <= widths[place]
