@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from telemetry_exporters.screen import shown_readings
 from telemetry_exporters.thresholds import number
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot
 from telemetry_parsers.readings import Readings, Shape
@@ -57,7 +58,7 @@ class View:
 
 def views(snapshot: Snapshot, metrics: Collection[str]) -> Iterator[View]:
     """Each device of the snapshot with the places of these metrics."""
-    columns = [(device, Readings.of(device.readings)) for device in snapshot.devices]
+    columns = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     # Devices of one model mostly have one shape in common.
     shapes = {id(readings.shape): readings.shape for _, readings in columns}
     places = {key: _places(shape, metrics) for key, shape in shapes.items()}

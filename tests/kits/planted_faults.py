@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kits.snapshots import WALL_TIME, device, reading, snapshot
@@ -34,7 +34,10 @@ _NO_LIMIT = ("temperature_slowdown_celsius", "core"), ("temperature_shutdown_cel
 
 @dataclass(frozen=True)
 class Fault:
-    """What a device with this fault reads, what it lacks, its presence, and the condition that it must have."""
+    """What a device with this fault reads, what it lacks, its presence, and the condition that it must have.
+
+    `is_silent` says that no alert tells it: there is none, or it has ended, or waits for what the past was like.
+    """
 
     word: str
     severity: str
@@ -42,15 +45,19 @@ class Fault:
     lacks: tuple[tuple[str, str], ...] = ()
     up: bool | None = True
     beside: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    is_silent: bool = False
 
 
 def _fault(word: str, severity: str, metric: str, value: float, label: str = "", **more: object) -> Fault:
     return Fault(word, severity, {(metric, label): value}, **more)  # type: ignore[arg-type]  # the fields of Fault
 
 
-def _event(code: str, severity: str, minutes_ago: float | None = 1.0, word: str = "") -> Fault:
+def _event(
+    code: str, severity: str, minutes_ago: float | None = 1.0, word: str = "", *, is_silent: bool = False
+) -> Fault:
     when = {("event_last_timestamp_seconds", code): WALL_TIME - minutes_ago * MINUTE} if minutes_ago is not None else {}
-    return Fault(word or code, severity, {("event_open", code): 1.0, ("events_total", code): 1.0, **when})
+    reads = {("event_open", code): 1.0, ("events_total", code): 1.0, **when}
+    return Fault(word or code, severity, reads, is_silent=is_silent)
 
 
 def _hot(degrees: float, word: str, severity: str = "warning", sensor: str = "core", **limits: float) -> Fault:
@@ -83,12 +90,13 @@ FAULTS: Mapping[str, Fault] = {
     "critical Xid, lost": Fault("lost", "bad", {("event_open", "xid_79"): 1.0}, tuple(WELL), up=False),
     "critical Xid, nobody knows": Fault("xid_79", "bad", {("event_open", "xid_79"): 1.0}, tuple(WELL), up=None),
     "Xid": _event("xid_94", "warning"),
-    "Xid of the last hour": _event("xid_94", "warning", minutes_ago=60),
-    "Xid of an unknown time": _event("xid_94", "warning", minutes_ago=None),
+    "Xid of the last hour": _event("xid_94", "warning", minutes_ago=58),
+    "Xid of just an hour ago": _event("xid_94", "warning", minutes_ago=60, is_silent=True),
+    "Xid of an unknown time": _event("xid_94", "warning", minutes_ago=None, is_silent=True),
     "Xid from the future": _event("xid_94", "warning", minutes_ago=-90),
     "Xid of an application": _event("xid_43", "quiet"),
     "error code": _event("error_80e01801", "warning", minutes_ago=10_000),
-    "loss that ended": _event("gpu_lost", "warning"),
+    "loss that ended": _event("gpu_lost", "warning", is_silent=True),
     "link down, as the daemon saw": Fault("1 link down", "warning", {("link_up", "1"): 0.0, ("event_open", "link_down"): 1.0}),
     "all links down, as the daemon saw": Fault("2 links down", "warning", {("link_up", "0"): 0.0, ("link_up", "1"): 0.0, ("event_open", "link_down"): 1.0}),
     "link down": _fault("1 link down", "quiet", "link_up", 0.0, "1"),
@@ -147,6 +155,17 @@ def planted(number: int, fault: Fault) -> tuple[MergedDevice, ...]:
     card = device(2 * number, *readings_with(fault), model=model, up=fault.up)
     beside = Fault("ok", "good", fault.beside)
     return (card, device(2 * number + 1, *readings_with(beside), model=model)) if fault.beside else (card,)
+
+
+def together(faults: Sequence[Fault]) -> Fault:
+    """All of them on one card; what it is called is left open."""
+    reads: dict[tuple[str, str], float] = {}
+    beside: dict[tuple[str, str], float] = {}
+    for fault in faults:
+        reads |= fault.reads
+        beside |= fault.beside
+    lacks = tuple(key for fault in faults for key in fault.lacks)
+    return Fault("", "", reads, lacks, next((fault.up for fault in faults if not fault.up), True), beside)
 
 
 def node_with(faults: Mapping[str, Fault]) -> tuple[Snapshot, Mapping[str, str]]:

@@ -1,0 +1,186 @@
+"""What table, page and document say of a device agrees with the alerts: no alert of one card's present fires on one that is `ok`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from grafana.promtool import ALERTS, RECORDING, Question, Story, assert_told, groups_of, needed_by
+from kits.planted_faults import FAULTS, NO_FAULTS, WELL, Fault, node_with, together
+from kits.snapshots import WALL_TIME
+from telemetry_exporters.prometheus import Renderer
+from telemetry_exporters.verdict import CONDITIONS, Finding, Severity, judge
+from telemetry_grafana.rules.catalogue import ALERTS as ALERT_GROUPS
+from telemetry_parsers.metrics import BY_NAME
+from telemetry_parsers.model import Snapshot
+
+BY_ALERT = {alert.name: alert for group in ALERT_GROUPS for alert in group.alerts}
+EXPRESSIONS = {
+    rule.get("record", rule.get("alert")): rule["expr"]
+    for group in groups_of(RECORDING, ALERTS)
+    for rule in group["rules"]
+}
+RATES = "it compares what was counted within minutes or hours"
+PEERS = "it compares cards, over minutes"
+NODE = "it tells of a node, a source or the daemon, which have states of their own"
+# Why a condition need not know what an alert tells.
+LEFT_OUT = {
+    "AcceleratorFlapping": "it counts losses of an hour",
+    "AcceleratorLinkFlapping": "it counts changes of an hour",
+    "AcceleratorLinkErrors": RATES,
+    "AcceleratorPcieReplays": RATES,
+    "AcceleratorHotterThanPeers": PEERS,
+    "AcceleratorIdleWithMemoryHeld": RATES,
+    "AcceleratorStraggler": PEERS,
+    "AcceleratorsHung": RATES,
+    "AcceleratorSlowerThanPeers": PEERS,
+    "AcceleratorNodeSlow": PEERS,
+    "AcceleratorsFewerThanExpected": NODE,
+    "AcceleratorsFewerThanBefore": NODE,
+    "AcceleratorNotListed": NODE,
+    "TelemetryReadingsGone": "it compares with what there was; a card without readings is `unknown`",
+}
+# It looks for links that were up long ago: the daemon's own event `link_down` is planted in its place.
+OF_THE_PAST = {"AcceleratorLinkDown"}
+COMPARED = {condition.alert for condition in CONDITIONS if condition.alert} - OF_THE_PAST
+MINUTES = 85
+OF_THE_PRESENT = re.compile(r"(rate|increase|changes|delta|(avg|min|max|count|sum|quantile)_over_time)\(|\boffset\b")
+GROUPING = re.compile(r"\b(?:on|by) \(([^)]*)\)")
+NAMES = re.compile(r"\b[a-z]+[_:][a-z0-9_:]+\b")
+
+
+def whole(expression: str, inside: tuple[str, ...] = ()) -> str:
+    """The expression with those of recorded series in their places; some ask for their own past."""
+
+    def filled(name: re.Match[str]) -> str:
+        of_it = EXPRESSIONS.get(name[0])
+        return name[0] if of_it is None or name[0] in inside else f"({whole(of_it, (*inside, name[0]))})"
+
+    return re.sub(r"\b[a-z]+:[a-z0-9_:]+\b", filled, expression)
+
+
+def reads_one_cards_present(trouble: str) -> bool:
+    bare = re.sub(r'"[^"]*"', "", trouble)
+    alone = all("id" in re.split(r",\s*", labels[1]) for labels in GROUPING.finditer(bare))
+    own = [BY_NAME[name] for name in NAMES.findall(bare) if name in BY_NAME]
+    return alone and all(metric.scope == "device" for metric in own) and not OF_THE_PRESENT.search(bare)
+
+
+def test_each_alert_is_a_condition_too_or_has_a_reason_for_being_none() -> None:
+    named = {condition.alert for condition in CONDITIONS if condition.alert}
+    assert named <= BY_ALERT.keys()
+    others = {name for name in BY_ALERT if name not in named and not name.startswith("Telemetry")}
+    assert others == LEFT_OUT.keys() - {"TelemetryReadingsGone"}
+
+
+def test_no_alert_is_left_out_that_reads_only_one_cards_present() -> None:
+    troubles = {name: whole(alert.trouble) for name, alert in BY_ALERT.items() if "accelerator" in alert.trouble}
+    present = {name for name, trouble in troubles.items() if reads_one_cards_present(trouble)}
+    assert len(present) >= 9
+    assert present <= COMPARED
+
+
+def test_what_is_critical_for_an_alert_is_bad_here() -> None:
+    for condition in CONDITIONS:
+        if condition.alert and BY_ALERT[condition.alert].severity == "critical":
+            assert condition.severity is Severity.BAD, condition
+
+
+def alerts_of(findings: Iterable[Finding]) -> set[str]:
+    by_meaning = {(each.meaning, each.severity): each.alert for each in CONDITIONS}
+    return {by_meaning[one.meaning, one.severity] for one in findings if one.meaning} & COMPARED
+
+
+def series_of(node: Snapshot) -> Mapping[str, str]:
+    """The page of the node, scraped every minute; an event is on it from the moment on at which it came."""
+    came = {
+        (device.id, one.label): max(0, MINUTES - round((WALL_TIME - one.value) / 60))
+        for device in node.devices
+        for one in device.readings
+        if one.metric == "event_last_timestamp_seconds" and isinstance(one.value, float)
+    }
+    series = {}
+    for line in Renderer().text(node).decode().splitlines():
+        sample = re.fullmatch(r"(\w+)\{(.*)\} (\S+)", line)
+        if sample and sample[1].startswith("accelerator_"):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', sample[2]))
+            begins = min(came.get((labels["id"], labels.get("code", "")), 0), MINUTES - 1)
+            before = f"_x{begins - 1} " if begins else ""
+            series[f'{sample[1]}{{job="j",instance="n",{sample[2]}}}'] = f"{before}{sample[3]}x{MINUTES}"
+    return series
+
+
+def assert_agree(folder: Path, node: Snapshot, silent: Sequence[str] = ()) -> None:
+    """Exactly those alerts fire that the findings name, but none on the silent cards."""
+    verdict = judge(node)
+    told = {
+        f'{{alertname="{alert}",id="{device_id}"}}': 1
+        for device_id, findings in verdict.items()
+        for alert in sorted(alerts_of(findings))
+        if device_id not in silent
+    }
+    firing = f'group by (alertname, id) (ALERTS{{alertstate="firing",alertname=~"{"|".join(sorted(COMPARED))}"}})'
+    assert_told(folder, rules(), [Story(series_of(node), [Question(firing, f"{MINUTES - 1}m", told)])])
+
+
+def rules() -> list[Mapping[str, object]]:
+    """What the compared alerts take, once each."""
+    groups: dict[str, dict[str, object]] = {}
+    for alert in sorted(COMPARED):
+        for group in needed_by(alert):
+            kept = groups.setdefault(group["name"], {**group, "rules": []})
+            kept["rules"] += [rule for rule in group["rules"] if rule not in kept["rules"]]  # type: ignore[operator]
+    return list(groups.values())
+
+
+@pytest.mark.needs("promtool")
+def test_the_alerts_of_each_fault_are_those_that_its_conditions_name(tmp_path: Path) -> None:
+    faults = {**FAULTS, **NO_FAULTS}
+    node, ids = node_with(faults)
+    assert_agree(tmp_path, node, [ids[name] for name, fault in faults.items() if fault.is_silent])
+
+
+# Those around which something changes, of any sensor.
+DEGREES = st.sampled_from([60.0, 81.9, 82.0, 85.0, 85.1, 87.0, 90.0, 94.9, 95.0, 95.1, 97.0, 104.9, 105.0, 110.0])
+SENSORS = ("core", "junction", "aid0", "hbm0", "board")
+LIMITS = ("slowdown", "critical", "shutdown")
+HEAT = st.dictionaries(
+    st.sampled_from(
+        [
+            *(("temperature_celsius", sensor) for sensor in SENSORS),
+            *((f"temperature_{limit}_celsius", sensor) for sensor in SENSORS for limit in LIMITS),
+        ]
+    ),
+    DEGREES,
+    min_size=2,
+)
+MARGIN = st.one_of(
+    st.just({}),
+    st.sampled_from([-3.0, 0.0, 4.9, 5.0, 20.0]).map(lambda left: {("temperature_margin_celsius", ""): left}),
+)
+HOT = st.builds(
+    lambda heat, margin: Fault("", "", {**heat, **margin}, tuple(key for key in WELL if "temperature" in key[0])),
+    HEAT,
+    MARGIN,
+)
+HEARD = [fault for fault in (*FAULTS.values(), *NO_FAULTS.values()) if not fault.is_silent]
+CARDS = st.lists(
+    st.one_of(HOT, st.lists(st.one_of(st.sampled_from(HEARD), HOT), min_size=2, max_size=4).map(together)),
+    min_size=60,
+    max_size=60,
+)
+
+
+@pytest.mark.rest
+@pytest.mark.needs("promtool")
+# Prometheus would take minutes to find the smallest example.
+@settings(max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(cards=CARDS)
+def test_so_it_is_where_several_things_are_wrong(tmp_path_factory: pytest.TempPathFactory, cards: list[Fault]) -> None:
+    node, _ = node_with({str(number): fault for number, fault in enumerate(cards)})
+    assert_agree(tmp_path_factory.mktemp("played"), node)
