@@ -134,7 +134,7 @@ def rules() -> list[Mapping[str, object]]:
     for alert in sorted(COMPARED):
         for group in needed_by(alert):
             kept = groups.setdefault(group["name"], {**group, "rules": []})
-            kept["rules"] += [rule for rule in group["rules"] if rule not in kept["rules"]]  # type: ignore[operator]
+            kept["rules"] += [rule for rule in group["rules"] if rule not in kept["rules"]]  # type: ignore[operator]  # a list, as it was made above
     return list(groups.values())
 
 
