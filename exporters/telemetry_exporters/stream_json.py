@@ -36,6 +36,7 @@ _HOST = (
     "telemetry_host_memory_total_bytes",
 )
 _STATES = ("throttled", "event_open")
+_ALL_DIGITS_FROM = 1000.0
 
 _encoded = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 Entry = dict[str, Any]
@@ -69,7 +70,7 @@ def state(snapshot: Snapshot, devices: Iterable[Entry], version: str, instance: 
 
 def without_ages(whole: Entry) -> Entry:
     """The state without what changes at each poll: two of them are equal if there is nothing new."""
-    sources = [{**one, "polls": [(poll["poll"], poll["state"]) for poll in one["polls"]]} for one in whole["sources"]]
+    sources = [{**one, "polls": [(poll["poll"], poll["state"], poll["reason"]) for poll in one["polls"]]} for one in whole["sources"]]
     return {**whole, "time": None, "sources": sources}
 
 
@@ -97,13 +98,18 @@ def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
     return {**entry, "condition": {key: told[0][key] for key in ("word", "severity")}, "findings": told}
 
 
-def readings(snapshot: Snapshot, valid_seconds: float) -> str:
-    """The newest numbers: a row for each device, in the order of the last state; null where there is none."""
+def readings(snapshot: Snapshot, its_numbers: str, now: float) -> str:
+    """The newest numbers, when they were read, and how long they hold from now on: null where there is nothing that ends."""
+    left = max(0.0, snapshot.valid_until - now)
+    valid = f"{left:.1f}" if math.isfinite(left) else "null"
+    return f'{{"time":{snapshot.wall_time:.3f},"valid_seconds":{valid},{its_numbers}}}'
+
+
+def numbers(snapshot: Snapshot) -> str:
+    """The part of `readings` that is made once: a row for each device, in the order of the last state; null where there is none."""
     host = {reading.metric: reading.value for reading in snapshot.host if not reading.label}
-    numbers = ",".join(_number(host.get(metric), 1.0) for metric in _HOST)
-    rows = ",".join(map(_row, snapshot.devices))
-    time = f"{snapshot.wall_time:.3f}"
-    return f'{{"time":{time},"valid_seconds":{max(0.0, valid_seconds):.1f},"host":[{numbers}],"values":[{rows}]}}'
+    of_host = ",".join(_number(host.get(metric), 1.0) for metric in _HOST)
+    return f'"host":[{of_host}],"values":[{",".join(map(_row, snapshot.devices))}]'
 
 
 def _row(one: MergedDevice) -> str:
@@ -112,14 +118,11 @@ def _row(one: MergedDevice) -> str:
 
 
 def _number(value: float | Absent | None, scale: float) -> str:
-    """Four digits; all of them before the point."""
+    """Four digits, but all of those before the point."""
     if value is None or isinstance(value, Absent):
         return "null"
     number = value / scale
-    if abs(number) >= 1000.0 or number == round(number):
-        return str(round(number))
-    digits = max(0, 3 - math.floor(math.log10(abs(number)))) if number else 0
-    return f"{number:.{digits}f}".rstrip("0")
+    return str(round(number)) if abs(number) >= _ALL_DIGITS_FROM else f"{number:.4g}"
 
 
 def _active(one: MergedDevice) -> Iterable[tuple[str, str, bool]]:

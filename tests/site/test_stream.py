@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -202,6 +203,7 @@ def test_there_are_only_so_many():
 def test_who_does_not_read_is_dropped():
     node = Node(*(hot(number=number) for number in range(128)))
     reads, sleeps = node.follow(), node.follow()
+    events(sleeps)
     for watts in range(60):
         node.loop.advance(2)
         node.change(*(hot(100.5 + watts, number) for number in range(128)))
@@ -221,14 +223,105 @@ def test_who_comes_back_gets_what_it_missed(last_seen, slots):
     node.close_slot()
     node.close_slot()
     told = events(node.follow(**{"last-event-id": last_seen.format(seen)}))
-    assert [name for name, _ in told] == ["state", "history", "history", "readings"]
-    assert told[1][1]["series"]["power_watts"]["last"] == [112.5] * slots
-    assert told[2][1]["events"] == []
+    assert [name for name, _ in told] == ["state", "readings", "history", "history"]
+    assert told[2][1]["series"]["power_watts"]["last"] == [112.5] * slots
+    assert told[3][1]["events"] == []
+
+
+def test_who_still_takes_what_it_missed_is_told_the_newest_numbers_after_it():
+    node = Node(*(hot(number=number) for number in range(128)))
+    slow = node.follow(**{"last-event-id": "older.7"})
+    for watts in range(60):
+        node.loop.advance(2)
+        node.change(*(hot(100.5 + watts, number) for number in range(128)))
+        node.loop.advance(0)
+    told = events(slow)
+    assert node.dropped == []
+    assert [name for name, _ in told] == ["state", "readings", "history", "readings"]
+    assert told[-1][1]["values"][0][1] == 159.5
+
+
+def test_what_was_missed_is_told_again_to_who_lost_the_connection_within_it():
+    node = Node(hot())
+    node.close_slot()
+    seen = f"abc.{node.history.newest()}"
+    node.close_slot()
+    follower = node.follow(**{"last-event-id": seen})
+    ids = [piece.decode().partition("\n")[0] for piece in iter(follower.next, b"")]
+    assert ids == [f"id: {seen}"] * 3 + [f"id: abc.{node.history.newest()}"]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    ["abc." + "9" * 15, "abc." + "9" * 9000, "abc.-1", "abc.1e9", "abc.٣", "\n\nevent: state", "<script>.1", "."],
+)
+def test_an_id_that_nobody_gave_does_no_harm(seen):
+    node = Node(hot())
+    node.close_slot()
+    told = events(node.follow(**{"last-event-id": seen}))
+    assert [name for name, _ in told if name != "history"] == ["state", "readings"]
+
+
+def test_how_long_the_numbers_hold_is_told_from_the_moment_at_which_somebody_comes():
+    node = Node(hot())
+    node.follow()
+    node.loop.advance(400)
+    assert dict(events(node.follow()))["readings"]["valid_seconds"] == 600.0
+
+
+def test_numbers_of_nothing_hold_for_ever():
+    node = Node(hot())
+    node.snapshot = replace(node.snapshot, valid_until=math.inf, devices=())
+    told = dict(events(node.follow()))
+    assert (told["readings"]["valid_seconds"], told["readings"]["values"]) == (None, [])
+
+
+def test_a_snapshot_that_nobody_renews_is_looked_for_once_a_second():
+    node = Node(hot())
+    node.snapshot = replace(node.snapshot, valid_until=kit.NOW + 1)
+    follower = node.follow()
+    looks, newest = [], node.newest
+    node.newest = lambda: looks.append(node.loop.now) or newest()
+    node.loop.advance(10)
+    assert len(looks) < 50
+    assert [name for name, _ in events(follower)] == ["state", "readings"]
+
+
+def test_a_newcomer_makes_nothing_new_within_the_same_second():
+    node = Node(hot(100.0))
+    first = node.follow()
+    events(first)
+    node.loop.advance(0.5)
+    node.change(hot(200.0))
+    second = node.follow()
+    assert [data["values"][0][1] for name, data in events(second) if name == "readings"] == [100]
+    assert events(first) == []
+    node.loop.advance(0.6)
+    assert events(first) == events(second)
+
+
+@pytest.mark.parametrize(
+    "watts", [0.0, 12.0004, 99.996, 0.99996, 999.97, 1000.4, 123456.7, 1e-7, -3.0, 345.67, 2.0**52]
+)
+def test_every_number_is_told_to_four_digits_at_least(watts):
+    told = dict(events(Node(hot(watts)).follow()))["readings"]["values"][0][1]
+    assert told == pytest.approx(watts, rel=5e-4)
+
+
+def test_who_asks_for_the_head_alone_follows_nothing():
+    node = Node(hot())
+    response = node.streams.follow(Request("HEAD", "/api/v1/events"))
+    response.pieces.close()
+    assert (response.status, len(node.streams), node.loop.timers) == (200, 0, 0)
 
 
 @pytest.mark.parametrize(("cards", "most"), [(16, 1000), (128, 8000)])
 def test_the_numbers_of_a_second_are_few_bytes(cards, most):
     node = Node(*(kit.full_device(number) for number in range(cards)))
     follower = node.follow()
-    follower.next()
+    (_, state), (name, _) = events(follower)
+    assert (name, len(state["devices"])) == ("readings", cards)
+    node.loop.advance(5)
+    node.change(*(kit.full_device(number) for number in range(cards)))
+    node.loop.advance(0)
     assert len(follower.next()) <= most

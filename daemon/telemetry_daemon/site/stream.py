@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -28,15 +29,22 @@ _CONTENT_TYPE = "text/event-stream; charset=utf-8"
 # The last is for nginx, which would hold events back.
 _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"), ("X-Accel-Buffering", "no"))
 _HEARTBEAT = b":\n\n"
+_READINGS = "readings"
+_ID = re.compile(r"[0-9a-f]{1,16}\.[0-9]{1,15}")
+_NO_ID = "0.0"
 
 
 class Follower:
-    """One stream: what it gets first, then what is told to all. Who does not read is dropped."""
+    """One stream: what it gets first, then what is told to all. Who does not read is dropped.
+
+    Of the numbers that come while it still takes what it gets first, which may be megabytes, only the newest wait.
+    """
 
     def __init__(self, first: Iterator[bytes], leave: Callable[[Follower], None]) -> None:
         self._first = first
         self._leave = leave
-        self._waiting: deque[bytes] = deque()
+        self._is_up_to_date = False
+        self._waiting: deque[tuple[str, bytes]] = deque()
         self._unread_bytes = 0
         self._more: Callable[[], None] = lambda: None
         self._drop: Callable[[], None] = lambda: None
@@ -50,24 +58,33 @@ class Follower:
         first = next(self._first, None)
         if first is not None:
             return first
-        if not self._waiting:
-            return b""
-        event = self._waiting.popleft()
-        self._unread_bytes -= len(event)
-        return event
+        self._is_up_to_date = True
+        return self._taken(self._waiting.popleft) if self._waiting else b""
 
     def close(self) -> None:
         """It is gone."""
         self._leave(self)
 
-    def tell(self, event: bytes) -> None:
+    def tell(self, name: str, event: bytes) -> None:
         """An event for all."""
+        if not self._is_up_to_date and self._waiting and name == self._waiting[-1][0] == _READINGS:
+            self._taken(self._waiting.pop)
         if self._unread_bytes > MOST_UNREAD_BYTES:
             self._drop()
             return
-        self._waiting.append(event)
+        self._waiting.append((name, event))
         self._unread_bytes += len(event)
         self._more()
+
+    def beat(self) -> None:
+        """A sign of life, if nothing else is on its way."""
+        if not self._waiting:
+            self.tell("", _HEARTBEAT)
+
+    def _taken(self, take: Callable[[], tuple[str, bytes]]) -> bytes:
+        _, event = take()
+        self._unread_bytes -= len(event)
+        return event
 
 
 class Streams:
@@ -84,7 +101,7 @@ class Streams:
         self._snapshot: Snapshot | None = None
         self._state: Entry = {}
         self._told: Entry = {}
-        self._readings = b""
+        self._numbers = ""
         self._next_look: asyncio.TimerHandle | None = None
         self._next_beat: asyncio.TimerHandle | None = None
         self._made_at = 0.0
@@ -98,9 +115,8 @@ class Streams:
         if len(self._followers) >= MOST_STREAMS:
             return status_page(503, (("Retry-After", str(_RETRY_AFTER_SECONDS)),))
         if request.method == "HEAD":
-            return Response(200, (), _CONTENT_TYPE, _HEADERS)
-        self._make()
-        follower = Follower(self._first(_last_seen(request)), self._leave)
+            return Response(200, (), _CONTENT_TYPE, _HEADERS, Follower(iter(()), self._leave))
+        follower = Follower(self._first(self._make_in_turn(), _last_seen(request)), self._leave)
         self._followers[follower] = None
         self._look_again()
         if self._next_beat is None:
@@ -123,64 +139,78 @@ class Streams:
             self._next_look = self._next_beat = None
 
     def _look(self) -> None:
-        """Make what is new, unless that was done a moment ago: then later."""
+        """Make what is new, or come back for it."""
         self._is_on_its_way = False
         if self._followers:
-            if self._loop.time() - self._made_at >= SHORTEST_PAUSE_SECONDS:
-                self._make()
+            self._make_in_turn()
             self._look_again()
 
     def _look_again(self) -> None:
         """Come back when the pause is over if there is something new, and when the newest numbers expire."""
         if self._next_look is not None:
             self._next_look.cancel()
-        snapshot = self._snapshot
-        expires = snapshot.valid_until if snapshot is not None and snapshot is self._newest() else 0.0
-        self._next_look = self._loop.call_at(max(self._made_at + SHORTEST_PAUSE_SECONDS, expires), self._look)
+        newest, due = self._newest(), self._made_at + SHORTEST_PAUSE_SECONDS
+        if newest is self._snapshot:
+            due = max(newest.valid_until, self._loop.time() + SHORTEST_PAUSE_SECONDS)
+        self._next_look = self._loop.call_at(due, self._look)
 
-    def _make(self) -> None:
-        """The events of the newest snapshot, for all."""
-        snapshot = self._newest()
-        if snapshot is self._snapshot:
-            return
-        self._snapshot, self._made_at = snapshot, self._loop.time()
+    def _make_in_turn(self) -> Snapshot:
+        """Make what is new, unless that was done a moment ago; returns the snapshot of which everything is made."""
+        newest, now = self._newest(), self._loop.time()
+        is_its_turn = newest is not self._snapshot and now - self._made_at >= SHORTEST_PAUSE_SECONDS
+        if self._snapshot is None or is_its_turn:
+            self._snapshot, self._made_at = newest, now
+            self._make(newest)
+        return self._snapshot
+
+    def _make(self, snapshot: Snapshot) -> None:
+        """The events of a snapshot, for all."""
         found = judge(snapshot)
         devices = [stream_json.device(device, found[device.id]) for device in snapshot.devices]
         self._state = stream_json.state(snapshot, devices, __version__, self._instance)
         before, self._told = self._told, stream_json.without_ages(self._state)
         for name, data in _changes(before, self._told, self._state):
-            self._tell(self._event(name, stream_json.text(data)))
-        self._readings = self._event("readings", stream_json.readings(snapshot, snapshot.valid_until - self._made_at))
-        self._tell(self._readings)
+            self._tell(name, self._event(name, stream_json.text(data)))
+        self._numbers = stream_json.numbers(snapshot)
+        self._tell(_READINGS, self._readings(snapshot))
 
-    def _tell(self, event: bytes) -> None:
+    def _readings(self, snapshot: Snapshot, seen: str = "") -> bytes:
+        """The numbers, and how long they hold from now on."""
+        return self._event(_READINGS, stream_json.readings(snapshot, self._numbers, self._loop.time()), seen)
+
+    def _tell(self, name: str, event: bytes) -> None:
         for follower in list(self._followers):
-            follower.tell(event)
+            follower.tell(name, event)
 
     def _beat(self) -> None:
-        self._tell(_HEARTBEAT)
+        for follower in list(self._followers):
+            follower.beat()
         self._next_beat = self._loop.call_later(HEARTBEAT_SECONDS, self._beat) if self._followers else None
 
-    def _event(self, name: str, data: str) -> bytes:
-        return f"id: {self._instance}.{self._history.newest()}\nevent: {name}\ndata: {data}\n\n".encode()
+    def _event(self, name: str, data: str, seen: str = "") -> bytes:
+        return f"id: {seen or self._place()}\nevent: {name}\ndata: {data}\n\n".encode()
 
-    def _first(self, last_seen: str) -> Iterator[bytes]:
-        """What a new follower gets: the state, what it missed, the numbers."""
-        state = self._event("state", stream_json.text(self._state))
-        missed = self._missed(last_seen) if last_seen else iter(())
-        return chain((state,), missed, (self._readings,))
+    def _place(self) -> str:
+        """From where on to tell the past to whoever has seen everything until now."""
+        return f"{self._instance}.{self._history.newest()}"
 
-    def _missed(self, last_seen: str) -> Iterator[bytes]:
+    def _first(self, snapshot: Snapshot, seen: str) -> Iterator[bytes]:
+        """What a new follower gets: the state, the numbers, what it missed. It has seen everything with the last of that."""
+        state = self._event("state", stream_json.text(self._state), seen)
+        missed = self._missed(seen) if seen else iter(())
+        return chain((state, self._readings(snapshot, seen)), missed)
+
+    def _missed(self, seen: str) -> Iterator[bytes]:
         """The slots since the last event that it saw; all that are kept if another daemon told that."""
-        instance, _, slot = last_seen.partition(".")
+        instance, _, slot = seen.partition(".")
         # Slots of the daemon before are not kept here. The slot that was open then is told whole.
-        first = int(slot) if instance == self._instance and slot.isdecimal() and slot.isascii() else 0
+        first = min(int(slot), self._history.newest()) if instance == self._instance else 0
         window = self._history.past((), (), first)
         end = window.first + window.slots
         span = {"start": utc_time(window.start), "slot_seconds": window.slot_seconds, "slots": window.slots}
         for device_id in self._history.ids() if window.slots else ():
             past = self._history.past((device_id,), KEPT, window.first, end)
-            yield self._event("history", _with(span, history_json.device_text(device_id, past)))
+            yield self._event("history", _with(span, history_json.device_text(device_id, past)), seen)
         events = [history_json.event(event) for event in window.events]
         yield self._event("history", stream_json.text({**span, "events": events}))
 
@@ -206,5 +236,5 @@ def _changes(before: Entry, now: Entry, state: Entry) -> Iterator[tuple[str, Ent
 
 def _last_seen(request: Request) -> str:
     """The id of the last event that the client saw: as EventSource tells it, or in the query for one that was made anew."""
-    asked = parse_qs(request.query).get("last_event_id", [""])[-1]
-    return request.headers.get("last-event-id", asked)
+    told = request.headers.get("last-event-id") or parse_qs(request.query).get("last_event_id", [""])[-1]
+    return told if not told or _ID.fullmatch(told) else _NO_ID
