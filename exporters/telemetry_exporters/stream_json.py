@@ -70,7 +70,10 @@ def state(snapshot: Snapshot, devices: Iterable[Entry], version: str, instance: 
 
 def without_ages(whole: Entry) -> Entry:
     """The state without what changes at each poll: two of them are equal if there is nothing new."""
-    sources = [{**one, "polls": [(poll["poll"], poll["state"], poll["reason"]) for poll in one["polls"]]} for one in whole["sources"]]
+    sources = [
+        {**one, "polls": [(poll["poll"], poll["state"], poll["reason"]) for poll in one["polls"]]}
+        for one in whole["sources"]
+    ]
     return {**whole, "time": None, "sources": sources}
 
 
