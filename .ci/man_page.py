@@ -34,6 +34,8 @@ _OF_COMMANDS: Mapping[str, str] = {
     "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
     "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
     "snapshot": "Reads all sources in parallel. If a running daemon is using a tool, its readings are taken from the daemon.",
+    "top": "Shows the last half hour and each second anew; it changes nothing. On a node with a daemon it shows what that knows; without "
+    "one it polls itself. Of several nodes it shows a line each, the worst first. The keys are at the bottom of the screen and behind ?.",
     "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "
     "same node and give one document.",
     "record": "Polls as the daemon does and writes each answer of a tool, file or library as a line of JSON. Serial "

@@ -14,7 +14,7 @@ from telemetry_daemon.config.settings import FLAGS
 from telemetry_daemon.config.table import PLACEHOLDERS, KeyPath, SettingRow, general_path, settings_rows
 
 # Variables that begin like ours and are no settings: the file's path, tracebacks of the command, what tests use.
-RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_SHARED")
+RESERVED_VARIABLES = (FILE_VARIABLE, "TELEMETRY_DEBUG", "TELEMETRY_PASSWORD", "TELEMETRY_SHARED", "TELEMETRY_USER")
 RESERVED_PREFIX = "TELEMETRY_TEST_"
 
 _LONGEST_WHOLE = 18

@@ -1,0 +1,99 @@
+"""`telemetry top`: the live view in a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from telemetry_daemon.commands import options
+from telemetry_daemon.commands.nodes import add_credentials
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.terminal.exits import CommandError
+
+if TYPE_CHECKING:  # imported where it is needed: the first screen is to come soon
+    from telemetry_daemon.nodes.address import Address
+    from telemetry_daemon.nodes.client import Credentials
+    from telemetry_daemon.top.feed import Feed
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Whose cards to show."""
+    parser.add_argument(
+        "nodes",
+        nargs="*",
+        metavar="NODE",
+        help="a node with a daemon: HOST, HOST:PORT, [IPV6]:PORT or a URL (default: this machine)",
+    )
+    parser.add_argument(
+        "--nodes", dest="file", type=Path, metavar="FILE", help="file with a node on each line, and # comments"
+    )
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--demo", nargs="?", const="", metavar="CARDS", help="simulated cards, such as 8xnvidia,4xhygon"
+    )
+    instead.add_argument("--replay", type=Path, metavar="FILE", help="a recording made by 'telemetry record'")
+    add_credentials(parser)
+    options.add_config(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show it until somebody quits."""
+    from telemetry_daemon.top.loop import run as show
+
+    show(_feed(arguments), os.environ)
+    return 0
+
+
+def _feed(arguments: argparse.Namespace) -> Feed:
+    from telemetry_daemon.commands import nodes
+
+    instead = arguments.demo is not None or arguments.replay is not None
+    addresses = nodes.addresses(arguments.nodes, arguments.file)
+    if addresses and instead:
+        raise CommandError("nodes show their own cards; leave out the nodes, or --demo and --replay")
+    credentials = nodes.credentials(arguments)
+    if len(addresses) > 1:
+        from telemetry_daemon.top.many import ManyNodes
+
+        return ManyNodes(addresses, credentials)
+    if addresses:
+        return _follow(addresses[0].name, addresses[0], credentials)
+    settings = options.settings(arguments)
+    here = None if instead else nodes.daemon_here(settings, credentials)
+    if here is not None:
+        return _follow("the daemon of this node", here, credentials)
+    return _own(arguments, settings)
+
+
+def _follow(title: str, address: Address, credentials: Credentials) -> Feed:
+    from telemetry_daemon.top.follow import Follower
+
+    return Follower(title, address, credentials)
+
+
+def _own(arguments: argparse.Namespace, settings: Settings) -> Feed:
+    """This process polls: this machine where no daemon runs, or what is shown instead of it."""
+    from telemetry_daemon.plugins.loading import Loaded, load
+    from telemetry_daemon.plugins.sources import find
+    from telemetry_daemon.times import Clock
+    from telemetry_daemon.top.own import OwnNode
+
+    clock, hostname = Clock(), platform.node()
+    if arguments.demo is not None:
+        from telemetry_daemon.simulate.node import DemoNode
+
+        return OwnNode("a simulation", hostname, DemoNode(arguments.demo, clock), settings, clock)
+    loaded: Loaded = load(find(settings.parsers.paths))
+    if arguments.replay is not None:
+        from telemetry_daemon.recording.node import ReplayNode
+
+        return OwnNode(
+            f"the recording {arguments.replay}", hostname, ReplayNode(arguments.replay, loaded, clock), settings, clock
+        )
+    from telemetry_daemon.node import RealNode
+
+    options.check_names(arguments, settings, loaded.polls)
+    return OwnNode("no daemon here: polled by this program", hostname, RealNode(loaded, clock), settings, clock)

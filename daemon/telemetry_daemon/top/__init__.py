@@ -1,0 +1,1 @@
+"""`telemetry top` in a terminal: where its readings come from, its loop, and the only place that knows curses."""

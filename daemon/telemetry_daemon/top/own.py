@@ -1,0 +1,67 @@
+"""A node that this process polls itself, as the daemon does: where no daemon runs, simulated or recorded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.node import Node
+from telemetry_daemon.polling.poller import Poller
+from telemetry_daemon.readers.repairs import this_machine
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.events import Events
+from telemetry_daemon.state.history import History
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.times import Clock
+from telemetry_exporters.frames.model import NodeState
+from telemetry_exporters.past import SLOT_SECONDS, Past
+
+_LONGEST_END_SECONDS = 2.5
+
+
+class OwnNode:
+    """Polls in this process."""
+
+    def __init__(self, title: str, hostname: str, node: Node, settings: Settings, clock: Clock) -> None:
+        self.title = title
+        self._node = node
+        self._settings = settings
+        self._clock = clock
+        self._history = History(clock)
+        self._store = Store(hostname, clock, (), Accumulator(Events(this_machine()), self._history))
+        self._poller = Poller(self._store, clock)
+        self._state = NodeState(hostname)
+        self._past: Past | None = None
+        self._past_until = 0.0
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Begin to poll."""
+        self._store.tell_changes(wake)
+        self._poller.start(self._node.sources(self._settings))
+        self._poller.every("history", SLOT_SECONDS, lambda: self._history.look(self._store.snapshot))
+
+    def nodes(self) -> tuple[NodeState, ...]:
+        """The one node."""
+        snapshot, now = self._store.snapshot(), time.monotonic()
+        if now >= self._past_until:
+            self._past, self._past_until = self._history.past(), now + 1.0
+        ready, words = self._store.ready()
+        age = max(0.0, self._clock.monotonic() - snapshot.monotonic_time)
+        trouble = "" if ready or snapshot.devices else words
+        self._state = NodeState(self._state.name, snapshot, self._past, trouble, age, self._state.memory)
+        return (self._state,)
+
+    def look_at(self, node: str) -> None:
+        """There is no other node."""
+
+    def close(self) -> None:
+        """End the tools, within a bound: what hangs in a driver is left behind."""
+        ending = threading.Thread(target=self._end, name="end", daemon=True)
+        ending.start()
+        ending.join(_LONGEST_END_SECONDS)
+
+    def _end(self) -> None:
+        self._poller.stop()
+        self._node.close()

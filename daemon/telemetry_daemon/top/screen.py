@@ -1,0 +1,148 @@
+"""The terminal: frames painted by curses, keys and sizes read from it, and everything put back as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import curses
+import locale
+import os
+import sys
+from collections.abc import Iterator, Mapping
+
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_exporters.frames.model import Frame, Key, Line, Size
+from telemetry_exporters.style import Style
+
+_INSTEAD = "use `telemetry snapshot`, or `telemetry snapshot --watch`"
+_ESCAPE_MILLISECONDS = 25
+# curses takes no names of arguments.
+_ON, _OFF = True, False
+_PAIRS: Mapping[Style, int] = {
+    Style.BAD: curses.COLOR_RED,
+    Style.GOOD: curses.COLOR_GREEN,
+    Style.WARNING: curses.COLOR_YELLOW,
+}
+# Without colours the worst stand out all the same.
+_PLAIN: Mapping[Style, int] = {
+    Style.BOLD: curses.A_BOLD,
+    Style.DIM: curses.A_DIM,
+    Style.BAD: curses.A_BOLD | curses.A_REVERSE,
+    Style.WARNING: curses.A_BOLD,
+}
+_KEYS: Mapping[int, Key] = {
+    curses.KEY_UP: Key.UP,
+    curses.KEY_DOWN: Key.DOWN,
+    curses.KEY_PPAGE: Key.PAGE_UP,
+    curses.KEY_NPAGE: Key.PAGE_DOWN,
+    curses.KEY_HOME: Key.HOME,
+    curses.KEY_END: Key.END,
+    curses.KEY_LEFT: Key.LEFT,
+    curses.KEY_RIGHT: Key.RIGHT,
+    curses.KEY_SLEFT: Key.FAR_LEFT,
+    curses.KEY_SRIGHT: Key.FAR_RIGHT,
+    curses.KEY_ENTER: Key.ENTER,
+    curses.KEY_BACKSPACE: Key.BACKSPACE,
+    curses.KEY_BTAB: Key.BACK_TAB,
+}
+_CHARACTERS: Mapping[str, Key] = {
+    "\n": Key.ENTER,
+    "\r": Key.ENTER,
+    "\x1b": Key.ESCAPE,
+    "\x7f": Key.BACKSPACE,
+    "\b": Key.BACKSPACE,
+    "\t": Key.TAB,
+}
+
+
+class Screen:
+    """A terminal in curses' hands."""
+
+    def __init__(self, window: curses.window, attributes: Mapping[Style, int]) -> None:
+        self._window = window
+        self._attributes = attributes
+
+    def size(self) -> Size:
+        """The terminal's size now; curses learns it here, between two frames."""
+        with contextlib.suppress(OSError, curses.error):  # a terminal that is gone has none
+            columns, rows = os.get_terminal_size(sys.stdout.fileno())
+            if (rows, columns) != self._window.getmaxyx() and rows > 0 and columns > 0:
+                curses.resizeterm(rows, columns)
+        rows, columns = self._window.getmaxyx()
+        return Size(columns, rows)
+
+    def paint(self, frame: Frame) -> None:
+        """Show the frame; curses writes only what differs from what is there."""
+        self._window.erase()
+        for row, line in enumerate(frame.lines):
+            self._paint_line(row, line, curses.A_REVERSE if row == frame.selected else curses.A_NORMAL)
+        with contextlib.suppress(curses.error):  # a terminal without a cursor that can be hidden
+            curses.curs_set(0 if frame.cursor is None else 1)
+        if frame.cursor is not None:
+            with contextlib.suppress(curses.error):  # the terminal became smaller meanwhile
+                self._window.move(*frame.cursor)
+        self._window.refresh()
+
+    def pressed(self) -> Iterator[Key | str]:
+        """The keys that were pressed, without waiting for one."""
+        while True:
+            try:
+                pressed = self._window.get_wch()
+            except curses.error:  # none is left
+                return
+            if isinstance(pressed, str):
+                yield _CHARACTERS.get(pressed, pressed)
+            elif pressed in _KEYS:
+                yield _KEYS[pressed]
+
+    def _paint_line(self, row: int, line: Line, extra: int) -> None:
+        # A line that fills the last row ends with an error, after all of it was painted.
+        with contextlib.suppress(curses.error):
+            self._window.move(row, 0)
+            for piece in line:
+                self._window.addstr(piece.text, self._attributes.get(piece.style, curses.A_NORMAL) | extra)
+
+
+@contextlib.contextmanager
+def terminal(environment: Mapping[str, str]) -> Iterator[Screen]:
+    """The terminal, until it is given back as it was. Raises CommandError if it cannot show a screen."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise CommandError(f"`telemetry top` needs a terminal; {_INSTEAD}")
+    locale.setlocale(locale.LC_ALL, "")
+    try:
+        curses.setupterm(environment.get("TERM") or "dumb", sys.stdout.fileno())
+        is_able = curses.tigetstr("cup") is not None
+    except curses.error:
+        is_able = False
+    if not is_able:
+        name = environment.get("TERM") or "no name"
+        raise CommandError(f"this terminal ({name}) cannot place text, or is not known here; set TERM, or {_INSTEAD}")
+    os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
+    window = curses.initscr()
+    try:
+        curses.noecho()
+        curses.cbreak()
+        window.keypad(_ON)
+        window.nodelay(_ON)
+        yield Screen(window, _attributes(environment))
+    finally:
+        with contextlib.suppress(curses.error):  # a terminal that is gone needs nothing back
+            window.keypad(_OFF)
+            curses.echo()
+            curses.nocbreak()
+            curses.endwin()
+
+
+def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
+    with contextlib.suppress(curses.error):  # a terminal that only claims colours
+        curses.start_color()
+        if not environment.get("NO_COLOR") and curses.has_colors():
+            curses.use_default_colors()
+            for pair, colour in enumerate(_PAIRS.values(), start=1):
+                curses.init_pair(pair, colour, -1)
+            return {**_PLAIN, **{style: curses.color_pair(pair) for pair, style in enumerate(_PAIRS, start=1)}}
+    return _PLAIN
+
+
+def is_unicode() -> bool:
+    """Whether the terminal's locale can show more than ASCII."""
+    return locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
