@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -15,6 +15,7 @@ from telemetry_exporters.verdict import Finding, Severity
 from telemetry_parsers.model import Absent, MergedDevice, Value
 
 _T = TypeVar("_T")
+GAP = "  "
 # Texts by their numbers, so that 2 comes before 10.
 Rank = float | tuple[str | int, ...]
 
@@ -181,58 +182,72 @@ def _processes(row: Row) -> Value | None:
     return float(len(row.device.processes)) if number_of(told) is None and row.device.processes else told
 
 
-VENDOR = _text("VENDOR", lambda row: row.device.vendor, 9, 6)
+def _condition(priority: int, least: int) -> Column[Row]:
+    return Column(
+        "STATE",
+        lambda row: condition_cell(row.condition),
+        lambda row: text_rank(row.condition.word),
+        priority,
+        least=least,
+        slot="state",
+        is_text=True,
+    )
+
+
+VENDOR = _text("VENDOR", lambda row: row.device.vendor, 17, 6, is_kept=True)
 # In the order in which they stand. The first eight are those of a terminal of usual width, but for what is short in their place.
 DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     VENDOR,
-    _text("DEV", lambda row: row.device.device, 1, 12, "device"),
-    _text("DEVICE", lambda row: row.device.device, 7, 12, "device"),
-    _text("MODEL", lambda row: row.model, 10, 8),
+    _text("DEV", lambda row: row.device.device, 1, 12, "device", is_kept=True),
+    _text("DEVICE", lambda row: row.device.device, 7, 12, "device", is_kept=True),
+    _text("MODEL", lambda row: row.model, 10, 8, is_kept=True),
     _number("TEMP", lambda row: row.temperature, human.celsius, 2, 6, is_kept=True),
     _number("POWER", lambda row: row.power, human.watts, 5, 5, "power", is_kept=True),
     Column("POWER / CAP", _power_cell, lambda row: number_of(row.power), 6, usual=11, slot="power", is_kept=True),
     Column("MEM", _memory_share_cell, lambda row: number_of(row.memory_used), 4, usual=5, slot="memory", is_kept=True),
     Column("MEMORY", _memory_cell, lambda row: number_of(row.memory_used), 8, usual=14, slot="memory", is_kept=True),
     _number("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
-    Column(
-        "STATE",
-        lambda row: condition_cell(row.condition),
-        lambda row: text_rank(row.condition.word),
-        0,
-        6,
-        is_text=True,
-    ),
-    _text("THROTTLED", _throttled_text, 13, 8, is_kept=True),
+    _condition(0, 10),
+    _condition(9, 24),
+    _text("THROTTLED", _throttled_text, 13, 9, is_kept=True),
     _number("CLOCK", _clock, human.hertz, 12, 8, is_kept=True),
     _number("MEM ACT", _memory_activity, human.percent, 15, 5, is_kept=True),
     Column("FAN", _fan_cell, lambda row: number_of(value_of(row.device, "fan_ratio")), 14, usual=5),
     _number("PROCS", _processes, human.digits, 16, 3),
-    _text("BUS ID", lambda row: row.device.bus_id, 19, 12),
+    _text("BUS ID", lambda row: row.device.bus_id, 19, 12, is_kept=True),
     _text("DRIVER", lambda row: row.device.driver, 18, 12),
 )
 
 
-def fitted(columns: Sequence[Column[_T]], widths: Sequence[int], limit: int, gap: int) -> dict[int, int]:
-    """The places of the columns that are shown in so many characters, and how wide each is; `widths` are what they would take."""
-    by_priority = sorted(range(len(columns)), key=lambda place: columns[place].priority)
+def fitted(
+    columns: Sequence[Column[_T]], width_of: Callable[[int], int], limit: int, gap: int = len(GAP)
+) -> dict[int, int]:
+    """The places of the columns that are shown in so many characters, and how wide each is.
+
+    `width_of` tells what the column of that place would take; it is asked only if there may be room for it.
+    """
     kept: dict[int, int] = {}
-    for place in by_priority:
+    wanted: dict[int, int] = {}
+    for place in sorted(range(len(columns)), key=lambda place: columns[place].priority):
         column = columns[place]
-        rivals = {other for other in kept if column.slot and columns[other].slot == column.slot}
-        tried = {other: width for other, width in kept.items() if other not in rivals}
-        tried[place] = min(widths[place], column.least or widths[place])
-        if sum(tried.values()) + gap * (len(tried) - 1) <= limit:
-            kept = tried
-    _grow(columns, widths, kept, limit - gap * (len(kept) - 1))
+        others = {one: width for one, width in kept.items() if not column.slot or columns[one].slot != column.slot}
+        room = limit - sum(others.values()) - gap * len(others)
+        if room < (column.least or max(column.usual, len(column.heading))):
+            continue
+        wanted[place] = width_of(place)
+        width = min(wanted[place], column.least or wanted[place])
+        if width <= room:
+            kept = {**others, place: width}
+    _grow(columns, wanted, kept, limit - gap * (len(kept) - 1))
     return dict(sorted(kept.items()))
 
 
-def _grow(columns: Sequence[Column[_T]], widths: Sequence[int], kept: dict[int, int], limit: int) -> None:
+def _grow(columns: Sequence[Column[_T]], wanted: Mapping[int, int], kept: dict[int, int], limit: int) -> None:
     """Give what is left to the texts that were cut, in order of priority, then to what is drawn, in equal parts."""
     texts = sorted((place for place in kept if not columns[place].most), key=lambda place: columns[place].priority)
     for place in texts:
-        kept[place] += min(limit - sum(kept.values()), widths[place] - kept[place])
+        kept[place] += min(limit - sum(kept.values()), wanted[place] - kept[place])
     drawn = [place for place in kept if columns[place].most]
-    while growing := [place for place in drawn if kept[place] < widths[place]][: max(0, limit - sum(kept.values()))]:
+    while growing := [place for place in drawn if kept[place] < wanted[place]][: max(0, limit - sum(kept.values()))]:
         for place in growing:
             kept[place] += 1

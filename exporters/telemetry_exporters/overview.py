@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_exporters import human
@@ -72,10 +72,11 @@ _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Sev
 def rows(snapshot: Snapshot) -> tuple[Row, ...]:
     """A line for each device, in the snapshot's order."""
     verdict = judge(snapshot)
-    return tuple(_row(device, verdict[device.id]) for device in snapshot.devices)
+    return tuple(row_of(device, verdict[device.id]) for device in snapshot.devices)
 
 
-def _row(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
+def row_of(device: MergedDevice, findings: tuple[Finding, ...]) -> Row:
+    """The line of one device."""
     return Row(
         device=device,
         model=model_of(device),
@@ -187,7 +188,7 @@ def _first_few(labels: list[str]) -> str:
     return ", ".join(labels[:_MOST_NAMED_DEVICES]) + (f" and {more} more" if more > 0 else "")
 
 
-_FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[list[float]], str]], ...] = (
+_FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[Sequence[float]], str]], ...] = (
     ("Hottest", lambda row: row.temperature, lambda values: human.celsius(max(values))),
     ("Power", lambda row: row.power, lambda values: human.watts(sum(values))),
     ("Memory used", lambda row: row.memory_used, lambda values: human.byte_size(sum(values))),
@@ -195,14 +196,38 @@ _FIGURES: tuple[tuple[str, Callable[[Row], Value | None], Callable[[list[float]]
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the tiles of a node are made of: whole devices, those that are up, and the numbers of those for each tile."""
+
+    whole: int
+    up: int
+    values: tuple[tuple[float, ...], ...]
+
+
+def figures(all_rows: Iterable[Row]) -> Figures:
+    """The figures of these devices; partitions are parts of a whole one, and not counted."""
+    whole = [row for row in all_rows if row.device.parent is None]
+    up = [row for row in whole if row.device.up]
+    numbers = (
+        tuple(value for row in up if (value := read(row)) is not None and not isinstance(value, Absent))
+        for _, read, _ in _FIGURES
+    )
+    return Figures(len(whole), len(up), tuple(numbers))
+
+
 def tiles(snapshot: Snapshot) -> tuple[Tile, ...]:
     """The node in a few figures: devices up, the highest temperature, total power and memory, mean utilization."""
-    whole = [row for row in rows(snapshot) if row.device.parent is None]
-    up = [row for row in whole if row.device.up]
-    all_tiles = [Tile("Devices up", str(len(up)), "" if len(up) == len(whole) else f"of {len(whole)}")] if whole else []
-    for label, read, in_words in _FIGURES:
-        values = [value for row in up if (value := read(row)) is not None and not isinstance(value, Absent)]
+    return tiles_of((figures(rows(snapshot)),))
+
+
+def tiles_of(nodes: Sequence[Figures]) -> tuple[Tile, ...]:
+    """The same of one node or of several together."""
+    whole, up = sum(node.whole for node in nodes), sum(node.up for node in nodes)
+    all_tiles = [Tile("Devices up", str(up), "" if up == whole else f"of {whole}")] if whole else []
+    for place, (label, _, in_words) in enumerate(_FIGURES):
+        values = [value for node in nodes for value in node.values[place]]
         if values:
-            note = "" if len(values) == len(up) else f"from {len(values)} of {len(up)} devices"
+            note = "" if len(values) == up else f"from {len(values)} of {up} devices"
             all_tiles.append(Tile(label, in_words(values), note))
     return tuple(all_tiles)

@@ -26,7 +26,7 @@ _GAP = "  "
 _NARROWEST_MODEL = 8
 # What every terminal shows; of several vendors, too.
 _HEADINGS = ("VENDOR", "DEVICE", "MODEL", "TEMP", "POWER / CAP", "MEMORY", "UTIL", "STATE")
-_COLUMNS = tuple(column for column in DEVICE_COLUMNS if column.heading in _HEADINGS)
+_COLUMNS = tuple({column.heading: column for column in DEVICE_COLUMNS if column.heading in _HEADINGS}.values())
 
 
 class Detail(enum.Enum):

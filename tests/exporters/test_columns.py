@@ -76,7 +76,7 @@ def column(priority, least=0, slot="", most=0):
     ],
 )
 def test_the_columns_that_fit(columns, widths, limit, wanted):
-    assert fitted(columns, widths, limit, 2) == wanted
+    assert fitted(columns, widths.__getitem__, limit, 2) == wanted
 
 
 @given(
@@ -88,7 +88,7 @@ def test_the_columns_that_fit(columns, widths, limit, wanted):
 def test_no_column_is_wider_than_the_room_nor_narrower_than_it_may_be(parts, limit):
     columns = [column(priority, least, slot) for priority, least, slot, _ in parts]
     widths = [width for *_, width in parts]
-    kept = fitted(columns, widths, limit, 2)
+    kept = fitted(columns, widths.__getitem__, limit, 2)
     assert sum(kept.values()) + 2 * (len(kept) - 1) <= max(limit, 0)
     for place, width in kept.items():
         assert (columns[place].least or widths[place]) <= width <= widths[place]

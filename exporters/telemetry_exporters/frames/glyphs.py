@@ -1,36 +1,44 @@
-"""The characters that are no text: one set for terminals that know Unicode, one for those that do not."""
+"""The characters that are drawn with: one set for terminals that know Unicode, one for those that do not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+# One character each, or none: a text never grows by it.
+_IN_ASCII = str.maketrans(
+    {
+        "–": "-",
+        "…": "~",
+        "×": "x",
+        "→": ">",
+        "←": "<",
+        "°": None,
+        "·": "-",
+        "▸": ">",
+        "▲": "^",
+        "▼": "v",
+        "✗": "x",
+        "│": "|",
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """`levels` are those of sparklines and charts, lowest first; `texts` are what else is written differently."""
+    """`levels` are the eight of sparklines and charts, lowest first; a `gap` has no number; bars are `full` and `empty`."""
 
     levels: str
     gap: str
     full: str
     empty: str
-    chosen: str
-    above: str
-    below: str
-    bad: str
-    texts: tuple[tuple[str, str], ...] = ()
-    is_ascii: bool = False
+    is_ascii: bool
+
+    def plain(self, text: str) -> str:
+        """The text as it can be shown; never wider than before."""
+        if not self.is_ascii or text.isascii():
+            return text
+        return text.translate(_IN_ASCII).encode("ascii", "replace").decode("ascii")
 
 
-UNICODE = Glyphs("▁▂▃▄▅▆▇█", "·", "█", "░", "▸", "▲", "▼", "✗")
-ASCII = Glyphs(
-    "_,-~=+*#",
-    ".",
-    "#",
-    ".",
-    ">",
-    "^",
-    "v",
-    "x",
-    (("–", "-"), ("…", "..."), ("×", "x"), ("→", "->"), ("°", ""), ("←", "<-"), ("·", "-")),
-    is_ascii=True,
-)
+UNICODE = Glyphs("▁▂▃▄▅▆▇█", "·", "█", "░", is_ascii=False)
+ASCII = Glyphs("_,-~=+*#", ".", "#", "-", is_ascii=True)

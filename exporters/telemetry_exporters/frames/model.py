@@ -61,13 +61,14 @@ class NodeState:
 
 
 class View(enum.Enum):
-    """What is looked at; the value is the view's key and its heading."""
+    """What is looked at; the value is what people call it."""
 
     NODES = "nodes"
     CARDS = "cards"
     CARD = "card"
     PROCESSES = "processes"
     SOURCES = "sources"
+    HELP = "help"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class State:
 
     `title` says where the readings come from. `node` is the name of the chosen node, `card` the id of the chosen card; if there is
     none of that name, the first of the list is chosen. `moment` is the Unix time that is looked at, None for now.
+    `before` is the view to which help goes back.
     """
 
     nodes: tuple[NodeState, ...] = ()
@@ -97,8 +99,8 @@ class State:
     metric: str = KEPT[0]
     looks: Mapping[View, Look] = field(default_factory=dict)
     moment: float | None = None
+    before: View = View.CARDS
     is_typing: bool = False
-    is_helping: bool = False
     is_paused: bool = False
     is_over: bool = False
 

@@ -1,0 +1,141 @@
+"""A list in columns: which rows, in which order, with which columns in the width that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from telemetry_exporters.columns import Cell, Column, Rank, fitted
+from telemetry_exporters.frames.body import Body
+from telemetry_exporters.frames.glyphs import Glyphs
+from telemetry_exporters.frames.lines import cut_whole
+from telemetry_exporters.frames.model import Line, Look, Piece
+from telemetry_exporters.frames.scene import NOT_KEPT
+from telemetry_exporters.style import Style
+from telemetry_exporters.text import display_width, pad_left, pad_right
+
+_T = TypeVar("_T")
+_NARROW = 60
+_MARK, _NO_MARK = "▸", " "
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[_T]):
+    """What makes a list of things: their columns, a name of each, its text that a filter looks at, and how bad each is, 0 for the worst.
+
+    `is_grey` says which are shown as of the past or not valid any more.
+    """
+
+    columns: tuple[Column[_T], ...]
+    key: Callable[[_T], str]
+    text: Callable[[_T], str]
+    badness: Callable[[_T], int]
+    is_grey: Callable[[_T], bool] = lambda _: False
+
+    def headings(self) -> tuple[str, ...]:
+        """What it can be sorted by; of columns that stand for each other the last."""
+        named = {column.slot or column.heading: column.heading for column in self.columns if not column.most}
+        return tuple(named.values())
+
+    def body(self, things: Iterable[_T], look: Look, chosen: str | None, width: int, glyphs: Glyphs) -> Body:
+        """The things that the filter lets through, in order; if there is none of the chosen name, the first is chosen, for None none."""
+        shown = self._ordered(self._filtered(things, look.filter), look)
+        keys = [self.key(thing) for thing in shown]
+        place = None if chosen is None or not keys else keys.index(chosen) if chosen in keys else 0
+        painter = _Painter(self, shown, width, glyphs, place)
+        return Body(len(shown), painter.lines, 1, keys, place, self.headings())
+
+    def _filtered(self, things: Iterable[_T], wanted: str) -> list[_T]:
+        words = wanted.lower().split()
+        if not words:
+            return list(things)
+        return [thing for thing in things if all(word in self.text(thing).lower() for word in words)]
+
+    def _ordered(self, things: list[_T], look: Look) -> list[_T]:
+        """By a column: the highest numbers and the first texts first, what has none last; by none: worst first."""
+        column = next((one for one in self.columns if look.sort and one.heading == look.sort), None)
+        if column is None:
+            return sorted(things, key=self.badness, reverse=look.is_reversed)
+        ranked = [(column.rank(thing), thing) for thing in things]
+        numbers = [pair for pair in ranked if isinstance(pair[0], float | int)]
+        texts = [pair for pair in ranked if isinstance(pair[0], tuple)]
+        without = [thing for rank, thing in ranked if rank is None]
+        numbers.sort(key=_rank, reverse=not look.is_reversed)
+        texts.sort(key=_rank, reverse=look.is_reversed)
+        return [thing for _, thing in (*numbers, *texts)] + without
+
+
+def _rank(pair: tuple[Rank | None, object]) -> Rank:
+    return 0.0 if pair[0] is None else pair[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Painter(Generic[_T]):
+    """Makes the lines that are in sight."""
+
+    listing: Listing[_T]
+    things: Sequence[_T]
+    width: int
+    glyphs: Glyphs
+    chosen: int | None
+
+    def lines(self, first: int, last: int) -> list[Line]:
+        """The headings, and a line for each of these things."""
+        shown = self.things[first:last]
+        gap = " " if self.width < _NARROW else "  "
+        made: dict[int, list[Cell]] = {}
+
+        def natural(place: int) -> int:
+            column = self.listing.columns[place]
+            if column.draw is not None:
+                return column.most
+            cells = made[place] = [self._cell(column, thing) for thing in shown]
+            return max(column.usual, display_width(column.heading), *(display_width(cell.text) for cell in cells), 0)
+
+        widths = fitted(self.listing.columns, natural, self.width - 1, len(gap))
+        drawn = {place: self._drawn(place, widths[place], shown) for place in widths if place not in made}
+        columns = [(self.listing.columns[place], width, (made | drawn)[place]) for place, width in widths.items()]
+        lines = [self._line(" ", gap, [(column, width, _heading(column)) for column, width, _ in columns])]
+        for number, thing in enumerate(shown):
+            mark = _MARK if first + number == self.chosen else _NO_MARK
+            line = self._line(mark, gap, [(column, width, cells[number]) for column, width, cells in columns])
+            lines.append(
+                tuple(replace(piece, style=Style.DIM) for piece in line) if self.listing.is_grey(thing) else line
+            )
+        return lines
+
+    def _cell(self, column: Column[_T], thing: _T) -> Cell:
+        cell = column.cell(thing)
+        return Cell(self.glyphs.plain(cell.text), cell.style) if self.glyphs.is_ascii else cell
+
+    def _drawn(self, place: int, width: int, shown: Sequence[_T]) -> list[Cell]:
+        draw = self.listing.columns[place].draw
+        return [] if draw is None else [draw(thing, width) for thing in shown]
+
+    def _line(self, mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, Cell]]) -> Line:
+        pieces = [Piece(self.glyphs.plain(mark))]
+        for column, width, cell in parts:
+            text = cell.text if len(cell.text) <= width and cell.text.isascii() else cut_whole(cell.text, width)
+            pad = pad_right if column.is_text or column.most else pad_left
+            pieces.append(Piece((gap if len(pieces) > 1 else "") + pad(text, width), cell.style))
+        return tuple(pieces)
+
+
+def _heading(column: Column[_T]) -> Cell:
+    return Cell(column.heading, Style.BOLD)
+
+
+def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:
+    """The same columns for the past: what it does not keep is said to be not kept."""
+    return tuple(
+        column if column.is_kept else replace(column, cell=_not_kept, rank=_no_rank, least=0) for column in columns
+    )
+
+
+def _not_kept(_: object) -> Cell:
+    return Cell(NOT_KEPT.word, Style.DIM)
+
+
+def _no_rank(_: object) -> None:
+    return None

@@ -1,0 +1,99 @@
+"""Nodes as `telemetry top` gets them: cards at work with their half hour, one of them too hot, one lost, one with a gap."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import replace
+
+from kits import snapshots as kit
+from telemetry_exporters.frames.model import NodeState
+from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Gap, Past, PastEvent, Series
+from telemetry_parsers.model import Absent, Problem, Process
+
+START = kit.WALL_TIME - SLOTS * SLOT_SECONDS
+TOTAL, CAP = 80.0 * 2**30, 700.0
+# The slots in which every third card has no number.
+GAP = Gap(200, 40, "nvml: timeout")
+
+
+def values(number, slot):
+    """The eight values of a card in a slot, in the order in which they are kept; all of them are different."""
+    wave = math.sin((slot + 17 * number) / 40.0)
+    load = 0.5 + 0.5 * wave
+    heat = 45.0 + 35.0 * load + number % 5
+    return (
+        round(heat),
+        round(100.0 + 550.0 * load),
+        CAP,
+        round(10.0 + 60.0 * load) * 2.0**30,
+        round(load, 2),
+        round(load / 2.0, 2),
+        1000e6 + round(980 * load) * 1e6,
+        float(heat > 80.0),
+    )
+
+
+def series_of(number, slots=SLOTS):
+    """The half hour of a card, as far as the daemon has it."""
+    rows = [values(number, slot) for slot in range(SLOTS - slots, SLOTS)]
+    found = {}
+    for place, metric in enumerate(KEPT):
+        numbers = array("f", (row[place] for row in rows))
+        gaps = ()
+        if number % 3 == 2 and slots == SLOTS:
+            numbers[GAP.first : GAP.first + GAP.slots] = array("f", [math.nan]) * GAP.slots
+            gaps = (GAP,)
+        found[metric] = Series(numbers, numbers, gaps)
+    return found
+
+
+def card(number):
+    """A card that has now what its last slot has; the second one is lost, and the fourth too hot."""
+    temperature, power, cap, used, utilization, activity, clock, _ = values(number, SLOTS - 1)
+    hot = number == 3
+    readings = (
+        kit.reading("temperature_celsius", 91.0 if hot else temperature, "core"),
+        kit.reading("temperature_slowdown_celsius", 87.0, "core"),
+        kit.reading("power_watts", power),
+        kit.reading("power_cap_watts", cap),
+        kit.reading("memory_used_bytes", used),
+        kit.reading("memory_total_bytes", TOTAL),
+        kit.reading("utilization_ratio", utilization),
+        kit.reading("memory_activity_ratio", activity),
+        kit.reading("clock_hertz", clock, "sm"),
+        kit.reading("fan_ratio", Absent.NOT_SUPPORTED),
+        kit.reading("throttled", 1.0 if hot else 0.0, "sw_thermal"),
+        kit.reading("throttled", 0.0, "hw_power_brake"),
+        kit.reading("energy_joules_total", 123456789.125),
+    )
+    facts = {"driver": "550.54.15", "bus_id": f"0000:{number:02x}:00.0", "serial": f"16{number:05d}"}
+    processes = (Process(0, 4000 + number, "python3", 20.0 * 2**30), Process(0, 7000 + number, "训练任务", None))
+    made = kit.device(number, *readings, processes=processes, **facts)
+    return replace(made, up=False, readings=(), processes=()) if number == 1 else made
+
+
+def past(cards=8, slots=SLOTS):
+    """What is kept of so many cards."""
+    events = (
+        PastEvent(kit.WALL_TIME - 900.0, "GPU-00000000", "xid_31", "MMU fault"),
+        PastEvent(kit.WALL_TIME - 60.0, "GPU-00000000", "xid_94", "contained ECC error"),
+    )
+    start = kit.WALL_TIME - slots * SLOT_SECONDS
+    return Past(
+        start, slots, devices={f"GPU-{each:08d}": series_of(each, slots) for each in range(cards)}, events=events
+    )
+
+
+def node(cards=8, name="", **parts):
+    """A node with so many cards and two sources, one of which fails."""
+    failing = kit.source(
+        "npu-smi",
+        "failed",
+        reason="timeout",
+        detail="no answer within 10 s",
+        problems=(Problem("line 3", "a heading that no table knows"),),
+    )
+    sources = (kit.source(version="12.550.54"), failing)
+    snapshot = kit.snapshot(*map(card, range(cards)), sources=sources)
+    return NodeState(name, **({"snapshot": snapshot, "past": past(cards), "age_seconds": 0.5} | parts))
