@@ -6,6 +6,7 @@ _telemetry_options() {
         snapshot) options='-h --help --format --source --vendor --device --all --watch --timeout --config' ;;
         doctor) options='-h --help --source --all --config' ;;
         record) options='-h --help -o --for --unmasked --config' ;;
+        top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
         metrics) options='-h --help --format' ;;
         config) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
@@ -40,6 +41,12 @@ _telemetry_option() {
         'record -o') takes=yes kind=file words='' ;;
         'record --for') takes=yes kind=free words='' ;;
         'record --config') takes=yes kind=file words='' ;;
+        'top --nodes') takes=yes kind=file words='' ;;
+        'top --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
+        'top --replay') takes=yes kind=file words='' ;;
+        'top --ca') takes=yes kind=file words='' ;;
+        'top --password-file') takes=yes kind=file words='' ;;
+        'top --config') takes=yes kind=file words='' ;;
         'parse --format') takes=yes kind=words words='json table prometheus' ;;
         'parse --parsers.paths') takes=yes kind=folder words='' ;;
         'metrics --format') takes=yes kind=words words='text markdown' ;;
@@ -63,7 +70,8 @@ _telemetry_option() {
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot doctor record parse metrics config forget release resume maintenance version' ;;
+        ' '*) kind=words words='serve snapshot doctor record top parse metrics config forget release resume maintenance version' ;;
+        'top '*) kind=free words='' ;;
         'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
         'config 0') kind=words words='check show default' ;;
