@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import threading
@@ -51,7 +52,7 @@ def test_a_list_of_nodes():
 
 def test_the_daemon_answers_on_its_port_and_its_socket(tmp_path):
     with Daemon(tmp_path, arguments=("--demo", "2xnvidia")) as daemon:
-        local = tmp_path / "run" / "web.sock"
+        local = tmp_path / "run" / "local.sock"
         daemon.until(local.exists)
         for address in (daemon.address, f"http://{daemon.address}", f"unix:{local}"):
             client = Client(address_of(address))
@@ -124,4 +125,11 @@ def test_who_does_not_answer_is_given_up():
 
 def test_where_nobody_listens(tmp_path):
     with pytest.raises(NodeError, match="no daemon answers"):
-        Client(address_of(f"unix:{tmp_path}/web.sock")).get("/")
+        Client(address_of(f"unix:{tmp_path}/local.sock")).get("/")
+
+
+def test_a_stream_lasts_longer_than_any_answer_may_take(tmp_path):
+    with Daemon(tmp_path, arguments=("--demo", "1xnvidia")) as daemon:
+        names = Client(address_of(daemon.address), seconds=2.5).events("/api/v1/events")
+        assert [name for name, _ in itertools.islice(names, 5)][2:] == ["readings"] * 3
+        names.close()

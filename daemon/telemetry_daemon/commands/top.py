@@ -60,18 +60,18 @@ def _feed(arguments: argparse.Namespace) -> Feed:
 
         return ManyNodes(addresses, credentials)
     if addresses:
-        return _follow(addresses[0].name, addresses[0], credentials)
+        return _follow(f"the daemon at {addresses[0].name}", addresses[0].name, addresses[0], credentials)
     settings = options.settings(arguments)
     here = None if instead else nodes.daemon_here(settings, credentials)
     if here is not None:
-        return _follow("the daemon of this node", here, credentials)
+        return _follow("the daemon of this node", platform.node(), here, credentials)
     return _own(arguments, settings)
 
 
-def _follow(title: str, address: Address, credentials: Credentials) -> Feed:
+def _follow(title: str, name: str, address: Address, credentials: Credentials) -> Feed:
     from telemetry_daemon.top.follow import Follower
 
-    return Follower(title, address, credentials)
+    return Follower(title, name, address, credentials)
 
 
 def _own(arguments: argparse.Namespace, settings: Settings) -> Feed:

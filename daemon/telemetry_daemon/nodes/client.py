@@ -84,7 +84,7 @@ class Client:
             connection = self._connected()
             status, headers = connection.request(self._address.path + target, self._headers("text/event-stream"))
             _check(status)
-            yield from _events(connection.pieces(headers))
+            yield from _events(_without_end(connection, headers))
         except (BrokenError, OSError) as error:
             raise NodeError(_why(error)) from error
         finally:
@@ -156,6 +156,13 @@ def _context(ca_file: str) -> SSLContext:
 def _check(status: int) -> None:
     if status != 200:
         raise BrokenError(_REASONS.get(status, f"it answers with status {status}"))
+
+
+def _without_end(connection: Connection, headers: Mapping[str, str]) -> Iterator[bytes]:
+    """The pieces of a body that may go on for ever: each of them may take its time."""
+    for piece in connection.pieces(headers):
+        connection.restart_clock()
+        yield piece
 
 
 def _events(pieces: Iterator[bytes]) -> Iterator[tuple[str, str]]:

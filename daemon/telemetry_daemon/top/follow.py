@@ -33,11 +33,11 @@ _MOST_ROWS = 4096
 class Follower:
     """Follows a daemon on a thread of its own; a second connection fetches what the stream does not tell."""
 
-    def __init__(self, title: str, address: Address, credentials: Credentials) -> None:
+    def __init__(self, title: str, name: str, address: Address, credentials: Credentials) -> None:
         self.title = title
         self._address = address
         self._credentials = credentials
-        self._known = Known(title, time.monotonic)
+        self._known = Known(name, time.monotonic)
         self._is_over = threading.Event()
         self._wake: Callable[[], None] = lambda: None
         self._snapshot: Snapshot | None = None

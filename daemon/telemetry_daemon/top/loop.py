@@ -19,7 +19,7 @@ from telemetry_exporters.frames.keys import fed, press
 from telemetry_exporters.frames.model import State, View
 
 # Ages on the screen go on without news.
-TICK_SECONDS = 1.0
+TICK_SECONDS = 2.0
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 

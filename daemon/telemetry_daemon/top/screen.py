@@ -133,9 +133,11 @@ def terminal(environment: Mapping[str, str]) -> Iterator[Screen]:
 
 
 def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
+    if environment.get("NO_COLOR"):
+        return _PLAIN
     with contextlib.suppress(curses.error):  # a terminal that only claims colours
         curses.start_color()
-        if not environment.get("NO_COLOR") and curses.has_colors():
+        if curses.has_colors():
             curses.use_default_colors()
             for pair, colour in enumerate(_PAIRS.values(), start=1):
                 curses.init_pair(pair, colour, -1)

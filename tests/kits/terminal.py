@@ -1,0 +1,131 @@
+"""A program in a pseudo-terminal, and what a person would see of it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyte
+
+from kits.daemon import COMMAND, clean_environment
+from kits.waiting import PATIENCE_SECONDS, scaled
+
+_READ_BYTES = 1 << 16
+
+
+@dataclass
+class Terminal:
+    """A terminal in which a program runs."""
+
+    process: subprocess.Popen[bytes]
+    descriptor: int
+    side: int
+    before: list
+    screen: pyte.Screen
+    printed: bytearray = field(default_factory=bytearray)
+
+    def __post_init__(self) -> None:
+        self._stream = pyte.ByteStream(self.screen)
+
+    @property
+    def text(self) -> str:
+        """The screen now."""
+        self.read(0.05)
+        return "\n".join(line.rstrip() for line in self.screen.display)
+
+    def read(self, seconds: float) -> None:
+        """Take what the program prints for so long."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if select.select([self.descriptor], [], [], left)[0]:
+                try:
+                    piece = os.read(self.descriptor, _READ_BYTES)
+                except OSError:  # the program has ended
+                    return
+                self.printed += piece
+                self._stream.feed(piece)
+
+    def press(self, keys: str) -> None:
+        """Type these."""
+        os.write(self.descriptor, keys.encode())
+
+    def shows(self, *wanted: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        """Wait until all of this is on the screen."""
+        until = time.monotonic() + scaled(patience_seconds)
+        while not all(each in self.text for each in wanted):
+            assert time.monotonic() < until, f"{wanted} is not on the screen:\n{self.text}"
+
+    def prints(self, wanted: bytes, times: int = 1) -> None:
+        """Wait until it has printed this so many times."""
+        until = time.monotonic() + scaled(PATIENCE_SECONDS)
+        while self.printed.count(wanted) < times:
+            self.read(0.05)
+            assert time.monotonic() < until, f"it did not print {wanted!r}"
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size."""
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self.side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def ended(self) -> int:
+        """The exit status; waits for it."""
+        until = time.monotonic() + scaled(PATIENCE_SECONDS)
+        while self.process.poll() is None:
+            self.read(0.05)
+            assert time.monotonic() < until, f"it did not end:\n{self.text}"
+        self.read(0.05)
+        return self.process.returncode
+
+    @property
+    def is_as_it_was(self) -> bool:
+        """Whether the terminal is set as it was before the program, and shows its ordinary screen."""
+        alternate, ordinary = self.printed.rfind(b"\x1b[?1049h"), self.printed.rfind(b"\x1b[?1049l")
+        return termios.tcgetattr(self.side) == self.before and ordinary >= alternate
+
+
+@contextlib.contextmanager
+def terminal(
+    *arguments: str,
+    columns: int = 100,
+    rows: int = 30,
+    environment: Mapping[str, str] | None = None,
+    command: Sequence[str] = COMMAND,
+) -> Iterator[Terminal]:
+    """Our command in a terminal of that size."""
+    descriptor, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    before = termios.tcgetattr(side)
+    process = subprocess.Popen(
+        [*command, *arguments],
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        env=clean_environment(
+            {"TERM": "xterm-256color", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **(environment or {})}
+        ),
+        start_new_session=True,
+        preexec_fn=_take_terminal,  # noqa: PLW1509  # one system call, which takes no lock
+    )
+    try:
+        yield Terminal(process, descriptor, side, before, pyte.Screen(columns, rows))
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # it has ended, as it should
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        os.close(descriptor)
+        os.close(side)
+
+
+def _take_terminal() -> None:
+    """Make the standard input the terminal of this session, so that its keys send signals."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
