@@ -36,6 +36,7 @@ EVENTS = (
             "critical": {OPEN % "xid_79": "_x5 1x115", COUNTED % "xid_79": "_x5 1x115"},
             "an application's": {OPEN % "xid_13": "_x5 1x115", COUNTED % "xid_13": "1+1x120"},
             "a loss, which has an alert of its own": {OPEN % "gpu_lost": ALWAYS, COUNTED % "gpu_lost": "1+1x120"},
+            "links down, which have one, too": {OPEN % "link_down": "_x30 1x90", COUNTED % "link_down": "_x30 1+1x90"},
         },
     ),
     # It comes again; also after a restart, which counts from 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -234,13 +235,31 @@ def test_events_are_counted_by_code_also_while_the_device_is_lost(node: Node) ->
 
 def test_an_event_from_before_a_restart_is_counted_0_times_so_that_the_next_one_is_an_increase(node: Node) -> None:
     node.see(node.card, "xid_94").restart()
-    assert (node.told("events_total"), node.told("event_last_timestamp_seconds")) == ({"xid_94": 0.0}, {})
+    assert (node.told("events_total"), node.told("event_last_timestamp_seconds")) == ({"xid_94": 0.0}, {"xid_94": NOON})
     assert node.see(node.card, "xid_94").told("events_total") == {"xid_94": 1.0}
+
+
+def test_the_time_of_an_event_outlives_a_restart_and_one_that_nobody_kept_is_left_open(node: Node) -> None:
+    node.see(node.card, "xid_94", "xid_79").accumulator.events.take(
+        POLL, [CARD.id], [Event(0, "xid_94", wall_time=NOON + 60)], NOON
+    )
+    node.restart()
+    assert node.told("event_last_timestamp_seconds") == {"xid_79": NOON, "xid_94": NOON + 60}
+    file = path_in(str(node.folder))
+    text = json.loads(file.read_text())
+    for event in text["events"]:
+        del event["times"]  # as an earlier version wrote it
+    file.write_text(json.dumps(text))
+    node.start()
+    assert (node.told(), node.told("event_last_timestamp_seconds")) == ({"xid_79": 1.0, "xid_94": 1.0}, {})
+    assert node.see(node.card, "xid_79").told("event_last_timestamp_seconds") == {"xid_79": NOON}
 
 
 def test_an_event_at_an_impossible_time_is_counted_without_its_time(node: Node) -> None:
     node.accumulator.events.take(POLL, [CARD.id], [Event(0, "xid_31", wall_time=math.inf)], NOON)
     assert node.told("event_last_timestamp_seconds") == {"xid_31": Absent.IMPLAUSIBLE}
+    node.restart()
+    assert (node.told(), node.told("event_last_timestamp_seconds")) == ({"xid_31": 1.0}, {})
 
 
 def test_events_of_no_device_are_passed_over(node: Node) -> None:

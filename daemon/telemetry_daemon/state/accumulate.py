@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_daemon.state.history import History
+from telemetry_daemon.state.links import Links
 from telemetry_exporters.past import PastEvent
 from telemetry_parsers.merge.node import Merged
 from telemetry_parsers.merge.presence import DeviceEvent
@@ -20,6 +21,8 @@ INTEGRALS = (
     ("energy_estimated_joules_total", "power_watts"),
 )
 LONGEST_GAP_INTERVALS = 2.0
+# What the daemon itself goes on telling.
+LINK_DOWN, _OF_LINKS = "link_down", (SOURCE, "links")
 # A device that is seen for the first time is no event.
 _MOVES = frozenset({"lost", "returned", "removed"})
 
@@ -55,6 +58,7 @@ class Accumulator:
     def __init__(self, events: Events | None = None, history: History | None = None) -> None:
         self._devices: dict[str, dict[str, _Integral]] = {}
         self.events = events or Events()
+        self._links = Links()
         self._history = history
 
     def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
@@ -62,6 +66,24 @@ class Accumulator:
         for event in self.events.take(poll, ids, events, wall_time):
             if self._history is not None:
                 self._history.event(event)
+
+    def look_at_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
+        """An event is ongoing for each device that has links which were up and are down."""
+        news = self._links.look(devices)
+        down = [
+            Event(place, LINK_DOWN, f"link {', '.join(links)}", is_ongoing=True)
+            for place, links in enumerate(news.values())
+            if links
+        ]
+        self.take(_OF_LINKS, tuple(news), down, wall_time)
+
+    def close(self, device_id: str) -> tuple[str, ...]:
+        """End a device's open events, which returns their codes; links that are down count as taken out for good."""
+        codes = self.events.close(device_id)
+        if not self._links.forget(device_id):
+            return codes
+        self.events.take(_OF_LINKS, (device_id,), (), 0.0)
+        return (*codes, LINK_DOWN)
 
     def moved(self, events: Sequence[DeviceEvent], wall_time: float) -> None:
         """Keep which devices went and came back."""
@@ -102,6 +124,7 @@ class Accumulator:
         """Drop what was counted for a device that is gone for good."""
         self._devices.pop(device_id, None)
         self.events.forget(device_id)
+        self._links.forget(device_id)
         if self._history is not None:
             self._history.forget(device_id)
 

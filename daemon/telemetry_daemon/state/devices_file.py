@@ -138,6 +138,10 @@ def _read(content: bytes) -> Remembered:
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict):
             device.setdefault("polls", doubts.ENOUGH_WITNESSES)  # as written before polls were counted
+    events = plain.get("events") if isinstance(plain, dict) else None
+    for event in events if isinstance(events, list) else ():
+        if isinstance(event, dict):
+            event.setdefault("times", [])  # as written before they were kept
     document = from_plain(_Document, plain)
     known = tuple(replace(each, polls=max(1, each.polls)) for each in document.devices)
     return Remembered(known, document.events, document.since)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, repeat
 
 from telemetry_daemon.readers.repairs import NOT_BOUND, Machine
 from telemetry_exporters.past import PastEvent
@@ -18,6 +18,7 @@ SOURCE = "telemetry"
 OTHER_CODE = "other"
 # A card counts these from the start of its driver or from its last reset.
 _SINCE_RESET = frozenset({"energy_joules_total", "ecc_uncorrected_total"})
+_LAST_TIME = BY_KEY["event_last_timestamp_seconds"]
 _Poll = tuple[str, str]
 # By metric, label and source.
 _Counts = Mapping[tuple[str, str, str], float]
@@ -37,7 +38,7 @@ class Count:
 class OpenEvents:
     """The codes of a device's open events, and what will be different after a repair: boot, binding or counts.
 
-    `binding` is None where nobody knows the card's place on the bus.
+    `times` are when each came last, in Unix seconds; 0 where an earlier version did not keep that. `binding` is None where nobody knows the card's place on the bus.
     """
 
     id: str
@@ -45,6 +46,17 @@ class OpenEvents:
     boot: str
     binding: int | None
     counts: tuple[Count, ...] = ()
+    times: tuple[float, ...] = ()
+
+    @property
+    def last(self) -> dict[str, float]:
+        """When each code came last."""
+        return dict(zip(self.codes, chain(self.times, repeat(0.0)), strict=False))
+
+    def with_event(self, code: str, wall_time: float) -> OpenEvents:
+        """The same with one more event."""
+        last = self.last | {code: wall_time}
+        return replace(self, codes=tuple(last), times=tuple(last.values()))
 
     def survives(self, boot: str) -> bool:
         """Whether the machine was not started anew since."""
@@ -81,7 +93,10 @@ class Events:
     def __init__(self, machine: Machine | None = None, opened: Iterable[OpenEvents] = ()) -> None:
         self._machine = machine or Machine()
         self._open = {one.id: one for one in opened if one.survives(self._machine.boot)}
-        self._counted = {one.id: {code: _Counted() for code in one.codes} for one in self._open.values()}
+        self._counted = {
+            one.id: {code: _Counted(last_wall_time=when) for code, when in one.last.items()}
+            for one in self._open.values()
+        }
         self._lasting: dict[_Poll, frozenset[tuple[str, str]]] = {}
         # Polls of sources that were removed: what they told counts no second time if they come back, but nobody tells it now.
         self._removed: set[_Poll] = set()
@@ -121,7 +136,7 @@ class Events:
             code = self._count(device_id, event.code, when)
             counted.append(PastEvent(when, device_id, event.code, event.text))
             if not event.is_ongoing:
-                self._open_up(device_id, code)
+                self._open_up(device_id, code, when)
         self._lasting[poll] = frozenset(lasting)
         return counted
 
@@ -160,8 +175,8 @@ class Events:
         """What is told of a device's events, of which these codes are open."""
         for code, counted in sorted(self._counted.get(device_id, {}).items()):
             yield MergedReading("events_total", code, float(counted.count), SOURCE)
-            if counted.count:
-                last = in_range(BY_KEY["event_last_timestamp_seconds"], counted.last_wall_time)
+            if counted.last_wall_time:
+                last = in_range(_LAST_TIME, counted.last_wall_time)
                 yield MergedReading("event_last_timestamp_seconds", code, last, SOURCE)
         for code in sorted(codes):
             yield MergedReading("event_open", code, 1.0, SOURCE)
@@ -176,13 +191,14 @@ class Events:
         event.last_wall_time = wall_time
         return code
 
-    def _open_up(self, device_id: str, code: str) -> None:
+    def _open_up(self, device_id: str, code: str, wall_time: float) -> None:
         opened = self._open.get(device_id)
         if opened is None:
             opened = OpenEvents(device_id, (), self._machine.boot, self._binding(device_id))
-        if code not in opened.codes:
-            opened = replace(opened, codes=(*opened.codes, code))
-        self._open[device_id] = opened.after(self._counts(device_id))
+        when = in_range(_LAST_TIME, wall_time)
+        self._open[device_id] = opened.with_event(code, 0.0 if isinstance(when, Absent) else when).after(
+            self._counts(device_id)
+        )
 
     def _binding(self, device_id: str) -> int | None:
         device = self._seen.get(device_id)

@@ -250,7 +250,7 @@ class Store:
         """End the open events of a device; returns their codes."""
         with self._lock:
             self._snapshot = None
-            return self._accumulator.events.close(device_id) if self._accumulator is not None else ()
+            return self._accumulator.close(device_id) if self._accumulator is not None else ()
 
     def lost(self) -> tuple[str, ...]:
         """The ids of the lost devices, which can be forgotten."""
@@ -341,6 +341,7 @@ class Store:
                     self._accumulator.forget(device_id)
             self._accumulator.moved(merged.events, self._clock.wall())
             self._accumulator.see(merged, known.healths)
+            self._accumulator.look_at_links(merged.devices, self._clock.wall())
         return merged
 
     def _current_reports(self, now: float) -> list[Offered]:

@@ -1,0 +1,70 @@
+"""Links that were up since the daemon began and are down: what they were, no answer of a tool tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from telemetry_parsers.model import Absent, MergedDevice
+from telemetry_parsers.readings import Readings, Shape
+
+# One answer may be wrong.
+_ENOUGH_ANSWERS = 2
+_MOST_SHAPES = 64
+
+
+@dataclass(slots=True)
+class _Link:
+    """How many answers said that it is up, whether the newest says that it is down, and when that was taken."""
+
+    answers_up: int = 0
+    is_down: bool = False
+    taken: float = -math.inf
+
+
+class Links:
+    """Looks at each answer once; the caller lets only one thread in at a time."""
+
+    def __init__(self) -> None:
+        self._devices: dict[str, dict[str, _Link]] = {}
+        self._seen: dict[str, MergedDevice] = {}
+
+    def look(self, devices: Iterable[MergedDevice]) -> dict[str, tuple[str, ...]]:
+        """The links that are down and were up, of each device of which something is new."""
+        news = {}
+        for device in devices:
+            if self._seen.get(device.id) is device:
+                continue
+            self._seen[device.id] = device
+            readings = Readings.of(device.readings)
+            if places := _links(readings.shape):
+                links = self._devices.setdefault(device.id, {})
+                for label, place in places:
+                    _take(links.setdefault(label, _Link()), readings, place)
+                news[device.id] = _down(links)
+        return news
+
+    def forget(self, device_id: str) -> bool:
+        """Take the links of a device as they are now; whether any was missed."""
+        self._seen.pop(device_id, None)
+        return bool(_down(self._devices.pop(device_id, {})))
+
+
+def _take(link: _Link, readings: Readings, place: int) -> None:
+    value, taken = readings.values[place], readings.origins[readings.shape.origins[place]].taken
+    if isinstance(value, Absent) or taken == link.taken:
+        return
+    link.taken, link.is_down = taken, value == 0.0
+    link.answers_up += value == 1.0
+
+
+def _down(links: dict[str, _Link]) -> tuple[str, ...]:
+    return tuple(label for label, link in links.items() if link.is_down and link.answers_up >= _ENOUGH_ANSWERS)
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _links(shape: Shape) -> tuple[tuple[str, int], ...]:
+    """The label and the place of each link."""
+    return tuple((label, place) for (metric, label), place in shape.places.items() if metric == "link_up")
