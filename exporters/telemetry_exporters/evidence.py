@@ -58,7 +58,7 @@ def is_one(metric: str, word: str) -> Evidence:
 
 def uncorrected_errors(view: View) -> list[str]:
     """Whether memory held wrong data."""
-    return ["uncorrected memory errors"] if any(view.numbers("ecc_uncorrected_total").values()) else []
+    return ["uncorrected errors"] if any(view.numbers("ecc_uncorrected_total").values()) else []
 
 
 def corrected_errors(view: View) -> list[str]:
@@ -66,7 +66,7 @@ def corrected_errors(view: View) -> list[str]:
     errors = view.numbers("ecc_corrected_total")
     in_sram = sum(count for location, count in errors.items() if location.startswith("sram"))
     many = sum(errors.values()) > number("ecc_corrected") or in_sram > number("ecc_corrected_sram")
-    return ["many corrected memory errors"] if many else []
+    return ["ECC error storm"] if many else []
 
 
 def worn_memory(view: View) -> list[str]:
@@ -132,6 +132,7 @@ def throttled_by(reasons: str, word: str) -> Evidence:
 
 def narrow_pcie(view: View) -> list[str]:
     """The lanes that the PCIe link has, where it could have more."""
+    # A low generation counts for a card only that has been busy for minutes, which the alert can tell.
     width, widest = view.number("pcie_link_width"), view.number("pcie_link_width_max")
     return [f"PCIe x{width:.0f} of x{widest:.0f}"] if width and widest and width < widest else []
 

@@ -35,7 +35,7 @@ def over_critical(view: View) -> list[str]:
     limits = ((degrees, sensor, _critical(sensor, degrees, own, slowdown)) for sensor, degrees in _hottest_first(view))
     for degrees, sensor, limit in limits:
         if limit is not None and degrees >= limit:
-            return [("" if is_main_temperature(sensor) else f"{sensor}: ") + f"critical {celsius(limit)} reached"]
+            return [("" if is_main_temperature(sensor) else f"{sensor} ") + f"critical {celsius(limit)}"]
     return []
 
 
@@ -61,7 +61,7 @@ def over_limit(view: View) -> list[str]:
 def near_limit(view: View) -> list[str]:
     """That limit, where the device is close to it."""
     near, margin = _nearest(view), number("limit_margin_celsius")
-    return [f"within {margin} K of {near.limit}"] if near is not None and 0 <= near.degrees < margin else []
+    return [f"near {near.limit}"] if near is not None and 0 <= near.degrees < margin else []
 
 
 def over_common(view: View) -> list[str]:

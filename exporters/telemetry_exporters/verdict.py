@@ -72,20 +72,20 @@ CONDITIONS = (
     _bad("lost", "its driver no longer lists it", (), evidence.lost, "see `dmesg`, reset the device or reboot; `telemetry forget {id}` if it was taken out", "AcceleratorLost"),
     _bad("needs reset", "the driver asks for this action", ("recovery_action",), evidence.recovery_action, "do so once the jobs have ended; `telemetry release` lets go of the device for a reset", "AcceleratorRecoveryNeeded"),
     _bad("alarm", "the device says so of its health", ("health",), evidence.health("alarm", "critical"), "see which error codes the vendor's tool names; mostly reset the device, else replace it", "AcceleratorUnhealthy"),
-    _bad("uncorrected memory errors", "memory held wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device; repeated after a reset: replace it", "AcceleratorUncorrectedErrors"),
+    _bad("uncorrected errors", "memory held wrong data since the driver was loaded", ("ecc_uncorrected_total",), evidence.uncorrected_errors, "reset the device; repeated after a reset: replace it", "AcceleratorUncorrectedErrors"),
     _bad("row remap failed", "a bad memory row could not be replaced", ("row_remap_failed",), evidence.is_one("row_remap_failed", "row remap failed"), "replace the device; vendors take it back for this", "AcceleratorRowRemapFailed"),
     _bad("xid_79", "an error that ends jobs; it counts until the device is repaired", evidence.EVENTS, evidence.critical_events, f"{_CODE}; reset the device, load its driver anew or reboot; repeated: replace it", "AcceleratorEventCritical"),
-    _bad("critical 110 °C reached", f"a sensor is as hot as the vendor calls critical; where it tells no limit: {number('critical_celsius')} °C, {number('critical_junction_celsius')} °C at the junction", heat.READ, heat.over_critical, "stop the jobs on the device: it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
+    _bad("critical 110 °C", f"a sensor is as hot as the vendor calls critical; where it tells no limit: {number('critical_celsius')} °C, {number('critical_junction_celsius')} °C at the junction", heat.READ, heat.over_critical, "stop the jobs on the device: it may switch itself off; check the cooling", "AcceleratorTemperatureCritical"),
     _warning("warning", "the device says so of its health", ("health",), evidence.health("warning"), "see what the vendor's tool says of it"),
     _warning("row remap pending", "bad memory stays in use until a reset", ("row_remap_pending",), evidence.is_one("row_remap_pending", "row remap pending"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
-    _warning("retired pages pending", "bad memory stays in use until a restart", ("retired_pages_pending",), evidence.is_one("retired_pages_pending", "retired pages pending"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
-    _warning("many corrected memory errors", "so many come before uncorrected ones", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
+    _warning("pages to retire", "bad memory stays in use until a restart", ("retired_pages_pending",), evidence.is_one("retired_pages_pending", "pages to retire"), "end the jobs, `telemetry release`, reset the device", "AcceleratorResetNeededForMemory"),
+    _warning("ECC error storm", "so many come before uncorrected ones", ("ecc_corrected_total",), evidence.corrected_errors, "plan a replacement", "AcceleratorCorrectedErrorStorm"),
     _warning("memory wearing out", f"more than {number('retired_pages')} pages, or {number('remapped_rows')} rows of memory, are out of use", ("retired_pages", "remapped_rows"), evidence.worn_memory, "plan a replacement", "AcceleratorMemoryWearingOut"),
     _warning("error_80e01801", "an event that may come before worse; it counts while it is open", evidence.EVENTS, evidence.lasting_events, f"{_CODE}; watch the device", "AcceleratorEvent"),
     _warning("xid_94", f"an event that may come before worse; it counts for {seconds('event_window') / 60:.0f} min", evidence.EVENTS, evidence.late_events, f"{_CODE}; watch the device", "AcceleratorEvent"),
     _warning("2 links down", "they were up before, or are up on most devices of the model", ("link_up", "event_open"), evidence.links_down, "reseat or replace bridge, cable or module; a reset of the device brings some links back", "AcceleratorLinkDown"),
     _warning("over 87 °C", "hotter than the limit at which the device slows down", heat.READ, heat.over_limit, _COOL, "AcceleratorHot"),
-    _warning("within 5 K of 87 °C", "close to the limit at which the device slows down", heat.READ, heat.near_limit, _COOL, "AcceleratorHot"),
+    _warning("near 87 °C", f"less than {number('limit_margin_celsius')} K below the limit at which the device slows down", heat.READ, heat.near_limit, _COOL, "AcceleratorHot"),
     _warning("over 85 °C", f"hot for most, and the device tells no limit ({number('hot_junction_celsius')} °C at the junction)", heat.READ, heat.over_common, _COOL, "AcceleratorHot"),
     _warning("throttled by heat", "the clocks are held down because of heat", ("throttled",), evidence.throttled_by("heat_reasons", "throttled by heat"), _COOL, "AcceleratorThermalThrottling"),
     _warning("power brake", "the power supply or the board asks the device to slow down", ("throttled",), evidence.throttled_by("brake_reasons", "power brake"), "check the power supplies of the node; spread the load", "AcceleratorPowerBrake"),
@@ -102,7 +102,7 @@ CONDITIONS = (
 # fmt: on
 _ID = "{id}"
 # Codes come from tools.
-_LONGEST_WORD = 40
+_LONGEST_WORD = 26
 _WELL = (Finding("ok", Severity.GOOD),)
 _READ = frozenset(metric for condition in CONDITIONS for metric in condition.reads) | frozenset(evidence.LOOKED_AT)
 

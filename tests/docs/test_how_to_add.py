@@ -253,6 +253,25 @@ def add_alert(house: House) -> None:
         '    "skew_seconds"',
         '    "coolant_share": Threshold(0.2, "share of the coolant", "own figure"),\n',
     )
+    house.insert(
+        "exporters/telemetry_exporters/evidence.py",
+        "\n\ndef at_power_cap(",
+        "\n\ndef little_coolant(view: View) -> list[str]:\n"
+        '    """Whether the pump gives little."""\n'
+        '    flow = view.number("coolant_flow_ratio")\n'
+        '    return ["coolant low"] if flow is not None and flow < number("coolant_share") else []\n',
+    )
+    row = '"coolant low", "the pump gives little", ("coolant_flow_ratio",), evidence.little_coolant, "mend the pump"'
+    house.insert(
+        "exporters/telemetry_exporters/verdict.py",
+        '    _warning("fan stopped"',
+        f'    _warning({row}, "AcceleratorCoolantLow"),\n',
+    )
+    house.insert(
+        "tests/kits/planted_faults.py",
+        '    "narrow PCIe"',
+        '    "coolant low": _fault("coolant low", "warning", "coolant_flow_ratio", 0.1),\n',
+    )
     low = '{"accelerator_coolant_flow_ratio{{D}}": "0.1x120"}'
     case = f'Case("AcceleratorCoolantLow", {low}, {{"enough": {low.replace("0.1", "0.3")}}}),\n'
     house.insert("tests/grafana/alert_cases.py", '    Case(\n        "AcceleratorLost"', f"    {case}")
@@ -342,4 +361,6 @@ def test_the_tests_of_what_was_added_pass(house: House) -> None:
         "tests/simulate/test_source.py",
         f"{alerts}test_an_alert_fires_where_it_must_and_only_there[AcceleratorCoolantLow]",
         f"{alerts}test_every_alert_has_a_case_that_fires_it",
+        "tests/grafana/test_verdict_agrees.py",
+        "tests/exporters/test_verdict.py",
     )

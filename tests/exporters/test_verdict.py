@@ -104,6 +104,12 @@ def test_table_details_document_and_rows_say_the_same_of_every_fault():
         assert f"\n{names[row.device.id]}({fault.word}" in details, name
 
 
+def test_no_condition_makes_the_table_wider_than_a_terminal():
+    node, _ = node_with(FAULTS)
+    lines = table(node, 80, Colour.NEVER).splitlines()[2 : 3 + len(node.devices)]
+    assert max(map(len, lines)) <= 80
+
+
 def test_every_device_that_needs_somebody_is_named_with_its_remedy_worst_first():
     node, _ = node_with(FAULTS)
     told = list(troubles(node))
