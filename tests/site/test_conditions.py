@@ -1,0 +1,61 @@
+"""Whoever looks at a fault, and from wherever, sees the same condition."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from kits.planted_faults import FAULTS, NO_FAULTS, node_with
+from telemetry_daemon.nodes.document import snapshot_of
+from telemetry_daemon.site.pages import Links, page
+from telemetry_exporters import stream_json
+from telemetry_exporters.frames.frame import frame
+from telemetry_exporters.frames.model import NodeState, Size, State
+from telemetry_exporters.json import render
+from telemetry_exporters.verdict import judge
+from telemetry_parsers.model import Snapshot
+
+ALL = {**FAULTS, **NO_FAULTS}
+Told = Callable[[Snapshot], Mapping[str, str]]
+
+
+def by_page(node: Snapshot) -> dict[str, str]:
+    """The words that follow each device's name on the page, as far as the next one's."""
+    text = " ".join(
+        re.sub(r"<[^>]*>", " ", page(node, Links("/m", "/s", "/h", "/r")).partition("<h2>Devices")[2]).split()
+    )
+    ids = [device.id for device in node.devices]
+    return {
+        one: text.partition(one)[2].partition(next_one)[0]
+        for one, next_one in zip(ids, [*ids[1:], "Sources"], strict=True)
+    }
+
+
+def by_stream(node: Snapshot) -> dict[str, str]:
+    """What the stream tells of each device."""
+    entries = [stream_json.device(device, judge(node)[device.id]) for device in node.devices]
+    return {entry["id"]: entry["condition"]["word"] for entry in entries}
+
+
+def by_another_node(node: Snapshot) -> dict[str, str]:
+    """What is made of the document somewhere else."""
+    there = snapshot_of(json.loads(render(node)))
+    return {device_id: findings[0].word for device_id, findings in judge(there).items()}
+
+
+def by_top(node: Snapshot) -> dict[str, str]:
+    """The line of each device in the list of `telemetry top`."""
+    shown = frame(State((NodeState("n", node, age_seconds=0.5),)), Size(160, 2 * len(node.devices) + 20))
+    lines = ["".join(piece.text for piece in line) for line in shown.lines]
+    return {device.id: next(line for line in lines if device.model in line.split()) for device in node.devices}
+
+
+@pytest.mark.parametrize("told", [by_page, by_stream, by_another_node, by_top])
+def test_each_fault_is_called_the_same(told: Told) -> None:
+    node, ids = node_with(ALL)
+    said = told(node)
+    missing = {name: said[ids[name]] for name, fault in ALL.items() if fault.word not in said[ids[name]]}
+    assert missing == {}
