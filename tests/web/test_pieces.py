@@ -9,7 +9,7 @@ import time
 import pytest
 
 from kits.waiting import until
-from kits.web_server import PATIENCE_SECONDS, connect, read_to_end, running_server
+from kits.web_server import PATIENCE_SECONDS, basic, cheap_hash, connect, read_to_end, replace, running_server
 from telemetry_daemon.web.messages import Response
 from telemetry_daemon.web.server.open_connections import Phase
 from telemetry_daemon.web.server.shared import Deadlines
@@ -56,9 +56,15 @@ def serving(pieces, **server):
 
 
 @contextlib.contextmanager
-def get(port, path="/long", method="GET"):
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
-        connection.request(method, path)
+def get(port, path="/long", method="GET", tls=None, headers=None):
+    where = ("127.0.0.1", port)
+    made = (
+        http.client.HTTPConnection(*where, timeout=PATIENCE_SECONDS)
+        if tls is None
+        else http.client.HTTPSConnection(*where, timeout=PATIENCE_SECONDS, context=tls)
+    )
+    with contextlib.closing(made) as connection:
+        connection.request(method, path, headers=headers or {})
         with connection.getresponse() as answer:
             yield connection, answer
 
@@ -141,3 +147,74 @@ def test_what_breaks_off_does_not_look_whole():
 
 async def _in_loop(work):
     work()
+
+
+def test_it_comes_through_tls_in_every_version_of_http(pki, web_file):
+    config = web_file(pki.tls_section())
+    with (
+        serving(Counted(3, 100_000), config_file=config) as server,
+        get(server.port, tls=pki.trusting()) as (_, answer),
+    ):
+        assert answer.read() == b"begin " + b"x" * 300_000
+    with (
+        serving(Counted(3, 10), config_file=config) as server,
+        connect(server.port) as client,
+        pki.trusting().wrap_socket(client, server_hostname="localhost") as encrypted,
+    ):
+        encrypted.sendall(b"GET /long HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        assert read_to_end(encrypted).endswith(b"\r\n\r\nbegin " + b"x" * 30)
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "tls"])
+def test_a_client_that_hangs_up_is_noticed_at_once(pki, web_file, encrypted):
+    pieces = Endless()
+    config, tls = web_file(pki.tls_section() if encrypted else ""), pki.trusting() if encrypted else None
+    with serving(pieces, config_file=config) as server:
+        with get(server.port, tls=tls):
+            follows(server)
+        until(lambda: pieces.closed, "the end of the pieces")
+
+
+NEW_TERMS = {
+    "another user": lambda pki: f"basic_auth_users:\n  bob: {cheap_hash('secret')}\n",
+    "another password": lambda pki: f"basic_auth_users:\n  alice: {cheap_hash('other')}\n",
+    "TLS": lambda pki: pki.tls_section() + f"basic_auth_users:\n  alice: {cheap_hash('secret')}\n",
+    "a bad file": lambda pki: "unknown: 1\n",
+}
+
+
+@pytest.mark.parametrize("new", NEW_TERMS)
+def test_who_was_let_in_on_other_terms_follows_no_more(pki, web_file, new):
+    pieces = Endless()
+    config = web_file(f"basic_auth_users:\n  alice: {cheap_hash('secret')}\n")
+    with (
+        serving(pieces, config_file=config) as server,
+        get(server.port, headers=basic("alice", "secret")) as (_, answer),
+    ):
+        follows(server)
+        replace(config, NEW_TERMS[new](pki))
+        pieces.waiting.append(b"secret")
+
+        def ended():
+            server.call(_in_loop(pieces.more))
+            pieces.waiting.append(b"more")
+            return pieces.closed
+
+        until(ended, "the end of the pieces")
+        assert b"begin " in answer.read()  # it ends whole
+
+
+def test_headers_and_limits_that_change_disturb_nobody_who_follows(web_file):
+    pieces = Endless()
+    with serving(pieces, config_file=web_file("")) as server, get(server.port) as (_, answer):
+        follows(server)
+        replace(web_file(""), "rate_limit: {interval: 1h, burst: 3}\n")
+
+        def limited():
+            with get(server.port, "/short") as (_, other):
+                return other.status == 429
+
+        until(limited, "the new limit")
+        pieces.waiting.append(b"new")
+        server.call(_in_loop(pieces.more))
+        assert answer.read(9) == b"begin new"

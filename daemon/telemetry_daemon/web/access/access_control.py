@@ -116,6 +116,11 @@ class AccessControl:
         return self._rules.client_demands
 
     @property
+    def terms(self) -> object:
+        """On what terms callers are let in; while they are equal, whoever was let in would be let in again."""
+        return self._rules.config.users, self.client_demands, self._trouble
+
+    @property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """The headers that the operator wants on every answer."""
         return self._rules.config.headers

@@ -37,6 +37,7 @@ class Connection(asyncio.BufferedProtocol):
     _channel: Channel | None = None
     _conversation: Conversation = field(init=False)
     _demands: object = None
+    _terms: object = None
     _phase: Phase = Phase.UNFINISHED
     _deadline: asyncio.TimerHandle | None = None
     _to_send: deque[memoryview] = field(default_factory=deque)
@@ -285,6 +286,7 @@ class Connection(asyncio.BufferedProtocol):
         # What nobody reads must not pile up in the kernel either.
         self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, WRITE_BYTES)
         self._pieces = pieces
+        self._terms = self._shared.access.terms
         pieces.begin(self._more_pieces, self.abort)
 
     def _take_piece(self, pieces: Pieces) -> None:
@@ -319,8 +321,13 @@ class Connection(asyncio.BufferedProtocol):
         self._go_on_reading()
 
     def _more_pieces(self) -> None:
-        if self._phase is Phase.FOLLOWING:
+        if self._phase is not Phase.FOLLOWING:
+            return
+        self._shared.access.reload_if_changed()
+        if self._terms == self._shared.access.terms:
             self._send_on()
+        else:
+            self.finish()  # a client that may come in again does so by itself
 
     def _end_pieces(self) -> None:
         self._close_pieces()
