@@ -79,7 +79,9 @@ def without_ages(whole: Entry) -> Entry:
 
 def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
     """A device without its numbers."""
-    active = {metric: [label for of, label, value in _active(one) if of == metric and value] for metric in _STATES}
+    active = {
+        metric: [cleaned(label) for of, label, is_on in _active(one) if of == metric and is_on] for metric in _STATES
+    }
     total = value_of(one, "memory_total_bytes")
     told = [{"word": each.word, "severity": each.severity.value, "remedy": each.remedy} for each in findings]
     entry = {
@@ -88,8 +90,8 @@ def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
         "vendor": one.vendor,
         "device": one.device,
         "model": (one.current_model or one.model) or None,
-        "parent": one.parent,
-        "partition": one.partition,
+        "parent": one.parent or None,
+        "partition": one.partition or None,
         "up": one.up,
         "simulated": one.simulated,
         "memory_total_bytes": None if total is None or isinstance(total, Absent) else int(total),

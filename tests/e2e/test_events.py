@@ -1,0 +1,132 @@
+"""The real daemon's stream of events, as browsers, curl and old clients ask for it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import Daemon
+from kits.followers import PATH, Follower, followers
+from kits.web_server import read_to_end
+from telemetry_daemon.site.stream import MOST_STREAMS
+
+NODE = ("--demo", "16xnvidia")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory):
+    with Daemon(tmp_path_factory.mktemp("daemon"), arguments=NODE) as running:
+        running.until(lambda: len(running.document()["devices"]) == 16)
+        yield running
+
+
+def test_all_who_follow_get_the_same_bytes_and_one_more_is_told_to_come_later(daemon: Daemon) -> None:
+    with followers(daemon.address, MOST_STREAMS) as all_of_them:
+        told = [[each.next("readings") for _ in range(4)] for each in all_of_them]
+        # The first was made for each; later ones are one event for all, and somebody may have missed the first of them.
+        common = set.intersection(*({event.raw for event in mine[1:]} for mine in told))
+        assert len(common) >= 2
+        assert max(map(len, common)) <= 1000
+        with Follower(daemon.address) as late:
+            assert (late.answer.status, late.answer.headers["Retry-After"]) == (503, "5")
+        assert daemon.get()[0] == 200
+
+    def let_in() -> bool:
+        with Follower(daemon.address) as later:
+            return later.answer.status == 200
+
+    daemon.until(let_in)
+
+
+def test_the_stream_tells_what_the_document_tells(daemon: Daemon) -> None:
+    with Follower(daemon.address) as follower:
+        state = follower.next("state").data
+        document = daemon.document()
+        assert [one["id"] for one in state["devices"]] == [one["id"] for one in document["devices"]]
+        assert {one["source"] for one in state["sources"]} == {one["source"] for one in document["sources"]}
+        assert state["notes"] == ["Simulated: these devices do not exist."]
+        row = dict(zip(state["columns"], follower.next("readings").data["values"][0], strict=True))
+        assert row["power_cap_watts"] == document["devices"][0]["readings"]["power_cap_watts"]
+
+
+def exchanged(daemon: Daemon, request: str, enough: bytes = b"") -> bytes:
+    """What comes until the connection ends, or until there is enough."""
+    host, _, port = daemon.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as client:
+        client.sendall(request.encode())
+        got = b""
+        while enough and enough not in got:
+            got += client.recv(65536)
+        return got or read_to_end(client)
+
+
+def test_a_client_of_http_1_0_gets_it_without_chunks(daemon: Daemon) -> None:
+    head, _, body = exchanged(daemon, f"GET {PATH} HTTP/1.0\r\n\r\n", b"event: readings\n").partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head.lower()
+    assert body.startswith(b"id: ")
+
+
+def test_the_head_is_that_of_the_stream_and_follows_nothing(daemon: Daemon) -> None:
+    request = f"HEAD {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    for _ in range(MOST_STREAMS + 1):
+        head = exchanged(daemon, request).lower()
+        assert head.startswith(b"http/1.1 200")
+        assert b"content-type: text/event-stream" in head
+        assert b"content-length" not in head
+
+
+@pytest.mark.needs("curl")
+def test_curl_follows(daemon: Daemon) -> None:
+    with subprocess.Popen(
+        ["curl", "--silent", "--no-buffer", "--compressed", f"http://{daemon.address}{PATH}"], stdout=subprocess.PIPE
+    ) as curl:
+        assert curl.stdout is not None
+        named = (line for line in curl.stdout if line.startswith(b"event: "))
+        assert [next(named) for _ in range(3)] == [b"event: state\n", b"event: readings\n", b"event: readings\n"]
+        curl.kill()
+
+
+@pytest.mark.parametrize("asked", ["header", "query"])
+def test_who_comes_back_gets_the_past_that_it_missed(daemon: Daemon, asked: str) -> None:
+    def past(seen: str) -> list[dict]:
+        headers = {"Last-Event-ID": seen} if asked == "header" else {}
+        path = f"{PATH}?last_event_id={seen}" if asked == "query" else PATH
+        with Follower(daemon.address, path, headers) as follower:
+            told = follower.events()
+            assert [next(told).name for _ in range(2)] == ["state", "readings"]
+            return [event.data for event in takewhile(lambda event: event.name == "history", told)]
+
+    # Another daemon told the id, so all that is kept is told.
+    daemon.until(lambda: len(past("0123abc.77")) == 17)
+    *devices, events = past("0123abc.77")
+    assert [one["id"] for one in devices] == [one["id"] for one in daemon.document()["devices"]]
+    assert all(len(one["series"]["power_watts"]["last"]) == one["slots"] >= 1 for one in devices)
+    assert events["events"] == []
+    with Follower(daemon.address) as follower:
+        seen = follower.next("readings").id
+    assert all(one["slots"] <= 1 for one in past(seen))
+
+
+def test_a_reload_that_changes_nothing_disturbs_nobody(daemon: Daemon) -> None:
+    with Follower(daemon.address) as follower:
+        instance = follower.next("state").data["instance"]
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: daemon.logged("configuration reloaded"))
+        event = [follower.next("readings") for _ in range(3)][-1]
+        assert event.id.partition(".")[0] == instance
+
+
+def test_streams_end_whole_with_the_daemon_and_the_next_one_is_another_instance(tmp_path: Path) -> None:
+    instances = []
+    for _ in range(2):
+        with Daemon(tmp_path, arguments=NODE) as daemon, Follower(daemon.address) as follower:
+            instances.append(follower.next("state").data["instance"])
+            status, seconds = daemon.stop()
+            assert (status, seconds < 5.0) == (0, True)
+            assert all(event.name for event in follower.events())  # an end in the middle would be an IncompleteRead
+    assert instances[0] != instances[1]

@@ -1,0 +1,63 @@
+"""Clients of the stream of events: one reads it, event by event; many only ask for it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kits.waiting import PATIENCE_SECONDS
+
+PATH = "/api/v1/events"
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event as it came: `raw` are its bytes."""
+
+    id: str
+    name: str
+    data: Any
+    raw: bytes
+
+
+class Follower:
+    """One connection to the stream."""
+
+    def __init__(self, address: str, path: str = PATH, headers: Mapping[str, str] | None = None) -> None:
+        self._connection = http.client.HTTPConnection(address, timeout=PATIENCE_SECONDS)
+        self._connection.request("GET", path, headers=dict(headers or {}))
+        self.answer = self._connection.getresponse()
+
+    def __enter__(self) -> Follower:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Both hold the socket: without the first it would stay open.
+        self.answer.close()
+        self._connection.close()
+
+    def events(self) -> Iterator[Event]:
+        """The events as they come, until the stream ends; comments are left out."""
+        lines: list[bytes] = []
+        while line := self.answer.readline():
+            lines.append(line)
+            if line == b"\n":
+                fields = dict(one.decode().rstrip("\n").split(": ", 1) for one in lines if b": " in one)
+                if fields:
+                    yield Event(fields["id"], fields["event"], json.loads(fields["data"]), b"".join(lines))
+                lines = []
+
+    def next(self, name: str) -> Event:
+        """The next event of that name."""
+        return next(event for event in self.events() if event.name == name)
+
+
+@contextlib.contextmanager
+def followers(address: str, count: int) -> Iterator[list[Follower]]:
+    """So many at once."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Follower(address)) for _ in range(count)]
