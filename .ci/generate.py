@@ -22,6 +22,7 @@ from conditions_page import conditions
 from fleet_parts.series import series_table, vendor_series
 from fleet_parts.sizes import scale, sizes, waiting
 from man_page import man_page
+from page_hashes import page_hashes
 from parser_descriptions import descriptions
 from settings_page import reference_markdown
 from terminal_picture import picture
@@ -82,6 +83,7 @@ def _default_file_in_docs() -> str:
 
 FILES = (
     Generated("daemon/telemetry_daemon/plugins/built_in.json", descriptions),
+    Generated("daemon/telemetry_daemon/site/page_files.py", page_hashes),
     Generated("deploy/telemetry.toml", default_toml),
     Generated(
         "docs/configuration.md", lambda: f"{reference_markdown()}\n## The default file\n\n{_default_file_in_docs()}"

@@ -12,7 +12,8 @@ from telemetry_exporters.text import display_width, pad_left, pad_right
 from telemetry_exporters.verdict import Finding, judge
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
-_Line = tuple[str, str, str]
+# A name, a value in words, and a note: the value's source, or why there is none.
+Line = tuple[str, str, str]
 
 
 def blocks(snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour) -> list[list[str]]:
@@ -32,19 +33,28 @@ def _device_block(
 ) -> list[str]:
     name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
     heading = f"{name} ({', '.join(finding.word for finding in findings)})"
-    facts = [(fact.replace("_", " "), value, "") for fact, value in (("id", device.id), *info_labels(device))]
-    readings = [_reading_line(reading, metrics) for reading in device.readings]
-    processes = [_process_line(process) for process in device.processes]
-    return [paint(heading, Style.BOLD, colour), *_fact_lines(facts), *_aligned([*readings, *processes], colour)]
+    known, read = facts(device), readings(device, metrics)
+    return [paint(heading, Style.BOLD, colour), *_fact_lines(known), *_aligned(read, colour)]
 
 
-def _fact_lines(facts: list[_Line]) -> Iterator[str]:
+def facts(device: MergedDevice) -> list[Line]:
+    """What the device is: its id and the labels of its info."""
+    return [(fact.replace("_", " "), value, "") for fact, value in (("id", device.id), *info_labels(device))]
+
+
+def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
+    """All its readings, with the reasons of those that are absent, and its processes."""
+    lines = [_reading_line(reading, metrics) for reading in device.readings]
+    return [*lines, *map(_process_line, device.processes)]
+
+
+def _fact_lines(facts: list[Line]) -> Iterator[str]:
     widest = max(display_width(name) for name, _, _ in facts)
     for name, value, _ in facts:
         yield f"  {pad_right(name, widest)}  {value}"
 
 
-def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> _Line:
+def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> Line:
     metric = metrics[reading.metric]
     name = f"{human.name(metric)} {reading.label}".strip()
     if isinstance(reading.value, Absent):
@@ -52,12 +62,12 @@ def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> _Lin
     return name, human.in_words(reading.value, metric), reading.source
 
 
-def _process_line(process: Process) -> _Line:
+def _process_line(process: Process) -> Line:
     memory = process.memory_used_bytes
     return f"process {process.pid}", ABSENT if memory is None else human.byte_size(memory), process.name
 
 
-def _aligned(lines: list[_Line], colour: Colour) -> Iterator[str]:
+def _aligned(lines: list[Line], colour: Colour) -> Iterator[str]:
     widest_name = max((display_width(name) for name, _, _ in lines), default=0)
     widest_value = max((display_width(value) for _, value, _ in lines), default=0)
     for name, value, note in lines:

@@ -54,7 +54,7 @@ telemetry_daemon.readers: alternatives base command files host in_worker loader 
     repairs run_results tool_path toollock
 telemetry_daemon.service: daemon daemon_metrics device_nodes local_site maintenance memory serving systemd textfile_job
     unused_imports
-telemetry_daemon.site: ahead name_filter negotiation packing page_style process_metrics regulars rendered
+telemetry_daemon.site: ahead name_filter negotiation packing process_metrics regulars rendered
     routes
 telemetry_daemon.state: accumulate devices_file events health history links maintenance slots store
 telemetry_daemon.terminal: exits log streams

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from kits import snapshots as kit
 from kits.daemon import run
 from kits.tool_node import TOOL, series, tool_node
+from telemetry_daemon.site.page_files import script
 from telemetry_daemon.site.pages import Links, page
 from telemetry_exporters import csv, prometheus
 from telemetry_exporters import json as json_form
@@ -19,7 +20,7 @@ from telemetry_exporters.style import Colour
 from telemetry_exporters.table import Detail, table
 from telemetry_parsers.model import Snapshot
 
-LINKS = Links("/metrics", "/api/v1/snapshot", "/healthz", "/readyz")
+LINKS = Links("/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz")
 # Every C0 and C1 control, and what turns the direction round, joins, hides, or ends a line for some readers.
 EVIL = (
     "".join(map(chr, (*range(1, 32), *range(127, 160))))
@@ -89,7 +90,7 @@ def test_none_of_it_comes_out_of_the_daemon_or_a_command(tmp_path: Path) -> None
         daemon.until(lambda: series(daemon, "accelerator_info{"))
         daemon.until_state(TOOL, "failed")
         daemon.until(lambda: prom.exists() and "accelerator_info{" in prom.read_text())
-        for path in ("/", "/metrics", "/api/v1/snapshot", "/readyz", f"/no/such%1b%0a{'%E2%80%AE'}"):
+        for path in ("/", "/?device=ACME-1", "/metrics", "/api/v1/snapshot", "/readyz", f"/no/such%1b%0a{'%E2%80%AE'}"):
             said[path] = daemon.get(path)[1]
         said["OpenMetrics"] = daemon.get("/metrics", Accept="application/openmetrics-text")[1]
         said["textfile"] = prom.read_text()
@@ -103,7 +104,8 @@ def test_none_of_it_comes_out_of_the_daemon_or_a_command(tmp_path: Path) -> None
     assert {name: unsafe(text) for name, text in said.items() if unsafe(text)} == {}
     assert "odd" in said["log"]
     assert not [line for line in said["log"].splitlines() if "level=error msg=forged" in line.partition('"')[0]]
-    assert "<script" not in said["/"]
+    assert said["/"].count("<script") == said["/"].count(f"<script>{script()}</script>") == 1
+    assert "<script" not in said["/?device=ACME-1"]
     json.loads(said["/api/v1/snapshot"])
 
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 
 from kits import snapshots as kit
-from telemetry_daemon.site.pages import Links, page
+from telemetry_daemon.site.pages import Links, device_page, page
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.messages import Request
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.model import Absent, Problem
 
-LINKS = Links("/metrics", "/api/v1/snapshot", "/healthz", "/readyz")
+LINKS = Links("/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz")
 VOID = {"meta", "link", "br"}
 ALLOWED = VOID | {
     *(
@@ -39,6 +39,9 @@ ALLOWED = VOID | {
         "strong",
         "code",
         "a",
+        "main",
+        "noscript",
+        "script",
     ),
     *("dl", "dt", "dd", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "footer"),
 }
@@ -68,7 +71,7 @@ class Page(HTMLParser):
         self.handle_starttag(tag, attributes)
 
     def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] not in ("style", "script"):
             self.texts.append(data.strip())
 
     @property
@@ -79,9 +82,10 @@ class Page(HTMLParser):
 @given(kit.snapshots())
 @settings(max_examples=60, deadline=None)
 def test_any_page_is_well_formed_and_has_only_elements_of_ours(snapshot):
-    shown = Page(page(snapshot, LINKS))
-    assert set(shown.elements) <= ALLOWED
-    assert not any(name.startswith("on") or name == "style" for name in shown.attributes)
+    for html in (page(snapshot, LINKS), *(device_page(snapshot, one.id, LINKS) for one in snapshot.devices[:1])):
+        shown = Page(html)
+        assert set(shown.elements) <= ALLOWED
+        assert not any(name.startswith("on") or name == "style" for name in shown.attributes)
 
 
 @pytest.mark.parametrize("evil", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onload='x", "&lt;"])
@@ -96,30 +100,39 @@ def test_texts_of_tools_stay_texts(evil):
     )
     shown = Page(page(snapshot, LINKS))
     assert set(shown.elements) <= ALLOWED
+    assert shown.elements.count("script") == 1
     assert shown.text.count(evil) > 8
+    assert evil in Page(device_page(snapshot, evil, LINKS)).text
 
 
 @pytest.mark.parametrize("seen_at", ["http://node7:19820", "https://proxy/gpu/node7"])
 def test_nothing_comes_from_elsewhere_also_where_a_proxy_shows_the_page_below_a_path_of_its_own(seen_at):
     shown = Page(page(kit.snapshot(kit.full_device()), LINKS))
     assert [urljoin(f"{seen_at}/", link) for link in shown.links if not link.startswith("data:")] == [
+        f"{seen_at}/#main",
+        f"{seen_at}/",
+        f"{seen_at}/?device=GPU-00000000",
         seen_at + LINKS.metrics,
         seen_at + LINKS.snapshot,
+        seen_at + LINKS.history,
         seen_at + LINKS.health,
         seen_at + LINKS.readiness,
     ]
 
 
-def test_the_policy_lets_in_the_pages_own_style_and_nothing_else():
+def test_the_policy_lets_in_the_pages_own_script_and_style_and_nothing_else():
     snapshot = kit.snapshot(kit.full_device())
     site = Site(lambda: snapshot, lambda: (True, ""), lambda syntax: b"")
     response = site.respond(Request("GET", "/"))
-    (style,) = re.findall(r"<style>(.*?)</style>", b"".join(response.body).decode(), re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    (style,), (script,) = (
+        re.findall(f"<{tag}>(.*?)</{tag}>", b"".join(response.body).decode(), re.DOTALL) for tag in ("style", "script")
+    )
     policy = dict(part.strip().split(" ", 1) for part in dict(response.headers)["Content-Security-Policy"].split(";"))
     assert policy == {
         "default-src": "'none'",
-        "style-src": f"'sha256-{digest}'",
+        "script-src": f"'sha256-{digest(script)}'",
+        "style-src": f"'sha256-{digest(style)}'",
+        "connect-src": "'self'",
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
@@ -127,6 +140,14 @@ def test_the_policy_lets_in_the_pages_own_style_and_nothing_else():
     }
     assert response.content_type == "text/html; charset=utf-8"
     assert dict(response.headers)["X-Content-Type-Options"] == "nosniff"
+
+
+def digest(text):
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_nothing_loads_the_page_anew_over_the_last_values():
+    assert 'http-equiv="refresh"' not in page(kit.snapshot(kit.full_device()), LINKS)
 
 
 def test_a_device_and_a_source_are_shown_with_all_that_matters():
@@ -158,6 +179,28 @@ def test_what_is_wrong_stands_above_the_devices_with_its_remedy():
 
 def test_without_trouble_there_is_no_word_of_it():
     assert 'class="troubles"' not in page(kit.snapshot(kit.full_device(), sources=(kit.source(),)), LINKS)
+
+
+def test_a_devices_own_page_has_all_its_readings_or_their_reasons():
+    device = kit.device(
+        0,
+        kit.reading("fan_ratio", 0.42),
+        kit.reading("link_up", 0.0, "3"),
+        kit.reading("power_watts", Absent.NOT_SUPPORTED),
+    )
+    site = Site(lambda: kit.snapshot(device, kit.device(1)), lambda: (True, ""), lambda syntax: b"")
+    response = site.respond(Request("GET", "/", "device=GPU-00000000"))
+    text = Page(b"".join(response.body).decode()).text
+    assert response.status == 200
+    for wanted in ("nvidia 0", "id GPU-00000000", "fan 42 % nvml", "link up 3 0 nvml", "power – not supported (nvml)"):
+        assert wanted in text
+    assert "GPU-00000001" not in text
+
+
+@pytest.mark.parametrize("wanted", ["GPU-7", "", "<b>", "%00"])
+def test_a_device_that_is_not_there_has_no_page(wanted):
+    site = Site(lambda: kit.snapshot(kit.full_device()), lambda: (True, ""), lambda syntax: b"")
+    assert site.respond(Request("GET", "/", f"device={wanted}")).status == (404 if wanted else 200)
 
 
 @pytest.mark.parametrize(
@@ -216,13 +259,13 @@ def test_the_nodes_figures_are_of_whole_devices_and_say_what_they_leave_out(devi
 )
 def test_maintenance_is_told_with_its_end_and_reason(maintenance, told):
     html = page(kit.snapshot(kit.full_device(), maintenance=maintenance), LINKS)
-    assert re.findall('<p class="banner">In maintenance (.*?)</p>', html) == told
+    assert re.findall('<p class="note">In maintenance (.*?)</p>', html) == told
 
 
 @pytest.mark.parametrize(("simulated", "shown"), [(True, True), (False, False)])
 def test_simulated_devices_carry_a_banner(simulated, shown):
     html = page(kit.snapshot(kit.full_device(simulated=simulated)), LINKS)
-    assert ('<p class="banner">Simulated: these devices do not exist.</p>' in html) == shown
+    assert ('<p class="note">Simulated: these devices do not exist.</p>' in html) == shown
 
 
 def test_an_empty_node_says_so():

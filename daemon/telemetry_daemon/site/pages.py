@@ -1,13 +1,14 @@
-"""The page for people at `/`: one HTML file that loads nothing else, for large and small screens, light and dark."""
+"""The page for people at `/`, whole without a script: one HTML file that loads nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
-from telemetry_daemon.site.page_style import STYLE
+from telemetry_daemon.site.page_files import script, style
 from telemetry_daemon.version import __version__
-from telemetry_exporters import human
+from telemetry_exporters import details, human
 from telemetry_exporters.overview import (
     Row,
     Tile,
@@ -20,12 +21,11 @@ from telemetry_exporters.overview import (
     tiles,
     troubles,
 )
-from telemetry_exporters.screen import NO_METRICS, screen
+from telemetry_exporters.past import SLOT_SECONDS, SLOTS
+from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.style import ABSENT
 from telemetry_exporters.verdict import Finding
-from telemetry_parsers.model import Absent, Health, Metric, Snapshot, SourceStatus, Value
-
-REFRESH_SECONDS = 10
+from telemetry_parsers.model import Absent, Health, MergedDevice, Metric, Snapshot, SourceStatus, Value
 
 _ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -42,6 +42,7 @@ class Links:
 
     metrics: str
     snapshot: str
+    history: str
     health: str
     readiness: str
 
@@ -53,12 +54,35 @@ def page(snapshot: Snapshot, links: Links, extra: Mapping[str, Metric] = NO_METR
         (
             "<!doctype html>\n",
             _head(shown),
-            "<body>\n",
             _header(shown),
+            '<main id="main" class="plain" tabindex="-1">\n',
             _tiles(tiles(shown)),
             _troubles(troubles(shown)),
             _devices(rows(shown)),
             _sources(shown),
+            "</main>\n",
+            _footer(links),
+            f"<script>{script()}</script>\n</body>\n</html>\n",
+        )
+    )
+
+
+def device_page(snapshot: Snapshot, device_id: str, links: Links, extra: Mapping[str, Metric] = NO_METRICS) -> str:
+    """All that is known of one device; empty if the node has no such device."""
+    shown = screen(snapshot, extra).snapshot
+    row = next((row for row in rows(shown) if row.device.id == device_id), None)
+    if row is None:
+        return ""
+    known = (*details.facts(row.device), *details.readings(row.device, usable_metrics(extra)))
+    return "".join(
+        (
+            "<!doctype html>\n",
+            _head(shown),
+            _header(shown),
+            '<main id="main" class="plain" tabindex="-1">\n<p><a href="./">← All devices</a></p>\n',
+            f"<h2>{_name(row.device)}</h2>\n",
+            "".join(map(_finding, row.findings)),
+            f'<dl class="list">\n{"".join(map(_line, known))}</dl>\n</main>\n',
             _footer(links),
             "</body>\n</html>\n",
         )
@@ -71,31 +95,40 @@ def escaped(text: str) -> str:
 
 
 def _head(snapshot: Snapshot) -> str:
+    # What the script must know before it asks for anything.
+    told = f'data-version="{escaped(__version__)}" data-slots="{SLOTS}" data-slot-seconds="{SLOT_SECONDS:g}"'
     return (
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<html lang="en" {told}>\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">\n'
         f'<link rel="icon" href="{_ICON}">\n'
-        f"<title>{escaped(snapshot.hostname)} · device telemetry</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<title>{escaped(snapshot.hostname)} · device telemetry</title>\n<style>{style()}</style>\n</head>\n"
     )
 
 
 def _header(snapshot: Snapshot) -> str:
     notes = filter(None, (simulation_note(snapshot), maintenance_note(snapshot)))
-    banners = "".join(f'<p class="banner">{escaped(note)}</p>\n' for note in notes)
+    shown = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in notes)
     return (
-        f'<header>\n<div><h1>{escaped(snapshot.hostname)}</h1>\n<p class="inventory">{escaped(inventory(snapshot))}</p>'
-        f'</div>\n<span class="dim">{human.utc(snapshot.wall_time)}</span>\n</header>\n{banners}'
+        '<body>\n<a class="skip" href="#main">Skip to the devices</a>\n'
+        f"<header>\n{_titled('h1', snapshot.hostname)}{_titled('p', inventory(snapshot), 'inventory')}"
+        f'<span class="time">{human.utc(snapshot.wall_time)}</span>\n'
+        '<noscript><a href="./">Load anew</a></noscript>\n</header>\n'
+        f'<div id="notes">{shown}</div>\n<p id="banner" class="note" role="status" hidden></p>\n'
+        '<p id="news" class="unseen" aria-live="polite"></p>\n'
     )
+
+
+def _titled(tag: str, text: str, classes: str = "") -> str:
+    """A text that may be cut to fit, and is whole when pointed at."""
+    return f'<{tag} class="{classes}" title="{escaped(text)}">{escaped(text)}</{tag}>\n'
 
 
 def _tiles(given: Iterable[Tile]) -> str:
     parts = [
-        f'<div class="tile"><dt>{escaped(tile.label)}</dt><dd>{escaped(tile.value)}'
-        f'<div class="note">{escaped(tile.note)}</div></dd></div>\n'
+        f"<div><dt>{escaped(tile.label)}</dt><dd>{escaped(tile.value)} <small>{escaped(tile.note)}</small></dd></div>\n"
         for tile in given
     ]
-    return f'<dl class="tiles">\n{"".join(parts)}</dl>\n' if parts else ""
+    return f'<dl class="figures">\n{"".join(parts)}</dl>\n' if parts else ""
 
 
 def _troubles(given: Iterable[Trouble]) -> str:
@@ -124,20 +157,33 @@ def _device(row: Row) -> str:
     device = row.device
     return "".join(
         (
-            f'<tr><th scope="row">{escaped(f"{device.vendor} {device.device}")}<small>{escaped(device.id)}</small></th>',
+            f'<tr data-device="{escaped(device.id)}">',
+            f'<th scope="row"><a href="./?{escaped(urlencode({"device": device.id}))}">{_name(device)}</a>',
+            f"<small>{escaped(device.id)}</small></th>",
             _state(row.condition),
             f'<td class="wide" data-heading="Model">{escaped(row.model) or _absent("unknown")}</td>',
-            _number("Temperature", _words(row.temperature, human.celsius)),
-            _number("Power", _part(row.power, row.power_cap, human.watts), _share(row.power, row.power_cap)),
+            _number("temperature_celsius", "Temperature", _words(row.temperature, human.celsius)),
+            _number("power_watts", "Power", *_part(row.power, row.power_cap, human.watts)),
+            _number("memory_used_bytes", "Memory", *_part(row.memory_used, row.memory_total, human.byte_size)),
             _number(
-                "Memory",
-                _part(row.memory_used, row.memory_total, human.byte_size),
-                _share(row.memory_used, row.memory_total),
+                "utilization_ratio", "Utilization", _words(row.utilization, human.percent), _share(row.utilization, 1.0)
             ),
-            _number("Utilization", _words(row.utilization, human.percent), _share(row.utilization, 1.0)),
             "</tr>\n",
         )
     )
+
+
+def _name(device: MergedDevice) -> str:
+    return escaped(f"{device.vendor} {device.device}")
+
+
+def _finding(finding: Finding) -> str:
+    return f'<p><span class="state {finding.severity.value}">{escaped(finding.word)}</span> {_with_code(finding.remedy)}</p>\n'
+
+
+def _line(line: details.Line) -> str:
+    name, words, note = map(escaped, line)
+    return f"<div><dt>{name}</dt><dd>{words} <small>{note}</small></dd></div>\n"
 
 
 def _table(headings: Iterable[str], lines: Iterable[str]) -> str:
@@ -152,9 +198,9 @@ def _state(condition: Finding) -> str:
     )
 
 
-def _number(heading: str, words: str, share: float | None = None) -> str:
+def _number(metric: str, heading: str, words: str, share: float | None = None) -> str:
     bar = "" if share is None else _bar(share)
-    return f'<td class="number" data-heading="{heading}">{words}{bar}</td>'
+    return f'<td class="number" data-metric="{metric}" data-heading="{heading}">{words}{bar}</td>'
 
 
 def _bar(share: float) -> str:
@@ -183,11 +229,11 @@ def _words(value: Value | None, in_words: Callable[[float], str]) -> str:
     return escaped(in_words(value))
 
 
-def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> str:
-    """The part in words, with the whole behind it where that is known."""
+def _part(part: Value | None, whole: Value | None, in_words: Callable[[float], str]) -> tuple[str, float | None]:
+    """The part in words, with the whole behind it where that is known; and its share."""
     if whole is None or isinstance(whole, Absent):
-        return _words(part, in_words)
-    return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>'
+        return _words(part, in_words), None
+    return f'{_words(part, in_words)} <span class="dim">of {_words(whole, in_words)}</span>', _share(part, whole)
 
 
 def _sources(snapshot: Snapshot) -> str:
@@ -218,8 +264,13 @@ def _problem_lines(source: SourceStatus) -> Iterator[str]:
 
 
 def _footer(links: Links) -> str:
-    named = (("metrics", links.metrics), ("JSON", links.snapshot), ("health", links.health), ("ready", links.readiness))
+    named = (
+        ("metrics", links.metrics),
+        ("JSON", links.snapshot),
+        ("history", links.history),
+        ("health", links.health),
+        ("ready", links.readiness),
+    )
     # Relative: they also work behind a proxy that serves the page below a path of its own.
     anchors = "\n".join(f'<a href=".{escaped(path)}">{name}</a>' for name, path in named)
-    version = escaped(__version__)
-    return f"<footer>\n{anchors}\n<span>device telemetry {version} · this page reloads every {REFRESH_SECONDS} s</span>\n</footer>\n"
+    return f"<footer>\n{anchors}\n<span>device telemetry {escaped(__version__)}</span>\n</footer>\n"

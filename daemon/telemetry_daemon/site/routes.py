@@ -12,7 +12,6 @@ from telemetry_daemon.site.ahead import Ahead
 from telemetry_daemon.site.name_filter import only
 from telemetry_daemon.site.negotiation import accepts_gzip, choose
 from telemetry_daemon.site.packing import Gzipped
-from telemetry_daemon.site.page_style import PAGE_POLICY
 from telemetry_daemon.site.rendered import Rendered
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
@@ -37,6 +36,7 @@ _HTML = "text/html; charset=utf-8"
 _FRESH = ("Cache-Control", "no-store")
 _NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 _GZIP = ("Content-Encoding", "gzip")
+_NO_DEVICE = Response(404, (b"No such device. The page at ./ lists all of them.\n",), _TEXT, (_FRESH, _NO_SNIFFING))
 _ENDS: Mapping[Syntax, bytes] = {Syntax.TEXT: b"", Syntax.OPENMETRICS: EOF}
 
 
@@ -166,10 +166,16 @@ class Site:
         return Response(200, (body,), _JSON, (_FRESH, _NO_SNIFFING))
 
     def _page(self, request: Request) -> Response:
-        from telemetry_daemon.site.pages import Links, page  # 0.3 MiB, for those who look at a node in a browser
+        # 0.3 MiB, for those who look at a node in a browser
+        from telemetry_daemon.site.page_files import PAGE_POLICY
+        from telemetry_daemon.site.pages import Links, device_page, page
 
         headers = (("Content-Security-Policy", PAGE_POLICY), ("Referrer-Policy", "no-referrer"))
-        links, extra = Links(self._telemetry_path, SNAPSHOT_PATH, HEALTH_PATH, READY_PATH), self._extra
+        links = Links(self._telemetry_path, SNAPSHOT_PATH, HISTORY_PATH, HEALTH_PATH, READY_PATH)
+        extra = self._extra
+        for device_id in parse_qs(request.query).get("device", ())[:1]:
+            text = device_page(self._newest(), device_id, links, extra)
+            return Response(200, (text.encode(),), _HTML, (*headers, _FRESH, _NO_SNIFFING)) if text else _NO_DEVICE
         return self._kept(request, "html", lambda snapshot: page(snapshot, links, extra).encode(), _HTML, headers)
 
     def _kept(
