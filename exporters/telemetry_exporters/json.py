@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timezone
 from json import JSONEncoder
 from typing import Any
@@ -18,8 +18,10 @@ _encoded = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _Document = dict[str, Any]
 
 
-def document(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> _Document:
-    """The document as plain data: all keys are always present, and what is unknown is None."""
+def document(
+    snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None
+) -> _Document:
+    """The document as plain data, of all devices or of these: all keys are always present, and what is unknown is None."""
     shown = screen(snapshot, extra).snapshot
     metrics = usable_metrics(extra)
     verdict = judge(shown)
@@ -30,13 +32,18 @@ def document(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> _D
         "maintenance": _maintenance(shown),
         "host": {"readings": _numbers(shown.host, metrics)},
         "sources": [_source(source, shown.monotonic_time) for source in shown.sources],
-        "devices": [_device(device, verdict[device.id][0], metrics) for device in shown.devices],
+        # A device is judged beside all others of its model.
+        "devices": [
+            _device(device, verdict[device.id][0], metrics)
+            for device in shown.devices
+            if ids is None or device.id in ids
+        ],
     }
 
 
-def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> str:
+def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None) -> str:
     """The document as text, small parts on one line each; numbers without exponents."""
-    return _text(document(snapshot, extra), "") + "\n"
+    return _text(document(snapshot, extra, ids), "") + "\n"
 
 
 def utc_time(unix_seconds: float) -> str:

@@ -37,6 +37,8 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
     ids = _ids(given.get("device"), snapshot, history.ids())
     metrics = _metrics(given.get("metric"))
     window = history.past((), (), _first(given.get("since"), history))
+    if "device" in given:
+        window = replace(window, events=tuple(event for event in window.events if event.id in ids))
     devices = ((one, _past(history, one, metrics, window)) for one in ids)
     texts = history_json.pieces(snapshot.hostname, snapshot.wall_time, window, devices)
     return (text.encode() for text in texts)
@@ -45,8 +47,7 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
 def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
     """The document of a snapshot with the devices that the query names. Raises BadQueryError."""
     wanted = _ids(_given(query, ("device",)).get("device"), snapshot, ())
-    chosen = tuple(device for device in snapshot.devices if device.id in wanted)
-    return json.render(replace(snapshot, devices=chosen), extra).encode()
+    return json.render(snapshot, extra, frozenset(wanted)).encode()
 
 
 def _past(history: History, device_id: str, metrics: Sequence[str], window: Past) -> Past:
@@ -63,15 +64,16 @@ def _given(query: str, known: Sequence[str] = _PARAMETERS) -> Mapping[str, list[
 
 def _ids(wanted: Sequence[str] | None, snapshot: Snapshot, kept: Iterable[str]) -> list[str]:
     """The ids of the devices that are named by id or `device` label; all of them if none is named."""
-    here = {**{device.id: device.device for device in snapshot.devices}, **{one: one for one in kept}}
-    labels = {device.id: device.device for device in snapshot.devices}
+    ids = dict.fromkeys((*(device.id for device in snapshot.devices), *kept))
     if wanted is None:
-        return list(here)
-    found = {name: [one for one in here if name in (one, labels.get(one))] for name in wanted}
-    for name, ids in found.items():
-        if not ids:
+        return list(ids)
+    named: dict[str, list[str]] = {one: [one] for one in ids}
+    for device in snapshot.devices:
+        named.setdefault(device.device, []).append(device.id)
+    for name in wanted:
+        if name not in named:
             raise BadQueryError(404, f"no device is called {_quoted(name)}; give an id or a `device` label of /metrics")
-    return list(dict.fromkeys(one for ids in found.values() for one in ids))
+    return list(dict.fromkeys(one for name in wanted for one in named[name]))
 
 
 def _metrics(wanted: Sequence[str] | None) -> Sequence[str]:

@@ -103,10 +103,9 @@ class History:
         ahead = self._clock.wall_ahead()
         with self._lock:
             span = self._span(first, self._open if end is None else end)
-            start = SLOT_SECONDS * span.first
-            events = [event for event in self._events if first == 0 or event.wall_time >= start]
+            events = [event for event in self._events if first <= 0 or event.wall_time >= SLOT_SECONDS * first]
             return Past(
-                start=start + ahead,
+                start=SLOT_SECONDS * span.first + ahead,
                 slots=span.end - span.first,
                 first=span.first,
                 devices={one: self._series(span, one, metrics) for one in (self._devices if ids is None else ids)},
@@ -195,10 +194,9 @@ def reason(shown: MergedDevice | None, line: Line, outages: Mapping[Giver, str])
 def outages(healths: Mapping[Giver, Health], now: float) -> Mapping[Giver, str]:
     """Of each (source, poll) why it has no answer now, empty if it has one; by (source, "") the same of its lists."""
     words = {key: _outage(one, now) for key, one in healths.items()}
-    lists = {
-        (source, ""): word for (source, poll), word in words.items() if word and healths[(source, poll)].lists_devices
-    }
-    return {**words, **lists}
+    sources = {(source, ""): "" for source, _ in words}
+    lists = {(key[0], ""): word for key, word in words.items() if word and healths[key].lists_devices}
+    return {**words, **sources, **lists}
 
 
 def _outage(one: Health, now: float) -> str:

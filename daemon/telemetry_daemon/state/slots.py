@@ -60,7 +60,8 @@ class Line:
 
     since: int
     last: array[float] = field(default_factory=lambda: array("f", [math.nan]) * LENGTH)
-    highest: array[float] = field(default_factory=lambda: array("f", [math.nan]) * LENGTH)
+    # None while the last number of each slot was its highest, as for a limit that nobody changes.
+    highest: array[float] | None = None
     reasons: bytearray | None = None
     newest: float = math.nan
     top: float = math.nan
@@ -76,7 +77,11 @@ class Line:
     def end(self, slot: int) -> bool:
         """End the open slot; whether it had a number."""
         place, has_number = slot % LENGTH, self.newest == self.newest
-        self.last[place], self.highest[place] = self.newest, self.top
+        if self.highest is None and self.top > self.newest:
+            self.highest = self.last[:]
+        self.last[place] = self.newest
+        if self.highest is not None:
+            self.highest[place] = self.top
         if self.reasons is not None:
             self.reasons[place] = _NUMBER
         return has_number
@@ -94,7 +99,8 @@ class Line:
 
     def series(self, span: Span, unclosed: Mapping[int, int], reasons: Reasons) -> Series:
         """These slots of the line; `unclosed` are slots of which nothing is kept, and why."""
-        last, top = _cut(self.last, span), _cut(self.highest, span)
+        last = _cut(self.last, span)
+        top = last if self.highest is None else _cut(self.highest, span)
         codes = bytearray(span.end - span.first) if self.reasons is None else _cut(self.reasons, span)
         before = max(0, min(self.since, span.end) - span.first)
         codes[:before] = bytes([reasons.code(NOT_SEEN)]) * before
