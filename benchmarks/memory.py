@@ -1,4 +1,4 @@
-"""What takes our memory: each import alone, and many polls.
+"""What takes our memory: each import alone, many polls, and the history.
 
 python benchmarks/memory.py [--quick]
 """
@@ -6,10 +6,14 @@ python benchmarks/memory.py [--quick]
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from side_by_side import processes, tables
 from side_by_side.options import QUICK, extent
@@ -19,8 +23,10 @@ from telemetry_daemon.simulate.demo import parse_demo
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
+from telemetry_exporters.past import SLOT_SECONDS, SLOTS
 from telemetry_exporters.prometheus import Renderer
 
 _AS_SERVE_DOES = "from telemetry_daemon.service.unused_imports import left_out\nwith left_out(): import "
@@ -46,6 +52,8 @@ def main() -> None:
     asked = extent(__doc__ or "")
     tables.print_machine()
     print_polls(1_000 if asked == QUICK else 10_000)
+    print()
+    print_histories((8,) if asked == QUICK else (8, 16, 128))
     print()
     tables.print_table(
         ("each import alone", "RSS, MiB"), [(name, imported(program)) for name, program in IMPORTS.items()]
@@ -79,6 +87,41 @@ def print_polls(polls: int) -> None:
             gc.collect()
             found[count] = processes.memory(os.getpid()).first
     tables.print_table(("polls of 8 devices", "RSS, MiB"), [(f"{n:,}", f"{mib:.1f}") for n, mib in found.items()])
+
+
+def print_histories(nodes: Sequence[int]) -> None:
+    """What half an hour of history adds to a node with so many cards, in fast motion."""
+    rows = []
+    for cards in nodes:
+        without, beside = (in_child(partial(half_an_hour, cards, keeps=keeps)) for keeps in (False, True))
+        rows.append((f"{cards}", f"{beside - without:.1f}"))
+    tables.print_table(("cards with a history", "RSS more, MiB"), rows)
+
+
+def in_child(life: Callable[[], float]) -> float:
+    """What the life gives in a process of its own, where nothing was freed before."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(life).result()
+
+
+def half_an_hour(cards: int, *, keeps: bool) -> float:
+    """RSS after so long, in MiB."""
+    times = Times()
+    clock = Clock(lambda: times.now, lambda: 1.7e9 + times.now, lambda: 0.0)
+    source = simulated_sources(parse_demo(f"{cards}xnvidia"), clock=clock)[0]
+    parser, poll = source.parser, source.parser.polls[0]
+    history = History(clock)
+    store = Store("bench", clock, (), Accumulator(history=history if keeps else None))
+    store.add_source(SourceFacts(parser.name, parser.vendor, parser.gives))
+    for _ in range(SLOTS):
+        for _ in range(2):
+            times.now += SLOT_SECONDS / 2
+            capture = source.reader.read(poll, Targets())
+            report = parser.parse(capture)
+            store.put(parser.name, poll, capture, report, judge(capture, report, 0), poll.interval)
+        history.look(store.snapshot)
+    gc.collect()
+    return processes.memory(os.getpid()).first
 
 
 def imported(program: str) -> str:
