@@ -59,10 +59,12 @@ def _series(series: Series) -> str:
 def _numbers(values: Sequence[float]) -> str:
     """The numbers with as many digits as a slot keeps; null where there is none."""
     texts: dict[float, str] = {}  # many slots have the same number
-    return f"[{','.join('null' if math.isnan(value) else texts.get(value) or _text(value, texts) for value in values)}]"
+    return f"[{','.join(texts.get(value) or _text(value, texts) for value in values)}]"
 
 
 def _text(value: float, texts: dict[float, str]) -> str:
+    if not math.isfinite(value):
+        return "null"
     text = _DIGITS % value
     texts[value] = found = plain_number(float(text)).removesuffix(".0") if "e" in text else text
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from array import array
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -17,7 +18,8 @@ from telemetry_daemon.site.routes import Site
 from telemetry_daemon.state.history import History
 from telemetry_daemon.times import Clock
 from telemetry_daemon.web.messages import Request
-from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, PastEvent
+from telemetry_exporters import history_json
+from telemetry_exporters.past import KEPT, SLOT_SECONDS, SLOTS, Past, PastEvent, Series
 from telemetry_parsers.model import Absent
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "history.schema.json").read_text(encoding="utf-8"))
@@ -111,6 +113,15 @@ def test_the_document_has_the_slots_the_gaps_and_the_events():
     }
     assert first["series"]["memory_used_bytes"]["last"] == [65_432_120_000] * 4
     assert [(event["id"], event["code"]) for event in document["events"][:1]] == [("GPU-00000000", "xid_79")]
+
+
+def test_no_number_of_a_document_is_none():
+    """A client may hand on what no source of ours would tell."""
+    numbers = array("f", [math.nan, math.inf, -math.inf, 1e38, 1e-38, -0.0, 0.1])
+    past = Past(0.0, len(numbers), devices={"a": {"power_watts": Series(numbers, numbers)}})
+    document = json.loads(history_json.device_text("a", past), parse_constant=pytest.fail)
+    assert document["series"]["power_watts"]["last"][:3] == [None] * 3
+    assert document["series"]["power_watts"]["last"][3:] == pytest.approx(list(numbers[3:]), rel=1e-6)
 
 
 def test_no_text_in_it_moves_a_cursor_or_is_endless():

@@ -104,6 +104,8 @@ class PastLife:
         }
         for place, (last, highest) in told.items():
             assert {last, highest} <= set(seen.get(place, ())), (seed, place)
+        always = {place for place, numbers in seen.items() if len(numbers) >= SLOT_SECONDS / _TICK}
+        assert always <= told.keys(), seed
         if self._is_scraped:
             assert told == {place: (numbers[-1], max(numbers)) for place, numbers in seen.items()}, seed
         for series in (one for device in past.devices.values() for one in device.values()):

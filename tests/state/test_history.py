@@ -86,6 +86,35 @@ def test_a_slot_has_the_last_and_the_highest_number_that_a_scrape_could_have_see
     assert node.power() == ([20.0, 15.0], [50.0, 20.0], ())
 
 
+def test_a_number_counts_in_the_slot_in_which_it_was_replaced():
+    """A poll may be taken in before anybody looks at the slot that has just begun."""
+    node = Node()
+    node.put(watts(50.0))
+    node.times.now += SLOT_SECONDS
+    node.put(watts(20.0))
+    node.slots()
+    assert node.power() == ([50.0, 20.0], [50.0, 50.0], ())
+
+
+def test_a_slot_that_began_when_a_number_had_expired_lacks_it_however_late_somebody_looks():
+    node = Node()
+    node.put(watts(10.0))
+    for seconds in (9.9, 5.2):
+        node.times.now += seconds
+        node.history.look(node.store.snapshot)
+    assert node.power() == ([10.0, 10.0, None],) * 2 + ((Gap(2, 1, "tool: expired"),),)
+
+
+def test_what_still_holds_after_a_silence_goes_on():
+    node = Node()
+    node.put(watts(10.0), poll=replace(FAST, interval=300.0))
+    node.slots()
+    node.times.now += 4 * SLOT_SECONDS
+    node.history.look(node.store.snapshot)
+    node.slots()
+    assert node.power() == ([10.0, 10.0, None, None, None, 10.0],) * 2 + ((Gap(2, 3, "daemon was held up"),),)
+
+
 REASONS = {
     "not_permitted": lambda node: node.put(watts(Absent.NOT_PERMITTED)),
     "tool: timeout": lambda node: node.put(None, PollResult("failed", "timeout", "")),
@@ -181,6 +210,14 @@ def test_the_oldest_slots_go():
     assert (last, gaps) == ([float(number) for number in range(10, SLOTS + 10)], ())
 
 
+def test_an_old_gap_is_no_gap_of_the_slots_that_take_its_place():
+    node = Node()
+    for number in range(LENGTH + SLOTS // 2):
+        node.put(watts(Absent.NOT_SUPPORTED if 3 < number < 9 else 1.0))
+        node.slots()
+    assert node.power() == ([1.0] * SLOTS, [1.0] * SLOTS, ())
+
+
 def test_who_reads_slowly_gets_the_slots_that_it_began_with_for_a_minute_and_then_gaps():
     node = Node()
     for _ in range(SLOTS):
@@ -251,6 +288,16 @@ def test_of_too_many_devices_those_that_came_first_have_a_past_until_they_are_go
         node.history.see(shown[1:], {}, math.inf)
     assert shown[0].id not in node.history.ids()
     assert shown[-1].id in node.history.ids()
+
+
+def test_a_device_that_is_the_same_object_goes_on_while_something_else_has_expired():
+    node = Node()
+    shown = (kit.device(0, kit.reading("power_watts", 10.0)),)
+    node.history.see(shown, {}, node.times.now + 4.0)
+    node.times.now += SLOT_SECONDS
+    node.history.see(shown, {}, math.inf)
+    node.slots()
+    assert node.power(shown[0].id) == ([10.0, 10.0], [10.0, 10.0], ())
 
 
 def test_a_metric_without_a_number_takes_no_room():
