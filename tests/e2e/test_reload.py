@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import signal
@@ -114,6 +115,23 @@ def test_reload_changes_one_source_and_leaves_the_others(tmp_path):
         daemon.until_state("host", "disabled")
         assert "telemetry_host_memory_total_bytes" not in daemon.page()
         assert daemon.logged("source=mthreads-gmi poll=readings") == 1
+
+
+@pytest.mark.rest
+def test_the_history_goes_on_over_a_reload_of_the_source_that_gives_it(tmp_path):
+    with Daemon(tmp_path, "[sources.nvml]\ninterval = 1.0\n", arguments=("--demo", "1xnvidia")) as daemon:
+
+        def powers():
+            (device,) = json.loads(daemon.get("/api/v1/history")[1])["devices"]
+            return device["series"].get("power_watts", {"last": []})["last"]
+
+        daemon.until(lambda: any(powers()))
+        before = powers()
+        daemon.write_config("[sources.nvml]\ninterval = 2.0\n")
+        daemon.signal(signal.SIGHUP)
+        daemon.until(lambda: daemon.logged("configuration reloaded"))
+        daemon.until(lambda: len(powers()) > len(before))
+        assert powers()[: len(before)] == before
 
 
 @pytest.mark.needs("cc")
