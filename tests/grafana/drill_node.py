@@ -47,7 +47,7 @@ class Actor:
 
     def start(self) -> None:
         self._write()
-        command = [sys.executable, "-m", "kits.staged_node", str(self.folder / "stage.json")]
+        command = [sys.executable, "-m", "kits.staged_node", str(self.folder / "stage.json"), "serve"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--config", str(self.config), "--web.listen-address", self.address],

@@ -36,6 +36,8 @@ class Daemon:
     environment: Mapping[str, str] = field(default_factory=dict)
     prefix: Sequence[str] = ()  # what starts the command, such as prlimit with its limits
     command: Sequence[str] = COMMAND
+    # A fixed port would survive in the configuration of a reload; 0 means another port at each start.
+    listen: str = "127.0.0.1:0"
     process: subprocess.Popen[str] | None = None
     lines: list[str] = field(default_factory=list)
     address: str = ""
@@ -56,7 +58,6 @@ class Daemon:
 
     def __enter__(self) -> Daemon:
         self.write_config(self.config)
-        # A fixed port would survive in the configuration of a reload; 0 means another port at each start.
         self.process = subprocess.Popen(
             [
                 *self.prefix,
@@ -65,7 +66,7 @@ class Daemon:
                 "--config",
                 str(self.config_path),
                 "--web.listen-address",
-                "127.0.0.1:0",
+                self.listen,
                 *self.arguments,
             ],
             env=clean_environment(self.environment),

@@ -1,10 +1,15 @@
-"""A daemon whose cards do what a test says: `python -m kits.staged_node STAGE`, with the flags of `serve`.
+"""A daemon whose cards do what a test says: `python -m kits.staged_node STAGE serve`, with the flags of `serve`.
 
 STAGE is a JSON file, which is read anew before each poll:
 
 - `cards`: what simulated cards the node has, as `--demo` takes it;
 - `lasting`: `[act, positions]`, for as long as it stands there;
-- `once`: `[act, positions]`, done one time for each line that is added.
+- `once`: `[act, positions]`, done one time for each line that is added;
+- `readings`: `[position, metric, label, value]`, in the place of what the simulator says of that metric; a word as value is why it is absent;
+- `models`: a card's model by its position; `problems`: `[where, text]`; `events`: `[position, code, text]`, told at each poll;
+- `hostname`: the node's name, read once;
+- `past_seconds`: the daemon's clock starts so long ago and runs 25 times as fast, until it is now. Read once. An interval of
+  0.2 s, the shortest, is five seconds meanwhile.
 
 The cards are not marked as simulated, so that the daemon remembers them as real ones.
 """
@@ -14,7 +19,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import platform
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,12 +46,13 @@ from telemetry_daemon.terminal import log
 from telemetry_daemon.times import Clock
 from telemetry_parsers import host
 from telemetry_parsers.contract import Parser
-from telemetry_parsers.model import Capture, Failure, Poll, Report
+from telemetry_parsers.model import Absent, Capture, Event, Failure, Poll, Problem, Reading, Report
 from telemetry_parsers.vendors import BY_WORD
 
 # An act that lasts is done at every poll, and holds beyond the next one.
 _WHILE_SECONDS = 10.0
 _FOR_EVER = 1e9
+_HURRY = 25.0
 _TRAINING = KINDS[0]
 
 
@@ -141,7 +149,8 @@ class StagedReader:
 
 def read_stage(path: Path) -> Any:
     """What is played now."""
-    return {"once": [], "lasting": [], **json.loads(path.read_text())}
+    empty = {"once": [], "lasting": [], "readings": [], "models": {}, "problems": [], "events": []}
+    return {**empty, **json.loads(path.read_text())}
 
 
 class StagedNode(Node):
@@ -155,7 +164,10 @@ class StagedNode(Node):
             course = Course(vendor, count, DEFAULT_SEED, NO_FAULTS)
             reader = SimulatedReader(vendor, course, Teller(vendor, count, DEFAULT_SEED, 100 * slot), clock)
             parser = parser_of(vendor)
-            self._staged[parser.name] = (replace(parser, parse=_as_real(parser)), StagedReader(stage, course, reader))
+            self._staged[parser.name] = (
+                replace(parser, parse=_as_staged(parser, stage)),
+                StagedReader(stage, course, reader),
+            )
 
     def names(self) -> tuple[str, ...]:
         return (*self._staged, host.PARSER.name)
@@ -166,23 +178,56 @@ class StagedNode(Node):
         return Source(parser, readers, settings.source(name), no_bus, self._clock, no_capture)
 
 
-def _as_real(parser: Parser) -> Callable[[Capture], Report]:
+def _as_staged(parser: Parser, stage: Path) -> Callable[[Capture], Report]:
     def parse(capture: Capture) -> Report:
-        report = parser.parse(capture)
-        return replace(report, devices=tuple(replace(device, simulated=False) for device in report.devices))
+        staged, report = read_stage(stage), parser.parse(capture)
+        told = {(position, metric) for position, metric, *_ in staged["readings"]}
+        others = [reading for reading in report.readings if (reading.device, reading.metric) not in told]
+        devices = (
+            replace(device, simulated=False, model=staged["models"].get(str(position), device.model))
+            for position, device in enumerate(report.devices)
+        )
+        report = replace(report, devices=tuple(devices), readings=tuple(others))
+        return _with_what_is_told(report, staged, capture) if capture.poll == "readings" and report.devices else report
 
     return parse
+
+
+def _with_what_is_told(report: Report, staged: Mapping[str, Any], capture: Capture) -> Report:
+    readings = (
+        Reading(position, metric, Absent(value) if isinstance(value, str) else float(value), label)
+        for position, metric, label, value in staged["readings"]
+    )
+    return replace(
+        report,
+        readings=(*report.readings, *readings),
+        problems=tuple(Problem(where, text) for where, text in staged["problems"]),
+        events=(*report.events, *(Event(card, code, text, capture.wall_time) for card, code, text in staged["events"])),
+    )
+
+
+def clock_from(past_seconds: float) -> Clock:
+    """A clock that catches up with the real one."""
+    begun = time.monotonic()
+
+    def behind() -> float:
+        return max(0.0, past_seconds - (_HURRY - 1) * (time.monotonic() - begun))
+
+    return Clock(lambda: time.monotonic() - behind(), lambda: time.time() - behind())
 
 
 def main() -> None:
     """Serve until told to stop."""
     stage, arguments = Path(sys.argv[1]), argparse.ArgumentParser()
+    staged = read_stage(stage)
+    hostname = staged.get("hostname", platform.node())
+    platform.node = lambda: hostname
     options.add_config(arguments)
     options.add_flags(arguments)
-    inputs = options.inputs(arguments.parse_args(sys.argv[2:]))
+    inputs = options.inputs(arguments.parse_args(sys.argv[3:]))
     settings = file.load(inputs)
     log.setup(settings.log.level, settings.log.format)
-    clock = Clock()
+    clock = clock_from(staged.get("past_seconds", 0.0))
     service = Service(Start(settings, lambda: file.load(inputs)), StagedNode(stage, clock), clock)
 
     async def serve() -> None:

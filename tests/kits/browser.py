@@ -1,0 +1,330 @@
+"""Chromium without a window: its pages are opened, read, clicked and typed at by the protocol that it speaks on two pipes."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import re
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+
+from kits.waiting import PATIENCE_SECONDS
+
+_FLAGS = (
+    *("--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-proxy-server", "--disable-gpu"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-sync"),
+    *("--disable-dev-shm-usage", "--disable-background-timer-throttling", "--disable-renderer-backgrounding"),
+    # Nothing but loopback is ever asked for.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+)
+# Chromium reads what it is told from descriptor 3 and answers on 4. A shell puts ours there, which are never below 10.
+_PIPES_IN_PLACE = 'exec "$@" 3<&{reads} 4>&{writes}'
+_MODIFIERS = {"Alt": 1, "Control": 2, "Shift": 8}
+# Keys that type nothing, and what Enter and a blank type: names and codes as in the DOM.
+_KEYS: Mapping[str, tuple[int, str]] = {
+    "Backspace": (8, ""),
+    "Tab": (9, ""),
+    "Enter": (13, "\r"),
+    "Escape": (27, ""),
+    " ": (32, " "),
+    "PageUp": (33, ""),
+    "PageDown": (34, ""),
+    "End": (35, ""),
+    "Home": (36, ""),
+    "ArrowLeft": (37, ""),
+    "ArrowUp": (38, ""),
+    "ArrowRight": (39, ""),
+    "ArrowDown": (40, ""),
+}
+
+
+class BrowserError(AssertionError):
+    """What the browser refused, or what a page's script threw."""
+
+
+class Browser:
+    """A running Chromium."""
+
+    def __init__(self, process: subprocess.Popen[bytes], writes: int, reads: int) -> None:
+        self.process = process
+        self._writes, self._reads = writes, reads
+        self._number = 0
+        self._received = b""
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._tabs: dict[str, Tab] = {}
+
+    def call(self, method: str, session: str = "", **parameters: object) -> Any:
+        """The result of a command; what happens meanwhile is told to the tabs."""
+        number = self.tell(method, session, **parameters)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while number not in self._answers:
+            assert time.monotonic() < end, f"the browser did not answer {method}"
+            self.listen(1.0)
+        answer = self._answers[number]
+        self._answers.clear()
+        if "error" in answer:
+            raise BrowserError(f"{method}: {answer['error']['message']}")
+        return answer["result"]
+
+    def tell(self, method: str, session: str = "", **parameters: object) -> int:
+        """Send a command, and wait for no answer; its number."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        os.write(self._writes, json.dumps({**message, "sessionId": session} if session else message).encode() + b"\0")
+        return self._number
+
+    def listen(self, seconds: float) -> None:
+        """Take in what comes within this time."""
+        if not select.select([self._reads], [], [], seconds)[0]:
+            return
+        piece = os.read(self._reads, 1 << 20)
+        assert piece, f"Chromium has ended with status {self.process.wait()}"
+        *messages, self._received = (self._received + piece).split(b"\0")
+        for message in map(json.loads, messages):
+            if "id" in message:
+                self._answers[message["id"]] = message
+            elif tab := self._tabs.get(message.get("sessionId", "")):
+                tab.heard(message["method"], message["params"])
+
+    @contextlib.contextmanager
+    def tab(self, width: int = 1280, height: int = 800) -> Iterator[Tab]:
+        """An empty page with cookies, storage and passwords of its own."""
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context, newWindow=True)
+        session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        tab = self._tabs[session] = Tab(self, session)
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            tab.call(f"{domain}.enable")
+        # By the processor's time: how long tasks take says how busy the machine is.
+        tab.call("Performance.enable", timeDomain="threadTicks")
+        tab.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        tab.resize(width, height)
+        try:
+            yield tab
+        finally:
+            del self._tabs[session]
+            self.call("Target.disposeBrowserContext", browserContextId=context)
+
+
+@contextlib.contextmanager
+def chromium(*more_flags: str) -> Iterator[Browser]:
+    """A Chromium with an empty profile, ended and removed at the end."""
+    flags = [*_FLAGS, *more_flags, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    ours, theirs = [], []
+    for end, other in (os.pipe(), reversed(os.pipe())):
+        theirs.append(fcntl.fcntl(end, fcntl.F_DUPFD, 10))
+        ours.append(other)
+        os.close(end)
+    with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
+        shell = ["bash", "-c", _PIPES_IN_PLACE.format(reads=theirs[0], writes=theirs[1]), "bash"]
+        process = subprocess.Popen(
+            [*shell, "chromium", *flags, f"--user-data-dir={profile}"],
+            pass_fds=theirs,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": profile},
+        )
+        for each in theirs:
+            os.close(each)
+        browser = Browser(process, *ours)
+        try:
+            yield browser
+        finally:
+            _end(browser)
+            for each in ours:
+                os.close(each)
+
+
+def _end(browser: Browser) -> None:
+    """End Chromium with all its processes: by its leave, else by force."""
+    family = [*psutil.Process(browser.process.pid).children(recursive=True)]
+    with contextlib.suppress(AssertionError, OSError):  # it may have ended, or end before it has answered
+        browser.call("Browser.close")
+    _, left = psutil.wait_procs(family, timeout=5)
+    for each in left:
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
+            each.kill()
+    browser.process.kill()
+    browser.process.wait()
+
+
+@dataclass
+class Tab:
+    """A page in the browser; `forgiven` is a pattern of what it may complain of."""
+
+    browser: Browser
+    session: str
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    navigations: list[str] = field(default_factory=list)
+    loads: int = 0
+    credentials: Mapping[str, str] = field(default_factory=dict)
+    forgiven: str = "$^"
+
+    def call(self, method: str, **parameters: object) -> Any:
+        """The result of a command to this page."""
+        return self.browser.call(method, self.session, **parameters)
+
+    def heard(self, method: str, told: Mapping[str, Any]) -> None:
+        """Note what the browser tells."""
+        if complain := _COMPLAINTS.get(method):
+            self.complaints += complain(told)
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(told["request"]["url"])
+        elif method == "Page.frameNavigated":
+            self.navigations.append(told["frame"]["url"])
+        elif method == "Page.loadEventFired":
+            self.loads += 1
+        elif method == "Fetch.requestPaused":
+            self.browser.tell("Fetch.continueRequest", self.session, requestId=told["requestId"])
+        elif method == "Fetch.authRequired":
+            answer = {"authChallengeResponse": {"response": "ProvideCredentials", **self.credentials}}
+            self.browser.tell("Fetch.continueWithAuth", self.session, requestId=told["requestId"], **answer)
+
+    def unforgiven(self) -> list[str]:
+        """What it complained of, beyond what is forgiven."""
+        return [complaint for complaint in self.complaints if not re.search(self.forgiven, complaint)]
+
+    def open(self, url: str) -> None:
+        """Go to an address, and wait until it is loaded."""
+        before = self.loads
+        failed = self.call("Page.navigate", url=url).get("errorText")
+        assert not failed, f"{url}: {failed}"
+        self._await_load(before)
+
+    def reload(self) -> None:
+        """Load the page anew."""
+        before = self.loads
+        self.call("Page.reload")
+        self._await_load(before)
+
+    def _await_load(self, before: int) -> None:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while self.loads == before:
+            assert time.monotonic() < end, "the page did not load"
+            self.browser.listen(0.2)
+
+    def evaluate(self, expression: str) -> Any:
+        """What a JavaScript expression gives; a promise is awaited."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise BrowserError(_thrown(answer["exceptionDetails"]))
+        return answer["result"].get("value")
+
+    def until(self, condition: str | Callable[[], Any], what: str = "", patience: float = PATIENCE_SECONDS) -> Any:
+        """What a JavaScript expression or a function gives once it holds; the failure names what, and what the page shows."""
+        ask = condition if callable(condition) else lambda: self.evaluate(condition)
+        end = time.monotonic() + patience
+        while not (given := ask()):
+            assert time.monotonic() < end, f"did not come about: {what or condition}\n{self.text()[:3000]}"
+            self.browser.listen(0.05)
+        return given
+
+    def text(self, selector: str = "body") -> str:
+        """The text that a person sees in an element, empty where there is none."""
+        return str(self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+
+    def count(self, selector: str) -> int:
+        """How many elements there are."""
+        return int(self.evaluate(f"document.querySelectorAll({json.dumps(selector)}).length"))
+
+    def resize(self, width: int, height: int, scale: float = 1) -> None:
+        """Give the page a screen of so many CSS pixels."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+        )
+
+    def prefer(self, **features: str) -> None:
+        """What the person has chosen: `color_scheme="dark"`, `reduced_motion="reduce"`, `forced_colors="active"`."""
+        named = {"forced_colors": "forced-colors"}
+        chosen = [
+            {"name": named.get(name, f"prefers-{name.replace('_', '-')}"), "value": value}
+            for name, value in features.items()
+        ]
+        self.call("Emulation.setEmulatedMedia", features=chosen)
+
+    def log_in(self, user: str, password: str) -> None:
+        """Answer with this name and password where a server asks for them, and take any certificate for good."""
+        self.credentials = {"username": user, "password": password}
+        self.call("Security.setIgnoreCertificateErrors", ignore=True)
+        self.call("Fetch.enable", handleAuthRequests=True)
+
+    def turn_scripts_off(self) -> None:
+        """As somebody has it who lets no page run scripts."""
+        self.call("Emulation.setScriptExecutionDisabled", value=True)
+
+    def press(self, key: str, *modifiers: str) -> None:
+        """Press and release a key."""
+        code, text = _KEYS.get(key, (ord(key[0].upper()), key))
+        parameters = {
+            "key": key,
+            "code": key if len(key) > 1 else {" ": "Space"}.get(key, f"Key{key.upper()}"),
+            "windowsVirtualKeyCode": code,
+            "modifiers": sum(_MODIFIERS[each] for each in modifiers),
+        }
+        down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
+        self.call("Input.dispatchKeyEvent", **parameters, **down)
+        self.call("Input.dispatchKeyEvent", **parameters, type="keyUp")
+
+    def type(self, text: str) -> None:
+        """Press the keys of a text."""
+        for character in text:
+            self.press(character)
+
+    def click(self, selector: str) -> None:
+        """Press the mouse button in the middle of an element, which is scrolled into sight."""
+        found = self.evaluate(
+            f"(e => {{ if (!e) return; e.scrollIntoView({{block: 'nearest'}}); const r = e.getBoundingClientRect();"
+            f" return [r.x + r.width / 2, r.y + r.height / 2]; }})(document.querySelector({json.dumps(selector)}))"
+        )
+        assert found, f"there is no {selector} to click"
+        self.move_mouse(*found)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=found[0], y=found[1], button="left", clickCount=1)
+
+    def move_mouse(self, x: float, y: float) -> None:
+        """Put the mouse there, in CSS pixels of the screen."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def picture(self) -> bytes:
+        """What the screen shows, as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
+
+    def busy_seconds(self) -> float:
+        """How long the page's process has worked for it so far: scripts, styles, layout, painting."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+
+
+def _thrown(details: Mapping[str, Any]) -> str:
+    """An exception of a script, with the place where it came about."""
+    return str(details.get("exception", {}).get("description") or details["text"])
+
+
+def _written(told: Mapping[str, Any]) -> list[str]:
+    """What a script wrote to the console, where it complains."""
+    words = (str(each.get("value", each.get("description"))) for each in told["args"])
+    return [" ".join(words)] if told["type"] in ("error", "warning", "assert") else []
+
+
+def _logged(told: Mapping[str, Any]) -> list[str]:
+    """What the browser itself complains of: refused resources, failed requests, violated policies."""
+    entry = told["entry"]
+    return [f"{entry['text']} ({entry.get('url', '')})"] if entry["level"] in ("error", "warning") else []
+
+
+_COMPLAINTS: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
+    "Runtime.consoleAPICalled": _written,
+    "Runtime.exceptionThrown": lambda told: [_thrown(told["exceptionDetails"])],
+    "Log.entryAdded": _logged,
+}
