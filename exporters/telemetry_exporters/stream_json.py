@@ -96,8 +96,8 @@ def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
         "simulated": one.simulated,
         "memory_total_bytes": None if total is None or isinstance(total, Absent) else int(total),
         "limit_celsius": _limit(one),
-        "throttled_by": active["throttled"],
-        "open_events": active["event_open"],
+        "throttled_by": list(map(cleaned, active["throttled"])),
+        "open_events": list(map(cleaned, active["event_open"])),
     }
     entry = {key: cleaned(value) if isinstance(value, str) else value for key, value in entry.items()}
     return {**entry, "condition": {key: told[0][key] for key in ("word", "severity")}, "findings": told}
