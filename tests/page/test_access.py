@@ -1,0 +1,107 @@
+"""The page for everybody: by the keyboard alone, with colours of one's own, without motion, read aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kits.browser import Tab
+from page.looks import barriers
+from page.view import View
+
+pytestmark = pytest.mark.needs("chromium")
+
+Demo = Callable[[str], str]
+FEW, MANY = "4xnvidia", "20xnvidia"
+MOST_STEPS = 60
+IN_FOCUS = "document.activeElement"
+
+
+def opened(tab: Tab, url: str) -> View:
+    tab.open(url)
+    view = View(tab)
+    view.await_live()
+    return view
+
+
+def step_to(tab: Tab, condition: str) -> None:
+    """Press Tab until the element in focus is as wanted, seeing on the way where one is."""
+    for _ in range(MOST_STEPS):
+        tab.press("Tab")
+        if tab.evaluate(f"{IN_FOCUS} !== document.body"):
+            assert tab.evaluate(f"{IN_FOCUS}.checkVisibility()"), "what has the focus is in sight"
+        if tab.evaluate(f"(e => Boolean({condition}))({IN_FOCUS})"):
+            return
+    raise AssertionError(f"not reached by the keyboard: {condition}")
+
+
+@pytest.mark.parametrize("cards", [FEW, MANY])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.rest)])
+def test_axe_finds_nothing_serious_in_any_view(tab: Tab, demo: Demo, cards: str, theme: str) -> None:
+    tab.prefer(color_scheme=theme)
+    view = opened(tab, demo(cards))
+    assert barriers(tab) == []
+    view.open_card(view.devices()[0])
+    assert barriers(tab) == []
+
+
+def test_a_card_and_back_by_the_keyboard(tab: Tab, demo: Demo) -> None:
+    view = opened(tab, demo(FEW))
+    step_to(tab, "e.closest('[data-device]')")
+    device = tab.evaluate(f"{IN_FOCUS}.closest('[data-device]').dataset.device")
+    assert tab.evaluate(f"getComputedStyle({IN_FOCUS}).outlineStyle !== 'none'"), "one sees where one is"
+    tab.press("Enter")
+    tab.until(view.card, "the card's view")
+    step_to(tab, "e.closest('svg, [role=slider], [role=application]') || e.matches('svg')")
+    tab.press("ArrowLeft")
+    first = tab.until(
+        "document.querySelector('output, [role=status]:not(#banner)')?.innerText", "what the crosshair reads"
+    )
+    tab.press("ArrowLeft")
+    tab.until(f"document.querySelector('output, [role=status]:not(#banner)').innerText !== {first!r}", "another moment")
+    tab.press("Escape")
+    tab.until(lambda: not view.card(), "all cards")
+    back_at = tab.evaluate(f"{IN_FOCUS}.closest('[data-device]')?.dataset.device")
+    assert back_at == device, "the focus is where it was"
+
+
+def test_sorting_and_filtering_by_the_keyboard(tab: Tab, demo: Demo) -> None:
+    view = opened(tab, demo(MANY))
+    step_to(tab, "e.matches('input[type=search]')")
+    tab.type("nvidia 1")
+    tab.until(lambda: 0 < len(view.devices()) < 20, "fewer cards")
+    step_to(tab, "e.matches('th button')")
+    before = tab.evaluate(f"{IN_FOCUS}.closest('th').ariaSort")
+    tab.press("Enter")
+    tab.until(
+        f"{IN_FOCUS}.closest('th').ariaSort !== {before!r}".replace("None", "null"), "another order, and the same focus"
+    )
+
+
+@pytest.mark.rest
+def test_values_that_change_move_no_focus_and_are_not_all_read_aloud(tab: Tab, demo: Demo) -> None:
+    view = opened(tab, demo(FEW))
+    step_to(tab, "e.closest('[data-device]')")
+    device = tab.evaluate(f"{IN_FOCUS}.closest('[data-device]').dataset.device")
+    view.await_news()
+    assert tab.evaluate(f"{IN_FOCUS}.closest('[data-device]')?.dataset.device") == device
+    assert tab.count("[aria-live]:not([aria-live=off]) [data-metric], [role=status] [data-metric]") == 0
+
+
+def test_colours_of_ones_own(tab: Tab, demo: Demo) -> None:
+    """Where the person's colours replace the page's, states are still told apart, and what has the focus is seen."""
+    tab.prefer(forced_colors="active")
+    view = opened(tab, demo(FEW))
+    assert barriers(tab) == []
+    assert all(word for word, _ in view.conditions().values()), "each state is a word, too"
+    edges = "getComputedStyle(document.querySelector('[data-device]')).borderTopStyle"
+    assert tab.evaluate(edges) != "none", "cards are told apart by more than their ground"
+
+
+def test_nothing_moves_for_whoever_wants_none(tab: Tab, demo: Demo) -> None:
+    tab.prefer(reduced_motion="reduce")
+    view = opened(tab, demo(FEW))
+    view.await_news()
+    moving = "document.getAnimations().filter(a => a.playState === 'running').length"
+    assert tab.evaluate(moving) == 0

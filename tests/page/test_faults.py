@@ -1,0 +1,109 @@
+"""Every fault that a card can show, planted once: the page says what the JSON document says, and of none of them `ok`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kits.browser import Tab
+from page.nodes import Node
+from page.view import View
+
+pytestmark = pytest.mark.needs("chromium")
+
+Told = Sequence[tuple[str, str, float | str]]
+HOT, LIMIT = 91.0, 87.0
+LIMITED: Told = [("temperature_slowdown_celsius", "core", LIMIT), ("temperature_margin_celsius", "", "not_supported")]
+# What the card says: metric, label, value.
+FAULTS: Mapping[str, Told] = {
+    "asks for a reset": [("recovery_action", "none", 0), ("recovery_action", "reset", 1)],
+    "health alarm": [("health", "alarm", 1)],
+    "health warning": [("health", "warning", 1)],
+    "uncorrected error": [("ecc_uncorrected_total", "dram", 3)],
+    "row waits for a reset": [("row_remap_pending", "", 1)],
+    "row could not be replaced": [("row_remap_failed", "", 1)],
+    "link down": [("link_up", str(link), link != 3) for link in range(18)],
+    "over its limit": [("temperature_celsius", "core", HOT), *LIMITED],
+    "close to its limit": [("temperature_celsius", "core", LIMIT - 3), *LIMITED],
+    "over its limit by its own margin": [("temperature_margin_celsius", "", -4)],
+    "throttled by heat": [("throttled", "sw_thermal", 1)],
+    "power brake": [("throttled", "hw_power_brake", 1)],
+    "at its power cap": [("throttled", "sw_power_cap", 1), ("power_watts", "", 700), ("power_cap_watts", "", 700)],
+    "asleep": [("suspended", "", 1)],
+}
+# What is no evidence against a card, so that it stays out of the way.
+QUIET = {"at its power cap", "asleep"}
+EVENT, LOST, WELL = len(FAULTS), len(FAULTS) + 1, len(FAULTS) + 2
+COOL: Told = [("temperature_celsius", "core", 55), ("power_watts", "", 300), ("throttled", "sw_thermal", 0)]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    """A node with a card for each fault, one with an Xid, one that gets lost, and one that is well."""
+    node = Node(tmp_path, f"{len(FAULTS) + 3}xnvidia")
+    readings = []
+    for card, told in enumerate([*FAULTS.values(), (), (), ()]):
+        said = {metric for metric, *_ in told}
+        calm = [each for each in COOL if each[0] not in said]
+        readings += [[card, metric, label, value] for metric, label, value in (*told, *calm)]
+    node.say(readings=readings, once=[["xid_79", [EVENT]]])
+    return node
+
+
+def told_by(document: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """The condition of each device in the JSON document."""
+    return {one["id"]: (one["condition"]["word"], one["condition"]["severity"]) for one in document["devices"]}
+
+
+def test_the_page_says_what_the_document_says_and_calls_no_fault_ok(tab: Tab, node: Node) -> None:
+    with node.daemon() as daemon:
+        daemon.until(lambda: all(word for word, _ in told_by(daemon.document()).values()))
+        node.say(lasting=[["lost", [LOST]]])
+        daemon.until(lambda: "lost" in [word for word, _ in told_by(daemon.document()).values()])
+        view = View(tab)
+        tab.open(node.url)
+        view.await_live()
+        tab.until(lambda: view.conditions() == told_by(daemon.document()), "the conditions of the document")
+        devices = daemon.document()["devices"]
+        said = {fault: told_by(daemon.document())[devices[card]["id"]] for card, fault in enumerate([*FAULTS, "event"])}
+        severities = {fault: severity for fault, (_, severity) in said.items()}
+        assert [fault for fault, severity in severities.items() if severity == "good"] == []
+        assert {fault for fault, severity in severities.items() if severity == "quiet"} == QUIET
+        assert told_by(daemon.document())[devices[WELL]["id"]] == ("ok", "good")
+        served_as_well(tab, node, told_by(daemon.document()))
+        goes_stale(tab, view, node)
+
+
+def served_as_well(tab: Tab, node: Node, said: Mapping[str, tuple[str, str]]) -> None:
+    """The page that the daemon writes says the same before any script has run."""
+    with tab.browser.tab() as plain:
+        plain.turn_scripts_off()
+        plain.open(node.url)
+        assert View(plain).conditions() == said
+
+
+def goes_stale(tab: Tab, view: View, node: Node) -> None:
+    """A tool that fails leaves no card that passes for well."""
+    node.say(lasting=[["hung tool", []]])
+    tab.until(lambda: "ok" not in [word for word, _ in view.conditions().values()], "no card that is well")
+    tab.until("document.body.innerText.includes('timeout')", "the source and its reason")
+
+
+@pytest.mark.rest
+def test_a_fault_that_comes_and_goes_is_shown_without_another_page(tab: Tab, tmp_path: Path) -> None:
+    node = Node(tmp_path, "2xnvidia")
+    calm = [[card, *each] for card in (0, 1) for each in COOL]
+    node.say(readings=calm)
+    with node.daemon():
+        view = View(tab)
+        tab.open(node.url)
+        view.await_live()
+        tab.until(lambda: {word for word, _ in view.conditions().values()} == {"ok"}, "two that are well")
+        node.say(readings=[[0, "row_remap_failed", "", 1], *calm])
+        tab.until(lambda: sorted(how for _, how in view.conditions().values()) == ["bad", "good"], "one that is not")
+        node.say(readings=[[0, "row_remap_failed", "", 0], *calm])
+        tab.until(lambda: {word for word, _ in view.conditions().values()} == {"ok"}, "two that are well again")
+        assert len(tab.navigations) == 1

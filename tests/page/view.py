@@ -1,0 +1,75 @@
+"""What a person sees on the page, found by what its elements are marked with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from kits.browser import Tab
+
+# The first element of a device that is shown: its tile, its row or its cell of the map.
+_SHOWN = """[...document.querySelectorAll('[data-device]')].filter(e => e.checkVisibility())"""
+
+
+@dataclass
+class View:
+    """The page in a tab."""
+
+    tab: Tab
+
+    def devices(self) -> list[str]:
+        """The ids of the devices that are shown, in their order."""
+        ids = self.tab.evaluate(f"{_SHOWN}.map(e => e.dataset.device)")
+        return list(dict.fromkeys(ids))
+
+    def conditions(self) -> dict[str, tuple[str, str]]:
+        """The word of each device that has one in sight, and how grave it is shown."""
+        found = self.tab.evaluate(
+            f"{_SHOWN}.map(e => [e.dataset.device, e.querySelector('.state')]).filter(([, state]) => state)"
+            ".map(([id, state]) => [id, state.innerText.trim(), state.className])"
+        )
+        grave = ("good", "quiet", "warning", "bad")
+        return {
+            device: (word, next((each for each in grave if each in classes.split()), ""))
+            for device, word, classes in found
+        }
+
+    def value(self, device: str, metric: str) -> str:
+        """A device's value in words."""
+        selector = f"[data-device={json.dumps(device)}] [data-metric={metric}]"
+        return self.tab.text(selector).strip()
+
+    def values(self) -> list[str]:
+        """All values in sight."""
+        return list(
+            self.tab.evaluate(
+                "[...document.querySelectorAll('[data-metric]')].filter(e => e.checkVisibility())"
+                ".map(e => e.innerText.trim())"
+            )
+        )
+
+    def open_card(self, device: str) -> None:
+        """Go to a card's own view with the mouse."""
+        self.tab.click(f"[data-device={json.dumps(device)}] a")
+        self.tab.until(self.card, f"the view of {device}")
+
+    def card(self) -> str:
+        """The text of a card's own view, empty where another is shown."""
+        return self.tab.text("#card:not([hidden])").strip()
+
+    def banner(self) -> str:
+        """What the page says while the daemon does not answer; empty while it does."""
+        return self.tab.text("#banner:not([hidden])").strip()
+
+    def is_stale(self) -> bool:
+        """Whether the values are shown as old."""
+        return bool(self.tab.count(".stale"))
+
+    def await_live(self) -> None:
+        """Wait until the page is fed by the daemon's stream."""
+        self.tab.until(lambda: self.tab.count("body.live:not(.stale)") and any(self.values()), "a live page")
+
+    def await_news(self) -> None:
+        """Wait until some value changes."""
+        before = self.values()
+        self.tab.until(lambda: self.values() not in ([], before), "values that change")
