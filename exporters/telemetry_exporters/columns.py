@@ -13,9 +13,12 @@ from telemetry_exporters.past import kept_value
 from telemetry_exporters.style import ABSENT, Style
 from telemetry_exporters.verdict import Finding, Severity
 from telemetry_parsers.model import Absent, MergedDevice, Value
+from telemetry_parsers.readings import Readings
 
 _T = TypeVar("_T")
 GAP = "  "
+# A column of that priority, or less important, is left out where no row in sight has a value.
+OPTIONAL = 11
 # Texts by their numbers, so that 2 comes before 10.
 Rank = float | tuple[str | int, ...]
 
@@ -157,7 +160,12 @@ def _fan_cell(row: Row) -> Cell:
 
 def throttled_by(device: MergedDevice) -> tuple[str, ...] | None:
     """What holds the clocks down just now, nothing or several; None if no source tells."""
-    told = [(one.label, one.value) for one in device.readings if one.metric == "throttled"]
+    shown = Readings.of(device.readings)
+    told = [
+        (label, value)
+        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
+        if metric == "throttled"
+    ]
     numbers = [(label, value) for label, value in told if not isinstance(value, Absent)]
     return tuple(label for label, value in numbers if value == 1.0) if numbers else None
 
@@ -200,7 +208,7 @@ DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     VENDOR,
     _text("DEV", lambda row: row.device.device, 1, 12, "device", is_kept=True),
     _text("DEVICE", lambda row: row.device.device, 7, 12, "device", is_kept=True),
-    _text("MODEL", lambda row: row.model, 10, 8, is_kept=True),
+    _text("MODEL", lambda row: row.model, 10, 14, is_kept=True),
     _number("TEMP", lambda row: row.temperature, human.celsius, 2, 6, is_kept=True),
     _number("POWER", lambda row: row.power, human.watts, 5, 5, "power", is_kept=True),
     Column("POWER / CAP", _power_cell, lambda row: number_of(row.power), 6, usual=11, slot="power", is_kept=True),
@@ -224,7 +232,7 @@ def fitted(
 ) -> dict[int, int]:
     """The places of the columns that are shown in so many characters, and how wide each is.
 
-    `width_of` tells what the column of that place would take; it is asked only if there may be room for it.
+    `width_of` tells what the column of that place would take, 0 if it is not worth a place; it is asked only if there may be room for it.
     """
     kept: dict[int, int] = {}
     wanted: dict[int, int] = {}
@@ -236,7 +244,7 @@ def fitted(
             continue
         wanted[place] = width_of(place)
         width = min(wanted[place], column.least or wanted[place])
-        if width <= room:
+        if 0 < width <= room:
             kept = {**others, place: width}
     _grow(columns, wanted, kept, limit - gap * (len(kept) - 1))
     return dict(sorted(kept.items()))

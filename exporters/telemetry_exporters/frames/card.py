@@ -11,7 +11,7 @@ from telemetry_exporters.families import info_labels
 from telemetry_exporters.frames.body import Body, of_lines, saying
 from telemetry_exporters.frames.cards import Card, chosen_card
 from telemetry_exporters.frames.chart import chart_lines
-from telemetry_exporters.frames.lines import cut_whole, time_of_day, wrapped
+from telemetry_exporters.frames.lines import cut_whole, in_grey, time_of_day, wrapped
 from telemetry_exporters.frames.model import Line, Piece, Size, State
 from telemetry_exporters.frames.scene import Scene, chosen_scene, reason_at, value_at
 from telemetry_exporters.past import KEPT, PastEvent
@@ -41,11 +41,7 @@ def body(state: State, size: Size) -> Body:
         *_facts(card, size.columns),
         *_processes(card, scene, size.columns),
     ]
-    return of_lines([_in_grey(line) for line in lines] if scene.is_old else lines)
-
-
-def _in_grey(line: Line) -> Line:
-    return tuple(Piece(piece.text, Style.DIM) for piece in line)
+    return of_lines([in_grey(line) for line in lines] if scene.is_old else lines)
 
 
 def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
@@ -54,12 +50,14 @@ def _heading(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     state = "" if scene.slot is not None else f"  {condition.word}"
     short = cut_whole(name, max(8, width - display_width(state)))
     yield (Piece(short, Style.BOLD), Piece(state, SEVERITY_STYLES[condition.severity]))
+    told: set[str] = set()
     if scene.slot is None:
         for finding in card.row.findings:
             said = ": ".join(filter(None, (finding.word, finding.meaning)))
             if finding.meaning or finding.remedy:
                 yield from wrapped(said, width, SEVERITY_STYLES[finding.severity], "    ", "  ")
-            if finding.remedy:
+            if finding.remedy and finding.remedy not in told:
+                told.add(finding.remedy)
                 yield from wrapped(f"→ {finding.remedy}", width, indent="    ", begin="  ")
 
 

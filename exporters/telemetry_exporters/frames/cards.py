@@ -20,6 +20,7 @@ from telemetry_exporters.verdict import Severity
 
 # Quiet conditions come and go with the load: they do not move a card.
 BADNESS = {Severity.BAD: 0, Severity.WARNING: 1, Severity.QUIET: 2, Severity.GOOD: 2}
+_MOST_DRAWINGS = 4096
 _Drawings = dict[tuple[str, str, int, Glyphs, Window], str]
 
 
@@ -37,6 +38,8 @@ class Card:
 def cards_of(scene: Scene, glyphs: Glyphs) -> Iterator[Card]:
     """The node's cards as they are looked at."""
     drawings = scene.node.memory.of(_no_drawings, scene.past)
+    if len(drawings) > _MOST_DRAWINGS:
+        drawings.clear()
     for row in scene.rows:
         yield Card(row, scene.past.devices.get(row.device.id, NO_SERIES), scene.window, glyphs, drawings)
 
@@ -90,12 +93,12 @@ def _of_row(column: Column[Row]) -> Column[Card]:
 
 # Behind the column of that heading.
 _DRAWN: Mapping[str, tuple[Column[Card], ...]] = {
-    "TEMP": (_trend("TEMP, 30 MIN", "temperature_celsius", 17, 30),),
-    "POWER / CAP": (_trend("POWER, 30 MIN", "power_watts", 20, 30),),
+    "TEMP": (_trend("TEMP 30 MIN", "temperature_celsius", 17, 30),),
+    "POWER / CAP": (_trend("POWER 30 MIN", "power_watts", 20, 30),),
     "MEMORY": (Column("", lambda _: Cell(""), lambda _: None, 21, least=8, most=12, draw=_draw_memory, is_kept=True),),
     "UTIL": (
         Column("", lambda _: Cell(""), lambda _: None, 22, least=8, most=12, draw=_draw_utilization, is_kept=True),
-        _trend("UTIL, 30 MIN", "utilization_ratio", 11, 30),
+        _trend("UTIL 30 MIN", "utilization_ratio", 11, 30),
     ),
 }
 _COLUMNS = tuple(one for column in DEVICE_COLUMNS for one in (_of_row(column), *_DRAWN.get(column.heading, ())))
@@ -111,14 +114,19 @@ def _listing(scene: Scene) -> Listing[Card]:
         columns,
         lambda card: card.row.device.id,
         _text,
-        lambda card: BADNESS[card.row.condition.severity],
+        _badness,
         lambda _: scene.is_old,
     )
 
 
+def _badness(card: Card) -> int:
+    return BADNESS[card.row.condition.severity]
+
+
 def _text(card: Card) -> str:
     device = card.row.device
-    words = (device.vendor, device.device, card.row.model, device.id, device.bus_id, device.serial, device.partition)
+    identity = "/".join(filter(None, (device.id, device.serial, device.uuid)))
+    words = (device.vendor, device.device, card.row.model, identity, device.bus_id, device.partition)
     return " ".join(filter(None, (*words, *(finding.word for finding in card.row.findings))))
 
 
@@ -142,6 +150,6 @@ def _no_devices(scene: Scene, width: int) -> Body:
 
 
 def chosen_card(state: State, scene: Scene) -> Card | None:
-    """The chosen card, the first of the node if none is."""
-    cards = list(cards_of(scene, state.glyphs))
+    """The chosen card, the worst of the node if none is."""
+    cards = sorted(cards_of(scene, state.glyphs), key=_badness)
     return next((card for card in cards if card.row.device.id == state.card), cards[0] if cards else None)

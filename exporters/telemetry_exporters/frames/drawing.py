@@ -12,6 +12,7 @@ from telemetry_exporters.overview import Row, value_of
 from telemetry_exporters.past import SLOTS, Series
 from telemetry_parsers.metrics import is_main_temperature
 from telemetry_parsers.model import Absent
+from telemetry_parsers.readings import Readings
 
 _LEVELS = 8
 _COOL, _HOT = 20.0, 90.0
@@ -110,12 +111,11 @@ def _most(metric: str, row: Row) -> float:
 
 def limit_of(row: Row) -> float | None:
     """The lowest temperature at which the card slows down, of its main sensors."""
+    shown = Readings.of(row.device.readings)
     limits = [
-        one.value
-        for one in row.device.readings
-        if one.metric == "temperature_slowdown_celsius"
-        and is_main_temperature(one.label)
-        and not isinstance(one.value, Absent)
+        value
+        for (metric, label), value in zip(shown.shape.keys, shown.values, strict=True)
+        if metric == "temperature_slowdown_celsius" and is_main_temperature(label) and not isinstance(value, Absent)
     ]
     return min(limits, default=None)
 

@@ -11,6 +11,7 @@ from telemetry_exporters.frames.footer import Hidden, cursor_column, footer
 from telemetry_exporters.frames.header import header
 from telemetry_exporters.frames.lines import clipped
 from telemetry_exporters.frames.model import Frame, Line, Piece, Size, State, View
+from telemetry_exporters.text import clean
 
 VIEWS: Mapping[View, Callable[[State, Size], Body]] = {
     View.NODES: nodes.body,
@@ -50,11 +51,14 @@ def frame(state: State, size: Size) -> Frame:
     lines += [()] * (size.rows - len(lines) - len(below))
     lines = [_painted(line, state, size.columns) for line in (*lines, *below)][: size.rows]
     selected = None if body.chosen is None else len(found.above) + body.heads + body.chosen - found.first
-    cursor = (len(lines) - len(below), cursor_column(state, size)) if state.is_typing else None
+    typed = len(lines) - len(below)
+    cursor = (typed, cursor_column(state, size)) if state.is_typing and typed >= 0 else None
     return Frame(tuple(lines), cursor, selected if selected is not None and selected < len(lines) else None)
 
 
 def _painted(line: Line, state: State, width: int) -> Line:
-    if state.glyphs.is_ascii:
-        line = tuple(Piece(state.glyphs.plain(piece.text), piece.style) for piece in line)
-    return clipped(line, width)
+    """The line with nothing in it that moves a cursor, cut to the width."""
+    pieces = clipped(tuple(Piece(clean(piece.text), piece.style) for piece in line), width)
+    if not state.glyphs.is_ascii:
+        return pieces
+    return tuple(Piece(state.glyphs.plain(piece.text), piece.style) for piece in pieces)

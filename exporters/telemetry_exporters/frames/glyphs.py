@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from telemetry_exporters.text import display_width
+
 # One character each, or none: a text never grows by it.
 _IN_ASCII = str.maketrans(
     {
@@ -37,7 +39,8 @@ class Glyphs:
         """The text as it can be shown; never wider than before."""
         if not self.is_ascii or text.isascii():
             return text
-        return text.translate(_IN_ASCII).encode("ascii", "replace").decode("ascii")
+        seen = "".join(one for one in text.translate(_IN_ASCII) if display_width(one))
+        return seen.encode("ascii", "replace").decode("ascii")
 
 
 UNICODE = Glyphs("▁▂▃▄▅▆▇█", "·", "█", "░", is_ascii=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from telemetry_exporters import human
@@ -24,7 +24,8 @@ from telemetry_exporters.verdict import Severity
 
 # What the view has at least below the header: headings, three lines, and two of the footer.
 _BELOW = 6
-_WIDE, _HIGH = 80, 16
+_NARROW, _WIDE = 60, 80
+_SHORT = {"Devices up": "up", "Memory used": "memory", "Mean utilization": "util"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,13 @@ def header(state: State, size: Size) -> list[Line]:
     scenes = scenes_of(state)
     lines = [_first_line(state, scenes, size)]
     lines += [line for note in _urgent(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
-    lines += _totals(state, scenes, size)
     lines += [line for note in _further(state, scenes) for line in wrapped(note.text, size.columns, note.style)]
+    lines += _totals(state, scenes, size)
     most = max(1, size.rows - _BELOW)
     if len(lines) <= most:
         return lines
     missing = len(lines) - most + 1
-    return [*lines[: most - 1], (Piece(f"▼ {missing} more lines of notes in a higher terminal", Style.DIM),)][-most:]
+    return [*lines[: most - 1], (Piece(f"▼ {missing} more lines in a higher terminal", Style.DIM),)][-most:]
 
 
 def scenes_of(state: State) -> Sequence[Scene]:
@@ -87,15 +88,15 @@ def _clock(state: State, scenes: Sequence[Scene], size: Size) -> str:
 def _totals(state: State, scenes: Sequence[Scene], size: Size) -> Iterator[Line]:
     found = tiles_of([one.figures for one in scenes])
     # Of the past nobody knows which devices were up.
-    words = [_tile_text(tile) for tile in (found if state.moment is None else found[1:])]
-    lines = list(wrapped_parts(words, size.columns))
-    for line in lines if size.rows >= _HIGH else lines[:1]:
+    labels = _SHORT if size.columns < _NARROW else {}
+    words = [_tile_text(tile, labels) for tile in (found if state.moment is None else found[1:])]
+    for line in wrapped_parts(words, size.columns):
         yield (Piece(line),)
 
 
-def _tile_text(tile: Tile) -> str:
+def _tile_text(tile: Tile, labels: Mapping[str, str]) -> str:
     note = tile.note if tile.note.startswith("of ") or not tile.note else f"({tile.note})"
-    return " ".join(filter(None, (tile.label.lower(), tile.value, note)))
+    return " ".join(filter(None, (labels.get(tile.label, tile.label.lower()), tile.value, note)))
 
 
 def _urgent(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:

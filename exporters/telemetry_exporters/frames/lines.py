@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from telemetry_exporters import human
 from telemetry_exporters.frames.model import Line, Piece
 from telemetry_exporters.style import Style
-from telemetry_exporters.text import cut, display_width, pad_right
+from telemetry_exporters.text import clean, cut, display_width, pad_right
 
 _BEGUN_NUMBER = re.compile(r"[0-9][0-9.,:]*\Z")
 _OF_NUMBER = frozenset("0123456789.,:")
@@ -70,7 +70,7 @@ def parts_that_fit(parts: Iterable[str], width: int, between: str = ", ") -> str
 def wrapped(text: str, width: int, style: Style = Style.PLAIN, indent: str = "", begin: str = "") -> Iterator[Line]:
     """The text on as many lines as it takes; the first begins with `begin`, the others with `indent`. Of a very long one the beginning."""
     line = ""
-    for word in cut_whole(text, _LONGEST_TEXT).split(" "):
+    for word in cut_whole(clean(text), _LONGEST_TEXT).split(" "):
         longer = f"{line} {word}" if line else word
         if line and display_width(begin + longer) > width:
             yield from _broken(begin, line, width, style)
@@ -112,3 +112,8 @@ def padded(text: str, width: int, style: Style = Style.PLAIN) -> Piece:
 def time_of_day(unix_seconds: float) -> str:
     """Hours, minutes and seconds in UTC."""
     return human.utc(unix_seconds)[_DATE : -len(" UTC")]
+
+
+def in_grey(line: Line) -> Line:
+    """The same text, quiet."""
+    return tuple(Piece(piece.text, Style.DIM) for piece in line)

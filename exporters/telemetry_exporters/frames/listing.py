@@ -6,18 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from telemetry_exporters.columns import Cell, Column, Rank, fitted
+from telemetry_exporters.columns import GAP, OPTIONAL, Cell, Column, Rank, fitted
 from telemetry_exporters.frames.body import Body
 from telemetry_exporters.frames.glyphs import Glyphs
-from telemetry_exporters.frames.lines import cut_whole
+from telemetry_exporters.frames.lines import cut_whole, in_grey
 from telemetry_exporters.frames.model import Line, Look, Piece
 from telemetry_exporters.frames.scene import NOT_KEPT
-from telemetry_exporters.style import Style
-from telemetry_exporters.text import display_width, pad_left, pad_right
+from telemetry_exporters.style import ABSENT, Style
+from telemetry_exporters.text import clean, display_width
 
 _T = TypeVar("_T")
 _NARROW = 60
-_MARK, _NO_MARK = "▸", " "
+_LONG_WORD = 4
+_MARK = "▸"
+# A cell and the columns that it takes.
+_Measured = tuple[Cell, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,7 @@ class Listing(Generic[_T]):
 
     def _filtered(self, things: Iterable[_T], wanted: str) -> list[_T]:
         words = wanted.lower().split()
-        if not words:
-            return list(things)
-        return [thing for thing in things if all(word in self.text(thing).lower() for word in words)]
+        return [thing for thing in things if all(_is_in(word, f" {self.text(thing)}".lower()) for word in words)]
 
     def _ordered(self, things: list[_T], look: Look) -> list[_T]:
         """By a column: the highest numbers and the first texts first, what has none last; by none: worst first."""
@@ -64,6 +65,11 @@ class Listing(Generic[_T]):
         numbers.sort(key=_rank, reverse=not look.is_reversed)
         texts.sort(key=_rank, reverse=look.is_reversed)
         return [thing for _, thing in (*numbers, *texts)] + without
+
+
+def _is_in(word: str, text: str) -> bool:
+    """Whether a word of the text begins so; a long one may be anywhere, as in an id."""
+    return f" {word}" in text or (len(word) >= _LONG_WORD and word in text)
 
 
 def _rank(pair: tuple[Rank | None, object]) -> Rank:
@@ -83,47 +89,66 @@ class _Painter(Generic[_T]):
     def lines(self, first: int, last: int) -> list[Line]:
         """The headings, and a line for each of these things."""
         shown = self.things[first:last]
-        gap = " " if self.width < _NARROW else "  "
-        made: dict[int, list[Cell]] = {}
+        gap = " " if self.width < _NARROW else GAP
+        made: dict[int, list[_Measured]] = {}
+        absent = self.glyphs.plain(ABSENT)
 
         def natural(place: int) -> int:
             column = self.listing.columns[place]
             if column.draw is not None:
                 return column.most
-            cells = made[place] = [self._cell(column, thing) for thing in shown]
-            return max(column.usual, display_width(column.heading), *(display_width(cell.text) for cell in cells), 0)
+            cells = made[place] = [self._measured(column.cell(thing)) for thing in shown]
+            if column.priority >= OPTIONAL and all(cell.text == absent for cell, _ in cells):
+                return 0
+            return max(column.usual, len(column.heading), *(width for _, width in cells), 0)
 
         widths = fitted(self.listing.columns, natural, self.width - 1, len(gap))
-        drawn = {place: self._drawn(place, widths[place], shown) for place in widths if place not in made}
-        columns = [(self.listing.columns[place], width, (made | drawn)[place]) for place, width in widths.items()]
-        lines = [self._line(" ", gap, [(column, width, _heading(column)) for column, width, _ in columns])]
+        parts = [
+            (self.listing.columns[place], width, made[place] if place in made else self._drawn(place, width, shown))
+            for place, width in widths.items()
+        ]
+        lines = [_line(" ", gap, [(column, width, _heading(column)) for column, width, _ in parts])]
         for number, thing in enumerate(shown):
-            mark = _MARK if first + number == self.chosen else _NO_MARK
-            line = self._line(mark, gap, [(column, width, cells[number]) for column, width, cells in columns])
-            lines.append(
-                tuple(replace(piece, style=Style.DIM) for piece in line) if self.listing.is_grey(thing) else line
-            )
+            mark = self.glyphs.plain(_MARK) if first + number == self.chosen else " "
+            line = _line(mark, gap, [(column, width, cells[number]) for column, width, cells in parts])
+            lines.append(in_grey(line) if self.listing.is_grey(thing) else line)
         return lines
 
-    def _cell(self, column: Column[_T], thing: _T) -> Cell:
-        cell = column.cell(thing)
-        return Cell(self.glyphs.plain(cell.text), cell.style) if self.glyphs.is_ascii else cell
+    def _measured(self, cell: Cell) -> _Measured:
+        text = self.glyphs.plain(clean(cell.text))
+        return (cell if text == cell.text else Cell(text, cell.style)), display_width(text)
 
-    def _drawn(self, place: int, width: int, shown: Sequence[_T]) -> list[Cell]:
+    def _drawn(self, place: int, width: int, shown: Sequence[_T]) -> list[_Measured]:
         draw = self.listing.columns[place].draw
-        return [] if draw is None else [draw(thing, width) for thing in shown]
-
-    def _line(self, mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, Cell]]) -> Line:
-        pieces = [Piece(self.glyphs.plain(mark))]
-        for column, width, cell in parts:
-            text = cell.text if len(cell.text) <= width and cell.text.isascii() else cut_whole(cell.text, width)
-            pad = pad_right if column.is_text or column.most else pad_left
-            pieces.append(Piece((gap if len(pieces) > 1 else "") + pad(text, width), cell.style))
-        return tuple(pieces)
+        return [] if draw is None else [self._measured(draw(thing, width)) for thing in shown]
 
 
-def _heading(column: Column[_T]) -> Cell:
-    return Cell(column.heading, Style.BOLD)
+def _heading(column: Column[_T]) -> _Measured:
+    return Cell(column.heading, Style.BOLD), len(column.heading)
+
+
+def _line(mark: str, gap: str, parts: Iterable[tuple[Column[_T], int, _Measured]]) -> Line:
+    """The cells in their columns; neighbours of one style are one piece."""
+    pieces: list[Piece] = []
+    text, style, between = mark, Style.PLAIN, ""
+    for column, width, measured in parts:
+        cell, _ = measured
+        shown = _padded(measured, width, is_left=column.is_text or bool(column.most))
+        if cell.style is not style:
+            pieces.append(Piece(text + between, style))
+            text, style, between = "", cell.style, ""
+        text += between + shown
+        between = gap
+    return (*pieces, Piece(text, style))
+
+
+def _padded(measured: _Measured, width: int, *, is_left: bool) -> str:
+    cell, taken = measured
+    if taken > width:
+        short = cut_whole(cell.text, width)
+        return short + " " * (width - display_width(short))
+    blanks = " " * (width - taken)
+    return cell.text + blanks if is_left else blanks + cell.text
 
 
 def past_columns(columns: Iterable[Column[_T]]) -> tuple[Column[_T], ...]:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 _T = TypeVar("_T")
-_G = TypeVar("_G")
 
 
 class Memory:
-    """Holds results for the newest thing that they were made of; things are compared by identity, as they never change."""
+    """Holds results for the newest things that they were made of. Things never change, and are compared by identity, numbers by value."""
 
     __slots__ = ("_results",)
 
     def __init__(self) -> None:
-        self._results: dict[Callable[[Any], object], tuple[object, object]] = {}
+        self._results: dict[Callable[..., object], tuple[tuple[object, ...], object]] = {}
 
-    def of(self, make: Callable[[_G], _T], thing: _G) -> _T:
-        """What `make` makes of the thing; it is called once for each thing."""
+    def of(self, make: Callable[..., _T], *things: object) -> _T:
+        """What `make` makes of these things; it is called once for the same ones."""
         found = self._results.get(make)
-        if found is None or found[0] is not thing:
-            found = self._results[make] = (thing, make(thing))
+        if found is None or not all(map(_is_same, found[0], things)):
+            found = self._results[make] = (things, make(*things))
         return cast("_T", found[1])
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other or (isinstance(one, int) and one == other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from telemetry_exporters.frames.drawing import Window
@@ -49,14 +49,16 @@ class Scene:
         """The devices, in the node's order."""
         if self.seen is None:
             return ()
-        return self.seen.rows if self.slot is None else tuple(_past_rows(self.seen, self.past, self.slot))
+        if self.slot is None:
+            return self.seen.rows
+        return self.node.memory.of(_past_rows, self.seen, self.past, self.slot)
 
     @property
     def figures(self) -> Figures:
         """The figures of the node; none where they are not valid."""
         if self.seen is None or self.is_old:
             return figures(())
-        return self.seen.figures if self.slot is None else figures(self.rows)
+        return self.seen.figures if self.slot is None else self.node.memory.of(figures, self.rows)
 
 
 def scene(node: NodeState, moment: float | None) -> Scene:
@@ -82,9 +84,11 @@ def _is_old(node: NodeState) -> bool:
     return node.age_seconds > node.snapshot.valid_until - node.snapshot.monotonic_time
 
 
-def _past_rows(seen: Seen, past: Past, slot: int) -> Iterator[Row]:
-    for row in seen.rows:
-        yield row_of(_past_device(row.device, past.devices.get(row.device.id, NO_SERIES), slot), (NOT_KEPT,))
+def _past_rows(seen: Seen, past: Past, slot: int) -> tuple[Row, ...]:
+    return tuple(
+        row_of(_past_device(row.device, past.devices.get(row.device.id, NO_SERIES), slot), (NOT_KEPT,))
+        for row in seen.rows
+    )
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:

@@ -1,0 +1,91 @@
+"""Frames of any state in any size: they always fit, no key breaks them, and no number is shown in part."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kits import looked_at
+from kits import snapshots as kit
+from telemetry_exporters.frames.frame import frame
+from telemetry_exporters.frames.glyphs import ASCII, UNICODE
+from telemetry_exporters.frames.keys import press
+from telemetry_exporters.frames.model import Key, Look, NodeState, Size, State, View
+from telemetry_exporters.past import KEPT
+from telemetry_exporters.text import clean, display_width
+
+CHARACTERS = [*"123456?qsSr/pmMn[]<> x", "é", "卡", "\x1b", "\u202e"]
+keys = st.sampled_from([*Key, *CHARACTERS])
+sizes = st.builds(Size, st.integers(1, 260), st.integers(1, 70))
+hostile = st.sampled_from(["", "卡" * 50, "\x1b[2J\r\n", "\u202eevil", "a" * 10_000, "e\u0301" * 60, "7" * 90])
+
+
+@st.composite
+def nodes(draw):
+    """Any node: any snapshot, or cards at work, with or without a past, silent or not."""
+    snapshot = draw(st.none() | kit.snapshots() | st.just(looked_at.node(5).snapshot))
+    past = draw(st.sampled_from([None, looked_at.past(5), looked_at.past(5, 7), looked_at.past(0, 0)]))
+    age = draw(st.none() | st.floats(0, 1e6))
+    return NodeState(draw(hostile | st.text(max_size=9)), snapshot, past, draw(hostile), age)
+
+
+@st.composite
+def states(draw):
+    """Any state at all."""
+    looks = st.builds(
+        Look, draw(st.just(st.sampled_from(["", "8", "nvidia 1"]))), st.sampled_from(["", "TEMP", "NODE", "STATE", "NAME", "no"]),
+        st.booleans(), st.integers(0, 300),
+    )  # fmt: skip
+    return State(
+        nodes=tuple(draw(st.lists(nodes(), max_size=3))),
+        title=draw(hostile),
+        view=draw(st.sampled_from(View)),
+        glyphs=draw(st.sampled_from([UNICODE, ASCII])),
+        node=draw(hostile),
+        card=draw(st.sampled_from(["", "GPU-00000003", "no such card"])),
+        metric=draw(st.sampled_from(KEPT)),
+        looks=draw(st.dictionaries(st.sampled_from(View), looks)),
+        moment=draw(st.none() | st.floats(kit.WALL_TIME - 4000, kit.WALL_TIME + 100) | st.floats(0, 4e9)),
+        is_typing=draw(st.booleans()),
+        is_paused=draw(st.booleans()),
+    )
+
+
+def text_of(shown):
+    """The frame's lines as texts."""
+    return ["".join(piece.text for piece in line) for line in shown.lines]
+
+
+def fits(shown, size, glyphs):
+    """Holds a frame against what every frame keeps to."""
+    lines = text_of(shown)
+    assert len(lines) == size.rows
+    for line in lines:
+        assert display_width(line) <= size.columns
+        assert clean(line) == line
+        assert line.isascii() or not glyphs.is_ascii
+    assert shown.selected is None or 0 <= shown.selected < size.rows
+    if shown.cursor is not None:
+        row, column = shown.cursor
+        assert 0 <= row < size.rows
+        assert 0 <= column < size.columns
+
+
+@given(states(), sizes)
+def test_any_state_fits_any_size(state, size):
+    fits(frame(state, size), size, state.glyphs)
+
+
+@given(states(), st.lists(st.tuples(keys, sizes), max_size=12))
+def test_no_key_breaks_it(state, pressed):
+    for key, size in pressed:
+        state = press(state, key, size)
+        fits(frame(state, size), size, state.glyphs)
+
+
+@given(st.lists(keys, max_size=40), st.builds(Size, st.integers(40, 200), st.integers(10, 50)))
+def test_no_keys_break_what_people_look_at(pressed, size):
+    state = State(nodes=(looked_at.node(9, "a"), looked_at.node(2, "b")), view=View.NODES)
+    for key in pressed:
+        state = press(state, key, size)
+        fits(frame(state, size), size, state.glyphs)

@@ -1,0 +1,69 @@
+"""No number of a list is shown in part: it stands there whole, or its column is not there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kits import looked_at
+from kits import snapshots as kit
+from telemetry_exporters.columns import DEVICE_COLUMNS
+from telemetry_exporters.frames.frame import frame
+from telemetry_exporters.frames.model import NodeState, Size, State, View
+from telemetry_exporters.overview import rows
+
+NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
+NUMBERS = {column.heading for column in DEVICE_COLUMNS if not column.is_text}
+HEADINGS = re.compile("|".join(sorted({column.heading for column in DEVICE_COLUMNS}, key=len, reverse=True)))
+roomy = st.builds(Size, st.integers(40, 260), st.integers(10, 60))
+
+
+def lines_of(state, size):
+    return ["".join(piece.text for piece in line) for line in frame(state, size).lines]
+
+
+def cells(row):
+    """The whole text of each column for a device."""
+    return {(column.heading, place): column.cell(row).text for place, column in enumerate(DEVICE_COLUMNS)}
+
+
+def shown_rows(lines):
+    """The heading line, and the lines of devices below it."""
+    (top,) = [place for place, line in enumerate(lines) if re.match(r" (VENDOR|DEV)", line)]
+    return lines[top], [line for line in lines[top + 1 : -1] if line.strip()]
+
+
+@given(st.integers(1, 40), st.integers(0, 10_000), roomy)
+def test_each_number_of_a_card_is_whole(cards, seed, size):
+    snapshot = kit.big_snapshot(cards, 90, seed)
+    heading, shown = shown_rows(lines_of(State(nodes=(NodeState("", snapshot),)), size))
+    by_label = {row.device.device: cells(row) for row in rows(snapshot)}
+    headings = NUMBERS.intersection(HEADINGS.findall(re.sub(r"[A-Z]+ 30 MIN", "", heading)))
+    assert shown
+    for line in shown:
+        label = re.match(r"[▸ ](?:[a-z]+ +)?(\d+) ", line)[1]
+        whole = " ".join(by_label[label].values())
+        assert set(NUMBER.findall(line)) <= set(NUMBER.findall(whole))
+        for one in headings:
+            texts = [text for (name, _), text in by_label[label].items() if name == one]
+            assert any(text in line for text in texts), (one, texts, line)
+
+
+@given(st.integers(1, 12), roomy)
+def test_what_does_not_fit_is_counted(nodes, size):
+    state = State(nodes=tuple(looked_at.node(4, f"node{number}") for number in range(nodes)), view=View.NODES)
+    lines = lines_of(state, size)
+    names = sum(bool(re.match(r"[▸ ]node\d", line)) for line in lines)
+    below = re.search(r"▼ (\d+) more$", lines[-1])
+    assert names + (int(below[1]) if below else 0) == nodes
+
+
+@pytest.mark.parametrize("size", [Size(40, 10), Size(41, 12), Size(60, 10), Size(250, 60)])
+def test_at_the_end_of_a_list_the_count_is_above(size):
+    state = State(nodes=(looked_at.node(128),), card="GPU-00000127")
+    lines = lines_of(replace(state, card="GPU-00000127"), size)
+    assert re.search(r"▲ \d+ more$", lines[-1])
