@@ -2,7 +2,8 @@
 
 Usage: hostile_clients.py PORT COUNT MODE SOURCE, until standard input ends. MODE is `silent`, `half` (the first half of a
 TLS greeting, or of a request) or `drip` (a byte at a time), with `tls-` before it for a TLS port; or, for a plain one,
-`guess` (a wrong password after the other), `ask` (requests without one) or `deaf` (requests whose answers are not taken).
+`guess` (a wrong password after the other), `ask` (requests without one), `deaf` (requests whose answers are not taken) or `stall`
+(the stream of events, which is not read).
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ import sys
 DRIP_SECONDS = 0.5
 COME_AGAIN_SECONDS = 1.0
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Long: "
+
+
+UNREAD = {
+    "deaf": (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000, 3600.0),
+    "stall": (b"GET /api/v1/events?last_event_id=0.0 HTTP/1.1\r\nHost: localhost\r\n\r\n", 10.0),
+}
 
 
 @functools.cache
@@ -51,9 +58,11 @@ async def attack(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, mod
         while not reader.at_eof():
             writer.write(request(mode))
             await reader.read(1024)
-    elif mode == "deaf":
-        writer.write(request("ask") * 1000)
-        await asyncio.sleep(3600)
+    elif mode in UNREAD:
+        sent, seconds = UNREAD[mode]
+        writer.write(sent)
+        await asyncio.sleep(seconds)
+        return
     await reader.read(1)
 
 

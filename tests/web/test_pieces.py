@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from kits.waiting import until
+from kits.waiting import scaled, until
 from kits.web_server import PATIENCE_SECONDS, basic, cheap_hash, connect, read_to_end, replace, running_server
 from telemetry_daemon.web.messages import Response
 from telemetry_daemon.web.server.open_connections import Phase
@@ -218,3 +218,19 @@ def test_headers_and_limits_that_change_disturb_nobody_who_follows(web_file):
         pieces.waiting.append(b"new")
         server.call(_in_loop(pieces.more))
         assert answer.read(9) == b"begin new"
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "tls"])
+def test_a_slow_client_gets_all_of_it_as_long_as_it_goes_on_reading(pki, web_file, encrypted):
+    pieces = Counted(60, 50_000)
+    config, tls = web_file(pki.tls_section() if encrypted else ""), pki.trusting() if encrypted else None
+    with (
+        serving(pieces, config_file=config, deadlines=Deadlines(answer=scaled(1.0))) as server,
+        get(server.port, tls=tls) as (_, answer),
+    ):
+        begun, got = time.monotonic(), b""
+        while piece := answer.read(100_000):
+            got += piece
+            time.sleep(scaled(0.06))
+        assert got == b"begin " + b"x" * 3_000_000
+        assert time.monotonic() - begun > scaled(1.5)  # longer than the deadline of a piece

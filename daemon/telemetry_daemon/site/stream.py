@@ -112,10 +112,10 @@ class Streams:
 
     def follow(self, request: Request) -> Response:
         """A stream for this request; 503 when there are too many."""
-        if len(self._followers) >= MOST_STREAMS:
-            return status_page(503, (("Retry-After", str(_RETRY_AFTER_SECONDS)),))
         if request.method == "HEAD":
             return Response(200, (), _CONTENT_TYPE, _HEADERS, Follower(iter(()), self._leave))
+        if len(self._followers) >= MOST_STREAMS:
+            return status_page(503, (("Retry-After", str(_RETRY_AFTER_SECONDS)),))
         follower = Follower(self._first(self._make_in_turn(), _last_seen(request)), self._leave)
         self._followers[follower] = None
         self._look_again()
