@@ -103,6 +103,7 @@ PLACES = {
     "plugins/built_in.py": {"read_bytes": "a file of the package itself"},
     "processes/process.py": {"read_bytes": KERNEL},
     "readers/pci.py": {"read_text": KERNEL},
+    "site/page_files.py": {"read_text": "a file of the package itself"},
     "site/process_metrics.py": {"read_bytes": KERNEL, "read_text": KERNEL},
     "readers/repairs.py": {"read_text": KERNEL},
     "readers/nvml/reader.py": {"open": "its own method: it opens a library"},
