@@ -25,7 +25,7 @@ Told = Callable[[Snapshot], Mapping[str, str]]
 def by_page(node: Snapshot) -> dict[str, str]:
     """The words that follow each device's name on the page, as far as the next one's."""
     text = " ".join(
-        re.sub(r"<[^>]*>", " ", page(node, Links("/m", "/s", "/h", "/r")).partition("<h2>Devices")[2]).split()
+        re.sub(r"<[^>]*>", " ", page(node, Links("/m", "/s", "/p", "/h", "/r")).partition("<h2>Devices")[2]).split()
     )
     ids = [device.id for device in node.devices]
     return {
