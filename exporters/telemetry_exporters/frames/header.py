@@ -46,8 +46,8 @@ def header(state: State, size: Size) -> list[Line]:
     most = max(1, size.rows - _BELOW)
     if len(lines) <= most:
         return lines
-    missing = len(lines) - most + 1
-    return [*lines[: most - 1], (Piece(f"▼ {missing} more lines in a higher terminal", Style.DIM),)][-most:]
+    note = Piece(f"▼ {len(lines) - most + 1} more lines in a higher terminal", Style.DIM)
+    return [*lines[: max(1, most - 1)], (note,)][:most]
 
 
 def scenes_of(state: State) -> Sequence[Scene]:

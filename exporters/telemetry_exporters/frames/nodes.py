@@ -41,6 +41,8 @@ def _condition(one: Scene) -> Finding:
     node = one.node
     if one.slot is not None:
         return NOT_KEPT
+    if node.trouble and node.age_seconds is None:
+        return Finding(node.trouble, Severity.BAD)
     if node.trouble or one.is_old:
         age = "" if node.age_seconds is None else f" for {human.seconds(round(node.age_seconds))}"
         return Finding(f"no answer{age}" + (f": {node.trouble}" if node.trouble else ""), Severity.BAD)
