@@ -20,7 +20,7 @@ from telemetry_exporters.text import clean, display_width, pad_left, pad_right
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import Absent, MergedReading
 
-_LONGEST_NAME = 34
+_LONGEST_NAME, _LONGEST_REASON = 34, 24
 _BETWEEN = 3
 _MOST_EVENTS = 20
 # Name, value or the reason of its absence, source, and whether there is a number.
@@ -118,6 +118,7 @@ def _entries(entries: Sequence[_Entry], width: int) -> Iterator[Line]:
     if not entries:
         return
     yield _title("readings")
+    entries = [_short(entry) for entry in entries]
     names = min(max(display_width(name) for name, *_ in entries), _LONGEST_NAME)
     values = max(display_width(value) for _, value, *_ in entries)
     sources = max(display_width(source) for *_, source, _ in entries)
@@ -134,6 +135,12 @@ def _entries(entries: Sequence[_Entry], width: int) -> Iterator[Line]:
             text += f"  {pad_right(source, sources)}" if sources else ""
             pieces.append(Piece(text + " " * _BETWEEN, Style.PLAIN if is_number else Style.DIM))
         yield (*pieces[:-1], Piece(pieces[-1].text.rstrip(), pieces[-1].style))
+
+
+def _short(entry: _Entry) -> _Entry:
+    """The same with a reason that fits beside the numbers; the gaps below the chart have the whole one."""
+    name, value, source, is_number = entry
+    return name, value if is_number else cut_whole(clean(value), _LONGEST_REASON), source, is_number
 
 
 def _facts(card: Card, width: int) -> Iterator[Line]:

@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from kits import looked_at
 from kits import snapshots as kit
+from telemetry_exporters import human
 from telemetry_exporters.columns import DEVICE_COLUMNS
 from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.model import NodeState, Size, State, View
+from telemetry_exporters.frames.keys import press
+from telemetry_exporters.frames.model import Key, NodeState, Size, State, View
 from telemetry_exporters.overview import rows
+from telemetry_parsers.metrics import BY_KEY
+from telemetry_parsers.model import Process
 
 NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*")
 NUMBERS = {column.heading for column in DEVICE_COLUMNS if not column.is_text}
@@ -67,3 +71,46 @@ def test_at_the_end_of_a_list_the_count_is_above(size):
     state = State(nodes=(looked_at.node(128),), card="GPU-00000127")
     lines = lines_of(replace(state, card="GPU-00000127"), size)
     assert re.search(r"▲ \d+ more$", lines[-1])
+
+
+def every_line(state, size):
+    """All lines that a view has, from its first page to its last."""
+    found = lines_of(state, size)
+    for _ in range(200):
+        if "▼" not in found[-1]:
+            break
+        state = press(state, Key.PAGE_DOWN, size)
+        found += lines_of(state, size)
+    return found
+
+
+@given(st.integers(0, 10_000), roomy)
+def test_each_reading_of_a_card_is_whole_on_some_page(seed, size):
+    snapshot = kit.big_snapshot(2, 40, seed)
+    state = State(nodes=(NodeState("", snapshot, looked_at.past(2)),), view=View.CARD, card="GPU-00000001")
+    text = "\n".join(every_line(state, size))
+    for reading in snapshot.devices[1].readings:
+        words = human.in_words(reading.value, BY_KEY[reading.metric])
+        assert re.search(rf"(?<!\S){re.escape(words)}(?!\S)", text), (reading, words)
+
+
+@given(st.integers(1, 60), roomy)
+def test_each_process_is_whole_on_some_page(count, size):
+    processes = tuple(Process(0, 10**9 + 7 * each, "卡" * 90, each * 1e9) for each in range(count))
+    snapshot = kit.snapshot(kit.device(0, processes=processes))
+    text = "\n".join(every_line(State(nodes=(NodeState("", snapshot),), view=View.PROCESSES), size))
+    for process in processes:
+        assert re.search(rf"(?<!\S){process.pid} +{re.escape(human.byte_size(process.memory_used_bytes))}(?!\S)", text)
+
+
+def test_a_reason_from_outside_does_not_push_the_numbers_out():
+    past = looked_at.past(3)
+    evil = replace(
+        past.devices["GPU-00000002"]["power_watts"], gaps=(replace(looked_at.GAP, reason="x\x1b[2J" * 2000),)
+    )
+    devices = {"GPU-00000002": past.devices["GPU-00000002"] | {"power_watts": evil}}
+    at = looked_at.START + (looked_at.GAP.first + 1) * 5.0
+    node = replace(looked_at.node(3), past=replace(past, devices=devices))
+    state = State(nodes=(node,), view=View.CARD, card="GPU-00000002", moment=at)
+    lines = every_line(state, Size(40, 10))
+    assert any(re.match(r"  temperature +nvml: timeout$", line.rstrip()) for line in lines)
