@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -109,12 +110,21 @@ def _urgent(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
         silent = [one for one in scenes if one.is_old or (one.seen is None and one.node.trouble)]
         if silent and state.moment is None:
             yield Note(f"{len(silent)} of {len(scenes)} nodes do not answer.", Style.BAD)
+        yield from _unreal(scenes)
         return
     for one in scenes:
         if state.moment is None:
             yield from _silence(one)
         if one.seen is not None and (note := simulation_note(one.seen.snapshot)):
             yield Note(note)
+
+
+def _unreal(scenes: Sequence[Scene]) -> Iterator[Note]:
+    """What is not real or not of now on some nodes, each thing once."""
+    told = Counter(note for one in scenes if one.seen is not None for note in one.seen.notes)
+    for note, count in told.most_common(1):
+        nodes = sum(1 for one in scenes if one.seen is not None and one.seen.notes)
+        yield Note(note if nodes == count == len(scenes) else f"{nodes} of {len(scenes)} nodes: {note}")
 
 
 def _past_note(state: State, moment: float) -> str:

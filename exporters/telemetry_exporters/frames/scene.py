@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from telemetry_exporters.frames.drawing import Window
 from telemetry_exporters.frames.model import NodeState, State
-from telemetry_exporters.overview import Figures, Row, figures, row_of, rows
+from telemetry_exporters.overview import Figures, Row, figures, row_of, rows, simulation_note
 from telemetry_exporters.past import Past, Series
 from telemetry_exporters.screen import screen
 from telemetry_exporters.verdict import Finding, Severity
@@ -23,11 +23,12 @@ _LABELS = {"clock_hertz": "sm"}
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A snapshot that can be shown, its devices as rows, and the figures of the node."""
+    """A snapshot that can be shown, its devices as rows, the figures of the node, and what says that they are not real."""
 
     snapshot: Snapshot
     rows: tuple[Row, ...]
     figures: Figures
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def scene(node: NodeState, moment: float | None) -> Scene:
 def _look_through(snapshot: Snapshot) -> Seen:
     shown = screen(snapshot).snapshot
     all_rows = rows(shown)
-    return Seen(shown, all_rows, figures(all_rows))
+    return Seen(shown, all_rows, figures(all_rows), tuple(filter(None, (simulation_note(shown),))))
 
 
 def _is_old(node: NodeState) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,3 +92,12 @@ def test_no_keys_break_what_people_look_at(pressed, size):
     for key in pressed:
         state = press(state, key, size)
         fits(frame(state, size), size, state.glyphs)
+
+
+@pytest.mark.parametrize("view", View)
+def test_simulated_cards_are_marked_in_every_view(view):
+    made_up = kit.snapshot(replace(looked_at.card(0), simulated=True))
+    state = State(nodes=(NodeState("a", made_up, looked_at.past(1)), looked_at.node(1, "b")), view=view)
+    for moment in (None, kit.WALL_TIME - 60):
+        text = " ".join(text_of(frame(replace(state, moment=moment), Size(80, 24))))
+        assert "Simulated: these devices do not exist." in text
