@@ -53,15 +53,15 @@ class Window:
 
 
 def highest(series: Series, window: Window, width: int) -> list[float]:
-    """The highest number of each part of the window; NaN where at least half of its slots have none."""
-    return [_highest(series.highest[max(one, 0) : max(end, 0)], end - one) for one, end in window.parts(width)]
+    """The highest number of each part of the window; NaN where at least half of the slots that there were have none."""
+    return [_highest(series.highest[max(one, 0) : max(end, 0)]) for one, end in window.parts(width)]
 
 
-def _highest(values: array[float], slots: int) -> float:
-    if len(values) == slots and not math.isnan(sum(values)):
+def _highest(values: array[float]) -> float:
+    if values and not math.isnan(sum(values)):
         return max(values)
     numbers = [value for value in values if not math.isnan(value)]
-    return max(numbers) if 2 * len(numbers) > slots else math.nan
+    return max(numbers) if 2 * len(numbers) > len(values) else math.nan
 
 
 def sparkline(series: Series, window: Window, width: int, scale: Scale, glyphs: Glyphs) -> str:

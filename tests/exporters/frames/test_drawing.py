@@ -1,0 +1,87 @@
+"""Sparklines, bars and charts: what is high, what is low, and that a gap stays a gap."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry_exporters.frames.drawing import Scale, Window, bar, chart, highest, sparkline
+from telemetry_exporters.frames.glyphs import ASCII, UNICODE
+from telemetry_exporters.past import SLOTS, Series
+
+ONE = Scale(0.0, 1.0)
+
+
+def series(*values):
+    numbers = array("f", values)
+    return Series(numbers, numbers)
+
+
+def whole(phase=0):
+    return Window(SLOTS, phase)
+
+
+def test_a_sparkline_has_eight_levels():
+    rising = series(*(place // 45 / 8 + 0.01 for place in range(SLOTS)))
+    assert sparkline(rising, whole(), 8, ONE, UNICODE) == "▁▂▃▄▅▆▇█"
+    assert sparkline(rising, whole(), 8, ONE, ASCII) == "_,-~=+*#"
+
+
+@given(st.integers(0, SLOTS - 1), st.integers(1, SLOTS), st.integers(8, 60), st.integers(0, 10**9))
+def test_a_gap_as_long_as_a_part_is_seen_and_no_number_is_in_it(first, slots, width, phase):
+    numbers = array("f", [0.5]) * SLOTS
+    numbers[first : first + slots] = array("f", [math.nan]) * len(numbers[first : first + slots])
+    drawn = sparkline(Series(numbers, numbers), whole(phase), width, ONE, UNICODE)
+    length = -(-SLOTS // width)
+    if len(numbers) - first >= 2 * length and slots >= 2 * length:
+        assert UNICODE.gap in drawn
+    for glyph, (one, end) in zip(drawn, whole(phase).parts(width), strict=True):
+        if first <= one and end <= first + slots:
+            assert glyph == UNICODE.gap
+
+
+@given(
+    st.lists(st.floats(0, 1, width=32) | st.just(math.nan), min_size=1, max_size=SLOTS),
+    st.integers(1, 400),
+    st.integers(0, 999),
+)
+def test_the_highest_number_of_each_part_is_drawn(values, width, phase):
+    parts = Window(len(values), phase).parts(width)
+    assert len(parts) <= width
+    assert parts[-1][1] == len(values)
+    for number, (one, end) in zip(highest(series(*values), Window(len(values), phase), width), parts, strict=True):
+        numbers = [value for value in values[max(one, 0) : max(end, 0)] if not math.isnan(value)]
+        assert math.isnan(number) or number == max(numbers)
+
+
+def test_what_a_young_daemon_has_is_drawn_at_the_end():
+    assert sparkline(series(1.0, 1.0), Window(2, 358), 12, ONE, UNICODE) == "···········█"
+
+
+def test_parts_stand_still_while_slots_come():
+    numbers = [float(place % 7) for place in range(SLOTS + 3)]
+    before = highest(series(*numbers[:SLOTS]), Window(SLOTS, 0), 30)
+    after = highest(series(*numbers[3:]), Window(SLOTS, 3), 30)
+    assert after[1:-1] == before[2:]
+
+
+@pytest.mark.parametrize(
+    ("part", "wanted"), [(0.0, "░░░░"), (0.001, "█░░░"), (0.5, "██░░"), (1.0, "████"), (7.0, "████")]
+)
+def test_a_bar(part, wanted):
+    assert bar(part, 4, UNICODE) == wanted
+
+
+def test_a_chart():
+    lines = list(chart([0.0, 0.5, 1.0, math.nan], 2, ONE, UNICODE))
+    assert lines == [" ▁█ ", "▁██·"]
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.floats(allow_nan=False, allow_infinity=False))
+def test_any_scale_has_a_place_for_any_number(low, high, value):
+    if math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low) and math.isfinite(value - low):
+        assert 0.0 <= Scale(low, high).part(value) <= 1.0
