@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import re
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from kits import snapshots as kit
+from telemetry_daemon.site.page_files import script, style
 from telemetry_daemon.site.pages import Links, device_page, page
 from telemetry_daemon.site.routes import Site
 from telemetry_daemon.version import __version__
@@ -22,6 +24,7 @@ from telemetry_parsers.model import Absent, Problem
 
 LINKS = Links("/metrics", "/api/v1/snapshot", "/api/v1/history", "/healthz", "/readyz")
 VOID = {"meta", "link", "br"}
+MOST_BYTES, MOST_PACKED_BYTES, LONGEST_LINE = 60_000, 16_000, 140
 ALLOWED = VOID | {
     *(
         "html",
@@ -144,6 +147,13 @@ def test_the_policy_lets_in_the_pages_own_script_and_style_and_nothing_else():
 
 def digest(text):
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_script_and_style_are_small_and_written_for_people():
+    both = (script() + style()).encode()
+    assert len(both) <= MOST_BYTES
+    assert len(gzip.compress(both, 6)) <= MOST_PACKED_BYTES
+    assert [line for line in (script() + style()).splitlines() if len(line) > LONGEST_LINE] == []
 
 
 def test_nothing_loads_the_page_anew_over_the_last_values():
