@@ -18,6 +18,7 @@ from telemetry_daemon.times import Clock
 from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.codec.wire import checked_readout, own_readout
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
+from telemetry_parsers.recorded import Recorded
 
 SYS_PCI = Path("/sys/bus/pci/devices")
 # The host is read from /proc, which does not hang or crash: a worker for it would only cost memory.
@@ -35,6 +36,9 @@ def no_bus(_vendor: str) -> PciView:
 
 class Node(ABC):
     """Where the service gets its sources from: this machine, the simulator or a recording."""
+
+    # When and where the recording was made, if it is one.
+    recorded: Recorded | None = None
 
     def __init__(self, loaded: Loaded, clock: Clock) -> None:
         self._loaded = loaded

@@ -13,6 +13,7 @@ from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
+from telemetry_parsers.recorded import Recorded
 
 # The share of the time left that a reader may use: its answer must still be parsed and merged before the end.
 _READER_SHARE = 0.8
@@ -41,8 +42,16 @@ def _is_repeated(poll: Poll) -> bool:
 class OneShot:
     """Sources that are read when asked, together."""
 
-    def __init__(self, hostname: str, sources: Sequence[Source], clock: Clock, substitute: Substitute = keep) -> None:
+    def __init__(
+        self,
+        hostname: str,
+        sources: Sequence[Source],
+        clock: Clock,
+        substitute: Substitute = keep,
+        recorded: Recorded | None = None,
+    ) -> None:
         self._hostname = hostname
+        self._recorded = recorded
         self._sources = sources
         self._clock = clock
         self._substitute = substitute
@@ -50,7 +59,7 @@ class OneShot:
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
         """One snapshot of all sources; a poll that has not answered in time has failed with `timeout`."""
-        store = Store(self._hostname, self._clock)
+        store = Store(self._hostname, self._clock, recorded=self._recorded)
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
         began = self._clock.monotonic()
         until = began + timeout_seconds

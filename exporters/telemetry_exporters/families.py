@@ -23,7 +23,7 @@ _NOT_IN_LABEL_NAME = re.compile(r"[^a-z0-9_]+")
 # All of a device that names its series: its labels are made of it, and whether it has any.
 _WHO = attrgetter(
     *("vendor", "device", "id", "model", "uuid", "bus_id", "serial", "driver", "parent", "partition"),
-    *("simulated", "facts", "current_model", "up"),
+    *("simulated", "replayed", "facts", "current_model", "up"),
 )
 # The values of `info` and `up`, which come before a device's readings.
 _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (1.0, 0.0), None: ()}
@@ -149,6 +149,7 @@ def info_labels(device: MergedDevice) -> Labels:
         "partition": device.partition,
         "model_now": device.current_model if device.current_model != device.model else None,
         "simulated": "true" if device.simulated else None,
+        "replayed": "true" if device.replayed else None,
     }
     for name, value in device.facts:
         if name == SERVER_FACT:

@@ -30,6 +30,7 @@ def document(
         "time": utc_time(shown.wall_time),
         "hostname": shown.hostname or None,
         "maintenance": _maintenance(shown),
+        "replay": _replay(shown),
         "host": {"readings": _numbers(shown.host, metrics)},
         "sources": [_source(source, shown.monotonic_time) for source in shown.sources],
         # A device is judged beside all others of its model.
@@ -57,6 +58,13 @@ def _maintenance(snapshot: Snapshot) -> _Document | None:
     if maintenance is None or maintenance.seconds_left is None:
         return None
     return {"until": utc_time(snapshot.wall_time + maintenance.seconds_left), "reason": maintenance.reason or None}
+
+
+def _replay(snapshot: Snapshot) -> _Document | None:
+    recorded = snapshot.recorded
+    if recorded is None:
+        return None
+    return {"recorded": utc_time(recorded.wall_time), "hostname": recorded.hostname or None}
 
 
 def _source(source: SourceStatus, now: float) -> _Document:
@@ -99,6 +107,7 @@ def _device(device: MergedDevice, condition: Finding, metrics: Mapping[str, Metr
         "parent": device.parent or None,
         "partition": device.partition or None,
         "simulated": device.simulated,
+        "replayed": device.replayed,
         "readings": _numbers(device.readings, metrics),
         "absent": _by_metric(
             (reading.metric, reading.label, reading.value.value)

@@ -22,7 +22,7 @@ a test keeps it true.
   fixed when the device is first seen. `id` is unique per node: join with `on (job, instance, id)`.
 - What else is known of a device (`uuid`, `bus_id`, `serial`, `driver`, `parent`, `partition`, `numa_node`,
   `power_kind`, firmware versions …) is on `accelerator_info`; what is unknown has no label there.
-  `simulated="true"` marks devices that do not exist, `model_now` a model that was learnt later.
+  `simulated="true"` marks devices that do not exist, `replayed="true"` those of a recording, `model_now` a model that was learnt later.
 - A reading that could not be taken has no series. It is never 0, -1 or NaN; the JSON document says why.
 - A lost device has `accelerator_up` 0, `accelerator_info` and the counts of its events, and nothing else.
 - A metric's values are plausible within its range; a value outside is left out as `implausible`.

@@ -124,6 +124,21 @@ def title(snapshot: Snapshot) -> str:
     return ", ".join(filter(None, (snapshot.hostname, inventory(snapshot), human.utc(snapshot.wall_time))))
 
 
+def notes(snapshot: Snapshot) -> tuple[str, ...]:
+    """What to know before anything else: the devices are not real, not as they are now, or worked on."""
+    every = (simulation_note(snapshot), replay_note(snapshot), maintenance_note(snapshot))
+    return tuple(note for note in every if note)
+
+
+def replay_note(snapshot: Snapshot) -> str:
+    """A warning if a recording is played; empty if the readings are of now."""
+    recorded = snapshot.recorded
+    if recorded is None:
+        return ""
+    host = recorded.hostname or "a host that it does not name"
+    return f"Replay: this is a recording of {human.utc(recorded.wall_time)} from {host}, and not the present."
+
+
 def maintenance_note(snapshot: Snapshot) -> str:
     """Until when the node is in maintenance, and why; empty if it is not."""
     maintenance = snapshot.maintenance

@@ -117,6 +117,7 @@ def screen(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> Scre
         sources=tuple(_screen_polls(source, dropped) for source in sources),
         own=_screen_samples(map(cleaned, snapshot.own), metrics, dropped),
         maintenance=cleaned(snapshot.maintenance),
+        recorded=cleaned(snapshot.recorded),
     )
     return Screened(_with_problems(shown, dropped), tuple(dropped)) if dropped else Screened(shown)
 

@@ -14,8 +14,7 @@ from typing import Any
 from telemetry_exporters.json import utc_time
 from telemetry_exporters.overview import (
     inventory,
-    maintenance_note,
-    simulation_note,
+    notes,
     source_condition,
     troubles,
     value_of,
@@ -58,7 +57,7 @@ def state(snapshot: Snapshot, devices: Iterable[Entry], version: str, instance: 
         "inventory": cleaned(inventory(snapshot)),
         "columns": list(KEPT),
         "scales": [SCALES.get(metric, 1) for metric in KEPT],
-        "notes": [cleaned(note) for note in (simulation_note(snapshot), maintenance_note(snapshot)) if note],
+        "notes": [cleaned(note) for note in notes(snapshot)],
         "devices": list(devices),
         "sources": [_source(source, snapshot.monotonic_time) for source in snapshot.sources],
         "troubles": [
@@ -94,6 +93,7 @@ def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
         "partition": one.partition or None,
         "up": one.up,
         "simulated": one.simulated,
+        "replayed": one.replayed,
         "memory_total_bytes": None if total is None or isinstance(total, Absent) else int(total),
         "limit_celsius": _limit(one),
         "throttled_by": list(map(cleaned, active["throttled"])),

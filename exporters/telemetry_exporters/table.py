@@ -11,8 +11,8 @@ from telemetry_exporters.overview import (
     Row,
     Trouble,
     device_list,
+    notes,
     rows,
-    simulation_note,
     source_condition,
     title,
     troubles,
@@ -60,9 +60,8 @@ def table(
 
 
 def _head(snapshot: Snapshot, colour: Colour) -> list[str]:
-    note = simulation_note(snapshot)
-    lines = [paint(title(snapshot), Style.BOLD, colour)]
-    return [*lines, paint(note, Style.WARNING, colour)] if note else lines
+    told = [paint(note, Style.WARNING, colour) for note in notes(snapshot)]
+    return [paint(title(snapshot), Style.BOLD, colour), *told]
 
 
 def _looked_with(snapshot: Snapshot) -> list[str]:

@@ -30,6 +30,7 @@ INFO_LABELS = frozenset(
         "numa_node",
         "power_kind",
         "simulated",
+        "replayed",
         "model_now",
         "profile",
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from telemetry_parsers.maintenance import Maintenance
+from telemetry_parsers.recorded import Recorded
 
 Plain = Any  # the JSON-compatible data that a library reader returns
 Kind = Literal["gauge", "counter", "info"]
@@ -150,7 +151,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What a reader got for one poll; recorded and replayed as is."""
+    """What a reader got for one poll; recorded and replayed as is. A recording without masks names its `hostname`."""
 
     source: str
     poll: str
@@ -161,6 +162,7 @@ class Capture:
     cpu_seconds: float = 0.0
     wall_time: float = 0.0
     monotonic_time: float = 0.0
+    hostname: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +321,7 @@ class MergedDevice:
     parent: str | None = None
     partition: str | None = None
     simulated: bool = False
+    replayed: bool = False
     facts: tuple[tuple[str, str], ...] = ()
     readings: Sequence[MergedReading] = ()
     processes: tuple[Process, ...] = ()
@@ -357,7 +360,7 @@ class Snapshot:
     """The whole node at one moment: the only thing that an exporter gets.
 
     `wall_time` and `monotonic_time` are when it was made, `valid_until` is monotonic. Where no daemon keeps
-    it, `maintenance` is None.
+    it, `maintenance` is None. `recorded` is None unless a recording is replayed.
     """
 
     hostname: str
@@ -369,6 +372,7 @@ class Snapshot:
     sources: tuple[SourceStatus, ...] = ()
     own: tuple[Sample, ...] = ()
     maintenance: Maintenance | None = None
+    recorded: Recorded | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,18 +264,28 @@ def test_a_recording_to_a_dash_goes_to_standard_output(config, tools, tmp_path, 
     assert not (tmp_path / "-").exists()
 
 
-def test_record_parse_and_replay(config, tools, tmp_path):
-    """What was recorded can be parsed again, and served in place of the machine."""
+@pytest.mark.parametrize(("mask", "is_named"), [((), False), (("--unmasked",), True)])
+def test_record_parse_and_replay(config, tools, tmp_path, mask, is_named):
+    """What was recorded can be parsed again, and served in place of the machine; nowhere it passes for the present."""
     tools.prints("mthreads-gmi", TABLE)
     recording = str(tmp_path / "recording.jsonl")
     environment = {"PATH": tools.search_path}
-    status, out, error = run("record", "-o", recording, "--for", "1", "--config", config, environment=environment)
+    status, out, error = run(
+        "record", "-o", recording, "--for", "1", *mask, "--config", config, environment=environment
+    )
     assert (status, out, error) == (0, "", "")
     status, out, _ = run("parse", "mthreads-gmi", recording)
     assert (status, [d["model"] for d in json.loads(out)["devices"]]) == (0, ["MTT S80"])
     with Daemon(tmp_path, arguments=("--replay", recording)) as daemon:
         daemon.until_state("mthreads-gmi", "ok")
-        assert 'model="MTT S80"' in daemon.page()
+        (info,) = [line for line in daemon.page().splitlines() if line.startswith("accelerator_info{")]
+        assert 'model="MTT S80"' in info
+        assert 'replayed="true"' in info
+        document = daemon.document()
+    host = socket.gethostname() if is_named else None
+    assert (document["hostname"], document["replay"]["hostname"]) == (host, host)
+    assert [device["replayed"] for device in document["devices"]] == [True]
+    assert document["replay"]["recorded"] < document["time"]
 
 
 @pytest.mark.parametrize(("arguments", "kept"), [((), False), (("--unmasked",), True)])

@@ -56,14 +56,14 @@ telemetry_daemon.service: daemon daemon_metrics device_nodes local_site maintena
     unused_imports
 telemetry_daemon.site: ahead name_filter negotiation packing process_metrics regulars rendered
     routes
-telemetry_daemon.state: accumulate devices_file events health history links maintenance slots store
+telemetry_daemon.state: accumulate devices_file events health history links maintenance slots store taken
 telemetry_daemon.terminal: exits log streams
 telemetry_daemon.web: addresses clients errors messages seldom_logger
 telemetry_daemon.web.access: access_control auth channel hosts toolkit watch
 telemetry_daemon.web.server: acceptor connection conversation listeners open_connections port_owner shared web_server
 telemetry_daemon.workers: link targets worker
 telemetry_exporters: device_view evidence families heat human json own past prometheus screen text thresholds verdict
-telemetry_parsers: bounds contract demo host maintenance metrics model readings sentinels states units vendor
+telemetry_parsers: bounds contract demo host maintenance metrics model readings recorded sentinels states units vendor
 telemetry_parsers.codec: answer captures derived plain wire
 telemetry_parsers.combining: chip_places devices
 telemetry_parsers.merge: admission arrangement columns doubts identity joining memory node numbering

@@ -113,6 +113,7 @@ def test_info_has_every_known_fact_and_no_unknown_one():
     [
         ({"simulated": True}, {"simulated": "true"}),
         ({"simulated": False}, {}),
+        ({"replayed": True}, {"replayed": "true"}),
         ({"current_model": "A better name"}, {"model_now": "A better name"}),
         ({"current_model": None}, {}),
         ({"parent": "GPU-9", "partition": "1"}, {"parent": "GPU-9", "partition": "1"}),

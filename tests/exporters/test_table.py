@@ -13,7 +13,8 @@ from kits import snapshots as kit
 from telemetry_exporters.style import Colour
 from telemetry_exporters.table import Detail, table
 from telemetry_exporters.text import display_width
-from telemetry_parsers.model import STATES, Absent, MergedReading, Metric, Problem, Process
+from telemetry_parsers.maintenance import Maintenance
+from telemetry_parsers.model import STATES, Absent, MergedReading, Metric, Problem, Process, Recorded
 
 POWER = kit.reading("power_watts", 80.0)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -293,6 +294,27 @@ def test_a_plugins_metric_is_among_everything():
 def test_simulated_devices_are_called_so(simulated, note):
     lines = lines_of(kit.snapshot(*(kit.full_device(place, simulated=one) for place, one in enumerate(simulated))))
     assert [line for line in lines if "imulated" in line] == ([note] if note else [])
+
+
+@pytest.mark.parametrize(
+    ("parts", "wanted"),
+    [
+        (
+            {"recorded": Recorded(0.0, "gpu-17")},
+            "Replay: this is a recording of 1970-01-01 00:00:00 UTC from gpu-17, and not the present.",
+        ),
+        (
+            {"recorded": Recorded(0.0)},
+            "Replay: this is a recording of 1970-01-01 00:00:00 UTC from a host that it does not name, and not the present.",
+        ),
+        (
+            {"maintenance": Maintenance(60.0, "new fans")},
+            "In maintenance until 2026-01-01 00:01:00 UTC: new fans",
+        ),
+    ],
+)
+def test_what_the_readings_are_not_stands_below_the_heading(parts, wanted):
+    assert lines_of(kit.snapshot(kit.full_device(), **parts))[1] == wanted
 
 
 @pytest.mark.parametrize(

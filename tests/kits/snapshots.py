@@ -26,6 +26,7 @@ from telemetry_parsers.model import (
     SourceStatus,
 )
 from telemetry_parsers.readings import Origin, Readings, Shape
+from telemetry_parsers.recorded import Recorded
 from telemetry_parsers.vendors import VENDOR_WORDS
 
 WALL_TIME = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -271,4 +272,5 @@ def snapshots(draw):
         sources=tuple(draw(st.lists(sources(), max_size=2))),
         own=tuple(draw(st.lists(own_samples(), max_size=3))),
         maintenance=draw(st.none() | st.builds(Maintenance, st.none() | st.floats(-9e4, 3e6), texts)),
+        recorded=draw(st.none() | st.builds(Recorded, st.floats(0, 4e9), texts)),
     )

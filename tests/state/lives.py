@@ -10,7 +10,8 @@ from kits.changing_node import TELLERS, Step, steps
 from telemetry_daemon.state import store as store_module
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import Basis, PollResult, SourceFacts, Statuses
-from telemetry_daemon.state.store import Store, Taken
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.state.taken import Taken
 from telemetry_daemon.times import Clock
 from telemetry_exporters import json
 from telemetry_exporters.prometheus import Renderer, Syntax

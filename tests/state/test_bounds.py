@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.store import Store, Taken
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.state.taken import Taken
 from telemetry_daemon.times import Clock
 from telemetry_exporters import json as json_form
 from telemetry_exporters import prometheus

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import platform
 import secrets
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.commands import durations, endings, options
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             recorder = Recorder(sys.stdout) if to_output else Recorder.to_file(arguments.output)
         except RecordError as error:
             raise CommandError(str(error)) from None
-        masked = _unchanged if arguments.unmasked else Mask(secrets.token_bytes(32), names_here()).capture
+        masked = _with_hostname if arguments.unmasked else Mask(secrets.token_bytes(32), names_here()).capture
         with recorder:
             _record(loaded, settings, recorder, masked, arguments.duration)
     return exits.OK
@@ -95,5 +97,5 @@ def _record(loaded: Loaded, settings: Settings, recorder: Recorder, masked: _Mas
         raise CommandError(str(failure[0]), status=exits.UNAVAILABLE)
 
 
-def _unchanged(capture: Capture, _report: Report | None) -> Capture:
-    return capture
+def _with_hostname(capture: Capture, _report: Report | None) -> Capture:
+    return replace(capture, hostname=platform.node())

@@ -15,6 +15,8 @@ class NoSuchPartError(Exception):
 
 def report_of(document: Mapping[str, Plain], source: str) -> Report:
     """What the daemon read from one source: its devices and the readings that came from it."""
+    if document["replay"] is not None:
+        raise NoSuchPartError("the daemon plays a recording")
     if not any(item["source"] == source and item["state"] == "ok" for item in document["sources"]):
         raise NoSuchPartError(f"the daemon has no readings of {source} either")
     devices: list[Device] = []

@@ -25,6 +25,7 @@ from telemetry_parsers.model import (
     Value,
 )
 from telemetry_parsers.readings import Readings
+from telemetry_parsers.recorded import Recorded
 
 MOST_DEVICES = 4 * bounds.MOST_DEVICES
 _MOST_SOURCES = 256
@@ -51,6 +52,7 @@ def snapshot_of(document: object) -> Snapshot:
         host=tuple(_numbers(table(host.get("readings") or {}, "host"), {}, "host")),
         sources=tuple(map(_source, rows(whole_document.get("sources"), "sources", _MOST_SOURCES))),
         maintenance=_maintenance(whole_document.get("maintenance"), wall_time),
+        recorded=_recorded(whole_document.get("replay")),
     )
 
 
@@ -103,6 +105,7 @@ def _device(given: object) -> MergedDevice:
         parent=known("parent") or None,
         partition=known("partition") or None,
         simulated=flag(plain.get("simulated"), f"simulated of {device_id}") is True,
+        replayed=flag(plain.get("replayed"), f"replayed of {device_id}") is True,
         readings=Readings.of((*_numbers(readings, origins, device_id), *_absences(absent))),
         processes=tuple(_processes(plain.get("processes") or [], device_id)),
     )
@@ -193,6 +196,15 @@ def _maintenance(given: object, wall_time: float) -> Maintenance | None:
     plain = table(given, "maintenance")
     until = moment(plain.get("until"), "the end of the maintenance")
     return Maintenance(until - wall_time, text(plain.get("reason"), "the reason of the maintenance"))
+
+
+def _recorded(given: object) -> Recorded | None:
+    if given is None:
+        return None
+    plain = table(given, "the replay")
+    return Recorded(
+        moment(plain.get("recorded"), "the replay's time"), text(plain.get("hostname"), "the replay's host")
+    )
 
 
 def _past_of_device(given: object, slots: int) -> tuple[str, Mapping[str, Series]]:

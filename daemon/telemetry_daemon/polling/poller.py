@@ -24,7 +24,8 @@ from telemetry_daemon.polling.threads import OneThread
 from telemetry_daemon.polling.trigger import SteadyTrigger, respread, spread
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
-from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store, Taken
+from telemetry_daemon.state.store import SHORTEST_SLEEP_SECONDS, Store
+from telemetry_daemon.state.taken import Taken
 from telemetry_daemon.terminal.log import ChangeLog
 from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Command, Failure, Poll, State

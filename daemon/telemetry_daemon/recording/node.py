@@ -27,6 +27,7 @@ class ReplayNode(Node):
             simulated = {capture.source: simulated_parser(capture) for capture in read_recording(path)}
         except RecordingError as error:
             raise CommandError(str(error)) from None
+        self.recorded = self._replay.recorded
         self._parsers = {name: self._recorded_part(name, simulated, installed) for name in self._replay.sources}
 
     def _recorded_part(

@@ -16,12 +16,15 @@ from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.times import Clock
 from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
 from telemetry_parsers.model import Capture, Failure, Poll
+from telemetry_parsers.recorded import Recorded
 
 _Key = tuple[str, str]
 # A capture has the escaped output of a tool's runs, each of at most 8 MiB.
 LONGEST_LINE_BYTES = 64 << 20
 # All of it is kept in memory while it is played.
 LARGEST_RECORDING_BYTES = 1 << 30
+# The end of the year 9999, in Unix seconds.
+_END_OF_TIME = 253_402_300_800.0
 _REMEDY = "give a file that `telemetry record` wrote"
 
 
@@ -60,6 +63,7 @@ class Replay:
             series[capture.source, capture.poll].append(moved)
         self._series: Mapping[_Key, Sequence[Capture]] = series
         self._loop = _Loop(_period(series.values()), clock)
+        self.recorded = Recorded(in_order[0].wall_time, in_order[0].hostname) if in_order else Recorded(0.0)
 
     @classmethod
     def of_file(cls, path: Path, clock: Clock) -> Replay:
@@ -67,6 +71,8 @@ class Replay:
         captures = tuple(read_recording(path))
         if not captures:
             raise RecordingError(f"{path}: there is no capture in it; {_REMEDY}")
+        if not all(0.0 <= capture.wall_time < _END_OF_TIME for capture in captures):
+            raise RecordingError(f"{path}: it has a capture from no time that a clock can tell; {_REMEDY}")
         return cls(captures, clock)
 
     @property

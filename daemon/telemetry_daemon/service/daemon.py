@@ -97,7 +97,7 @@ class Service:
         self._known_since = remembered.since
         self._history = History(clock)
         accumulator = Accumulator(Events(this_machine(), remembered.events), self._history)
-        self._store = Store(platform.node(), clock, remembered.devices, accumulator)
+        self._store = Store(platform.node(), clock, remembered.devices, accumulator, node.recorded)
         self._own = OwnMetrics(self._store)
         book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
         self._maintenance = MaintenanceDesk(MaintenanceBook(book_path, clock), self._store)

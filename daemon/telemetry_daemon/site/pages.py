@@ -14,9 +14,8 @@ from telemetry_exporters.overview import (
     Tile,
     Trouble,
     inventory,
-    maintenance_note,
+    notes,
     rows,
-    simulation_note,
     source_condition,
     tiles,
     troubles,
@@ -106,8 +105,7 @@ def _head(snapshot: Snapshot) -> str:
 
 
 def _header(snapshot: Snapshot) -> str:
-    notes = filter(None, (simulation_note(snapshot), maintenance_note(snapshot)))
-    shown = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in notes)
+    shown = "".join(f'<p class="note">{escaped(note)}</p>\n' for note in notes(snapshot))
     return (
         '<body>\n<a class="skip" href="#main">Skip to the devices</a>\n'
         f"<header>\n{_titled('h1', snapshot.hostname)}{_titled('p', inventory(snapshot), 'inventory')}"

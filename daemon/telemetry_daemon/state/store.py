@@ -12,6 +12,7 @@ from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.state.health import Basis, PollResult, SourceFacts, Statuses
+from telemetry_daemon.state.taken import Taken
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.maintenance import Maintenance
@@ -28,12 +29,12 @@ from telemetry_parsers.model import (
     MergedDevice,
     Metric,
     Poll,
-    Problem,
     Report,
     Sample,
     Snapshot,
     SourceReport,
 )
+from telemetry_parsers.recorded import Recorded
 
 FIRST_INVENTORY_SECONDS = 15.0
 # Two clocks are never read at the very same moment.
@@ -69,25 +70,23 @@ class _Known:
     wall_ahead: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What the store took of an attempt: the report within its bounds, events of devices, and problems to log."""
-
-    report: Report | None = None
-    events: tuple[DeviceEvent, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
 class Store:
     """Takes the answers of polls and hands out snapshots; safe to use from any thread.
 
     Without an accumulator there are no counters of our own: a single snapshot has no past to count.
+    What is replayed is of the host on which it was recorded, whether that is known or not.
     """
 
     def __init__(
-        self, hostname: str, clock: Clock, identities: tuple[Identity, ...] = (), accumulator: Accumulator | None = None
+        self,
+        hostname: str,
+        clock: Clock,
+        identities: tuple[Identity, ...] = (),
+        accumulator: Accumulator | None = None,
+        recorded: Recorded | None = None,
     ) -> None:
-        self._hostname = hostname
+        self._hostname = hostname if recorded is None else recorded.hostname
+        self._recorded = recorded
         self._clock = clock
         self._lock = threading.RLock()
         self._known = _Known(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
@@ -356,6 +355,8 @@ class Store:
         if now < known.awaited_until and known.awaited:
             ends.append(known.awaited_until)
         devices = self._accumulator.with_counters(self._shown(merged)) if self._accumulator else merged.devices
+        if self._recorded is not None:
+            devices = tuple(replace(device, replayed=True) for device in devices)
         maintenance = known.maintenance() if known.maintenance else None
         if maintenance and maintenance.seconds_left is not None:
             ends.append(now + maintenance.seconds_left)
@@ -369,6 +370,7 @@ class Store:
             sources=self._statuses.of(self._bases(merged, now), now),
             own=tuple(sample for metric in sorted(known.own) for sample in known.own[metric]),
             maintenance=maintenance,
+            recorded=self._recorded,
         )
 
     def _shown(self, merged: Merged) -> tuple[MergedDevice, ...]:

@@ -14,6 +14,7 @@ from telemetry_exporters.overview import (
     Tile,
     inventory,
     maintenance_note,
+    replay_note,
     simulation_note,
     source_condition,
     tiles_of,
@@ -115,8 +116,9 @@ def _urgent(state: State, scenes: Sequence[Scene]) -> Iterator[Note]:
     for one in scenes:
         if state.moment is None:
             yield from _silence(one)
-        if one.seen is not None and (note := simulation_note(one.seen.snapshot)):
-            yield Note(note)
+        if one.seen is not None:
+            told = (simulation_note(one.seen.snapshot), replay_note(one.seen.snapshot))
+            yield from (Note(note) for note in told if note)
 
 
 def _unreal(scenes: Sequence[Scene]) -> Iterator[Note]:
