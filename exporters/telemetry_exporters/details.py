@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 
 from telemetry_exporters import human
 from telemetry_exporters.families import info_labels
 from telemetry_exporters.overview import model_of, source_condition
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
-from telemetry_exporters.text import display_width, pad_left, pad_right
+from telemetry_exporters.text import display_width, pad_left, pad_right, wrapped
 from telemetry_exporters.verdict import Finding, judge
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
@@ -16,25 +17,57 @@ from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading,
 Line = tuple[str, str, str]
 
 
-def blocks(snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour) -> list[list[str]]:
-    """A block for each device, one for the host, one for the sources."""
+def matches(metric: Metric, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns, such as `temp*`, names the metric; without patterns every metric is named."""
+    names = (metric.name, metric.key)
+    return not patterns or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+def blocks(
+    snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour, width: int = 0, patterns: tuple[str, ...] = ()
+) -> list[list[str]]:
+    """A block for each device, one for the host, one for the sources; with patterns only readings of these metrics."""
     verdict = judge(snapshot)
-    all_blocks = [_device_block(device, verdict[device.id], metrics, colour) for device in snapshot.devices]
-    host = [_reading_line(reading, metrics) for reading in snapshot.host]
+    if patterns:
+        metrics = {key: metric for key, metric in metrics.items() if matches(metric, patterns)}
+    all_blocks = []
+    for device in snapshot.devices:
+        heading = wrapped(_heading(device, verdict[device.id]), width, "  ")
+        about = [] if patterns else _fact_lines(facts(device))
+        lines = _reading_lines(device.readings, metrics) if patterns else readings(device, metrics)
+        all_blocks.append([*(paint(line, Style.BOLD, colour) for line in heading), *about, *_aligned(lines, colour)])
+    host = _reading_lines(snapshot.host, metrics)
     if host:
         all_blocks.append([paint("host", Style.BOLD, colour), *_aligned(host, colour)])
-    if snapshot.sources:
-        all_blocks.append([paint("sources", Style.BOLD, colour), *_source_lines(snapshot, colour)])
+    if snapshot.sources and not patterns:
+        all_blocks.append([paint("sources", Style.BOLD, colour), *_source_lines(snapshot, colour, width)])
     return all_blocks
 
 
-def _device_block(
-    device: MergedDevice, findings: tuple[Finding, ...], metrics: Mapping[str, Metric], colour: Colour
-) -> list[str]:
+def processes(devices: Iterable[MergedDevice], colour: Colour) -> list[str]:
+    """The processes on the devices: whose memory, on which device."""
+    lines = [("DEVICE", "PID", "MEMORY", "NAME")]
+    for device in devices:
+        for process in device.processes:
+            _, memory, name = _process_line(process)
+            lines.append((f"{device.vendor} {device.device}", str(process.pid), memory, name or ABSENT))
+    if len(lines) == 1:
+        return ["No source tells of a process."]
+    first, second, third = (max(display_width(line[place]) for line in lines) for place in range(3))
+    heading, *others = (
+        f"{pad_right(who, first)}  {pad_left(pid, second)}  {pad_left(memory, third)}  {name}"
+        for who, pid, memory, name in lines
+    )
+    return [paint(heading, Style.BOLD, colour), *others]
+
+
+def _heading(device: MergedDevice, findings: tuple[Finding, ...]) -> str:
     name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
-    heading = f"{name} ({', '.join(finding.word for finding in findings)})"
-    known, read = facts(device), readings(device, metrics)
-    return [paint(heading, Style.BOLD, colour), *_fact_lines(known), *_aligned(read, colour)]
+    return f"{name} ({', '.join(finding.word for finding in findings)})"
+
+
+def _reading_lines(readings: Iterable[MergedReading], metrics: Mapping[str, Metric]) -> list[Line]:
+    return [_reading_line(reading, metrics) for reading in readings if reading.metric in metrics]
 
 
 def facts(device: MergedDevice) -> list[Line]:
@@ -44,8 +77,7 @@ def facts(device: MergedDevice) -> list[Line]:
 
 def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
     """All its readings, with the reasons of those that are absent, and its processes."""
-    lines = [_reading_line(reading, metrics) for reading in device.readings]
-    return [*lines, *map(_process_line, device.processes)]
+    return [*_reading_lines(device.readings, metrics), *map(_process_line, device.processes)]
 
 
 def _fact_lines(facts: list[Line]) -> Iterator[str]:
@@ -75,12 +107,17 @@ def _aligned(lines: list[Line], colour: Colour) -> Iterator[str]:
         yield paint(text, Style.DIM if value == ABSENT else Style.PLAIN, colour)
 
 
-def _source_lines(snapshot: Snapshot, colour: Colour) -> Iterator[str]:
+def _source_lines(snapshot: Snapshot, colour: Colour, width: int) -> Iterator[str]:
     widest = max(display_width(source.source) for source in snapshot.sources)
+    indent = " " * (widest + 4)
     for source in snapshot.sources:
-        yield f"  {pad_right(source.source, widest)}  {_source_words(source, snapshot.monotonic_time)}"
+        words = f"  {pad_right(source.source, widest)}  {_source_words(source, snapshot.monotonic_time)}"
+        first, *others = wrapped(words[len(indent) :], width and max(1, width - len(indent)))
+        yield words[: len(indent)] + first
+        yield from (indent + line for line in others)
         for problem in source.problems:
-            yield paint(f"  {' ' * widest}  {problem.where}: {problem.text}", Style.WARNING, colour)
+            for line in wrapped(f"{indent}{problem.where}: {problem.text}", width, indent):
+                yield paint(line, Style.WARNING, colour)
 
 
 def _source_words(source: SourceStatus, now: float) -> str:

@@ -19,22 +19,26 @@ from telemetry_exporters.overview import (
 )
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
-from telemetry_exporters.text import cut, display_width, pad_left, pad_right
+from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
 from telemetry_parsers.model import MergedDevice, Metric, Snapshot, Value
 
 _GAP = "  "
 _NARROWEST_MODEL = 8
 # What every terminal shows; of several vendors, too.
 _HEADINGS = ("VENDOR", "DEVICE", "MODEL", "TEMP", "POWER / CAP", "MEMORY", "UTIL", "STATE")
-_COLUMNS = tuple({column.heading: column for column in DEVICE_COLUMNS if column.heading in _HEADINGS}.values())
+# Those and what wider terminals show, but not what stands for one of those where there is no room.
+_COLUMNS = tuple(
+    {column.heading: column for column in DEVICE_COLUMNS if column.heading in _HEADINGS or not column.slot}.values()
+)
 
 
-class Detail(enum.Enum):
-    """How much is shown: the devices, also the reasons of absences, or every reading."""
+class Detail(enum.Flag):
+    """How much is shown: the devices; also the reasons of absences, and processes; or every reading in place of the devices."""
 
-    BRIEF = "brief"
-    REASONS = "reasons"
-    EVERYTHING = "everything"
+    BRIEF = 0
+    REASONS = 1
+    PROCESSES = 2
+    EVERYTHING = 4
 
 
 def table(
@@ -43,35 +47,47 @@ def table(
     colour: Colour,
     detail: Detail = Detail.BRIEF,
     extra: Mapping[str, Metric] = NO_METRICS,
+    patterns: tuple[str, ...] = (),
+    origin: str = "",
 ) -> str:
-    """The node as text for a terminal of that width (0: unlimited); no number is ever cut."""
+    """The node as text for a terminal of that width (0: unlimited); no number is ever cut.
+
+    The `patterns` choose metrics where everything is shown; `origin` stands in the heading.
+    """
     shown = screen(snapshot, extra).snapshot
-    blocks = [_head(shown, colour)]
-    if detail is Detail.EVERYTHING:
-        blocks += details.blocks(shown, usable_metrics(extra), colour)
+    blocks = [_head(shown, origin, width, colour)]
+    if Detail.EVERYTHING in detail:
+        blocks += details.blocks(shown, usable_metrics(extra), colour, width, patterns)
     elif shown.devices:
         blocks.append(_device_lines(rows(shown), width, colour))
     else:
-        blocks.append(_looked_with(shown))
-    if detail is Detail.REASONS:
-        blocks.append(_legend(rows(shown), colour))
-    blocks.append([line for trouble in troubles(shown) for line in _trouble_lines(trouble, colour)])
+        blocks.append(_looked_with(shown, width))
+    if Detail.PROCESSES in detail:
+        blocks.append(details.processes(shown.devices, colour))
+    if Detail.REASONS in detail:
+        blocks.append(_legend(rows(shown), width, colour))
+    blocks.append([line for trouble in troubles(shown) for line in _trouble_lines(trouble, width, colour)])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _head(snapshot: Snapshot, colour: Colour) -> list[str]:
-    told = [paint(note, Style.WARNING, colour) for note in notes(snapshot)]
-    return [paint(title(snapshot), Style.BOLD, colour), *told]
+def _head(snapshot: Snapshot, origin: str, width: int, colour: Colour) -> list[str]:
+    heading = ", ".join(filter(None, (title(snapshot), origin)))
+    parts = ((heading, Style.BOLD), *((note, Style.WARNING) for note in notes(snapshot)))
+    return [paint(line, style, colour) for text, style in parts for line in wrapped(text, width, "  ")]
 
 
-def _looked_with(snapshot: Snapshot) -> list[str]:
+def _looked_with(snapshot: Snapshot, width: int) -> list[str]:
     looked = [f"{source.source} ({source_condition(source).word})" for source in snapshot.sources]
-    return [f"Sources tried: {', '.join(looked)}" if looked else "No source was tried."]
+    return wrapped(f"Sources tried: {', '.join(looked)}" if looked else "No source was tried.", width, "  ")
 
 
-def _trouble_lines(trouble: Trouble, colour: Colour) -> Iterator[str]:
-    yield f"{paint('✗ ' + trouble.what, Style.BAD, colour)}: {trouble.why}"
-    yield f"  → {trouble.remedy}"
+def _trouble_lines(trouble: Trouble, width: int, colour: Colour) -> Iterator[str]:
+    what = f"✗ {trouble.what}"
+    first, *others = wrapped(f"{what}: {trouble.why}", width, "  ")
+    end = len(what) if first.startswith(what) else len(first)
+    yield f"{paint(first[:end], Style.BAD, colour)}{first[end:]}"
+    yield from others
+    yield from wrapped(f"  → {trouble.remedy}", width, "    ")
 
 
 def _device_lines(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
@@ -80,9 +96,11 @@ def _device_lines(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str
         column.heading: max(display_width(text) for text in (column.heading, *(line[place].text for line in cells)))
         for place, column in enumerate(_COLUMNS)
     }
+    filled = [heading for place, heading in enumerate(widths) if any(line[place].text != ABSENT for line in cells)]
     # The models stand in the title as well; the vendor tells devices apart, unless it is the same for all.
     expendable = ("VENDOR", "MODEL") if len({row.device.vendor for row in rows}) == 1 else ("MODEL",)
-    kept = _fit(widths, width, expendable)
+    kept = _fit({heading: widths[heading] for heading in _HEADINGS}, width, expendable)
+    _widen(kept, {heading: widths[heading] for heading in filled}, width)
     heading = [Cell(column.heading, Style.BOLD) for column in _COLUMNS]
     return [_line(zip(_COLUMNS, line, strict=True), kept, colour) for line in (heading, *cells)]
 
@@ -101,6 +119,14 @@ def _fit(widths: Mapping[str, int], limit: int, expendable: tuple[str, ...]) -> 
     return kept
 
 
+def _widen(kept: dict[str, int], widths: Mapping[str, int], limit: int) -> None:
+    """Take in what there is room for, the most important first, and of it only what some device tells."""
+    for column in sorted(_COLUMNS, key=lambda column: column.priority):
+        width = widths.get(column.heading, limit)
+        if column.heading not in _HEADINGS and sum(kept.values()) + len(_GAP) * len(kept) + width <= limit:
+            kept[column.heading] = width
+
+
 def _line(parts: Iterable[tuple[Column[Row], Cell]], kept: Mapping[str, int], colour: Colour) -> str:
     texts = [
         ((pad_right if column.is_text else pad_left)(cut(cell.text, width), width), cell.style)
@@ -111,7 +137,7 @@ def _line(parts: Iterable[tuple[Column[Row], Cell]], kept: Mapping[str, int], co
     return _GAP.join(paint(text, one_style, colour) for text, one_style in (*others, (last.rstrip(), style)))
 
 
-def _legend(rows: tuple[Row, ...], colour: Colour) -> list[str]:
+def _legend(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:
     """Why the table has gaps: the reasons in each column, with their devices."""
     devices_by_gap: dict[tuple[str, str], list[MergedDevice]] = {}
     for row in rows:
@@ -119,7 +145,8 @@ def _legend(rows: tuple[Row, ...], colour: Colour) -> list[str]:
             if row.device.up is not False and not isinstance(value, float):
                 why = "no source gives it" if value is None else value.value.replace("_", " ")
                 devices_by_gap.setdefault((name, why), []).append(row.device)
-    lines = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in devices_by_gap.items()]
+    told = [f"  {name}: {why} ({device_list(devices)})" for (name, why), devices in devices_by_gap.items()]
+    lines = [line for text in told for line in wrapped(text, width, "    ")]
     return [paint(f"{ABSENT} is no reading:", Style.DIM, colour), *lines] if lines else []
 
 

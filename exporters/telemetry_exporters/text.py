@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -73,6 +74,33 @@ def cut(text: str, width: int) -> str:
     beginnings = accumulate(map(_columns, text), initial=0)
     kept = sum(columns < width for columns in beginnings) - 1
     return text[:kept].rstrip() + ELLIPSIS
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """The text in lines of at most `width` columns (0: one line), the later ones indented; only what has no blank is broken."""
+    if width <= 0 or display_width(text) <= width:
+        return [text]
+    lines = [text[: len(text) - len(text.lstrip())]]
+    room = max(1, width - display_width(indent))
+    for word in text.split():
+        joint = "" if not lines[-1].strip() else " "
+        if display_width(lines[-1] + joint + word) <= width:
+            lines[-1] += joint + word
+            continue
+        parts = list(_broken(word, room))
+        lines += [indent + part for part in parts]
+    return lines if lines[0].strip() else lines[1:]
+
+
+def _broken(word: str, width: int) -> Iterator[str]:
+    """The word in parts of at most that many columns."""
+    start = taken = 0
+    for place, columns in enumerate(map(_columns, word)):
+        if taken + columns > width and place > start:
+            yield word[start:place]
+            start, taken = place, 0
+        taken += columns
+    yield word[start:]
 
 
 def pad_right(text: str, width: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
@@ -14,14 +15,22 @@ from telemetry_exporters.style import Colour
 from telemetry_exporters.table import Detail, table
 from telemetry_exporters.text import display_width
 from telemetry_parsers.maintenance import Maintenance
-from telemetry_parsers.model import STATES, Absent, MergedReading, Metric, Problem, Process, Recorded
+from telemetry_parsers.model import STATES, Absent, Problem
+from telemetry_parsers.recorded import Recorded
 
 POWER = kit.reading("power_watts", 80.0)
+READINGS = [Detail.BRIEF, Detail.REASONS, Detail.EVERYTHING]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def lines_of(snapshot, width=0, detail=Detail.BRIEF):
     return table(snapshot, width, Colour.NEVER, detail).splitlines()
+
+
+def device_lines(snapshot, width):
+    """The table of the devices, without what stands above it."""
+    lines = lines_of(snapshot, width)
+    return lines[lines.index("") + 1 :]
 
 
 def test_a_node_in_full():
@@ -153,7 +162,7 @@ def test_of_a_tool_that_somebody_else_runs_nobody_is_told_to_end_a_process():
 def test_the_table_fits_the_terminal(width):
     model = "An accelerator with a very long marketing name and 128 GiB of memory"
     snapshot = kit.snapshot(*(kit.full_device(number, model=model) for number in range(3)))
-    rows = lines_of(snapshot, width)[2:]
+    rows = device_lines(snapshot, width)
     assert all(display_width(line) <= width for line in rows)
     assert all("112 / 700 W  2 MiB / 80 GiB   0 %  ok" in line for line in rows[1:])
     assert all("An acc" in line and "…" in line for line in rows[1:])
@@ -161,16 +170,56 @@ def test_the_table_fits_the_terminal(width):
 
 def test_where_space_is_short_columns_go_and_numbers_stay_whole():
     snapshot = kit.snapshot(kit.full_device(), kit.full_device(1))
-    lines = lines_of(snapshot, 52)
-    assert lines[2].split() == ["DEVICE", "TEMP", "POWER", "/", "CAP", "MEMORY", "UTIL", "STATE"]
-    assert lines[3].split() == ["0", "41", "°C", "112", "/", "700", "W", "2", "MiB", "/", "80", "GiB", "0", "%", "ok"]
-    assert lines_of(snapshot, 10)[3] == lines[3]
+    lines = device_lines(snapshot, 52)
+    assert lines[0].split() == ["DEVICE", "TEMP", "POWER", "/", "CAP", "MEMORY", "UTIL", "STATE"]
+    assert lines[1].split() == ["0", "41", "°C", "112", "/", "700", "W", "2", "MiB", "/", "80", "GiB", "0", "%", "ok"]
+    assert device_lines(snapshot, 10)[1] == lines[1]
 
 
 def test_of_several_vendors_the_vendor_stays_since_it_tells_devices_apart():
     snapshot = kit.snapshot(kit.full_device(), kit.full_device(vendor="amd", model="MI300X", id="x"))
-    lines = lines_of(snapshot, 50)
-    assert lines[2].split()[:3] == ["VENDOR", "DEVICE", "TEMP"]
+    lines = device_lines(snapshot, 50)
+    assert lines[0].split()[:3] == ["VENDOR", "DEVICE", "TEMP"]
+
+
+@pytest.mark.parametrize(
+    ("width", "more"),
+    [
+        (0, []),
+        (80, []),
+        (108, ["CLOCK"]),
+        (116, ["THROTTLED", "CLOCK"]),
+        (160, ["THROTTLED", "CLOCK", "BUS ID", "DRIVER"]),
+        (250, ["THROTTLED", "CLOCK", "BUS ID", "DRIVER"]),
+    ],
+)
+def test_where_there_is_space_there_are_more_columns_of_what_some_device_tells(width, more):
+    asleep = kit.device(1, bus_id=None, driver=None)
+    awake = kit.full_device(bus_id="0000:1a:00.0", driver="550.54.15")
+    clock, throttled = kit.reading("clock_hertz", 1.98e9, "sm"), kit.reading("throttled", 0.0, "sw_thermal")
+    awake = replace(awake, readings=(*awake.readings, clock, throttled))
+    heading, *_ = device_lines(kit.snapshot(awake, asleep), width)
+    assert re.split(r"\s{2,}", heading.partition("STATE")[2].strip()) == (more or [""])
+
+
+@given(snapshot=kit.snapshots(), detail=st.sampled_from(READINGS), width=st.integers(40, 250))
+@settings(max_examples=60, deadline=None)
+def test_heading_sources_and_troubles_fit_the_terminal(snapshot, detail, width):
+    lines = lines_of(snapshot, width, detail)
+    rest = lines if Detail.EVERYTHING not in detail else takewhile(bool, lines)
+    of_devices = list(takewhile(bool, device_lines(snapshot, width))) if snapshot.devices else []
+    assert all(display_width(line) <= width for line in rest if line not in of_devices)
+
+
+def test_what_is_wrapped_stands_below_its_beginning():
+    detail = "no answer within ten seconds from a tool that is usually fast"
+    snapshot = kit.snapshot(sources=(kit.source("npu-smi", "failed", reason="timeout", detail=detail),))
+    assert lines_of(snapshot, 50)[-4:] == [
+        "✗ npu-smi: failed: timeout (no answer within ten",
+        "  seconds from a tool that is usually fast)",
+        "  → run the tool by hand; if it is merely slow,",
+        "    raise this source's deadline",
+    ]
 
 
 def test_wide_characters_take_two_columns():
@@ -235,52 +284,6 @@ def test_reasons_are_told_where_they_are_asked_for():
 
 def test_with_every_reading_there_is_no_legend():
     assert "no reading" not in "\n".join(lines_of(kit.snapshot(kit.full_device()), detail=Detail.REASONS))
-
-
-def test_everything_in_full():
-    device = kit.device(
-        0,
-        kit.reading("power_watts", 112.5),
-        kit.reading("clock_hertz", Absent.NOT_PERMITTED, "memory"),
-        bus_id="0000:1a:00.0",
-        facts=(("numa_node", "0"),),
-        processes=(Process(0, 4711, "python3", 1048576.0), Process(0, 4712, "other")),
-    )
-    snapshot = kit.snapshot(
-        device,
-        sources=(
-            kit.source("nvml", version="550.54.15", problems=(Problem("field x", "is new"),)),
-            kit.source("hy-smi", "missing", polls=()),
-        ),
-        host=(MergedReading("telemetry_host_load1", "", 0.25, "host"),),
-    )
-    assert lines_of(snapshot, detail=Detail.EVERYTHING) == [
-        "node17, 1 × NVIDIA H100 80GB HBM3, 2026-01-01 00:00:00 UTC",
-        "",
-        "nvidia 0 NVIDIA H100 80GB HBM3 (ok)",
-        "  id         GPU-00000000",
-        "  bus id     0000:1a:00.0",
-        "  numa node  0",
-        "  power         112 W  nvml",
-        "  clock memory      –  not permitted (nvml)",
-        "  process 4711  1 MiB  python3",
-        "  process 4712      –  other",
-        "",
-        "host",
-        "  load1  0.25  host",
-        "",
-        "sources",
-        "  nvml    ok 550.54.15, readings took 0.25 s, 2 s ago",
-        "          field x: is new",
-        "  hy-smi  missing",
-    ]
-
-
-def test_a_plugins_metric_is_among_everything():
-    metric = Metric("accelerator_acme_tank_ratio", "gauge", "ratio", "Level of the tank.", 0, 1, "tank")
-    snapshot = kit.snapshot(kit.device(0, MergedReading("acme_tank_ratio", "left", 0.5, "acme")))
-    text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, {metric.key: metric})
-    assert "  acme tank left  50 %  acme\n" in text
 
 
 @pytest.mark.parametrize(

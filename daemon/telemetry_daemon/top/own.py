@@ -30,7 +30,7 @@ class OwnNode:
         self._settings = settings
         self._clock = clock
         self._history = History(clock)
-        self._store = Store(hostname, clock, (), Accumulator(Events(this_machine()), self._history))
+        self._store = Store(hostname, clock, (), Accumulator(Events(this_machine()), self._history), node.recorded)
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)
         self._past: Past | None = None
