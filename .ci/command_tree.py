@@ -100,7 +100,7 @@ def _argument(action: argparse.Action) -> Argument:
 def _takes(action: argparse.Action) -> Takes:
     if action.nargs == 0:
         return "nothing"
-    return "perhaps a value" if action.nargs == "?" else "a value"
+    return "perhaps a value" if action.option_strings and action.nargs in ("?", "*") else "a value"
 
 
 def _shown(action: argparse.Action) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from command_tree import Argument, CommandTree, commands, common_options
 
-from telemetry_daemon.config.inputs import DEFAULT_FILE, FILE_VARIABLE
+from telemetry_daemon.config.glance import DEFAULT_FILE, FILE_VARIABLE
 from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 from telemetry_daemon.config.table import NAME, settings_rows
 from telemetry_daemon.control import socket as control
@@ -33,7 +33,9 @@ A reading is fresh, or it is absent with a reason; a failure is never shown as a
 _OF_COMMANDS: Mapping[str, str] = {
     "serve": "Polls every source in the background and serves /metrics (Prometheus text or OpenMetrics), /api/v1/snapshot "
     "(JSON), /healthz, /readyz and a page. A service manager that sets NOTIFY_SOCKET is notified.",
-    "snapshot": "Reads all sources in parallel. If a running daemon is using a tool, its readings are taken from the daemon.",
+    "snapshot": "A running daemon that reads by the same configuration answers first, and the heading tells how old its "
+    "readings are; else, and with `--source`, `--timeout` or `--all`, all sources are read in parallel. If a running daemon is "
+    "using a tool, its readings are taken from the daemon.",
     "top": "Shows the last half hour and each second anew; it changes nothing. On a node with a daemon it shows what that knows; without "
     "one it polls itself. Of several nodes it shows a line each, the worst first. The keys are at the bottom of the screen and behind ?.",
     "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import Store
-from telemetry_daemon.times import LONGEST_WAIT_SECONDS, Clock
+from telemetry_daemon.times import Clock
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 from telemetry_parsers.recorded import Recorded
 
@@ -21,6 +21,9 @@ _READER_SHARE = 0.8
 _LIFE_SECONDS = 3600.0
 _TIER_ORDER: tuple[Tier, ...] = ("inventory", "fast", "slow")
 
+# As long nobody wonders what is waited for.
+_SILENT_SECONDS = 0.5
+
 # Gives an answer to use instead, such as the running daemon's own.
 Substitute = Callable[[Source, Answer], Answer]
 
@@ -28,6 +31,10 @@ Substitute = Callable[[Source, Answer], Answer]
 def keep(_source: Source, answer: Answer) -> Answer:
     """The answer as it is."""
     return answer
+
+
+def tell_nobody(_waiting: Sequence[str]) -> None:
+    """Say nothing of who lets us wait."""
 
 
 def _lists_devices(source: Source) -> bool:
@@ -49,9 +56,11 @@ class OneShot:
         clock: Clock,
         substitute: Substitute = keep,
         recorded: Recorded | None = None,
+        tell_waiting: Callable[[Sequence[str]], None] = tell_nobody,
     ) -> None:
         self._hostname = hostname
         self._recorded = recorded
+        self._tell_waiting = tell_waiting
         self._sources = sources
         self._clock = clock
         self._substitute = substitute
@@ -77,12 +86,26 @@ class OneShot:
             thread = threading.Thread(target=self._read_source, args=arguments, daemon=True)
             thread.start()
             threads.append((thread, source, polls))
+        self._wait({source.name: thread for thread, source, _ in threads}, until)
         for thread, source, polls in threads:
-            while thread.is_alive() and (left := until - self._clock.monotonic()) > 0:
-                thread.join(min(left, LONGEST_WAIT_SECONDS))
             if thread.is_alive():
                 self._give_up(store, source, polls, began, timeout_seconds)
         return store.snapshot()
+
+    def _wait(self, threads: Mapping[str, threading.Thread], until: float) -> None:
+        """Until all threads have ended, or that time; who lets us wait is told, and in the end that nobody does."""
+        now = self._clock.monotonic()
+        told: tuple[str, ...] = ()
+        tell_at = now + _SILENT_SECONDS
+        while (alive := {name: thread for name, thread in threads.items() if thread.is_alive()}) and now < until:
+            if now >= tell_at and tuple(alive) != told:
+                told = tuple(alive)
+                self._tell_waiting(told)
+            pause = _SILENT_SECONDS if now >= tell_at else tell_at - now
+            next(iter(alive.values())).join(min(pause, until - now))
+            now = self._clock.monotonic()
+        if told:
+            self._tell_waiting(())
 
     def prime(self, name: str, gap_seconds: float) -> None:
         """Ask one source and drop the answer: its next answer is counted from this one, such as the CPU's load.

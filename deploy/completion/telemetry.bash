@@ -3,7 +3,7 @@
 _telemetry_options() {
     case "$1" in
         serve) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path --demo --replay' ;;
-        snapshot) options='-h --help --format --source --vendor --device --all --watch --timeout --config' ;;
+        snapshot) options='-h --help --format --source --vendor --device --all --why --processes --width --watch --timeout --from --node --demo --replay --ca --password-file --config' ;;
         doctor) options='-h --help --source --all --config' ;;
         record) options='-h --help -o --for --unmasked --config' ;;
         top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
@@ -33,8 +33,16 @@ _telemetry_option() {
         'snapshot --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'snapshot --vendor') takes=yes kind=words words='nvidia amd hygon moorethreads ascend cambricon metax iluvatar enflame intel kunlunxin' ;;
         'snapshot --device') takes=yes kind=free words='' ;;
+        'snapshot --all') takes=perhaps kind=free words='' ;;
+        'snapshot --width') takes=yes kind=free words='' ;;
         'snapshot --watch') takes=perhaps kind=free words='' ;;
         'snapshot --timeout') takes=yes kind=free words='' ;;
+        'snapshot --from') takes=yes kind=words words='daemon tools' ;;
+        'snapshot --node') takes=yes kind=free words='' ;;
+        'snapshot --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
+        'snapshot --replay') takes=yes kind=file words='' ;;
+        'snapshot --ca') takes=yes kind=file words='' ;;
+        'snapshot --password-file') takes=yes kind=file words='' ;;
         'snapshot --config') takes=yes kind=file words='' ;;
         'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'doctor --config') takes=yes kind=file words='' ;;

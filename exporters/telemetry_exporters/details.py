@@ -44,23 +44,6 @@ def blocks(
     return all_blocks
 
 
-def processes(devices: Iterable[MergedDevice], colour: Colour) -> list[str]:
-    """The processes on the devices: whose memory, on which device."""
-    lines = [("DEVICE", "PID", "MEMORY", "NAME")]
-    for device in devices:
-        for process in device.processes:
-            _, memory, name = _process_line(process)
-            lines.append((f"{device.vendor} {device.device}", str(process.pid), memory, name or ABSENT))
-    if len(lines) == 1:
-        return ["No source tells of a process."]
-    first, second, third = (max(display_width(line[place]) for line in lines) for place in range(3))
-    heading, *others = (
-        f"{pad_right(who, first)}  {pad_left(pid, second)}  {pad_left(memory, third)}  {name}"
-        for who, pid, memory, name in lines
-    )
-    return [paint(heading, Style.BOLD, colour), *others]
-
-
 def _heading(device: MergedDevice, findings: tuple[Finding, ...]) -> str:
     name = " ".join(filter(None, (device.vendor, device.device, model_of(device))))
     return f"{name} ({', '.join(finding.word for finding in findings)})"

@@ -15,6 +15,7 @@ SCHEMA = "telemetry.snapshot/1"
 
 _LONGEST_LINE = 118
 _encoded = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_compact = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _Document = dict[str, Any]
 
 
@@ -44,7 +45,17 @@ def document(
 
 def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None) -> str:
     """The document as text, small parts on one line each; numbers without exponents."""
-    return _text(document(snapshot, extra, ids), "") + "\n"
+    return text(document(snapshot, extra, ids))
+
+
+def text(plain: Mapping[str, Any]) -> str:
+    """A document as text, small parts on one line each; numbers without exponents."""
+    return _text(plain, "") + "\n"
+
+
+def line(plain: Mapping[str, Any]) -> str:
+    """A document on one line."""
+    return _compact(plain) + "\n"
 
 
 def utc_time(unix_seconds: float) -> str:

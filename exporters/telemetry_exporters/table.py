@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 
-from telemetry_exporters import details
+from telemetry_exporters import human
 from telemetry_exporters.columns import DEVICE_COLUMNS, Cell, Column
 from telemetry_exporters.overview import (
     Row,
@@ -57,13 +57,15 @@ def table(
     shown = screen(snapshot, extra).snapshot
     blocks = [_head(shown, origin, width, colour)]
     if Detail.EVERYTHING in detail:
+        from telemetry_exporters import details  # for most tables it is not needed
+
         blocks += details.blocks(shown, usable_metrics(extra), colour, width, patterns)
     elif shown.devices:
         blocks.append(_device_lines(rows(shown), width, colour))
     else:
         blocks.append(_looked_with(shown, width))
     if Detail.PROCESSES in detail:
-        blocks.append(details.processes(shown.devices, colour))
+        blocks.append(_processes(shown.devices, colour))
     if Detail.REASONS in detail:
         blocks.append(_legend(rows(shown), width, colour))
     blocks.append([line for trouble in troubles(shown) for line in _trouble_lines(trouble, width, colour)])
@@ -135,6 +137,24 @@ def _line(parts: Iterable[tuple[Column[Row], Cell]], kept: Mapping[str, int], co
     ]
     *others, (last, style) = texts
     return _GAP.join(paint(text, one_style, colour) for text, one_style in (*others, (last.rstrip(), style)))
+
+
+def _processes(devices: Iterable[MergedDevice], colour: Colour) -> list[str]:
+    """The processes on the devices: whose memory, on which device."""
+    lines = [("DEVICE", "PID", "MEMORY", "NAME")]
+    for device in devices:
+        for process in device.processes:
+            used = process.memory_used_bytes
+            memory = ABSENT if used is None else human.byte_size(used)
+            lines.append((f"{device.vendor} {device.device}", str(process.pid), memory, process.name or ABSENT))
+    if len(lines) == 1:
+        return ["No source tells of a process."]
+    first, second, third = (max(display_width(line[place]) for line in lines) for place in range(3))
+    heading, *others = (
+        f"{pad_right(who, first)}  {pad_left(pid, second)}  {pad_left(memory, third)}  {name}"
+        for who, pid, memory, name in lines
+    )
+    return [paint(heading, Style.BOLD, colour), *others]
 
 
 def _legend(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:

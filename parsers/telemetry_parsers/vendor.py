@@ -88,6 +88,7 @@ class Vendor:
 
     `permissions` says what the daemon's user needs (docs/install.md). `lacks` are the core metrics that no capture gives,
     each with the reason. The simulator plays `demo` for the vendor's word, and each of `other_demos` for its own.
+    `other_tools` are programs that people know and we do not run, each with the source that tells what it prints.
     """
 
     word: str
@@ -100,3 +101,4 @@ class Vendor:
     demo: Demo
     other_demos: tuple[tuple[str, Demo], ...] = ()
     lacks: tuple[tuple[str, str], ...] = ()
+    other_tools: tuple[tuple[str, str], ...] = ()

@@ -25,7 +25,7 @@ def served(path: Path, client: Callable[[], _Result]) -> _Result:
     """What a client gets from a local server."""
 
     async def serve() -> _Result:
-        server = LocalSite(path, echo, lambda: "")
+        server = LocalSite(path, echo, dict)
         await server.start()
         try:
             return await asyncio.to_thread(client)
@@ -78,7 +78,7 @@ def test_a_socket_left_behind_is_replaced_and_a_living_daemon_s_is_not(tmp_path:
     assert served(path, lambda: asked(path))
 
     async def second() -> None:
-        await LocalSite(path, echo, lambda: "").start()
+        await LocalSite(path, echo, dict).start()
 
     def client() -> bytes:
         with pytest.raises(OSError, match="another daemon listens on"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from kits.daemon import Daemon
 from kits.fake_tools import ToolFolder
 from kits.web_server import cheap_hash
-from telemetry_daemon.config.reads import HEADER
+from telemetry_daemon.config.glance import READS_HEADER
 from telemetry_daemon.web.addresses import local_socket_in
 
 DEMO = ("--demo", "1xnvidia")
@@ -36,7 +36,7 @@ def got(daemon: Daemon, path: str = "/api/v1/snapshot") -> tuple[int, str, bytes
     with contextlib.closing(LocalConnection(local_socket_in(f"{daemon.folder}/run"))) as client:
         client.request("GET", path)
         answer = client.getresponse()
-        return answer.status, answer.getheader(HEADER, ""), answer.read()
+        return answer.status, answer.getheader(READS_HEADER, ""), answer.read()
 
 
 def node(folder: Path, config: str = "") -> Daemon:

@@ -12,8 +12,6 @@ from telemetry_daemon.commands.daemon import ask_daemon
 from telemetry_daemon.commands.lookup import check_vendor
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.control import socket as control
-from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.plugins.sources import find
 from telemetry_daemon.state import devices_file
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
@@ -104,8 +102,7 @@ def _check_names(arguments: argparse.Namespace, settings: Settings, lost: Sequen
     if not arguments.all_lost:
         raise CommandError(_unknown(arguments.id, lost))
     if arguments.vendor is not None:
-        with load(find(settings.parsers.paths)) as loaded:
-            check_vendor(arguments.vendor, loaded)
+        check_vendor(arguments.vendor, settings.parsers.paths)
 
 
 def _unknown(device_id: str, lost: Sequence[str]) -> str:

@@ -1,39 +1,83 @@
-"""Renders a snapshot in the format that was asked for."""
+"""Renders a snapshot in the format that was asked for; what a format needs is imported with it."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from telemetry_exporters import csv, json, prometheus
-from telemetry_exporters.style import Colour
-from telemetry_exporters.table import Detail, table
 from telemetry_parsers.model import Metric, Snapshot
+
+if TYPE_CHECKING:
+    from telemetry_exporters.style import Colour
 
 # Where the output is no terminal, lines are as long as they need to be.
 _UNLIMITED = 0
+_USUAL = 80
 
 
-def render(snapshot: Snapshot, form: str, metrics: Iterable[Metric], detail: Detail = Detail.BRIEF) -> str:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How much the table shows, in how many columns (0: as many as the terminal has), and what its heading says of its origin."""
+
+    everything: bool = False
+    why: bool = False
+    processes: bool = False
+    patterns: tuple[str, ...] = ()
+    width: int = 0
+    origin: str = ""
+
+
+def render(snapshot: Snapshot, form: str, metrics: Iterable[Metric], look: Look) -> str:
     """The whole document as text; `metrics` are those that plugins declare."""
     extra = {metric.key: metric for metric in metrics}
     if form == "json":
+        from telemetry_exporters import json
+
         return json.render(snapshot, extra)
     if form == "csv":
+        from telemetry_exporters import csv
+
         return csv.render(snapshot, extra)
     if form == "prometheus":
+        from telemetry_exporters import prometheus
+
         return prometheus.text_page(snapshot, extra).decode()
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
-    return table(snapshot, width, _colour(), detail, extra)
+    return _table(snapshot, extra, look)
 
 
-def understands_escapes() -> bool:
-    """Whether standard output is a terminal that moves its cursor when told to."""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+def _table(snapshot: Snapshot, extra: dict[str, Metric], look: Look) -> str:
+    from telemetry_exporters.table import Detail, table
+
+    wanted = (
+        (look.everything, Detail.EVERYTHING),
+        (look.why, Detail.REASONS),
+        (look.processes, Detail.PROCESSES),
+    )
+    detail = Detail.BRIEF
+    for is_wanted, one in wanted:
+        detail |= one if is_wanted else Detail.BRIEF
+    return table(snapshot, look.width or _terminal_width(), _colour(), detail, extra, look.patterns, look.origin)
+
+
+def _terminal_width() -> int:
+    """As $COLUMNS says, or the terminal; shutil knows it as well, and takes 5 ms to import."""
+    if not sys.stdout.isatty():
+        return _UNLIMITED
+    told = os.environ.get("COLUMNS", "")
+    if told.isascii() and told.isdecimal() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL
+    except OSError:  # a terminal that does not tell its size
+        return _USUAL
 
 
 def _colour() -> Colour:
     """Colours where they are understood and nobody asked for none (https://no-color.org)."""
-    return Colour.ANSI if understands_escapes() and not os.environ.get("NO_COLOR") else Colour.NEVER
+    from telemetry_exporters.style import Colour
+
+    is_wanted = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    return Colour.ANSI if is_wanted else Colour.NEVER

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from telemetry_daemon.commands.options import PASSWORD_VARIABLE, USER_VARIABLE
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.reading import read_file
 from telemetry_daemon.nodes.address import Address, AddressError, address_of, addresses_of, listed
@@ -14,19 +15,8 @@ from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.web.addresses import UnixAddress, local_socket_in, parse_address
 
-USER_VARIABLE, PASSWORD_VARIABLE = "TELEMETRY_USER", "TELEMETRY_PASSWORD"  # the name of a variable
 _LARGEST_FILE_BYTES = 1 << 20
 _PATIENCE_SECONDS = 2.0
-
-
-def add_credentials(parser: argparse.ArgumentParser) -> None:
-    """What a daemon may want of a client. A password is never an argument: everybody on the node could read it."""
-    parser.add_argument("--ca", metavar="FILE", default="", help="certificates to trust, for https")
-    parser.add_argument(
-        "--password-file",
-        metavar="FILE",
-        help=f"file with USER:PASSWORD (default: ${USER_VARIABLE} and ${PASSWORD_VARIABLE})",
-    )
 
 
 def credentials(arguments: argparse.Namespace) -> Credentials:

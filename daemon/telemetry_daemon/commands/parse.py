@@ -20,7 +20,6 @@ from telemetry_daemon.state.store import Store
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
-from telemetry_exporters.table import Detail
 from telemetry_parsers.codec.captures import CodecError, capture_from_plain, decode_line
 from telemetry_parsers.combining.outputs import combine_reports
 from telemetry_parsers.contract import Parser
@@ -58,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         parser = find_parser(as_source if as_source in parsers else arguments.source, parsers)
         captures = [capture for name in arguments.files for capture in _captures(parser, name)]
         snapshot = read_captures(parser, captures)
-        sys.stdout.write(formats.render(snapshot, arguments.format, loaded.metrics, Detail.EVERYTHING))
+        sys.stdout.write(formats.render(snapshot, arguments.format, loaded.metrics, formats.Look(everything=True)))
     status = snapshot.sources[0]
     return exits.PROBLEMS if status.problems or status.state not in ("ok", "no_devices") else exits.OK
 

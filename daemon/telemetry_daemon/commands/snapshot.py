@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from telemetry_daemon.commands import durations, endings, options
-from telemetry_daemon.commands.lookup import check_vendor, find_parser
-from telemetry_daemon.config.settings import Settings
-from telemetry_daemon.control.remote import NoSuchPartError, report_of
-from telemetry_daemon.node import RealNode
-from telemetry_daemon.oneshot import OneShot, Substitute
-from telemetry_daemon.plugins.loading import load
-from telemetry_daemon.plugins.sources import find
-from telemetry_daemon.polling.source import Answer, Source
-from telemetry_daemon.ranks.watch import ranked
-from telemetry_daemon.readers import toollock
-from telemetry_daemon.state.health import judge
-from telemetry_daemon.terminal import exits, log
-from telemetry_daemon.times import Clock
+from telemetry_daemon.commands import durations, options
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.text import clean
-from telemetry_parsers.model import MergedDevice, Metric, Snapshot, Tier
+from telemetry_parsers.model import MergedDevice, Snapshot
 
-# The CPU's load is counted between two readings.
-_HOST_GAP_SECONDS = 0.2
-_CLEAR_SCREEN = "\x1b[H\x1b[2J"
+if TYPE_CHECKING:  # imported where it is needed: most of the time goes into imports
+    from telemetry_daemon.commands.answers import Answer
+
+_Read = Callable[[], "Answer"]
 _BAD_STATES = frozenset({"failed", "stuck"})
+# What a daemon's document holds without loss; of the metrics of plugins it holds only what JSON shows.
+_OF_DAEMONS = ("table", "json")
+_TABLE_ONLY = ("why", "processes", "width")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,84 +33,165 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_source(parser, "read")
     parser.add_argument("--vendor", metavar="NAME", help="show only this vendor's devices")
     parser.add_argument("--device", metavar="DEVICE", help="show only devices with this index, `device` label or id")
-    parser.add_argument("--all", action="store_true", help="run slow polls too, and show every reading of each device")
+    parser.add_argument(
+        "--all",
+        nargs="*",
+        metavar="METRIC",
+        help="run slow polls too, and show every reading of each device, or those of metrics such as 'temp*'",
+    )
+    parser.add_argument("--why", action="store_true", help="below the table, say why readings are absent")
+    parser.add_argument("--processes", action="store_true", help="below the table, list the processes on the devices")
+    parser.add_argument("--width", type=_columns, metavar="COLUMNS", help="the table's width (default: the terminal's)")
     parser.add_argument(
         "--watch",
         nargs="?",
         type=durations.up_to_a_day,
         const=2.0,
         metavar="TIME",
-        help="repeat until interrupted, every TIME (default: 2s)",
+        help="print again and again until interrupted, every TIME (default: 2s)",
     )
     parser.add_argument(
         "--timeout",
         type=durations.up_to_a_day,
-        default=20.0,
         metavar="TIME",
         help="give up on sources that have not answered after TIME (default: 20s)",
     )
+    _add_origins(parser)
     options.add_config(parser)
+
+
+def _add_origins(parser: argparse.ArgumentParser) -> None:
+    origin = parser.add_mutually_exclusive_group()
+    origin.add_argument(
+        "--from",
+        dest="origin",
+        choices=("daemon", "tools"),
+        help="whom to ask (default: for tables and JSON the running daemon if it reads the same, else the tools)",
+    )
+    origin.add_argument("--node", metavar="NODE", help="show another node: HOST, HOST:PORT or the URL of its daemon")
+    origin.add_argument("--demo", nargs="?", const="", metavar="CARDS", help="show simulated cards, such as 8xnvidia")
+    origin.add_argument("--replay", type=Path, metavar="FILE", help="show a recording made by 'telemetry record'")
+    options.add_credentials(parser)
+
+
+def _columns(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 20 <= int(text[:6]) <= 10_000):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of columns; write one from 20 to 10000")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one document; 2 when a source failed, 3 when there is nothing."""
-    endings.end_tools_first()
-    log.setup("error", "text")
-    settings = options.settings(arguments)
-    with load(find(settings.parsers.paths)) as loaded:
-        parsers = {item.parser.name: item.parser for item in loaded.parsers}
-        for name in arguments.source:
-            find_parser(name, parsers)
-        if arguments.vendor is not None:
-            check_vendor(arguments.vendor, loaded)
-        options.check_names(arguments, settings, loaded.polls)
-        node = RealNode(loaded, Clock())
-        shot = OneShot(platform.node(), node.sources(settings, arguments.source), Clock(), _from_daemon(settings))
-        try:
-            return _show(shot, arguments, loaded.metrics, settings)
-        finally:
-            shot.close()
+    _check(arguments)
+    with ExitStack() as end:
+        return _show(_read_by(arguments, end), arguments)
 
 
-def _show(shot: OneShot, arguments: argparse.Namespace, metrics: Sequence[Metric], settings: Settings) -> int:
-    tiers: Sequence[Tier] = ("inventory", "fast", "slow") if arguments.all else ("inventory", "fast")
-    shot.prime("host", _HOST_GAP_SECONDS)
-    # Imported within the gap.
-    from telemetry_daemon.commands import formats
-    from telemetry_exporters.table import Detail
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse what does not go together. Raises CommandError."""
+    for name in _TABLE_ONLY if arguments.format != "table" else ():
+        if getattr(arguments, name):
+            raise CommandError(f"--{name} is for the table; leave it out with --format {arguments.format}")
+    if arguments.all and arguments.format != "table":
+        raise CommandError(
+            f"--all takes metrics for the table only; with --format {arguments.format} leave {arguments.all[0]!r} out"
+        )
+    if arguments.origin == "daemon" or arguments.node is not None:
+        if arguments.source:
+            raise CommandError(
+                "--source says which tools to ask, and a daemon tells all; leave it out, or ask the tools"
+            )
+        if arguments.format == "prometheus":
+            raise CommandError("a daemon gives Prometheus's format at its /metrics: ask for it there with curl")
+    if arguments.vendor is not None:
+        from telemetry_daemon.commands.lookup import check_vendor
 
-    detail = Detail.EVERYTHING if arguments.all else Detail.BRIEF
+        check_vendor(arguments.vendor, options.settings(arguments).parsers.paths)
+
+
+def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
+    """What gives a snapshot each time that it is called."""
+    from telemetry_daemon.commands import answers
+
+    if arguments.node is not None:
+        return lambda: answers.of_node(arguments)
+    if arguments.origin == "daemon":
+        return lambda: answers.of_daemon(arguments)
+    tools: list[_Read] = []
+
+    def read_tools() -> Answer:
+        if not tools:
+            from telemetry_daemon.commands.tools import Tools
+
+            opened = Tools(arguments)
+            end.callback(opened.close)
+            tools.append(opened.read)
+        return tools[0]()
+
+    return (lambda: answers.of_daemon_here(arguments) or read_tools()) if _daemon_may_answer(arguments) else read_tools
+
+
+def _daemon_may_answer(arguments: argparse.Namespace) -> bool:
+    """Not where tools are to be read anew: `--timeout` is for tools, and `--all` wants the slow polls, too, as they are now."""
+    instead = arguments.origin or arguments.demo is not None or arguments.replay is not None
+    is_narrowed = arguments.source or arguments.timeout is not None or arguments.all is not None
+    return not instead and not is_narrowed and arguments.format in _OF_DAEMONS
+
+
+def _show(read: _Read, arguments: argparse.Namespace) -> int:
+    is_first = True
     while True:
-        whole = ranked(shot.read(tiers, arguments.timeout), settings.ranks)
-        snapshot = _filtered(whole, arguments)
-        clear = _CLEAR_SCREEN if arguments.watch and formats.understands_escapes() else ""
-        sys.stdout.write(clear + formats.render(snapshot, arguments.format, metrics, detail))
+        answer = read()
+        if is_first:
+            _check_patterns(arguments.all or (), answer)
+        shown = replace(answer, snapshot=_filtered(answer.snapshot, arguments))
+        sys.stdout.write(_text(shown, arguments, is_first=is_first))
         sys.stdout.flush()
-        if whole.devices and not snapshot.devices:
-            sys.stderr.write(f"telemetry: {clean(_unmatched(arguments, whole.devices))}\n")
+        if answer.snapshot.devices and not shown.snapshot.devices:
+            sys.stderr.write(f"telemetry: {clean(_unmatched(arguments, answer.snapshot.devices))}\n")
         if arguments.watch is None:
-            return _status(snapshot)
+            return _status(shown.snapshot)
+        is_first = False
         time.sleep(arguments.watch)
 
 
-def _from_daemon(settings: Settings) -> Substitute:
-    """Takes the running daemon's readings of a tool that it keeps busy."""
+def _text(answer: Answer, arguments: argparse.Namespace, *, is_first: bool) -> str:
+    """The document; of several, JSON has a line for each, CSV one heading, tables a blank line between them."""
+    if arguments.format == "json":
+        from telemetry_exporters import json
 
-    def substitute(source: Source, answer: Answer) -> Answer:
-        if not toollock.is_busy(answer.capture.failure):
-            return answer
-        from telemetry_daemon.control import socket as control
+        document = answer.document
+        if document is None:
+            document = json.document(answer.snapshot, {metric.key: metric for metric in answer.metrics})
+        else:
+            ids = {device.id for device in answer.snapshot.devices}
+            document = {**document, "devices": [each for each in document["devices"] if each["id"] in ids]}
+        return json.text(document) if arguments.watch is None else json.line(document)
+    from telemetry_daemon.commands import formats
 
-        try:
-            document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
-            report = report_of(document, source.name)
-        except (control.ControlError, NoSuchPartError) as error:
-            logging.getLogger(__name__).info("a busy tool", extra={"source": source.name, "error": error})
-            return answer
-        capture = replace(answer.capture, failure=None)
-        return Answer(capture, report, judge(capture, report, 0))
+    is_everything = arguments.all is not None
+    patterns = tuple(arguments.all or ())
+    look = formats.Look(
+        is_everything, arguments.why, arguments.processes, patterns, arguments.width or 0, answer.origin
+    )
+    text = formats.render(answer.snapshot, arguments.format, answer.metrics, look)
+    if is_first:
+        return text
+    return text.partition("\n")[2] if arguments.format == "csv" else f"\n{text}"
 
-    return substitute
+
+def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
+    """Refuse a pattern that names no metric. Raises CommandError."""
+    if not patterns:
+        return
+    from telemetry_daemon.commands.lookup import unknown
+    from telemetry_exporters.details import matches
+    from telemetry_parsers.metrics import CATALOGUE
+
+    known = (*(metric for metric in CATALOGUE if metric.scope != "daemon"), *answer.metrics)
+    for pattern in patterns:
+        if not any(matches(metric, (pattern,)) for metric in known):
+            raise unknown("metric", pattern, (metric.key for metric in known), "`telemetry metrics` lists them")
 
 
 def _filtered(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telemetry_daemon.commands import options
-from telemetry_daemon.commands.nodes import add_credentials
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.terminal.exits import CommandError
 
@@ -35,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--demo", nargs="?", const="", metavar="CARDS", help="simulated cards, such as 8xnvidia,4xhygon"
     )
     instead.add_argument("--replay", type=Path, metavar="FILE", help="a recording made by 'telemetry record'")
-    add_credentials(parser)
+    options.add_credentials(parser)
     options.add_config(parser)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from telemetry_daemon.config.errors import dotted, explained, unknown_names
-from telemetry_daemon.config.inputs import FILE_VARIABLE, ConfigError, ConfigInputs
+from telemetry_daemon.config.glance import FILE_VARIABLE
+from telemetry_daemon.config.inputs import ConfigError, ConfigInputs
 from telemetry_daemon.config.layers import Document, merged, unknown_variables
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.guarded.reading import read_file

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from telemetry_daemon.config.glance import DEFAULT_FILE, VARIABLE_PREFIX
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_parsers.vendors import VENDOR_WORDS
-
-DEFAULT_FILE = "/etc/telemetry/telemetry.toml"
-FILE_VARIABLE = "TELEMETRY_CONFIG"
-VARIABLE_PREFIX = "TELEMETRY_"
 
 
 class ConfigError(CommandError):

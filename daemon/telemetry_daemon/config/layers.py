@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from telemetry_daemon.config.inputs import FILE_VARIABLE, VARIABLE_PREFIX, ConfigInputs
+from telemetry_daemon.config.glance import FILE_VARIABLE, VARIABLE_PREFIX
+from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.config.names import did_you_mean, nearest
 from telemetry_daemon.config.settings import FLAGS
 from telemetry_daemon.config.table import PLACEHOLDERS, KeyPath, SettingRow, general_path, settings_rows

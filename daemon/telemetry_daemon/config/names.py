@@ -5,13 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from telemetry_parsers.vendors import VENDORS
+
 _ENOUGH_ALIKE = 0.6
 _LISTED_AT_MOST = 20
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The one or two known names that are most alike, none when nothing is near."""
-    return difflib.get_close_matches(name, sorted(set(known)), n=2, cutoff=_ENOUGH_ALIKE)
+    """The one or two known names that are most alike, none when nothing is near; for a tool that is no source the one that tells the same."""
+    known, tool = frozenset(known), name.lower().replace("_", "-")
+    meant = [source for vendor in VENDORS for other, source in vendor.other_tools if other == tool and source in known]
+    return (
+        meant
+        or [tool] * (tool in known)
+        or difflib.get_close_matches(name, sorted(set(known)), n=2, cutoff=_ENOUGH_ALIKE)
+    )
 
 
 def did_you_mean(names: Iterable[str]) -> str:

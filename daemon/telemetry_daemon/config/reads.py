@@ -1,12 +1,13 @@
-"""A short word for what a configuration has read: two with the same word read the same."""
+"""Two short words for what a configuration has read, by which a client knows a daemon that reads the same.
+
+One is made of the settings, the other, which costs no check, of what they are made from (`glance.py`).
+"""
 
 from __future__ import annotations
 
 from binascii import crc32
 
 from telemetry_daemon.config.settings import Settings
-
-HEADER = "X-Telemetry-Reads"
 
 
 def reads(settings: Settings) -> str:

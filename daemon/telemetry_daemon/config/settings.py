@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from telemetry_daemon.config import rules
+from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
@@ -181,7 +182,7 @@ class StateSettings:
         ),
     )
     runtime_directory: str = field(
-        default="/run/telemetry",
+        default=DEFAULT_RUNTIME_DIRECTORY,
         metadata=_about(
             "Where lock files, the control socket and the local socket are; nobody else may write there. A reboot may clear it.",
             rule=rules.absolute_path,

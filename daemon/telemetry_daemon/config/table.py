@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from telemetry_daemon.config.inputs import VARIABLE_PREFIX
+from telemetry_daemon.config.glance import VARIABLE_PREFIX
 from telemetry_daemon.config.rules import PATH_RULES
 from telemetry_daemon.config.settings import FLAGS, About, Settings
 

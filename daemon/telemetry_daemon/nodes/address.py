@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from telemetry_daemon.config.settings import DEFAULT_PORT
 from telemetry_exporters.text import clean, cut
 
 MOST_NODES = 256
@@ -50,6 +49,8 @@ def address_of(text: str) -> Address:
     if found is None or not 0 < int(found["port"] or 1) <= 65535:
         shown = cut(clean(text), _MOST_SHOWN)
         raise AddressError(f"'{shown}' is no node; write HOST, HOST:PORT, [IPV6]:PORT or http(s)://HOST[:PORT][/PATH]")
+    from telemetry_daemon.config.settings import DEFAULT_PORT  # not for the daemon of this node, which has no port
+
     scheme = found["scheme"]
     port = int(found["port"] or (_PORTS[scheme] if scheme else DEFAULT_PORT))
     host = found["bracketed"] or found["plain"]

@@ -15,6 +15,7 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
+from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER
 from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.config.reads import reads
 from telemetry_daemon.config.settings import Settings
@@ -76,11 +77,12 @@ _FIXED = (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a service is started with; `reload_settings` reads the configuration anew."""
+    """What a service is started with; `reload_settings` reads the configuration anew, `given` tells the word for what it is made from."""
 
     settings: Settings
     reload_settings: Callable[[], Settings]
     remembers_devices: bool = True
+    given: Callable[[], str] = str
 
 
 class Service:
@@ -89,6 +91,7 @@ class Service:
     def __init__(self, start: Start, node: Node, clock: Clock) -> None:
         self._start = start
         self._settings = start.settings
+        self._given = start.given()
         self._node = node
         path = devices_file.path_in(self._settings.state.directory)
         now = clock.wall()
@@ -203,9 +206,11 @@ class Service:
         except OSError as error:
             logger.warning(lost, extra={"error": error})
 
-    def _reads(self) -> str:
+    def _reads(self) -> Mapping[str, str]:
         """What this daemon reads; nothing on this machine reads the same as one with simulated or recorded devices."""
-        return reads(self._settings) if self._start.remembers_devices else ""
+        if not self._start.remembers_devices:
+            return {}
+        return {READS_HEADER: reads(self._settings), GIVEN_HEADER: self._given}
 
     def _install_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -259,10 +264,12 @@ class Service:
         """Apply a changed configuration; a bad one leaves the running one in force."""
         systemd.reloading()
         try:
+            given = self._start.given()
             settings = await asyncio.to_thread(self._start.reload_settings)
             web = settings.web
             await self._web.reconfigure(web.listen_address, web.config_file, web.allowed_hosts)
             await asyncio.to_thread(self._apply, settings)
+            self._given = given
         except (ConfigError, WebError) as error:
             self._own.set_reload(succeeded=0.0)
             logger.error("the configuration was not reloaded; the running one stays", extra={"error": str(error)})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from telemetry_daemon.config.reads import HEADER
 from telemetry_daemon.guarded.own_folder import own_socket
 from telemetry_daemon.guarded.sockets import is_own_user
 from telemetry_daemon.site.routes import SNAPSHOT_PATH
@@ -18,9 +17,9 @@ from telemetry_daemon.web.server.web_server import WebServer
 
 
 class LocalSite:
-    """Serves the site at that path; the snapshot says by what configuration it was read."""
+    """Serves the site at that path; the snapshot has headers that say by what configuration it was read."""
 
-    def __init__(self, path: Path, site: Handler, reads: Callable[[], str]) -> None:
+    def __init__(self, path: Path, site: Handler, reads: Callable[[], Mapping[str, str]]) -> None:
         self._path = path
         self._site = site
         self._reads = reads
@@ -39,5 +38,6 @@ class LocalSite:
 
     def _respond(self, request: Request) -> Response:
         response = self._site(request)
-        reads = self._reads() if request.path == SNAPSHOT_PATH else ""
-        return replace(response, headers=(*response.headers, (HEADER, reads))) if reads else response
+        if request.path != SNAPSHOT_PATH:
+            return response
+        return replace(response, headers=(*response.headers, *self._reads().items()))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from telemetry_daemon.config.child import Check, load_in_child
+from telemetry_daemon.config.glance import word_of
 from telemetry_daemon.config.inputs import ConfigInputs
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, RealNode
@@ -58,7 +59,10 @@ def serve(inputs: ConfigInputs, check: Check, instead: Instead) -> int:
     def reload_settings() -> Settings:
         return load_in_child(inputs)
 
-    start = Start(settings, reload_settings, remembers_devices=isinstance(node, RealNode))
+    def given() -> str:
+        return word_of(inputs.path, inputs.environment)
+
+    start = Start(settings, reload_settings, isinstance(node, RealNode), given)
     try:
         return asyncio.run(_serve(Service(start, node, clock)))
     except ListenError as error:

@@ -57,7 +57,10 @@ def _group(part: str) -> tuple[str, int]:
     if match is None:
         raise _error(part, f"it is not a number of cards (1 to {MOST_CARDS}), x and a vendor")
     if match[2] not in PLAYED:
-        raise _error(part, f"the vendors are {', '.join(PLAYED)}")
+        from difflib import get_close_matches  # most demos name their vendors rightly
+
+        near = get_close_matches(match[2], PLAYED, n=1)
+        raise _error(part, f"did you mean {match[1]}x{near[0]}?" if near else f"the vendors are {', '.join(PLAYED)}")
     return match[2], int(match[1])
 
 

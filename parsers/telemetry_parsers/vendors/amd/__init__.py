@@ -7,6 +7,7 @@ from telemetry_parsers.vendor import ACCELERATOR, DISPLAY, RENDER_NODES, DeviceN
 
 VENDOR = Vendor(
     word="amd",
+    other_tools=(("amdgpu-top", "amdgpu-sysfs"), ("radeontop", "amdgpu-sysfs")),
     name="AMD",
     # ES1000: the VGA of older servers' management controllers. Integrated graphics count: amdgpu lists them, too.
     pci=Pci(0x1002, (DISPLAY, ACCELERATOR), but_not=(0x515E, 0x5969)),

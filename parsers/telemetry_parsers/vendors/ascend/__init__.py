@@ -7,6 +7,7 @@ from telemetry_parsers.vendor import ACCELERATOR, DeviceNodes, Mount, Pci, Pool,
 
 VENDOR = Vendor(
     word="ascend",
+    other_tools=(("ascend-dmi", "npu-smi"),),
     name="Huawei Ascend",
     # Accelerators only: Huawei's display controllers (Hi1710) are the VGA of management controllers.
     pci=Pci(0x19E5, (ACCELERATOR,)),

@@ -106,6 +106,7 @@ _GB200 = replace(
 
 VENDOR = Vendor(
     word="nvidia",
+    other_tools=(("nvidia-smi", "nvml"), ("dcgmi", "nvml"), ("nvitop", "nvml"), ("nvtop", "nvml")),
     name="NVIDIA",
     # Audio, USB, bridges (NVSwitch) and network functions of the same cards are of other classes.
     pci=Pci(0x10DE, (DISPLAY, ACCELERATOR)),

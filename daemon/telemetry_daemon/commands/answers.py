@@ -1,0 +1,122 @@
+"""Where `telemetry snapshot` gets what it shows: from a daemon, or from the tools."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from json import loads
+from typing import Any
+
+from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER, glance
+from telemetry_daemon.nodes.address import Address
+from telemetry_daemon.nodes.client import Client, Credentials, NodeError
+from telemetry_daemon.nodes.document import snapshot_of
+from telemetry_daemon.nodes.plain import DocumentError
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_exporters import human
+from telemetry_parsers.model import Metric, Snapshot
+
+_SNAPSHOT = "/api/v1/snapshot"
+# A daemon that takes longer is not waited for, since the tools can be asked.
+_PATIENCE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A snapshot, who told it, and the metrics that plugins declare; `document` is the daemon's own, with those metrics, too."""
+
+    snapshot: Snapshot
+    origin: str = ""
+    metrics: tuple[Metric, ...] = ()
+    document: Mapping[str, Any] | None = None
+
+
+def of_daemon_here(arguments: argparse.Namespace) -> Answer | None:
+    """What the daemon of this node tells, if it is ready and reads what this command would; None else."""
+    seen = glance(arguments.config, os.environ)
+    directory = _runtime_directory(arguments) if seen is None else seen.runtime_directory
+    client = Client(Address("the daemon", unix=f"{directory}/local.sock"), seconds=_PATIENCE_SECONDS)
+    try:
+        client.get("/readyz")
+        answer = client.get(_SNAPSHOT)
+        given = answer.headers.get(GIVEN_HEADER.lower())
+        if (seen is None or given != seen.word) and not _reads_the_same(arguments, answer.headers):
+            return None
+        return _answer(answer.body, "the daemon", time.time())
+    except NodeError:  # the tools can tell as well
+        return None
+    finally:
+        client.close()
+
+
+def of_daemon(arguments: argparse.Namespace) -> Answer:
+    """What the daemon of this node tells, whatever it reads. Raises CommandError."""
+    from telemetry_daemon.commands import nodes, options
+
+    given = nodes.credentials(arguments)
+    address = nodes.daemon_here(options.settings(arguments), given)
+    if address is None:
+        raise CommandError(
+            "no daemon of this node answers; start it, or leave out --from daemon", status=exits.UNAVAILABLE
+        )
+    return _asked(address, given, arguments.timeout, "the daemon")
+
+
+def of_node(arguments: argparse.Namespace) -> Answer:
+    """What the daemon of another node tells. Raises CommandError."""
+    from telemetry_daemon.commands import nodes
+
+    (address,) = nodes.addresses([arguments.node], None)
+    return _asked(address, nodes.credentials(arguments), arguments.timeout, address.name)
+
+
+def _asked(address: Address, given: Credentials, seconds: float | None, name: str) -> Answer:
+    client = Client(address, given, seconds or 5.0)
+    try:
+        # Another node's clock may be wrong: the age is by its own.
+        return _answer(client.get(_SNAPSHOT).body, name, time.time() if address.unix else None)
+    except NodeError as error:
+        raise CommandError(f"{address.name}: {error}", status=exits.UNAVAILABLE) from None
+    finally:
+        client.close()
+
+
+def _answer(body: bytes, name: str, now: float | None) -> Answer:
+    try:
+        document = loads(body)
+        snapshot = snapshot_of(document)
+    except (DocumentError, ValueError, RecursionError) as error:
+        raise NodeError(f"its document cannot be understood: {error}") from error
+    age = _age(snapshot) + (max(0.0, now - snapshot.wall_time) if now is not None else 0.0)
+    # What another machine sent is shown only as far as it is understood.
+    return Answer(snapshot, f"from {name}: read {human.seconds(round(age, 1))} ago", (), document if now else None)
+
+
+def _age(snapshot: Snapshot) -> float:
+    """How long before the snapshot the slowest of its sources was read that works."""
+    ages = [
+        min(snapshot.monotonic_time - poll.attempted_monotonic for poll in source.polls if poll.attempted)
+        for source in snapshot.sources
+        if source.state == "ok" and any(poll.attempted for poll in source.polls)
+    ]
+    return max(ages, default=0.0)
+
+
+def _runtime_directory(arguments: argparse.Namespace) -> str:
+    from telemetry_daemon.commands import options
+
+    return options.settings(arguments).state.runtime_directory
+
+
+def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:
+    """Whether its settings decide the same, though they are written otherwise."""
+    if not (told := headers.get(READS_HEADER.lower())):
+        return False
+    from telemetry_daemon.commands import options
+    from telemetry_daemon.config.reads import reads
+
+    return told == reads(options.settings(arguments))

@@ -1,0 +1,109 @@
+"""What `telemetry snapshot` reads itself: of this machine, of simulated cards or of a recording."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from telemetry_daemon.commands import endings, options
+from telemetry_daemon.commands.answers import Answer
+from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.node import Node, RealNode
+from telemetry_daemon.oneshot import OneShot, Substitute, keep
+from telemetry_daemon.plugins.loading import Loaded, load
+from telemetry_daemon.polling.source import Answer as Polled
+from telemetry_daemon.polling.source import Source
+from telemetry_daemon.ranks.watch import ranked
+from telemetry_daemon.readers import toollock
+from telemetry_daemon.state.health import judge
+from telemetry_daemon.terminal import log, waiting
+from telemetry_daemon.times import Clock
+from telemetry_parsers.model import Tier
+
+# The CPU's load is counted between two readings.
+_HOST_GAP_SECONDS = 0.2
+_USUAL_SECONDS = 20.0
+
+
+class Tools:
+    """The sources, read whenever asked; to be closed, which ends them."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._settings = Settings()
+        self._shot: OneShot | None = None
+        self._node: Node | None = None
+        self._open = ExitStack()
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        self._open.close()
+
+    def read(self) -> Answer:
+        """One snapshot of all."""
+        shot, node = self._opened()
+        tiers: Sequence[Tier] = ("inventory", "fast") if self._arguments.all is None else ("inventory", "fast", "slow")
+        snapshot = shot.read(tiers, self._arguments.timeout or _USUAL_SECONDS)
+        return Answer(ranked(snapshot, self._settings.ranks), metrics=node.metrics())
+
+    def _opened(self) -> tuple[OneShot, Node]:
+        if self._shot is None or self._node is None:
+            endings.end_tools_first()
+            log.setup("error", "text")
+            self._node = self._of_arguments()
+            substitute = _from_daemon(self._settings) if isinstance(self._node, RealNode) else keep
+            sources = self._node.sources(self._settings, self._arguments.source)
+            self._shot = OneShot(os.uname().nodename, sources, Clock(), substitute, self._node.recorded, waiting.tell)
+            self._open.callback(self._shot.close)
+            self._shot.prime("host", _HOST_GAP_SECONDS)
+        return self._shot, self._node
+
+    def _of_arguments(self) -> Node:
+        clock, arguments = Clock(), self._arguments
+        if arguments.demo is not None:
+            from telemetry_daemon.simulate.node import DemoNode
+
+            return self._checked(DemoNode(arguments.demo, clock))
+        self._settings = options.settings(arguments)
+        from telemetry_daemon.plugins.sources import find
+
+        loaded: Loaded = self._open.enter_context(load(find(self._settings.parsers.paths)))
+        if arguments.replay is not None:
+            from telemetry_daemon.recording.node import ReplayNode
+
+            return self._checked(ReplayNode(arguments.replay, loaded, clock))
+        node = self._checked(RealNode(loaded, clock))
+        options.check_names(arguments, self._settings, loaded.polls)
+        return node
+
+    def _checked(self, node: Node) -> Node:
+        from telemetry_daemon.commands.lookup import check_source
+
+        for name in self._arguments.source:
+            check_source(name, node.names())
+        return node
+
+
+def _from_daemon(settings: Settings) -> Substitute:
+    """Takes the running daemon's readings of a tool that it keeps busy."""
+
+    def substitute(source: Source, answer: Polled) -> Polled:
+        if not toollock.is_busy(answer.capture.failure):
+            return answer
+        from telemetry_daemon.control import socket as control
+        from telemetry_daemon.control.remote import NoSuchPartError, report_of
+
+        try:
+            document = control.ask(control.path_in(settings.state.runtime_directory), "snapshot")
+            report = report_of(document, source.name)
+        except (control.ControlError, NoSuchPartError) as error:
+            logging.getLogger(__name__).info("a busy tool", extra={"source": source.name, "error": error})
+            return answer
+        capture = replace(answer.capture, failure=None)
+        return Polled(capture, report, judge(capture, report, 0))
+
+    return substitute

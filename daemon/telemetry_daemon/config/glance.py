@@ -1,0 +1,78 @@
+"""What a configuration says at a glance, without checking it: where its daemon's sockets are, and a word for what is given.
+
+`telemetry snapshot` of a daemon must not pay for the check: pydantic alone takes as long as the whole command may.
+"""
+
+from __future__ import annotations
+
+import sys
+from binascii import crc32
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from telemetry_daemon.guarded.reading import read_file
+
+DEFAULT_FILE = "/etc/telemetry/telemetry.toml"
+FILE_VARIABLE = "TELEMETRY_CONFIG"
+VARIABLE_PREFIX = "TELEMETRY_"
+DEFAULT_RUNTIME_DIRECTORY = "/run/telemetry"
+# By which a daemon tells, on its local socket, by what settings it reads, and what these are made from.
+READS_HEADER = "X-Telemetry-Reads"
+GIVEN_HEADER = "X-Telemetry-Given"
+
+_LARGEST_FILE_BYTES = 1 << 20
+_RUNTIME_VARIABLE = VARIABLE_PREFIX + "STATE_RUNTIME_DIRECTORY"
+# The variables that decide what is read.
+_DECIDING = tuple(VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANKS_"))
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Where the runtime directory is, and the word: who is given the same reads the same."""
+
+    runtime_directory: str
+    word: str
+
+
+def glance(path: str | None, environment: Mapping[str, str]) -> Glance | None:
+    """What the file that `--config` named, or else the usual one, and the environment say; None if that must be checked first."""
+    content = _content(path, environment)
+    if content is None:
+        return None
+    directory = environment.get(_RUNTIME_VARIABLE) or _runtime_directory(content)
+    return None if directory is None else Glance(directory, _word(content, environment))
+
+
+def word_of(path: str | None, environment: Mapping[str, str]) -> str:
+    """The word alone; empty where the file cannot be read."""
+    content = _content(path, environment)
+    return "" if content is None else _word(content, environment)
+
+
+def _content(path: str | None, environment: Mapping[str, str]) -> bytes | None:
+    try:
+        return read_file(path or environment.get(FILE_VARIABLE) or DEFAULT_FILE, _LARGEST_FILE_BYTES)
+    except FileNotFoundError:
+        return b"" if path is None and not environment.get(FILE_VARIABLE) else None
+    except (OSError, ValueError):  # whoever checks it says what is wrong
+        return None
+
+
+def _word(content: bytes, environment: Mapping[str, str]) -> str:
+    deciding = sorted(item for item in environment.items() if item[0].startswith(_DECIDING) and item[1])
+    return f"{crc32(repr((content, deciding)).encode()):08x}"
+
+
+def _runtime_directory(content: bytes) -> str | None:
+    """What the file says of it, else the default; None if the file has to be checked."""
+    if b"runtime_directory" not in content:
+        return DEFAULT_RUNTIME_DIRECTORY
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        found = tomllib.loads(content.decode()).get("state", {}).get("runtime_directory", DEFAULT_RUNTIME_DIRECTORY)
+    except (ValueError, AttributeError, RecursionError):  # whoever checks it says what is wrong
+        return None
+    return found if isinstance(found, str) and found.startswith("/") else None

@@ -1,0 +1,155 @@
+"""`telemetry snapshot`: whom it asks, what it marks, how it goes on, and what does not go together."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import COMMAND, Daemon, clean_environment, run
+from kits.fake_mthreads_gmi import TABLE
+from kits.fake_tools import ToolFolder
+
+SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n'
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> ToolFolder:
+    folder = ToolFolder(tmp_path / "tools")
+    folder.prints("mthreads-gmi", TABLE)
+    return folder
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    path = tmp_path / "alone.toml"
+    path.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
+    return str(path)
+
+
+def test_a_daemon_with_the_same_configuration_answers_first(tmp_path: Path, tools: ToolFolder) -> None:
+    """And tells how old its readings are; whoever asks for something else asks the tools."""
+    environment = {"PATH": tools.search_path}
+    with Daemon(tmp_path, SETTINGS, environment=environment) as daemon:
+        daemon.until_state("mthreads-gmi", "ok")
+        daemon.until(lambda: daemon.get("/readyz")[0] == 200)
+
+        def heading(*arguments: str) -> str:
+            status, out, _ = run("snapshot", *arguments, environment=environment)
+            assert (status, "MTT S80" in out) == (0, True)
+            return out.splitlines()[0]
+
+        same = ("--config", str(daemon.config_path))
+        assert re.search(r", from the daemon: read [0-9.]+ s ago\Z", heading(*same))
+        otherwise_written = tmp_path / "same.toml"
+        otherwise_written.write_text(f"# the same\n{daemon.config_path.read_text()}")
+        assert "from the daemon" in heading("--config", str(otherwise_written))
+        for others in (("--source", "mthreads-gmi"), ("--timeout", "9"), ("--all",), ("--from", "tools")):
+            assert "daemon" not in heading(*same, *others)
+        assert "from the daemon" in heading(*same, "--from", "daemon", "--all", "temp*")
+        assert f"from {daemon.address}" in heading("--node", daemon.address)
+        other = tmp_path / "other.toml"
+        other.write_text(f'{daemon.config_path.read_text()}[sources.nvml]\nmode = "never"\n')
+        assert "daemon" not in heading("--config", str(other))
+
+
+def test_the_daemons_document_is_given_as_it_is(tmp_path: Path, tools: ToolFolder) -> None:
+    with Daemon(tmp_path, SETTINGS, environment={"PATH": tools.search_path}) as daemon:
+        daemon.until_state("mthreads-gmi", "ok")
+        status, out, _ = run("snapshot", "--config", str(daemon.config_path), "--format", "json", "--from", "daemon")
+        told = daemon.document()
+        assert (status, json.loads(out)["devices"]) == (0, told["devices"])
+        status, out, error = run("snapshot", "--config", str(daemon.config_path), "--format", "json", "--device", "7")
+        assert (status, json.loads(out)["devices"], "no device matches --device 7" in error) == (3, [], True)
+
+
+def test_simulated_and_recorded_cards_are_shown_and_marked(tmp_path: Path, tools: ToolFolder, config: str) -> None:
+    status, out, _ = run("snapshot", "--demo", "2xnvidia", "--format", "json")
+    assert (status, [each["simulated"] for each in json.loads(out)["devices"]]) == (0, [True, True])
+    recording = str(tmp_path / "recording.jsonl")
+    environment = {"PATH": tools.search_path}
+    run("record", "-o", recording, "--for", "1", "--config", config, environment=environment)
+    status, out, _ = run("snapshot", "--replay", recording)
+    assert (status, "MTT S80" in out, "\nReplay: this is a recording of 2" in out) == (0, True, True)
+
+
+@pytest.mark.parametrize(
+    ("form", "shape"),
+    [
+        ("json", r"(\{.*\}\n){2}"),
+        ("csv", r"time,hostname,(?s:(?!\ntime).)*"),
+        ("table", r"(.* H100 .*\nSimulated: .*\n\nVENDOR .*\nnvidia .*\n\n?){2}"),
+    ],
+)
+def test_what_is_watched_is_appended(form: str, shape: str) -> None:
+    """One document on a line, one heading, a blank line between tables; nothing clears the screen."""
+    command = [*COMMAND, "snapshot", "--demo", "1xnvidia", "--format", form, "--watch", "0.3"]
+    with subprocess.Popen(command, env=clean_environment({}), stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        shown, lines = "", {"json": 2, "csv": 120, "table": 11}[form]
+        for _ in range(lines):
+            shown += watching.stdout.readline()
+        watching.terminate()
+        watching.communicate()
+    assert re.fullmatch(shape, shown), shown
+
+
+def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+    line = f"{' '.join(COMMAND)} snapshot --demo 1xnvidia --watch 0.2 | head -3; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], env=clean_environment({}), capture_output=True, text=True)
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+
+
+def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str) -> None:
+    """And clears that line before it shows anything."""
+    tools.hangs("mthreads-gmi")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = clean_environment({"PATH": tools.search_path, "TERM": "xterm"})
+    command = [*COMMAND, "snapshot", "--config", config, "--timeout", "2"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True)
+    os.close(theirs)
+    told = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert done.returncode == 2
+    assert re.fullmatch(r"(\r\x1b\[Kwaiting for [a-z, -]*mthreads-gmi[a-z, -]*)+\r\x1b\[K", told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--why", "--format", "json"), "--why is for the table"),
+        (("--width", "80", "--format", "csv"), "--width is for the table"),
+        (("--width", "8"), "'8' is no number of columns; write one from 20 to 10000"),
+        (("--all", "temp*", "--format", "json"), "--all takes metrics for the table only"),
+        (("--all", "temprature_celsius", "--demo"), "did you mean 'temperature_celsius'?"),
+        (("--node", "x", "--source", "nvml"), "a daemon tells all"),
+        (("--node", "x", "--format", "prometheus"), "/metrics"),
+        (("--node", "x", "--demo"), "not allowed with argument"),
+        (("--node", "user:secret@x"), "--password-file"),
+        (("--demo", "2xnvdia"), "did you mean 2xnvidia?"),
+        (("--replay", "/no/such/file"), "/no/such/file: No such file or directory"),
+        (("--source", "nvidia-smi"), "did you mean 'nvml'?"),
+        (("--source", "rocm_smi"), "did you mean 'rocm-smi'?"),
+        (("--source", "ascend-dmi"), "did you mean 'npu-smi'?"),
+        (("--vendor", "nvdia"), "did you mean 'nvidia'?"),
+    ],
+)
+def test_what_cannot_be_shown_is_told_in_one_line(arguments: tuple[str, ...], named: str) -> None:
+    status, out, error = run("snapshot", *arguments)
+    assert (status, out, len(error.splitlines())) == (64, "", 1)
+    assert named in error
+
+
+def test_a_daemon_that_is_not_there_is_told(config: str) -> None:
+    for arguments in (("--from", "daemon", "--config", config), ("--node", "127.0.0.1:1")):
+        status, out, error = run("snapshot", *arguments)
+        assert (status, out, len(error.splitlines())) == (69, "", 1)
