@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from telemetry_exporters import human
@@ -10,7 +10,7 @@ from telemetry_exporters.families import info_labels
 from telemetry_exporters.overview import model_of, source_condition
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import display_width, pad_left, pad_right, wrapped
-from telemetry_exporters.verdict import Finding, judge
+from telemetry_exporters.verdict import Finding, Verdict
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 
 # A name, a value in words, and a note: the value's source, or why there is none.
@@ -24,10 +24,14 @@ def matches(metric: Metric, patterns: Iterable[str]) -> bool:
 
 
 def blocks(
-    snapshot: Snapshot, metrics: Mapping[str, Metric], colour: Colour, width: int = 0, patterns: tuple[str, ...] = ()
+    snapshot: Snapshot,
+    verdict: Verdict,
+    metrics: Mapping[str, Metric],
+    colour: Colour,
+    width: int,
+    patterns: Collection[str],
 ) -> list[list[str]]:
     """A block for each device, one for the host, one for the sources; with patterns only readings of these metrics."""
-    verdict = judge(snapshot)
     if patterns:
         metrics = {key: metric for key, metric in metrics.items() if matches(metric, patterns)}
     all_blocks = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from telemetry_exporters import human
 from telemetry_exporters.past import kept_value
-from telemetry_exporters.verdict import Finding, Severity, judge
+from telemetry_exporters.verdict import Finding, Severity, Verdict, judge
 from telemetry_parsers.model import Absent, MergedDevice, Reason, Snapshot, SourceStatus, Value
 from telemetry_parsers.readings import Readings
 from telemetry_parsers.states import BUSY
@@ -69,9 +69,9 @@ _BUSY_REMEDY = "see who runs it; where it is asked again by itself there is noth
 _SOURCE_SEVERITIES: Mapping[str, Severity] = {"ok": Severity.GOOD, "failed": Severity.BAD, "stuck": Severity.BAD}
 
 
-def rows(snapshot: Snapshot) -> tuple[Row, ...]:
-    """A line for each device, in the snapshot's order."""
-    verdict = judge(snapshot)
+def rows(snapshot: Snapshot, verdict: Verdict | None = None) -> tuple[Row, ...]:
+    """A line for each device, in the snapshot's order; where it has not all devices, the verdict is that of all."""
+    verdict = judge(snapshot) if verdict is None else verdict
     return tuple(row_of(device, verdict[device.id]) for device in snapshot.devices)
 
 
@@ -158,10 +158,10 @@ def simulation_note(snapshot: Snapshot) -> str:
     )
 
 
-def troubles(snapshot: Snapshot) -> Iterator[Trouble]:
+def troubles(snapshot: Snapshot, verdict: Verdict | None = None) -> Iterator[Trouble]:
     """What is wrong with devices, worst first and what several have in common once; then the sources that fail."""
     found: dict[Finding, list[MergedDevice]] = {}
-    verdict = judge(snapshot)
+    verdict = judge(snapshot) if verdict is None else verdict
     for device in snapshot.devices:
         for finding in verdict[device.id]:
             found.setdefault(finding, []).append(device)

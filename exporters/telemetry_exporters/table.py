@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from telemetry_exporters import human
 from telemetry_exporters.columns import DEVICE_COLUMNS, Cell, Column
@@ -20,6 +21,7 @@ from telemetry_exporters.overview import (
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import cut, display_width, pad_left, pad_right, wrapped
+from telemetry_exporters.verdict import judge
 from telemetry_parsers.model import MergedDevice, Metric, Snapshot, Value
 
 _GAP = "  "
@@ -41,34 +43,46 @@ class Detail(enum.Flag):
     EVERYTHING = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is to be seen: these devices (None: all), of everything these metrics; `origin` says in the heading who told it."""
+
+    ids: frozenset[str] | None = None
+    patterns: tuple[str, ...] = ()
+    origin: str = ""
+
+
+EVERY = Chosen()
+
+
 def table(
     snapshot: Snapshot,
     width: int,
     colour: Colour,
     detail: Detail = Detail.BRIEF,
     extra: Mapping[str, Metric] = NO_METRICS,
-    patterns: tuple[str, ...] = (),
-    origin: str = "",
+    chosen: Chosen = EVERY,
 ) -> str:
-    """The node as text for a terminal of that width (0: unlimited); no number is ever cut.
-
-    The `patterns` choose metrics where everything is shown; `origin` stands in the heading.
-    """
+    """The node as text for a terminal of that width (0: unlimited); no number is ever cut."""
     shown = screen(snapshot, extra).snapshot
-    blocks = [_head(shown, origin, width, colour)]
+    # A device is judged beside all others of its model.
+    verdict = judge(shown)
+    if chosen.ids is not None:
+        shown = replace(shown, devices=tuple(device for device in shown.devices if device.id in chosen.ids))
+    blocks = [_head(shown, chosen.origin, width, colour)]
     if Detail.EVERYTHING in detail:
         from telemetry_exporters import details  # for most tables it is not needed
 
-        blocks += details.blocks(shown, usable_metrics(extra), colour, width, patterns)
+        blocks += details.blocks(shown, verdict, usable_metrics(extra), colour, width, chosen.patterns)
     elif shown.devices:
-        blocks.append(_device_lines(rows(shown), width, colour))
+        blocks.append(_device_lines(rows(shown, verdict), width, colour))
     else:
         blocks.append(_looked_with(shown, width))
     if Detail.PROCESSES in detail:
         blocks.append(_processes(shown.devices, colour))
     if Detail.REASONS in detail:
-        blocks.append(_legend(rows(shown), width, colour))
-    blocks.append([line for trouble in troubles(shown) for line in _trouble_lines(trouble, width, colour)])
+        blocks.append(_legend(rows(shown, verdict), width, colour))
+    blocks.append([line for trouble in troubles(shown, verdict) for line in _trouble_lines(trouble, width, colour)])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 

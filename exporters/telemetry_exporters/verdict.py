@@ -107,7 +107,11 @@ _WELL = (Finding("ok", Severity.GOOD),)
 _READ = frozenset(metric for condition in CONDITIONS for metric in condition.reads) | frozenset(evidence.LOOKED_AT)
 
 
-def judge(snapshot: Snapshot) -> Mapping[str, tuple[Finding, ...]]:
+# The findings of each device by its id.
+Verdict = Mapping[str, tuple[Finding, ...]]
+
+
+def judge(snapshot: Snapshot) -> Verdict:
     """The findings of each device by its id, worst first; there is always one, such as `ok` or `unknown`."""
     verdict = {}
     asked: dict[int, tuple[Condition, ...]] = {}

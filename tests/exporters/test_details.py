@@ -6,7 +6,7 @@ import pytest
 
 from kits import snapshots as kit
 from telemetry_exporters.style import Colour
-from telemetry_exporters.table import Detail, table
+from telemetry_exporters.table import Chosen, Detail, table
 from telemetry_parsers.model import Absent, MergedReading, Metric, Problem, Process
 
 
@@ -25,6 +25,20 @@ def test_processes_are_told_where_they_are_asked_for():
     assert lines_of(kit.snapshot(kit.full_device()), detail=Detail.PROCESSES)[-1] == "No source tells of a process."
 
 
+def test_a_device_that_is_shown_alone_is_judged_beside_its_peers():
+    """Its links are down while those of others of its model are up."""
+    power = kit.reading("power_watts", 80.0)
+    links = [(kit.reading("link_up", 1.0, "0"), kit.reading("link_up", float(place > 0), "1")) for place in range(8)]
+    snapshot = kit.snapshot(*(kit.device(place, power, *each) for place, each in enumerate(links)))
+    assert alone(snapshot, "GPU-00000000").splitlines()[3].endswith("1 link down")
+    assert "1 link down" in alone(snapshot, "GPU-00000000", Detail.EVERYTHING)
+    assert alone(snapshot, "GPU-00000001").endswith("  ok\n")
+
+
+def alone(snapshot, device_id, detail=Detail.BRIEF):
+    return table(snapshot, 0, Colour.NEVER, detail, chosen=Chosen(ids=frozenset({device_id})))
+
+
 @pytest.mark.parametrize(
     ("patterns", "wanted"),
     [
@@ -38,7 +52,7 @@ def test_patterns_choose_metrics_and_not_what_is_said_of_the_devices(patterns, w
     load = MergedReading("telemetry_host_load1", "", 0.25, "host")
     lost = kit.device(1, up=False)
     snapshot = kit.snapshot(kit.full_device(), lost, host=(load,), sources=(kit.source(),))
-    text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, patterns=patterns)
+    text = table(snapshot, 0, Colour.NEVER, Detail.EVERYTHING, chosen=Chosen(patterns=patterns))
     assert {line.split("  ")[1] for line in text.splitlines() if line.endswith((" nvml", " host"))} == wanted
     assert "nvidia 1 NVIDIA H100 80GB HBM3 (lost)\n" in text
 

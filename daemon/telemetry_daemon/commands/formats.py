@@ -20,11 +20,12 @@ _USUAL = 80
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How much the table shows, in how many columns (0: as many as the terminal has), and what its heading says of its origin."""
+    """How much the table shows, of which devices, in how many columns (0: as the terminal has), and who its heading says told it."""
 
     everything: bool = False
     why: bool = False
     processes: bool = False
+    ids: frozenset[str] | None = None
     patterns: tuple[str, ...] = ()
     width: int = 0
     origin: str = ""
@@ -49,7 +50,7 @@ def render(snapshot: Snapshot, form: str, metrics: Iterable[Metric], look: Look)
 
 
 def _table(snapshot: Snapshot, extra: dict[str, Metric], look: Look) -> str:
-    from telemetry_exporters.table import Detail, table
+    from telemetry_exporters.table import Chosen, Detail, table
 
     wanted = (
         (look.everything, Detail.EVERYTHING),
@@ -59,7 +60,8 @@ def _table(snapshot: Snapshot, extra: dict[str, Metric], look: Look) -> str:
     detail = Detail.BRIEF
     for is_wanted, one in wanted:
         detail |= one if is_wanted else Detail.BRIEF
-    return table(snapshot, look.width or _terminal_width(), _colour(), detail, extra, look.patterns, look.origin)
+    chosen = Chosen(look.ids, look.patterns, look.origin)
+    return table(snapshot, look.width or _terminal_width(), _colour(), detail, extra, chosen)
 
 
 def _terminal_width() -> int:

@@ -144,40 +144,47 @@ def _show(read: _Read, arguments: argparse.Namespace) -> int:
         answer = read()
         if is_first:
             _check_patterns(arguments.all or (), answer)
-        shown = replace(answer, snapshot=_filtered(answer.snapshot, arguments))
-        sys.stdout.write(_text(shown, arguments, is_first=is_first))
+        ids = _chosen(answer.snapshot, arguments)
+        sys.stdout.write(_text(answer, ids, arguments, is_first=is_first))
         sys.stdout.flush()
-        if answer.snapshot.devices and not shown.snapshot.devices:
+        if answer.snapshot.devices and not ids:
             sys.stderr.write(f"telemetry: {clean(_unmatched(arguments, answer.snapshot.devices))}\n")
         if arguments.watch is None:
-            return _status(shown.snapshot)
+            return _status(answer.snapshot, ids)
         is_first = False
         time.sleep(arguments.watch)
 
 
-def _text(answer: Answer, arguments: argparse.Namespace, *, is_first: bool) -> str:
+def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
     """The document; of several, JSON has a line for each, CSV one heading, tables a blank line between them."""
     if arguments.format == "json":
         from telemetry_exporters import json
 
         document = answer.document
         if document is None:
-            document = json.document(answer.snapshot, {metric.key: metric for metric in answer.metrics})
+            document = json.document(answer.snapshot, {metric.key: metric for metric in answer.metrics}, ids)
         else:
-            ids = {device.id for device in answer.snapshot.devices}
-            document = {**document, "devices": [each for each in document["devices"] if each["id"] in ids]}
+            document = {**document, "devices": [each for each in document["devices"] if clean(each["id"]) in ids]}
         return json.text(document) if arguments.watch is None else json.line(document)
     from telemetry_daemon.commands import formats
 
-    is_everything = arguments.all is not None
-    patterns = tuple(arguments.all or ())
+    if arguments.format != "table":
+        devices = tuple(device for device in answer.snapshot.devices if clean(device.id) in ids)
+        text = formats.render(
+            replace(answer.snapshot, devices=devices), arguments.format, answer.metrics, formats.Look()
+        )
+        return text if is_first or arguments.format != "csv" else text.partition("\n")[2]
     look = formats.Look(
-        is_everything, arguments.why, arguments.processes, patterns, arguments.width or 0, answer.origin
+        everything=arguments.all is not None,
+        why=arguments.why,
+        processes=arguments.processes,
+        ids=ids,
+        patterns=tuple(arguments.all or ()),
+        width=arguments.width or 0,
+        origin=answer.origin,
     )
-    text = formats.render(answer.snapshot, arguments.format, answer.metrics, look)
-    if is_first:
-        return text
-    return text.partition("\n")[2] if arguments.format == "csv" else f"\n{text}"
+    text = formats.render(answer.snapshot, "table", answer.metrics, look)
+    return text if is_first else f"\n{text}"
 
 
 def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
@@ -194,12 +201,14 @@ def _check_patterns(patterns: Sequence[str], answer: Answer) -> None:
             raise unknown("metric", pattern, (metric.key for metric in known), "`telemetry metrics` lists them")
 
 
-def _filtered(snapshot: Snapshot, arguments: argparse.Namespace) -> Snapshot:
+def _chosen(snapshot: Snapshot, arguments: argparse.Namespace) -> frozenset[str]:
+    """The ids of the devices that are to be shown, as they are shown."""
+
     def is_shown(device: MergedDevice) -> bool:
         names = (str(device.index), device.device, device.id)
         return (arguments.vendor in (None, device.vendor)) and (arguments.device is None or arguments.device in names)
 
-    return replace(snapshot, devices=tuple(filter(is_shown, snapshot.devices)))
+    return frozenset(clean(device.id) for device in snapshot.devices if is_shown(device))
 
 
 def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -> str:
@@ -211,7 +220,7 @@ def _unmatched(arguments: argparse.Namespace, devices: Sequence[MergedDevice]) -
     return f"no device matches {flags_in_words}; there are {device_list(devices)}"
 
 
-def _status(snapshot: Snapshot) -> int:
+def _status(snapshot: Snapshot, ids: frozenset[str]) -> int:
     if any(status.state in _BAD_STATES for status in snapshot.sources):
         return exits.PROBLEMS
-    return exits.OK if snapshot.devices else exits.NOTHING_FOUND
+    return exits.OK if ids else exits.NOTHING_FOUND
