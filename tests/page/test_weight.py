@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from pathlib import Path
 
@@ -14,8 +15,18 @@ from page.view import View
 
 pytestmark = pytest.mark.needs("chromium")
 
+OURS = "[...document.querySelectorAll('script, style')].map(e => e.textContent)"
+MOST_BYTES, MOST_PACKED = 60_000, 16_000
 # Of a core, at 128 cards with new values each second.
 MOST_BUSY, LOOK_SECONDS = 0.05, 20.0
+
+
+def test_script_and_style_are_small_and_readable(tab: Tab, demo) -> None:
+    tab.open(demo("16xnvidia"))
+    source = "\n".join(tab.evaluate(OURS)).encode()
+    assert len(source) <= MOST_BYTES
+    assert len(gzip.compress(source, 6)) <= MOST_PACKED
+    assert max(map(len, source.splitlines())) <= 200, "it is written for people"
 
 
 def test_it_asks_the_daemon_only(tab: Tab, demo) -> None:
