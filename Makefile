@@ -77,6 +77,10 @@ test-helm: $(VENV)/.installed-dev ## Lint, render and validate the Helm chart (g
 	@.ci/helm-tools.sh
 	PATH="$(CURDIR)/build/helm/bin:$$PATH" $(BIN)/python -m pytest --override-ini python_files='*.py' tests/helm $(ARGS)
 
+.PHONY: page-pictures
+page-pictures: $(VENV)/.installed-dev ## Draw the live page into docs/images (wants Chromium)
+	@PYTHONPATH=tests $(BIN)/python -m page.pictures
+
 .PHONY: dashboards-preview
 dashboards-preview: $(VENV)/.installed-dev ## Draw the dashboards into docs/images (wants Node.js, Chromium and Prometheus)
 	@$(BIN)/python .ci/preview.py $(ARGS)

@@ -8,8 +8,8 @@ STAGE is a JSON file, which is read anew before each poll:
 - `readings`: `[position, metric, label, value]`, in the place of what the simulator says of that metric; a word as value is why it is absent;
 - `models`: a card's model by its position; `problems`: `[where, text]`; `events`: `[position, code, text]`, told at each poll;
 - `hostname`: the node's name, read once;
-- `past_seconds`: the daemon's clock starts so long ago and runs 25 times as fast, until it is now. Read once. An interval of
-  0.2 s, the shortest, is five seconds meanwhile.
+- `past_seconds`: the daemon's clock starts so long ago and runs 15 times as fast, until it is now. Read once. An interval of
+  0.2 s, the shortest, is three seconds meanwhile.
 
 The cards are not marked as simulated, so that the daemon remembers them as real ones.
 """
@@ -52,7 +52,7 @@ from telemetry_parsers.vendors import BY_WORD
 # An act that lasts is done at every poll, and holds beyond the next one.
 _WHILE_SECONDS = 10.0
 _FOR_EVER = 1e9
-_HURRY = 25.0
+_HURRY = 15.0
 _TRAINING = KINDS[0]
 
 
