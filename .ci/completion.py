@@ -76,7 +76,8 @@ _telemetry() {{
   esac
 }}
 
-_telemetry "$@"
+# Found in fpath it is the function itself; sourced it makes itself known.
+if [[ ${{funcstack[1]-}} == _telemetry ]]; then _telemetry "$@"; else compdef _telemetry telemetry; fi
 """
 
 

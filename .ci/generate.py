@@ -89,9 +89,9 @@ FILES = (
         "docs/configuration.md", lambda: f"{reference_markdown()}\n## The default file\n\n{_default_file_in_docs()}"
     ),
     Generated("deploy/man/telemetry.1", man_page),
-    Generated("deploy/completion/telemetry.bash", completion.bash),
-    Generated("deploy/completion/_telemetry", completion.zsh),
-    Generated("deploy/completion/telemetry.fish", completion.fish),
+    Generated("daemon/telemetry_daemon/completion/telemetry.bash", completion.bash),
+    Generated("daemon/telemetry_daemon/completion/_telemetry", completion.zsh),
+    Generated("daemon/telemetry_daemon/completion/telemetry.fish", completion.fish),
     Generated("docs/metrics.md", metrics_markdown),
     Generated("docs/alerts.md", handbook),
     Generated("docs/vendors/README.md", matrix),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from command_tree import Argument, CommandTree, commands, common_options
 
+from telemetry_daemon.commands.examples import EXAMPLES
 from telemetry_daemon.config.glance import DEFAULT_FILE, FILE_VARIABLE
 from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 from telemetry_daemon.config.table import NAME, settings_rows
@@ -55,6 +56,7 @@ _OF_COMMANDS: Mapping[str, str] = {
     "maintenance": "`on` announces that the node is worked on: until `off`, or the announced end, its alerts are held back, even "
     "while it is down; what is still wrong then is told then. Without an argument it says what holds. Prometheus must "
     "have scraped the node once before it goes down.",
+    "completions": "Packages and wheels bring these files, too; this is for shells that do not find them there.",
     "version": "Prints the versions of telemetry and of Python.",
 }
 
@@ -78,15 +80,6 @@ _SIGNALS: Mapping[str, str] = {
     "too.",
 }
 
-_EXAMPLES: Mapping[str, str] = {
-    "telemetry snapshot --all": "Read everything that this node has, once.",
-    "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
-    "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
-    "telemetry record -o node.jsonl --for 60": "Record a minute for a bug report.",
-    "telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU.",
-    "telemetry maintenance on --for 8h --reason 'new DIMMs'": "Hold the node's alerts back for eight hours.",
-}
-
 
 def man_page() -> str:
     """The whole page in roff, for the macros that man(7) tells of."""
@@ -102,7 +95,7 @@ def man_page() -> str:
         *_section("ENVIRONMENT", _environment()),
         *_section("FILES", _items(_files())),
         *_section("SIGNALS", _items(_SIGNALS)),
-        *_section("EXAMPLES", _items(_EXAMPLES)),
+        *_section("EXAMPLES", _items({typed: what for each in EXAMPLES.values() for typed, what in each.items()})),
         *_section("SEE ALSO", [r"\fBsystemctl\fR(1), \fBjournalctl\fR(1), \fBprometheus\fR(1), \fBpromtool\fR(1)"]),
     ]
     return "\n".join(lines) + "\n"

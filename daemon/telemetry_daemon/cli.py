@@ -30,6 +30,7 @@ COMMANDS = (
     ("release", "make the daemon let go of a library or tool, so that a device can be reset"),
     ("resume", "make the daemon poll a released source again"),
     ("maintenance", "announce that the node is worked on, so that its alerts are held back"),
+    ("completions", "print what lets bash, zsh or fish complete the commands"),
     ("version", "print the version"),
 )
 
@@ -57,6 +58,12 @@ class _Parser(argparse.ArgumentParser):
         """Print one line and end with 64."""
         _say(f"{message}; see '{self.prog} --help'", self.prog)
         sys.exit(exits.USAGE)
+
+    def format_help(self) -> str:
+        """The help, with examples at its end."""
+        from telemetry_daemon.commands import examples
+
+        return super().format_help() + examples.shown(self.prog.removeprefix("telemetry "))
 
 
 def _overview() -> str:

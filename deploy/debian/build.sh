@@ -73,9 +73,9 @@ add_files() {
     for each in deploy/systemd/drop-ins/*.conf; do
         put 644 "$each" "/usr/share/doc/device-telemetry/examples/telemetry.service.d/${each##*/}"
     done
-    add_optional deploy/completion/telemetry.bash /usr/share/bash-completion/completions/telemetry
-    add_optional deploy/completion/_telemetry /usr/share/zsh/vendor-completions/_telemetry
-    add_optional deploy/completion/telemetry.fish /usr/share/fish/vendor_completions.d/telemetry.fish
+    add_optional daemon/telemetry_daemon/completion/telemetry.bash /usr/share/bash-completion/completions/telemetry
+    add_optional daemon/telemetry_daemon/completion/_telemetry /usr/share/zsh/vendor-completions/_telemetry
+    add_optional daemon/telemetry_daemon/completion/telemetry.fish /usr/share/fish/vendor_completions.d/telemetry.fish
     if [ -f deploy/man/telemetry.1 ]; then put_gzipped /usr/share/man/man1/telemetry.1.gz <deploy/man/telemetry.1; fi
 }
 

@@ -328,7 +328,7 @@ def test_make_docs_writes_the_rest(house: House) -> None:
     ):
         assert "AcceleratorCoolantLow" in house.read(name)
         assert "accelerator_coolant_flow_ratio < 0.2" in house.read(name)
-    completion = house.read("deploy/completion/telemetry.bash")
+    completion = house.read("daemon/telemetry_daemon/completion/telemetry.bash")
     assert "8xanvil" in completion
     assert "greet" in completion
     assert "Says hello." in house.read("deploy/man/telemetry.1")

@@ -10,7 +10,7 @@ import pytest
 from kits.captures import ROOT
 from kits.interactive_shell import what_ran
 
-FOLDER = ROOT / "deploy" / "completion"
+FOLDER = ROOT / "daemon" / "telemetry_daemon" / "completion"
 SOURCES = {"mthreads-gmi", "rocm-smi", "nvml", "npu-smi", "host"}
 
 # The words of a command line so far, what is offered for the last, and whether there is more.
@@ -100,6 +100,12 @@ def test_bash_offers(folder: Path, line: str, offered: set[str], more: str) -> N
             ["zsh", "-f", "-i"],
             f'fpath=("{FOLDER}" $fpath); autoload -Uz compinit; compinit -u -D',
             id="zsh",
+            marks=pytest.mark.needs("zsh"),
+        ),
+        pytest.param(
+            ["zsh", "-f", "-i"],
+            f'autoload -Uz compinit; compinit -u -D; source "{FOLDER}/_telemetry"',
+            id="zsh that sources it",
             marks=pytest.mark.needs("zsh"),
         ),
     ],

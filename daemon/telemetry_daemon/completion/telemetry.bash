@@ -14,6 +14,7 @@ _telemetry_options() {
         release) options='-h --help --for --config' ;;
         resume) options='-h --help --config' ;;
         maintenance) options='-h --help --for --reason --config' ;;
+        completions) options='-h --help' ;;
         version) options='-h --help' ;;
         *) options='-h --help --version' ;;
     esac
@@ -78,7 +79,7 @@ _telemetry_option() {
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot doctor record top parse metrics config forget release resume maintenance version' ;;
+        ' '*) kind=words words='serve snapshot doctor record top parse metrics config forget release resume maintenance completions version' ;;
         'top '*) kind=free words='' ;;
         'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
@@ -87,6 +88,7 @@ _telemetry_operand() {
         'release 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'resume 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi mthreads-gmi mtml mx-smi npu-smi nvml rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'maintenance 0') kind=words words='on off status' ;;
+        'completions 0') kind=words words='bash zsh fish' ;;
         *) kind='' words='' ;;
     esac
 }

@@ -1,0 +1,72 @@
+"""Examples of every command, for its help and for the manual page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# By command: what is typed, and what it is for.
+EXAMPLES: Mapping[str, Mapping[str, str]] = {
+    "serve": {
+        "telemetry serve": "Serve the metrics of this node.",
+        "telemetry serve --demo 8xnvidia,4xhygon": "Serve a simulated node.",
+        "telemetry serve --replay node.jsonl": "Serve what was recorded on another node.",
+    },
+    "snapshot": {
+        "telemetry snapshot": "Show all accelerators, and what is wrong with them.",
+        "telemetry snapshot --why": "Say why readings are absent, too.",
+        "telemetry snapshot --all 'temp*' --device 3": "Show all temperatures of one device, read just now.",
+        "telemetry snapshot --format json --watch 10s": "Print a line of JSON every ten seconds.",
+        "telemetry snapshot --node gpu-17": "Show what the daemon of another node tells.",
+    },
+    "top": {
+        "telemetry top": "Watch this node, with its last half hour.",
+        "telemetry top gpu-17 gpu-18": "Watch two nodes.",
+        "telemetry top --demo 8xnvidia": "See what it looks like.",
+    },
+    "doctor": {
+        "telemetry doctor": "Check what is found on this node.",
+        "telemetry doctor --source nvml --all": "Look at one source with every detail.",
+    },
+    "record": {
+        "telemetry record -o node.jsonl --for 60s": "Record a minute for a bug report.",
+    },
+    "parse": {
+        "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
+        "npu-smi info | telemetry parse npu-smi -": "Parse what a tool prints just now.",
+    },
+    "metrics": {
+        "telemetry metrics | grep temperature": "Find a metric.",
+    },
+    "config": {
+        "telemetry config default > telemetry.toml": "Begin a configuration.",
+        "telemetry config check --config telemetry.toml": "Check it before it is used.",
+    },
+    "forget": {
+        "telemetry forget GPU-1f2e3d4c": "Forget a card that was taken out.",
+        "telemetry forget --all-lost": "Forget all cards that are lost.",
+    },
+    "release": {
+        "telemetry release nvml --for 10m": "Let go of NVML for ten minutes, to reset a GPU.",
+    },
+    "resume": {
+        "telemetry resume nvml": "Poll NVML again.",
+    },
+    "maintenance": {
+        "telemetry maintenance on --for 8h --reason 'new DIMMs'": "Hold the node's alerts back for eight hours.",
+        "telemetry maintenance off": "End it.",
+    },
+    "completions": {
+        "source <(telemetry completions bash)": "Complete commands in this shell.",
+        "telemetry completions zsh > ~/.zfunc/_telemetry": "Complete them in every zsh whose fpath has that folder.",
+        "telemetry completions fish > ~/.config/fish/completions/telemetry.fish": "The same for fish.",
+    },
+    "version": {
+        "telemetry version": "Print the version.",
+    },
+}
+
+
+def shown(command: str) -> str:
+    """The examples as the end of a command's help; empty for no command."""
+    lines = [f"  {typed}\n      {what}\n" for typed, what in EXAMPLES.get(command, {}).items()]
+    return "\nexamples:\n" + "".join(lines) if lines else ""
