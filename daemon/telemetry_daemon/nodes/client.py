@@ -32,7 +32,11 @@ _REASONS = {
 
 
 class NodeError(Exception):
-    """A node that gave no answer: why, and what to do."""
+    """A node that gave no answer: why, and what to do; `status` is that of HTTP if it refused."""
+
+    def __init__(self, words: str, status: int = 0) -> None:
+        super().__init__(words)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Client:
             self.close()
             if kept and not isinstance(error, TimeoutError):  # it may have given up a connection that was kept
                 return self._once_more(target)
-            raise NodeError(_why(error)) from error
+            raise _told(error) from error
 
     def events(self, target: str) -> Iterator[tuple[str, str]]:
         """Server-sent events as they come: name and data. Raises NodeError at their end, too."""
@@ -86,7 +90,7 @@ class Client:
             _check(status)
             yield from _events(_without_end(connection, headers))
         except (BrokenError, OSError) as error:
-            raise NodeError(_why(error)) from error
+            raise _told(error) from error
         finally:
             self.close()
         raise NodeError("it ended the stream")
@@ -102,7 +106,7 @@ class Client:
             return self._ask(target)
         except (BrokenError, OSError) as error:
             self.close()
-            raise NodeError(_why(error)) from error
+            raise _told(error) from error
 
     def _ask(self, target: str) -> Answer:
         connection = self._connected()
@@ -153,9 +157,21 @@ def _context(ca_file: str) -> SSLContext:
         raise BrokenError(f"{ca_file} has no certificates that can be read") from error
 
 
+class _RefusedError(BrokenError):
+    """An answer with another status than 200."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(_REASONS.get(status, f"it answers with status {status}"))
+        self.status = status
+
+
 def _check(status: int) -> None:
     if status != 200:
-        raise BrokenError(_REASONS.get(status, f"it answers with status {status}"))
+        raise _RefusedError(status)
+
+
+def _told(error: Exception) -> NodeError:
+    return NodeError(_why(error), error.status if isinstance(error, _RefusedError) else 0)
 
 
 def _without_end(connection: Connection, headers: Mapping[str, str]) -> Iterator[bytes]:

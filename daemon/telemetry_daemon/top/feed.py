@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from telemetry_exporters.frames.model import NodeState
+from telemetry_exporters.frames.model import NodeState, View
 from telemetry_exporters.past import Past
 from telemetry_parsers.model import Snapshot
 
 # After so many seconds without news, what is shown is marked as old.
 LONGEST_SILENCE_SECONDS = 15.0
-# For an answer.
+# For an answer; what takes longer than a moment is told while it lasts.
 PATIENCE_SECONDS = 4.0
-SHORTEST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 1.0, 15.0
+MOMENT_SECONDS = 0.8
+NOT_UNDERSTOOD = "what it tells cannot be understood"
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What the screen shows: of which node, and of which card if it is only one; empty for the first."""
+
+    view: View = View.CARDS
+    node: str = ""
+    card: str = ""
 
 
 class Feed(Protocol):
@@ -34,8 +45,8 @@ class Feed(Protocol):
         """What is known now."""
         ...
 
-    def look_at(self, node: str) -> None:
-        """The node that is looked at: its past is wanted."""
+    def look_at(self, focus: Focus) -> None:
+        """What is looked at, which is wanted first; returns at once."""
         ...
 
     def close(self) -> None:
@@ -44,30 +55,49 @@ class Feed(Protocol):
 
 
 class Known:
-    """What one thread finds out of a node, for another one that shows it."""
+    """What some threads find out of a node, for another one that shows it."""
 
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
         self._lock = threading.Lock()
-        self._state = NodeState(name, trouble="no answer yet")
+        self._state = NodeState(name)
         self._clock = clock
         self._heard: float | None = None
+        self._asked: float | None = None
 
-    def put(self, snapshot: Snapshot, past: Past | None) -> None:
-        """These were read just now."""
+    def put(self, snapshot: Snapshot) -> None:
+        """This was read just now."""
         with self._lock:
             self._heard = self._clock()
-            self._state = replace(self._state, trouble="", snapshot=snapshot, past=past)
+            self._state = replace(self._state, trouble="", snapshot=snapshot)
+
+    def put_past(self, past: Past | None) -> None:
+        """The half hour until now."""
+        with self._lock:
+            self._state = replace(self._state, past=past)
 
     def fail(self, trouble: str) -> None:
         """Nothing could be read; what was read before grows older."""
         with self._lock:
             self._state = replace(self._state, trouble=trouble)
 
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """While an answer is waited for."""
+        self._asked = self._clock()
+        try:
+            yield
+        finally:
+            self._asked = None
+
     def state(self) -> NodeState:
         """What is known now, with its age."""
+        now, asked = self._clock(), self._asked
         with self._lock:
-            if self._heard is None:
-                return self._state
-            silence = self._clock() - self._heard
-            trouble = self._state.trouble or ("no news" if silence > LONGEST_SILENCE_SECONDS else "")
-            return replace(self._state, trouble=trouble, age_seconds=silence)
+            state = self._state
+            age = None if self._heard is None else now - self._heard
+        trouble = state.trouble
+        if not trouble and asked is not None and now - asked > MOMENT_SECONDS:
+            trouble = f"no answer for {now - asked:.0f} s"
+        if not trouble and age is None:
+            trouble = "no answer yet"
+        return replace(state, trouble=trouble, age_seconds=age)

@@ -2,115 +2,188 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
 from telemetry_daemon.nodes.document import past_of, snapshot_of
 from telemetry_daemon.nodes.plain import DocumentError, number, rows, table
-from telemetry_daemon.top.feed import (
-    LONGEST_BACKOFF_SECONDS,
-    LONGEST_SILENCE_SECONDS,
-    PATIENCE_SECONDS,
-    SHORTEST_BACKOFF_SECONDS,
-    Known,
-)
+from telemetry_daemon.top.feed import LONGEST_SILENCE_SECONDS, NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
 from telemetry_daemon.top.pasts import joined
-from telemetry_exporters.frames.model import NodeState
+from telemetry_exporters.frames.model import NodeState, View
 from telemetry_exporters.past import KEPT, SLOT_SECONDS, Past, kept_places
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
 from telemetry_parsers.readings import Readings
 
+SNAPSHOT, HISTORY, _EVENTS = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events"
+NEVER = -math.inf
 _MOST_ROWS = 4096
+_LOOK_SECONDS = 1.0
+_RETRY_SECONDS = 2.0
+# What the stream does not tell, such as fans and processes, is asked for again after so long, sooner where it is looked at.
+_SELDOM_SECONDS = 15.0
+_WHOLE_SECONDS = {View.PROCESSES: 2.0, View.SOURCES: 2.0}
+_WITHOUT_STREAM_SECONDS = 2.0
+_NOT_FOUND = 404
+# An older daemon has no stream; one that has too many listeners has none for us.
+_WITHOUT_STREAM = frozenset({_NOT_FOUND, 503})
 
 
 class Follower:
-    """Follows a daemon on a thread of its own; a second connection fetches what the stream does not tell."""
+    """Follows a daemon: one thread hears its stream, another one asks for what that does not tell."""
 
     def __init__(self, title: str, name: str, address: Address, credentials: Credentials) -> None:
         self.title = title
+        self.known = Known(name, time.monotonic)
         self._address = address
         self._credentials = credentials
-        self._known = Known(name, time.monotonic)
-        self._is_over = threading.Event()
+        self._is_over = False
+        self._ask_now = threading.Event()
         self._wake: Callable[[], None] = lambda: None
+        self._lock = threading.Lock()
+        self._focus = Focus()
         self._snapshot: Snapshot | None = None
         self._past: Past | None = None
-        self._fetched = -math.inf
-        self._columns: Sequence[str] = KEPT
-        self._scales: Sequence[float] = ()
+        self._fetched = self._past_fetched = NEVER
+        self._has_stream = self._has_past = True
 
     def start(self, wake: Callable[[], None]) -> None:
         """Begin to follow."""
         self._wake = wake
-        threading.Thread(target=self._run, name="follow", daemon=True).start()
+        for name, target in (("ask", self._ask), ("hear", self._hear)):
+            threading.Thread(target=target, name=name, daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
         """The one node."""
-        return (self._known.state(),)
+        return (self.known.state(),)
 
-    def look_at(self, node: str) -> None:
-        """There is no other node."""
+    def look_at(self, focus: Focus) -> None:
+        """What is looked at is asked for at once, and then each second."""
+        if focus != self._focus:
+            self._focus = focus
+            self._ask_now.set()
 
     def close(self) -> None:
-        """Stop; the thread ends with the process, so nothing waits for it."""
-        self._is_over.set()
+        """Stop; the threads end with the process, so nothing waits for them."""
+        self._is_over = True
+        self._ask_now.set()
 
-    def _run(self) -> None:
-        pause = SHORTEST_BACKOFF_SECONDS
-        while not self._is_over.is_set():
-            begun = time.monotonic()
-            try:
-                self._follow()
-            except (NodeError, DocumentError) as error:
-                self._known.fail(str(error))
-            self._wake()
-            pause = SHORTEST_BACKOFF_SECONDS if time.monotonic() - begun > LONGEST_BACKOFF_SECONDS else pause * 2
-            self._is_over.wait(min(pause, LONGEST_BACKOFF_SECONDS))
+    def _hear(self) -> None:
+        while self._has_stream and not self._is_over:
+            client = Client(self._address, self._credentials, LONGEST_SILENCE_SECONDS + PATIENCE_SECONDS)
+            with contextlib.closing(client), self._told():
+                self._listen(client)
+            time.sleep(_RETRY_SECONDS)
 
-    def _follow(self) -> None:
-        """Follow until something fails. Raises NodeError and DocumentError."""
-        asking = Client(self._address, self._credentials, PATIENCE_SECONDS)
-        listening = Client(self._address, self._credentials, LONGEST_SILENCE_SECONDS + PATIENCE_SECONDS)
+    def _listen(self, client: Client) -> None:
+        """Hear the stream until it ends. Raises NodeError and DocumentError."""
+        columns, scales = list(KEPT), list[float]()
         try:
-            self._fetch(asking)
-            for name, data in listening.events("/api/v1/events"):
-                if self._is_over.is_set():
+            for name, data in client.events(_EVENTS):
+                if self._is_over:
                     return
-                self._hear(name, _parsed(data), asking)
-                self._wake()
-        finally:
-            asking.close()
-            listening.close()
+                told = parsed(data)
+                if name == "state":
+                    columns = [str(column) for column in rows(told.get("columns"), "columns", _MOST_ROWS)]
+                    scales = [number(scale, "scales") for scale in rows(told.get("scales"), "scales", _MOST_ROWS)]
+                if name == "readings":
+                    self._take_numbers(told, columns, scales)
+                elif name in ("state", "device"):
+                    self._fetched = NEVER
+                    self._ask_now.set()
+        except NodeError as error:
+            self._has_stream = error.status not in _WITHOUT_STREAM
+            if self._has_stream:
+                raise
 
-    def _hear(self, name: str, told: Mapping[str, Any], asking: Client) -> None:
-        if name == "state":
-            self._columns = [str(column) for column in rows(told.get("columns"), "columns", _MOST_ROWS)]
-            self._scales = [number(scale, "scales") for scale in rows(told.get("scales"), "scales", _MOST_ROWS)]
-        if name != "readings" or self._snapshot is None or time.monotonic() - self._fetched >= SLOT_SECONDS:
-            self._fetch(asking)
-        if name == "readings" and self._snapshot is not None:
-            self._snapshot = with_readings(self._snapshot, told, self._columns, self._scales)
-            self._known.put(self._snapshot, self._past)
+    def _take_numbers(self, told: Mapping[str, Any], columns: Sequence[str], scales: Sequence[float]) -> None:
+        with self._lock:
+            if self._snapshot is not None:
+                self._snapshot = with_readings(self._snapshot, told, columns, scales)
+                self.known.put(self._snapshot)
+        self._wake()
 
-    def _fetch(self, asking: Client) -> None:
-        """The whole snapshot, and the slots that have ended since."""
-        self._snapshot = snapshot_of(_parsed(asking.get("/api/v1/snapshot").body))
-        since = (
-            "" if self._past is None else f"?since={self._past.start + self._past.slots * self._past.slot_seconds:.3f}"
-        )
+    def _ask(self) -> None:
+        client = Client(self._address, self._credentials, PATIENCE_SECONDS)
+        while not self._is_over:
+            with self._told():
+                self._fetch(client)
+            self._ask_now.wait(_LOOK_SECONDS)
+            self._ask_now.clear()
+        client.close()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong is told on the screen."""
         try:
-            self._past = joined(self._past, past_of(_parsed(asking.get(f"/api/v1/history{since}").body)))
-        except NodeError:  # an older daemon keeps none
-            self._past = None
-        self._fetched = time.monotonic()
-        self._known.put(self._snapshot, self._past)
+            yield
+        except NodeError as error:
+            self._fetched = NEVER  # whoever answers again tells all
+            self.known.fail(str(error))
+            self._wake()
+        except DocumentError as error:
+            self.known.fail(f"{NOT_UNDERSTOOD}: {error}")
+            self._wake()
+
+    def _fetch(self, client: Client) -> None:
+        """What is due: the whole snapshot, the card that is looked at, the slots that have ended."""
+        now, focus = time.monotonic(), self._focus
+        pause = _WHOLE_SECONDS.get(focus.view, _SELDOM_SECONDS) if self._has_stream else _WITHOUT_STREAM_SECONDS
+        if now - self._fetched >= pause:
+            self._fetched = now
+            self._put(self._snapshot_at(client, SNAPSHOT))
+        elif focus.view is View.CARD and self._snapshot is not None:
+            self._fetch_card(client, focus.card or next((one.id for one in self._snapshot.devices), ""))
+        if self._has_past and now - self._past_fetched >= SLOT_SECONDS:
+            self._past_fetched = now
+            self._fetch_past(client)
+
+    def _fetch_card(self, client: Client, card: str) -> None:
+        try:
+            found = self._snapshot_at(client, f"{SNAPSHOT}?device={quote(card)}") if card else None
+        except NodeError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            self._fetched = NEVER  # it is gone: ask for all
+            return
+        with self._lock:
+            shown = self._snapshot
+        newest = {} if found is None else {device.id: device for device in found.devices}
+        if shown is not None and newest:
+            self._put(replace(shown, devices=tuple(newest.get(device.id, device) for device in shown.devices)))
+
+    def _fetch_past(self, client: Client) -> None:
+        past = self._past
+        since = "" if past is None else f"?since={past.start + past.slots * past.slot_seconds:.3f}"
+        try:
+            with self.known.asking():
+                answer = client.get(f"{HISTORY}{since}")
+        except NodeError as error:
+            self._has_past = error.status != _NOT_FOUND  # an older daemon keeps none
+            if self._has_past:
+                raise
+            return
+        self._past = joined(past, past_of(parsed(answer.body)))
+        self.known.put_past(self._past)
+
+    def _snapshot_at(self, client: Client, target: str) -> Snapshot:
+        with self.known.asking():
+            answer = client.get(target)
+        return snapshot_of(parsed(answer.body))
+
+    def _put(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            self._snapshot = snapshot
+            self.known.put(snapshot)
+        self._wake()
 
 
 def with_readings(
@@ -121,23 +194,36 @@ def with_readings(
     if len(values) != len(snapshot.devices) or list(columns) != list(KEPT) or len(scales) != len(KEPT):
         return snapshot
     devices = tuple(_with_row(device, row, scales) for device, row in zip(snapshot.devices, values, strict=True))
-    return replace(snapshot, devices=devices, wall_time=number(told.get("time"), "time"))
+    wall_time, valid = number(told.get("time"), "time"), told.get("valid_seconds")
+    now = snapshot.monotonic_time + wall_time - snapshot.wall_time
+    return replace(
+        snapshot,
+        devices=devices,
+        wall_time=wall_time,
+        monotonic_time=now,
+        valid_until=math.inf if valid is None else now + number(valid, "valid_seconds"),
+    )
 
 
 def _with_row(device: MergedDevice, row: object, scales: Sequence[float]) -> MergedDevice:
-    """The device with these numbers in place of its own; where several readings count as one, theirs stay."""
+    """The device with these numbers in place of its own.
+
+    Of several sensors that count as one only the highest is told: nothing is claimed of the others.
+    """
     readings = Readings.of(device.readings)
     given = [None] * len(KEPT) if row is None else rows(row, "a row of values", len(KEPT))
     values: list[Value] = list(readings.values)
     for places, value, scale in zip(kept_places(readings.shape), given, scales, strict=False):
-        if len(places) == 1:
-            before = values[places[0]]
-            absent = before if isinstance(before, Absent) else Absent.NOT_REPORTED
-            values[places[0]] = absent if value is None else number(value, "a value") * scale
+        for place in places:
+            before = values[place]
+            values[place] = before if isinstance(before, Absent) else Absent.NOT_REPORTED
+        if places and value is not None:
+            values[places[0]] = number(value, "a value") * scale
     return replace(device, readings=Readings(readings.shape, tuple(values), readings.origins))
 
 
-def _parsed(data: str | bytes) -> Mapping[str, Any]:
+def parsed(data: str | bytes) -> Mapping[str, Any]:
+    """A document, or the data of an event. Raises DocumentError."""
     try:
         return table(json.loads(data), "the answer")
     except (ValueError, RecursionError) as error:

@@ -11,38 +11,38 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 
 from telemetry_daemon.terminal.exits import ToldToEndError
-from telemetry_daemon.top.feed import Feed
+from telemetry_daemon.top.feed import Feed, Focus
 from telemetry_daemon.top.screen import Screen, is_unicode, terminal
 from telemetry_exporters.frames.frame import frame
-from telemetry_exporters.frames.glyphs import ASCII, UNICODE
+from telemetry_exporters.frames.glyphs import ASCII, UNICODE, Glyphs
 from telemetry_exporters.frames.keys import fed, press
 from telemetry_exporters.frames.model import State, View
 
-# Ages on the screen go on without news.
-TICK_SECONDS = 2.0
+# Ages on the screen go on without news. News come each second as a rule: a tick at the same time would be one frame too many.
+TICK_SECONDS = 1.2
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def run(feed: Feed, environment: Mapping[str, str]) -> None:
     """Show the feed until somebody quits."""
-    with contextlib.closing(Waker()) as waker, terminal(environment) as screen, told_to_end(), resizes(waker):
+    with contextlib.closing(Waker()) as waker, terminal(environment) as screen, told_to_end(), resizes(screen, waker):
         feed.start(waker.wake)
         try:
-            _show(feed, screen, waker)
+            _show(feed, screen, waker, UNICODE if is_unicode(environment) else ASCII)
         finally:
             feed.close()
 
 
-def _show(feed: Feed, screen: Screen, waker: Waker) -> None:
+def _show(feed: Feed, screen: Screen, waker: Waker, glyphs: Glyphs) -> None:
     nodes = feed.nodes()
     view = View.CARDS if len(nodes) == 1 else View.NODES
-    state = State(nodes=nodes, title=feed.title, view=view, glyphs=UNICODE if is_unicode() else ASCII)
+    state = State(nodes=nodes, title=feed.title, view=view, glyphs=glyphs)
     while not state.is_over:
         screen.paint(frame(state, screen.size()))
         waker.wait(TICK_SECONDS)
         for key in screen.pressed():
             state = press(state, key, screen.size())
-        feed.look_at(state.node)
+        feed.look_at(Focus(state.view, state.node, state.card))
         state = fed(state, feed.nodes())
 
 
@@ -92,10 +92,11 @@ def told_to_end() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def resizes(waker: Waker) -> Iterator[None]:
-    """Wake when the terminal gets another size."""
+def resizes(screen: Screen, waker: Waker) -> Iterator[None]:
+    """Paint anew when the terminal gets another size."""
 
     def resized(_number: int, _frame: FrameType | None) -> None:
+        screen.resized()
         waker.wake()
 
     before = signal.signal(signal.SIGWINCH, resized)

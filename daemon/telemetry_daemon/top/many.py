@@ -2,81 +2,124 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
-from telemetry_daemon.nodes.document import past_of, snapshot_of
+from telemetry_daemon.nodes.document import snapshot_of
 from telemetry_daemon.nodes.plain import DocumentError
-from telemetry_daemon.top.feed import PATIENCE_SECONDS, Known
-from telemetry_exporters.frames.model import NodeState
+from telemetry_daemon.top.feed import NOT_UNDERSTOOD, PATIENCE_SECONDS, Focus, Known
+from telemetry_daemon.top.follow import SNAPSHOT, Follower, parsed
+from telemetry_exporters.frames.model import NodeState, View
 
 THREADS = 16
+# Of these, so many may wait for nodes that did not answer the last time, each of which is asked again after so long.
+_THREADS_FOR_SILENT = 4
+_SILENT_SECONDS = 15.0
 INTERVAL_SECONDS = 2.0
 # Of many nodes each is asked less often: so many requests a second are made in all.
 REQUESTS_PER_SECOND = 32.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    due: float
+    name: str
+    was_silent: bool = False
+
+
 class ManyNodes:
-    """Asks each node for its snapshot again and again, and the one that is looked at for its history, too."""
+    """Asks each node for its snapshot again and again; the one that is looked at is followed besides."""
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
         self.title = f"{len(addresses)} nodes"
-        self._known = {address.name: Known(address.name, time.monotonic) for address in addresses}
-        self._clients = {address.name: Client(address, credentials, PATIENCE_SECONDS) for address in addresses}
+        self._addresses = {address.name: address for address in addresses}
+        self._credentials = credentials
+        self._known = {name: Known(name, time.monotonic) for name in self._addresses}
+        self._clients = {
+            name: Client(address, credentials, PATIENCE_SECONDS) for name, address in self._addresses.items()
+        }
         self._interval = max(INTERVAL_SECONDS, len(addresses) / REQUESTS_PER_SECOND)
-        self._due: queue.PriorityQueue[tuple[float, int, str]] = queue.PriorityQueue()
-        self._turns = itertools.count()
-        self._looked_at = ""
+        self._turns = [_Turn(time.monotonic(), name) for name in self._addresses]
+        self._changed = threading.Condition()
+        self._for_silent = 0
+        self._followed: Follower | None = None
         self._wake: Callable[[], None] = lambda: None
-        self._is_over = threading.Event()
+        self._is_over = False
 
     def start(self, wake: Callable[[], None]) -> None:
         """Begin to ask."""
         self._wake = wake
-        for name in self._known:
-            self._due.put((time.monotonic(), next(self._turns), name))
         for _ in range(min(THREADS, len(self._known))):
             threading.Thread(target=self._run, name="ask nodes", daemon=True).start()
 
     def nodes(self) -> tuple[NodeState, ...]:
         """What is known of each."""
-        return tuple(known.state() for known in self._known.values())
+        followed = self._followed
+        states = {name: known.state() for name, known in self._known.items()}
+        if followed is not None and (state := followed.known.state()).snapshot is not None:
+            states[state.name] = state
+        return tuple(states.values())
 
-    def look_at(self, node: str) -> None:
-        """Ask this one for its past, too."""
-        self._looked_at = node
+    def look_at(self, focus: Focus) -> None:
+        """Follow the node whose cards are looked at."""
+        name = "" if focus.view is View.NODES else focus.node
+        before = self._followed
+        if before is not None and before.known.state().name != name:
+            before.close()
+            self._followed = None
+        if self._followed is None and name in self._addresses:
+            self._followed = Follower(self.title, name, self._addresses[name], self._credentials)
+            self._followed.start(self._wake)
+        if self._followed is not None:
+            self._followed.look_at(focus)
 
     def close(self) -> None:
         """Stop; a thread that waits for a node ends with the process."""
-        self._is_over.set()
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        if self._followed is not None:
+            self._followed.close()
 
     def _run(self) -> None:
-        while not self._is_over.is_set():
-            due, _, name = self._due.get()
-            if self._is_over.wait(max(0.0, due - time.monotonic())):
-                return
-            self._ask(name)
+        while (turn := self._next()) is not None:
+            is_silent = not self._ask(turn.name)
             self._wake()
-            self._due.put((time.monotonic() + self._interval, next(self._turns), name))
+            pause = max(self._interval, _SILENT_SECONDS) if is_silent else self._interval
+            with self._changed:
+                self._for_silent -= turn.was_silent
+                self._turns.append(_Turn(time.monotonic() + pause, turn.name, is_silent))
+                self._changed.notify()
 
-    def _ask(self, name: str) -> None:
-        client, known = self._clients[name], self._known[name]
+    def _next(self) -> _Turn | None:
+        """The node whose turn it is, waited for; None at the end."""
+        with self._changed:
+            while not self._is_over:
+                may = [turn for turn in self._turns if not turn.was_silent or self._for_silent < _THREADS_FOR_SILENT]
+                first = min(may, key=lambda turn: turn.due, default=None)
+                left = None if first is None else first.due - time.monotonic()
+                if first is not None and left is not None and left <= 0:
+                    self._turns.remove(first)
+                    self._for_silent += first.was_silent
+                    return first
+                self._changed.wait(left)
+            return None
+
+    def _ask(self, name: str) -> bool:
+        """Whether the node answered."""
+        known = self._known[name]
         try:
-            snapshot = snapshot_of(_document(client, "/api/v1/snapshot"))
-            past = past_of(_document(client, "/api/v1/history")) if name == self._looked_at else None
-            known.put(snapshot, past)
-        except (NodeError, DocumentError) as error:
+            with known.asking():
+                answer = self._clients[name].get(SNAPSHOT)
+            known.put(snapshot_of(parsed(answer.body)))
+        except NodeError as error:
             known.fail(str(error))
-
-
-def _document(client: Client, target: str) -> object:
-    try:
-        return json.loads(client.get(target).body)
-    except (ValueError, RecursionError) as error:
-        raise DocumentError("the answer", "JSON") from error
+        except DocumentError as error:
+            known.fail(f"{NOT_UNDERSTOOD}: {error}")
+        else:
+            return True
+        return False

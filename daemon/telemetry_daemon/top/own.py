@@ -15,6 +15,7 @@ from telemetry_daemon.state.events import Events
 from telemetry_daemon.state.history import History
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
+from telemetry_daemon.top.feed import Focus
 from telemetry_exporters.frames.model import NodeState
 from telemetry_exporters.past import SLOT_SECONDS, Past
 
@@ -30,7 +31,7 @@ class OwnNode:
         self._settings = settings
         self._clock = clock
         self._history = History(clock)
-        self._store = Store(hostname, clock, (), Accumulator(Events(this_machine()), self._history), node.recorded)
+        self._store = Store(hostname, clock, (), Accumulator(Events(this_machine()), self._history))
         self._poller = Poller(self._store, clock)
         self._state = NodeState(hostname)
         self._past: Past | None = None
@@ -53,8 +54,8 @@ class OwnNode:
         self._state = NodeState(self._state.name, snapshot, self._past, trouble, age, self._state.memory)
         return (self._state,)
 
-    def look_at(self, node: str) -> None:
-        """There is no other node."""
+    def look_at(self, focus: Focus) -> None:
+        """All is known, whatever is looked at."""
 
     def close(self) -> None:
         """End the tools, within a bound: what hangs in a driver is left behind."""

@@ -13,7 +13,7 @@ from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters.frames.model import Frame, Key, Line, Size
 from telemetry_exporters.style import Style
 
-_INSTEAD = "use `telemetry snapshot`, or `telemetry snapshot --watch`"
+_INSTEAD = "use `telemetry snapshot --watch`"
 _ESCAPE_MILLISECONDS = 25
 # curses takes no names of arguments.
 _ON, _OFF = True, False
@@ -54,12 +54,17 @@ _CHARACTERS: Mapping[str, Key] = {
 }
 
 
+_Painted = tuple[Line, bool]
+
+
 class Screen:
     """A terminal in curses' hands."""
 
     def __init__(self, window: curses.window, attributes: Mapping[Style, int]) -> None:
         self._window = window
         self._attributes = attributes
+        self._shown: tuple[_Painted, ...] = ()
+        self._is_in_disorder = False
 
     def size(self) -> Size:
         """The terminal's size now; curses learns it here, between two frames."""
@@ -67,19 +72,28 @@ class Screen:
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
             if (rows, columns) != self._window.getmaxyx() and rows > 0 and columns > 0:
                 curses.resizeterm(rows, columns)
+                self.resized()
         rows, columns = self._window.getmaxyx()
         return Size(columns, rows)
 
+    def resized(self) -> None:
+        """Have everything written anew: a terminal moves and cuts what it shows, even if its size is soon as before."""
+        self._is_in_disorder = True
+
     def paint(self, frame: Frame) -> None:
         """Show the frame; curses writes only what differs from what is there."""
-        self._window.erase()
-        for row, line in enumerate(frame.lines):
-            self._paint_line(row, line, curses.A_REVERSE if row == frame.selected else curses.A_NORMAL)
-        with contextlib.suppress(curses.error):  # a terminal without a cursor that can be hidden
-            curses.curs_set(0 if frame.cursor is None else 1)
-        if frame.cursor is not None:
-            with contextlib.suppress(curses.error):  # the terminal became smaller meanwhile
-                self._window.move(*frame.cursor)
+        if self._is_in_disorder:
+            self._is_in_disorder, self._shown = False, ()
+            self._window.clearok(_ON)
+        lines = tuple((line, row == frame.selected) for row, line in enumerate(frame.lines))
+        if len(lines) != len(self._shown):
+            self._window.erase()
+            self._shown = ()
+        for row, painted in enumerate(lines):
+            if row >= len(self._shown) or painted != self._shown[row]:
+                self._paint_line(row, painted)
+        self._shown = lines
+        self._show_cursor(frame)
         self._window.refresh()
 
     def pressed(self) -> Iterator[Key | str]:
@@ -94,10 +108,19 @@ class Screen:
             elif pressed in _KEYS:
                 yield _KEYS[pressed]
 
-    def _paint_line(self, row: int, line: Line, extra: int) -> None:
+    def _show_cursor(self, frame: Frame) -> None:
+        with contextlib.suppress(curses.error):  # a terminal without a cursor that can be hidden, or became smaller
+            curses.curs_set(0 if frame.cursor is None else 1)
+            if frame.cursor is not None:
+                self._window.move(*frame.cursor)
+
+    def _paint_line(self, row: int, painted: _Painted) -> None:
+        line, is_selected = painted
+        extra = curses.A_REVERSE if is_selected else curses.A_NORMAL
         # A line that fills the last row ends with an error, after all of it was painted.
         with contextlib.suppress(curses.error):
             self._window.move(row, 0)
+            self._window.clrtoeol()
             for piece in line:
                 self._window.addstr(piece.text, self._attributes.get(piece.style, curses.A_NORMAL) | extra)
 
@@ -115,7 +138,7 @@ def terminal(environment: Mapping[str, str]) -> Iterator[Screen]:
         is_able = False
     if not is_able:
         name = environment.get("TERM") or "no name"
-        raise CommandError(f"this terminal ({name}) cannot place text, or is not known here; set TERM, or {_INSTEAD}")
+        raise CommandError(f"this terminal ({name}) cannot place text; set TERM, or {_INSTEAD}")
     os.environ.setdefault("ESCDELAY", str(_ESCAPE_MILLISECONDS))
     window = curses.initscr()
     try:
@@ -145,6 +168,8 @@ def _attributes(environment: Mapping[str, str]) -> Mapping[Style, int]:
     return _PLAIN
 
 
-def is_unicode() -> bool:
+def is_unicode(environment: Mapping[str, str]) -> bool:
     """Whether the terminal's locale can show more than ASCII."""
-    return locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
+    # Python puts this into an environment whose locale is C (PEP 538), and only then has its UTF-8 mode on.
+    is_c = sys.flags.utf8_mode == 1 and environment.get("LC_CTYPE") == "C.UTF-8"
+    return not is_c and locale.nl_langinfo(locale.CODESET).upper().replace("-", "") == "UTF8"
