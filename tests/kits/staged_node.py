@@ -181,28 +181,34 @@ class StagedNode(Node):
 def _as_staged(parser: Parser, stage: Path) -> Callable[[Capture], Report]:
     def parse(capture: Capture) -> Report:
         staged, report = read_stage(stage), parser.parse(capture)
-        told = {(position, metric) for position, metric, *_ in staged["readings"]}
+        # Places by card: the tool lists no card that is lost.
+        places = {device.index: place for place, device in enumerate(report.devices)}
+        told = {(places.get(card), metric) for card, metric, *_ in staged["readings"]}
         others = [reading for reading in report.readings if (reading.device, reading.metric) not in told]
         devices = (
-            replace(device, simulated=False, model=staged["models"].get(str(position), device.model))
-            for position, device in enumerate(report.devices)
+            replace(device, simulated=False, model=staged["models"].get(str(device.index), device.model))
+            for device in report.devices
         )
         report = replace(report, devices=tuple(devices), readings=tuple(others))
-        return _with_what_is_told(report, staged, capture) if capture.poll == "readings" and report.devices else report
+        return _with_what_is_told(report, staged, capture.wall_time, places) if capture.poll == "readings" else report
 
     return parse
 
 
-def _with_what_is_told(report: Report, staged: Mapping[str, Any], capture: Capture) -> Report:
+def _with_what_is_told(
+    report: Report, staged: Mapping[str, Any], now: float, places: Mapping[int | None, int]
+) -> Report:
     readings = (
-        Reading(position, metric, Absent(value) if isinstance(value, str) else float(value), label)
-        for position, metric, label, value in staged["readings"]
+        Reading(places[card], metric, Absent(value) if isinstance(value, str) else float(value), label)
+        for card, metric, label, value in staged["readings"]
+        if card in places
     )
+    events = (Event(places[card], code, text, now) for card, code, text in staged["events"] if card in places)
     return replace(
         report,
         readings=(*report.readings, *readings),
-        problems=tuple(Problem(where, text) for where, text in staged["problems"]),
-        events=(*report.events, *(Event(card, code, text, capture.wall_time) for card, code, text in staged["events"])),
+        problems=tuple(Problem(where, text) for where, text in staged["problems"]) if places else report.problems,
+        events=(*report.events, *events),
     )
 
 
