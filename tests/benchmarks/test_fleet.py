@@ -202,7 +202,7 @@ def test_without_a_server_it_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--node", "8xnvidai"), "the vendors are nvidia"),
+        (("--node", "8xnobody"), "the vendors are nvidia"),
         (("--nodes", "0"), "'0' is no number from 1 to"),
         (("--server", "influxdb"), "invalid choice"),
     ],

@@ -42,7 +42,7 @@ def test_an_unknown_key_is_named_with_what_was_probably_meant(bench: Workbench, 
     ("text", "complaint"),
     [
         ('log.level = "loud"', f'log.level: {WORDS} debug, info, warning, error, not "loud"'),
-        ('log.level = "INFO"', f'log.level: {WORDS} debug, info, warning, error, not "INFO"'),
+        ('log.level = "INFO"', f'log.level: {WORDS} debug, info, warning, error, not "INFO"; did you mean info?'),
         ('log.level = "warn"', f'log.level: {WORDS} debug, info, warning, error, not "warn"; did you mean warning?'),
         ("log.format = 3", f"log.format: {WORDS} text, json, not 3"),
         ('sources.nvml.mode = "on"', f'sources.nvml.mode: {WORDS} auto, always, never, inventory, not "on"'),

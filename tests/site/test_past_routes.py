@@ -203,7 +203,6 @@ REFUSED = [
     ("history?%00=%ff%fe", 400, "unknown parameter '"),
     (f"history?{'device=0&' * 1800}device=no", 404, "no device is called 'no'"),
     ("snapshot?device=9", 404, "no device is called '9'"),
-    ("snapshot?metric=power_watts", 400, "unknown parameter 'metric'; the parameters are device"),
 ]
 
 
@@ -228,3 +227,8 @@ def test_the_snapshot_of_one_device_says_of_it_what_the_whole_one_says():
     assert part["devices"] == whole["devices"][4:]
     assert {**part, "devices": []} == {**whole, "devices": []}
     assert part["devices"][0]["condition"]["severity"] == "warning"
+
+
+def test_other_parameters_of_a_snapshot_are_left_alone_as_in_older_releases():
+    node = Node()
+    assert node.get("/api/v1/snapshot?_=1700000000")[1] == node.get("/api/v1/snapshot")[1]

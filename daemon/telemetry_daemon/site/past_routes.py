@@ -45,8 +45,11 @@ def history_pieces(history: History, snapshot: Snapshot, query: str) -> Iterator
 
 
 def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metric]) -> bytes:
-    """The document of a snapshot with the devices that the query names. Raises BadQueryError."""
-    wanted = _ids(_given(query, ("device",)).get("device"), snapshot, ())
+    """The document of a snapshot with the devices that the query names. Raises BadQueryError.
+
+    Other parameters are left alone: older releases took any, and clients send some to get past a cache.
+    """
+    wanted = _ids(parse_qs(query, keep_blank_values=True).get("device"), snapshot, ())
     return json.render(snapshot, extra, frozenset(wanted)).encode()
 
 
@@ -54,11 +57,11 @@ def _past(history: History, device_id: str, metrics: Sequence[str], window: Past
     return history.past((device_id,), metrics, window.first, window.first + window.slots)
 
 
-def _given(query: str, known: Sequence[str] = _PARAMETERS) -> Mapping[str, list[str]]:
+def _given(query: str) -> Mapping[str, list[str]]:
     given = parse_qs(query, keep_blank_values=True)
     for name in given:
-        if name not in known:
-            raise BadQueryError(400, f"unknown parameter {_quoted(name)}; the parameters are {', '.join(known)}")
+        if name not in _PARAMETERS:
+            raise BadQueryError(400, f"unknown parameter {_quoted(name)}; the parameters are {', '.join(_PARAMETERS)}")
     return given
 
 
