@@ -1,4 +1,4 @@
-"""Where `telemetry snapshot` gets what it shows: from a daemon, or from the tools."""
+"""What `telemetry snapshot` is told by a daemon: of this node, or of another."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import argparse
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from json import loads
-from typing import Any
 
+from telemetry_daemon.commands.answer import Answer, local_socket
 from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER, glance
 from telemetry_daemon.nodes.address import Address
 from telemetry_daemon.nodes.client import Client, Credentials, NodeError
@@ -18,28 +17,17 @@ from telemetry_daemon.nodes.plain import DocumentError
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_exporters import human
-from telemetry_parsers.model import Metric, Snapshot
+from telemetry_parsers.model import Snapshot
 
 _SNAPSHOT = "/api/v1/snapshot"
 # A daemon that takes longer is not waited for, since the tools can be asked.
 _PATIENCE_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A snapshot, who told it, and the metrics that plugins declare; `document` is the daemon's own, with those metrics, too."""
-
-    snapshot: Snapshot
-    origin: str = ""
-    metrics: tuple[Metric, ...] = ()
-    document: Mapping[str, Any] | None = None
-
-
 def of_daemon_here(arguments: argparse.Namespace) -> Answer | None:
     """What the daemon of this node tells, if it is ready and reads what this command would; None else."""
     seen = glance(arguments.config, os.environ)
-    directory = _runtime_directory(arguments) if seen is None else seen.runtime_directory
-    client = Client(Address("the daemon", unix=f"{directory}/local.sock"), seconds=_PATIENCE_SECONDS)
+    client = Client(Address("the daemon", unix=local_socket(arguments)), seconds=_PATIENCE_SECONDS)
     try:
         client.get("/readyz")
         answer = client.get(_SNAPSHOT)
@@ -104,12 +92,6 @@ def _age(snapshot: Snapshot) -> float:
         if source.state == "ok" and any(poll.attempted for poll in source.polls)
     ]
     return max(ages, default=0.0)
-
-
-def _runtime_directory(arguments: argparse.Namespace) -> str:
-    from telemetry_daemon.commands import options
-
-    return options.settings(arguments).state.runtime_directory
 
 
 def _reads_the_same(arguments: argparse.Namespace, headers: Mapping[str, str]) -> bool:

@@ -18,7 +18,7 @@ from telemetry_exporters.text import clean
 from telemetry_parsers.model import MergedDevice, Snapshot
 
 if TYPE_CHECKING:  # imported where it is needed: most of the time goes into imports
-    from telemetry_daemon.commands.answers import Answer
+    from telemetry_daemon.commands.answer import Answer
 
 _Read = Callable[[], "Answer"]
 _BAD_STATES = frozenset({"failed", "stuck"})
@@ -111,12 +111,11 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
     """What gives a snapshot each time that it is called."""
-    from telemetry_daemon.commands import answers
+    if arguments.node is not None or arguments.origin == "daemon":
+        from telemetry_daemon.commands import answers
 
-    if arguments.node is not None:
-        return lambda: answers.of_node(arguments)
-    if arguments.origin == "daemon":
-        return lambda: answers.of_daemon(arguments)
+        asked = answers.of_daemon if arguments.node is None else answers.of_node
+        return lambda: asked(arguments)
     tools: list[_Read] = []
 
     def read_tools() -> Answer:
@@ -128,7 +127,22 @@ def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
             tools.append(opened.read)
         return tools[0]()
 
-    return (lambda: answers.of_daemon_here(arguments) or read_tools()) if _daemon_may_answer(arguments) else read_tools
+    if not _daemon_may_answer(arguments):
+        return read_tools
+    return lambda: _told_by_daemon(arguments) or read_tools()
+
+
+def _told_by_daemon(arguments: argparse.Namespace) -> Answer | None:
+    """What the daemon tells; None without one, before anything is imported to ask it."""
+    from telemetry_daemon.commands.answer import local_socket
+
+    try:
+        Path(local_socket(arguments)).stat()
+    except OSError:  # no daemon, or that of another user
+        return None
+    from telemetry_daemon.commands import answers
+
+    return answers.of_daemon_here(arguments)
 
 
 def _daemon_may_answer(arguments: argparse.Namespace) -> bool:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from telemetry_daemon.commands import endings, options
-from telemetry_daemon.commands.answers import Answer
+from telemetry_daemon.commands.answer import Answer
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, RealNode
 from telemetry_daemon.oneshot import OneShot, Substitute, keep

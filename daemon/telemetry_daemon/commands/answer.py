@@ -1,0 +1,34 @@
+"""What `telemetry snapshot` shows, whoever told it, and where the daemon of this node would be asked."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from telemetry_daemon.config.glance import glance
+from telemetry_parsers.model import Metric, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A snapshot, who told it, and the metrics that plugins declare; `document` is the daemon's own, with those metrics, too."""
+
+    snapshot: Snapshot
+    origin: str = ""
+    metrics: tuple[Metric, ...] = ()
+    document: Mapping[str, Any] | None = None
+
+
+def local_socket(arguments: argparse.Namespace) -> str:
+    """The path of the socket at which the daemon by this configuration answers, if it runs."""
+    from telemetry_daemon.web.addresses import local_socket_in
+
+    seen = glance(arguments.config, os.environ)
+    if seen is not None:
+        return str(local_socket_in(seen.runtime_directory))
+    from telemetry_daemon.commands import options
+
+    return str(local_socket_in(options.settings(arguments).state.runtime_directory))
