@@ -281,6 +281,8 @@ def add_command(house: House) -> None:
     house.write("daemon/telemetry_daemon/commands/greet.py", COMMAND)
     house.insert("daemon/telemetry_daemon/cli.py", '    ("version"', '    ("greet", "say hello"),\n')
     house.insert(".ci/man_page.py", '    "version": ', '    "greet": "Says hello.",\n')
+    example = '    "greet": {"telemetry greet you": "Say hello."},\n'
+    house.insert("daemon/telemetry_daemon/commands/examples.py", '    "version": ', example)
     house.write("tests/commands/test_greet.py", COMMAND_TEST)
 
 

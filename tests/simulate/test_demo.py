@@ -35,7 +35,8 @@ def test_the_mixed_node_has_cards_of_several_vendors():
 @pytest.mark.parametrize(
     ("text", "named", "why"),
     [
-        ("8xnvidai", "'8xnvidai'", "the vendors are nvidia, amd,"),
+        ("8xnvidai", "'8xnvidai'", "did you mean 8xnvidia?"),
+        ("8xzzz", "'8xzzz'", "the vendors are nvidia, amd,"),
         ("nvidia", "'nvidia'", "not a number of cards (1 to 256), x and a vendor"),
         ("8nvidia", "'8nvidia'", "not a number of cards (1 to 256), x and a vendor"),
         ("0xnvidia", "'0xnvidia'", "not a number of cards (1 to 256), x and a vendor"),
