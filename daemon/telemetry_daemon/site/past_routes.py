@@ -49,8 +49,8 @@ def snapshot_of_devices(snapshot: Snapshot, query: str, extra: Mapping[str, Metr
 
     Other parameters are left alone: older releases took any, and clients send some to get past a cache.
     """
-    wanted = _ids(parse_qs(query, keep_blank_values=True).get("device"), snapshot, ())
-    return json.render(snapshot, extra, frozenset(wanted)).encode()
+    named = parse_qs(query, keep_blank_values=True).get("device")
+    return json.render(snapshot, extra, None if named is None else frozenset(_ids(named, snapshot, ()))).encode()
 
 
 def _past(history: History, device_id: str, metrics: Sequence[str], window: Past) -> Past:
