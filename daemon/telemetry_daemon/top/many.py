@@ -35,7 +35,7 @@ class ManyNodes:
     """Asks each node for its snapshot again and again; the one that is looked at is followed besides."""
 
     def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
-        self.title = f"{len(addresses)} nodes"
+        self.title = "asked over the network"
         self._addresses = {address.name: address for address in addresses}
         self._credentials = credentials
         self._known = {name: Known(name, time.monotonic) for name in self._addresses}
