@@ -82,7 +82,8 @@ def test_generated_files_are_current() -> None:
 
 @pytest.mark.rest  # "are current" above, and what `make docs` writes for a new vendor, are quicker
 def test_generated_files_are_found_out_of_date_and_written_anew(tmp_path: Path) -> None:
-    for folder in ("docs", "deploy", "grafana", "daemon/telemetry_daemon/plugins", "daemon/telemetry_daemon/site"):
+    ours = "daemon/telemetry_daemon"
+    for folder in ("docs", "deploy", "grafana", f"{ours}/completion", f"{ours}/plugins", f"{ours}/site"):
         shutil.copytree(CHECKOUT / folder, tmp_path / folder)
     page = tmp_path / "docs" / "configuration.md"
     current = page.read_text()
