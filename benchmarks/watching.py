@@ -31,7 +31,6 @@ from side_by_side.scraping import percentile
 from side_by_side.tables import number
 from side_by_side.terminals import shown
 
-_SHOWN = b"H100"
 _SETTLE_SECONDS = 4.0
 _CARDS = (8, 16, 128)
 _PAGES = 32
@@ -50,11 +49,12 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Program:
-    """A command that shows the cards, with its environment."""
+    """A command that shows the cards, with its environment, and what it has on its screen then."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str]
+    shown: bytes = b"H100"
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def programs(folder: Path) -> Iterator[tuple[list[Program], list[Program]]]:
         print(nvitop)
     else:
         environment = installed_environment(loading(fake))
-        stay.append(Program("nvitop", (str(nvitop), "--interval", "1"), environment))
+        stay.append(Program("nvitop", (str(nvitop), "--interval", "1"), environment, b"NVITOP"))
         once.append(Program("nvitop -1", (str(nvitop), "-1"), environment))
     with running(ours):
         time.sleep(_SETTLE_SECONDS)
@@ -106,7 +106,7 @@ def print_terminals(folder: Path, asked: Extent) -> None:
 
 def _looked_at(program: Program, seconds: float) -> tuple[float, float, float]:
     with shown(program.command, program.environment) as screen:
-        first = screen.wait_for(_SHOWN)
+        first = screen.wait_for(program.shown)
         time.sleep(_SETTLE_SECONDS)
         cpu, printed = screen.watch(seconds)
         return 1e3 * first, 1e3 * cpu, printed / 1e3
@@ -119,7 +119,7 @@ def _ran(program: Program) -> tuple[float, float]:
     printed = child.stdout.read() if child.stdout else b""
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
-    if _SHOWN not in printed:
+    if program.shown not in printed:
         raise SystemExit(f"{program.name} did not show the cards: {printed[-300:]!r}")
     return 1e3 * (used.ru_utime + used.ru_stime), 1e3 * (time.perf_counter() - begin)
 
