@@ -23,7 +23,7 @@ from telemetry_exporters.past import KEPT, SLOT_SECONDS, Past, kept_places
 from telemetry_parsers.model import Absent, MergedDevice, Snapshot, Value
 from telemetry_parsers.readings import Readings
 
-SNAPSHOT, HISTORY, _EVENTS = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events"
+SNAPSHOT, HISTORY, _EVENTS, HEALTH = "/api/v1/snapshot", "/api/v1/history", "/api/v1/events", "/healthz"
 NEVER = -math.inf
 _MOST_ROWS = 4096
 _LOOK_SECONDS = 1.0
@@ -142,6 +142,9 @@ class Follower:
             self._put(self._snapshot_at(client, SNAPSHOT))
         elif focus.view is View.CARD and self._snapshot is not None:
             self._fetch_card(client, focus.card or next((one.id for one in self._snapshot.devices), ""))
+        else:
+            with self.known.asking():  # so that a daemon that hangs is named within a second or two
+                client.get(HEALTH)
         if self._has_past and now - self._past_fetched >= SLOT_SECONDS:
             self._past_fetched = now
             self._fetch_past(client)
