@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from telemetry_exporters.text import display_width, pad_right
-from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS
+from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS, OWNER_LABELS
 from telemetry_parsers.model import Metric
 
 _INTRODUCTION = """\
@@ -45,9 +45,11 @@ _GROUPS: Mapping[str, str] = {
     "pcie_link_generation": "PCIe",
     "link_up": "Links between devices",
     "ecc_enabled": "Faults, health and the rest",
+    "allocation_ratio": "Owners, with `[attribution]` on",
     "telemetry_host_cpu_utilization_ratio": "Host",
     "telemetry_build_info": "The daemon itself",
 }
+_MANY_LABELS = {**OWN_LABELS, **OWNER_LABELS}
 _HEADINGS = ("Metric", "Kind", "Unit", "Label", "Range", "Meaning", "JSON key")
 
 
@@ -79,13 +81,13 @@ def _row(metric: Metric) -> tuple[str, ...]:
         _label(metric),
         _range(metric),
         metric.help.replace("|", r"\|"),
-        f"`{metric.key}`" if metric.scope != "daemon" and metric.key not in ("info", "up") else "",
+        f"`{metric.key}`" if metric.scope in ("device", "host") and metric.key not in ("info", "up") else "",
     )
 
 
 def _label(metric: Metric) -> str:
-    if metric.name in OWN_LABELS:
-        names = ", ".join(f"`{name}`" for name in OWN_LABELS[metric.name])
+    if metric.name in _MANY_LABELS:
+        names = ", ".join(f"`{name}`" for name in _MANY_LABELS[metric.name])
         return f"{names}: {_words(metric)}" if metric.words else names
     if not metric.label:
         return ""
@@ -106,7 +108,12 @@ def _range(metric: Metric) -> str:
 def metrics_list(extra: Iterable[Metric] = ()) -> str:
     """The catalogue and `extra`, one metric a line: name, kind, unit, label, help."""
     lines = [
-        (metric.name, metric.kind, metric.unit or "-", metric.label or ",".join(OWN_LABELS.get(metric.name, ())) or "-")
+        (
+            metric.name,
+            metric.kind,
+            metric.unit or "-",
+            metric.label or ",".join(_MANY_LABELS.get(metric.name, ())) or "-",
+        )
         for metric in (*CATALOGUE, *extra)
     ]
     helps = [metric.help for metric in (*CATALOGUE, *extra)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from telemetry_parsers.metrics import BY_NAME, OWN_LABELS
+from telemetry_parsers.metrics import BY_NAME, OWN_LABELS, OWNER_LABELS
 from telemetry_parsers.model import Metric
 
 # What Prometheus itself and every exporter has.
@@ -89,6 +89,8 @@ def labels_of(name: str, recorded: Mapping[str, Collection[str]] = MappingProxyT
         raise QueryError(f"no such metric: {name!r}")
     if metric.scope == "device":
         return _device_labels(metric)
+    if metric.scope == "owner":
+        return DEVICE_LABELS | frozenset(OWNER_LABELS[name])
     return TARGET_LABELS | PUSHED_LABELS | frozenset(OWN_LABELS.get(name, ()))
 
 

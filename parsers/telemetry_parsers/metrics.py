@@ -76,6 +76,10 @@ def _own(
     return Metric("telemetry_" + name, kind, unit, help, low, high, words=words, scope="daemon")
 
 
+def _owner(name: str, kind: Kind, unit: str, help: str, high: float = math.inf) -> Metric:
+    return Metric("accelerator_" + name, kind, unit, help, 0.0, high, scope="owner")
+
+
 def _host(name: str, unit: str, help: str, high: float = math.inf) -> Metric:
     return Metric("telemetry_host_" + name, "gauge", unit, help, 0.0, high, scope="host")
 
@@ -187,6 +191,16 @@ _FAULTS = (
     _device("processes", "", "Processes that use the device.", 0, 1e7),
     Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, by the job's rank table; always 1. The label server tells the server's place or id there.", 1, 1, "rank"),
 )
+# By owner; a card has at most 16. Only whole cards count, so that nothing is counted twice.
+_OWNERS = (
+    _owner("allocation_ratio", "gauge", "ratio", "Share of a card that an owner has (0-1); all shares of a card add to 1 at most. Multiply by it to split a card's readings.", 1),
+    _owner("allocation_seconds_total", "counter", "seconds", "Time for which an owner had a card, times its share."),
+    _owner("allocation_busy_seconds_total", "counter", "seconds", "Time for which the card was computing while an owner had it, times its share."),
+    _owner("allocation_energy_joules_total", "counter", "joules", "Energy that the card used while an owner had it, times its share."),
+    _owner("allocation_memory_used_bytes", "gauge", "bytes", "Device memory that the owner's processes use.", _PETABYTE),
+    _device("foreign_memory_bytes", "bytes", "Memory of an allocated device that processes of none of its owners use.", 0, _PETABYTE),
+    _owner("process_memory_bytes", "gauge", "bytes", "Device memory of a process; the 16 largest of each device, the others as one.", _PETABYTE),
+)
 _HOST = (
     _host("cpu_utilization_ratio", "ratio", "Share of the host's CPU time in use since the previous poll (0-1).", 1),
     _host("memory_used_bytes", "bytes", "Host memory that is not available to new programs.", _PETABYTE),
@@ -218,6 +232,7 @@ _OWN = (
     _own("remembers_since_timestamp_seconds", "seconds", "Unix time since when the daemon, or its state directory, knows the node's devices; 0 if an earlier version began."),
     _own("time_seconds", "seconds", "Unix time by the node's clock when the page was asked for; only on /metrics."),
     _own("maintenance", "", "1 while the node is in maintenance, as an operator announced it.", high=1),
+    _own("claims_unresolved", "", "Names of devices in a source's claims that fit no device of this node, or several."),
     _own("maintenance_ends_in_seconds", "seconds", "Seconds until the announced end of the maintenance; negative since it ended, for a day.", low=-math.inf),
 )
 # fmt: on
@@ -247,6 +262,27 @@ OWN_LABELS = MappingProxyType(
         "telemetry_time_seconds": (),
         "telemetry_maintenance": (),
         "telemetry_maintenance_ends_in_seconds": (),
+        "telemetry_claims_unresolved": ("source",),
+    }
+)
+
+_OWNER = (
+    "owner_kind",
+    "owner",
+    "pod_namespace",
+    "pod_name",
+    "container_name",
+    "job_id",
+    "user",
+    "account",
+    "partition",
+)
+# The labels of each metric of scope `owner`, behind the device's own; one that is empty is left out.
+OWNER_LABELS = MappingProxyType(
+    {
+        **{metric.name: _OWNER for metric in _OWNERS if metric.scope == "owner"},
+        "accelerator_allocation_ratio": (*_OWNER, "basis"),
+        "accelerator_process_memory_bytes": ("pid", "name", "user"),
     }
 )
 
@@ -260,6 +296,7 @@ CATALOGUE: tuple[Metric, ...] = (
     *_PCIE,
     *_LINKS,
     *_FAULTS,
+    *_OWNERS,
     *_HOST,
     *_OWN,
 )

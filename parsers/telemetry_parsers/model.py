@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from telemetry_parsers.maintenance import Maintenance
+from telemetry_parsers.ownership import Allocation, Claim, Task
+from telemetry_parsers.ownership import Process as Process  # noqa: PLC0414  # parsers and plugins know it here
 from telemetry_parsers.recorded import Recorded
 
 Plain = Any  # the JSON-compatible data that a library reader returns
 Kind = Literal["gauge", "counter", "info"]
-Scope = Literal["device", "host", "daemon"]
+Scope = Literal["device", "owner", "host", "daemon"]
 Tier = Literal["fast", "slow", "inventory"]
 Outcome = Literal["ok", "no_devices", "not_mine", "wrong_request", "failed"]
 Form = Literal["data", "json", "text"]
@@ -211,16 +213,6 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
-    """A process that uses a device."""
-
-    device: int
-    pid: int
-    name: str
-    memory_used_bytes: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Problem:
     """Something unexpected in the input: where it is, and what is wrong."""
 
@@ -247,6 +239,8 @@ class Report:
     index_space: str = ""
     form: Form = "text"
     is_cut: bool = False
+    claims: tuple[Claim, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +320,7 @@ class MergedDevice:
     readings: Sequence[MergedReading] = ()
     processes: tuple[Process, ...] = ()
     current_model: str | None = None
+    allocations: tuple[Allocation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

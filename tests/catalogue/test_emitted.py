@@ -24,7 +24,8 @@ MADE_BY_US = {
     "event_last_timestamp_seconds",
     "event_open",
     "rank_info",
-    *(metric.key for metric in CATALOGUE if metric.scope == "daemon"),
+    "foreign_memory_bytes",
+    *(metric.key for metric in CATALOGUE if metric.scope in ("daemon", "owner")),
 }
 # Rows that only the simulator emits so far: their sources come vendor by vendor, each with its captures.
 ONLY_SIMULATED: set[str] = set()

@@ -23,7 +23,9 @@ GIVEN_HEADER = "X-Telemetry-Given"
 _LARGEST_FILE_BYTES = 1 << 20
 _RUNTIME_VARIABLE = VARIABLE_PREFIX + "STATE_RUNTIME_DIRECTORY"
 # The variables that decide what is read.
-_DECIDING = tuple(VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANKS_"))
+_DECIDING = tuple(
+    VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,4 +12,4 @@ from telemetry_daemon.config.settings import Settings
 
 def reads(settings: Settings) -> str:
     """The word for these settings."""
-    return f"{crc32(repr((sorted(settings.sources.items()), settings.parsers, settings.ranks)).encode()):08x}"
+    return f"{crc32(repr((sorted(settings.sources.items()), settings.parsers, settings.ranks, settings.attribution)).encode()):08x}"

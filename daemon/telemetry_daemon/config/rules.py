@@ -8,10 +8,15 @@ import re
 
 from telemetry_daemon.web.addresses import TcpAddress, parse_address
 from telemetry_daemon.web.errors import WebError
+from telemetry_parsers.metrics import OWNER_LABELS
 
 # Routes that the web site answers itself; see web/.
 RESERVED_ROUTES = ("/", "/healthz", "/readyz", "/api")
 
+# The tools whose folders of jobs are understood.
+JOB_MAP_KINDS = ("dcgm", "jobstats", "dme")
+
+_OF_ALLOCATIONS = "accelerator_allocation_seconds_total"
 _SHOWN_CHARACTERS = 60
 
 _SOURCE_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
@@ -112,6 +117,22 @@ def _check_host(host: str, text: str) -> None:
         raise ValueError(f"{shown(text)} has an invalid IP address")
     if host and ":" not in host and _HOST_NAME.match(host) is None:
         raise ValueError(f"{shown(text)} has a host that is neither a name nor an IP address")
+
+
+def job_map(text: str) -> str:
+    """Whose folder it is, and the folder: `jobstats:/run/gpustat`."""
+    kind, colon, folder = text.partition(":")
+    if not colon or kind not in JOB_MAP_KINDS:
+        raise ValueError(f"must be one of {', '.join(JOB_MAP_KINDS)}, a colon and a folder, not {shown(text)}")
+    absolute_path(folder)
+    return text
+
+
+def owner_label(text: str) -> str:
+    """The name of a label that tells the owner of a card."""
+    if text not in OWNER_LABELS[_OF_ALLOCATIONS]:
+        raise ValueError(f"must be one of {', '.join(OWNER_LABELS[_OF_ALLOCATIONS])}, not {shown(text)}")
+    return text
 
 
 def all_different(texts: list[str]) -> list[str]:

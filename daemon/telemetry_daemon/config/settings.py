@@ -225,6 +225,89 @@ class PrivacySettings:
     )
 
 
+Shown = Literal["name", "hash", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionSettings:
+    """Whose card it is: pods, jobs, containers and users. See docs/owners.md for what each source needs."""
+
+    enabled: bool = field(
+        default=False,
+        metadata=_about(
+            "Tell who has each card, in metrics and in all documents, and keep a record of each owner in `jobs.jsonl` in the "
+            "state directory. A change needs a restart."
+        ),
+    )
+    kubelet_socket: str = field(
+        default="",
+        metadata=_about(
+            "The kubelet's socket for pod resources. Empty: it is looked for in the usual places.",
+            example="/var/lib/kubelet/pod-resources/kubelet.sock",
+            rule=rules.absolute_path_or_none,
+        ),
+    )
+    resources: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            "Further names under which device plugins of this cluster offer cards, beside the vendors' own.",
+            example=["example.com/gpu"],
+            rule=rules.one_line,
+        ),
+    )
+    job_directory: str = field(
+        default="/run/telemetry-jobs",
+        metadata=_about(
+            "Where `telemetry job` leaves a file for each job; nobody but root may write there.",
+            rule=rules.absolute_path,
+        ),
+    )
+    job_maps: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            "Folders in which other tools say which job has which card: `dcgm:` (dcgm-exporter), `jobstats:` or `dme:` (AMD "
+            "Device Metrics Exporter), and the folder.",
+            example=["jobstats:/run/gpustat"],
+            rule=rules.job_map,
+        ),
+    )
+    users: Shown = field(
+        default="name",
+        metadata=_about("How users and accounts are told: by name, as a keyed hash of it, or not at all."),
+    )
+    pods: Shown = field(default="name", metadata=_about("How pods, namespaces and containers are told."))
+    jobs: Shown = field(default="name", metadata=_about("How jobs are told."))
+    hash_key_file: str = field(
+        default="",
+        metadata=_about(
+            "A file with the key of the hashes: nodes with the same key give the same name the same hash. Empty: a key of this "
+            "node's own, in the state directory.",
+            example="/etc/telemetry/owners.key",
+            rule=rules.absolute_path_or_none,
+        ),
+    )
+    environment: bool = field(
+        default=False,
+        metadata=_about(
+            "Read a few named variables (ranks, job ids) of the processes on cards, where the service has the right to; nothing "
+            "else of an environment is kept."
+        ),
+    )
+    process_metrics: bool = field(
+        default=False,
+        metadata=_about("Export the memory of the 16 largest processes of each card, with pid, name and user."),
+    )
+    inline_labels: tuple[str, ...] = field(
+        default=(),
+        metadata=_about(
+            "Labels of the owner to put on every series of a card that has exactly one. Each change of owner then begins new "
+            "series: `accelerator_allocation_ratio` serves the same questions without that.",
+            example=["pod_namespace", "pod_name"],
+            rule=rules.owner_label,
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RankSettings:
     """Where the job's rank table is, which of its servers this node is, and whether that server is shown by number."""
@@ -267,6 +350,7 @@ class Settings:
     state: StateSettings = field(default_factory=StateSettings)
     export: ExportSettings = field(default_factory=ExportSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
+    attribution: AttributionSettings = field(default_factory=AttributionSettings)
 
     @property
     def ranks(self) -> RankSettings:

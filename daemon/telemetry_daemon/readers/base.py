@@ -12,10 +12,11 @@ from telemetry_parsers.model import Capture, Failure, Output, Poll, SourceReport
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The inventory's cards and devices, for polls that repeat a command per card or per device."""
+    """The inventory's cards and devices, for polls that repeat a command per card or per device; and the pids on all cards."""
 
     cards: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, listings: Sequence[SourceReport]) -> Targets:

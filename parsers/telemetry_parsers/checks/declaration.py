@@ -14,7 +14,9 @@ from telemetry_parsers.metrics import BY_KEY, BY_NAME, CATALOGUE
 from telemetry_parsers.model import Command, Files, Library, Metric, Poll, Tier
 
 # What merge and the daemon make themselves, from devices and other readings.
-MADE_BY_THE_DAEMON = frozenset({"info", "up", "busy_seconds_total", "energy_estimated_joules_total", "rank_info"})
+MADE_BY_THE_DAEMON = frozenset(
+    {"info", "up", "busy_seconds_total", "energy_estimated_joules_total", "rank_info", "foreign_memory_bytes"}
+)
 # Labels that every series of a device, or every scraped series, has already.
 TAKEN_LABELS = frozenset({"vendor", "device", "id", "model", "job", "instance", "le", "quantile"})
 
@@ -79,7 +81,7 @@ def _gives(parser: Parser | DescribedParser) -> Iterator[str]:
             yield f"gives names a metric twice: {key}"
         if key in MADE_BY_THE_DAEMON:
             yield f"gives {key}, which the daemon makes itself"
-        elif key not in own and (key not in BY_KEY or BY_KEY[key].scope == "daemon"):
+        elif key not in own and (key not in BY_KEY or BY_KEY[key].scope in ("daemon", "owner")):
             yield f"gives {key}, which is neither in the catalogue nor among the parser's metrics"
     for key in sorted(own.difference(parser.gives)):
         yield f"declares metric {key} but does not give it"

@@ -97,7 +97,7 @@ def _readings(parser: Parser, metrics: Mapping[str, Metric], report: Report) -> 
 
 
 def _reading(metric: Metric, item: Reading, devices: int) -> Iterator[str]:
-    if metric.scope == "daemon":
+    if metric.scope in ("daemon", "owner"):
         yield "is the daemon's own"
     if (item.device is None) != (metric.scope == "host") or (
         item.device is not None and item.device not in range(devices)

@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from telemetry_parsers.codec.plain import CodecError, finite, flag, jsonable, text, unexpected, whole
-from telemetry_parsers.model import Absent, Capture, Library, Metric, Plain, Report, Value
+from telemetry_parsers.model import Absent, Capture, Library, Metric, Plain, Process, Report, Value
 
 T = TypeVar("T")
 
@@ -42,7 +42,11 @@ _SPECIAL: Mapping[Any, _Special] = {
     Capture: _Special(left_out=("hostname",)),
     Library: _Special(left_out=("module", "package")),
     Metric: _Special(null={"low": -math.inf, "high": math.inf}),
-    Report: _Special(left_out=("is_cut",)),
+    # The kernel's part of a process is added after a report was read.
+    Process: _Special(
+        left_out=("kind", "instance", "utilization_ratio", "started", "user", "command", "container", "owner")
+    ),
+    Report: _Special(left_out=("is_cut", "claims", "tasks")),
 }
 
 
