@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-OwnerKind = Literal["pod", "job", "container", "service", "user"]
+# The many owners of a card beyond the bound are one, `others`.
+OwnerKind = Literal["pod", "job", "container", "service", "user", "others"]
 # How a device is named: the number of its device node, of its render node, of its DRM card, the chip's physical id, the tool's index.
 Way = Literal["uuid", "bus_id", "minor", "render", "card", "physical", "index"]
 ProcessKind = Literal["", "compute", "graphics", "mps"]
@@ -113,7 +114,7 @@ class Process:
 class Allocation:
     """What an owner has of a device; `share` is of the whole card, whose shares add to 1 at most.
 
-    `is_allocated`: somebody gave it the device. `is_used`: processes of it are there. The totals are what this share of the
+    `is_allocated`: somebody gave it the device. `is_used`: processes of it are there, None where nobody lists them. The totals are what this share of the
     card's time, busy time and energy has come to, None where nobody counts.
     """
 
@@ -121,7 +122,7 @@ class Allocation:
     share: float
     basis: Basis
     is_allocated: bool
-    is_used: bool
+    is_used: bool | None
     sources: tuple[str, ...] = ()
     memory_used_bytes: float | None = None
     started: float | None = None
