@@ -12,17 +12,24 @@ from telemetry_daemon.polling.pci_bus import PciBus
 from telemetry_daemon.polling.source import OnCapture, PciView, Source
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.command import CommandReader
-from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.readers.in_worker import WorkerReader
 from telemetry_daemon.times import Clock
+from telemetry_daemon.workers.targets import load
 from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.codec.wire import checked_readout, own_readout
+from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.recorded import Recorded
 
 SYS_PCI = Path("/sys/bus/pci/devices")
-# The host is read from /proc, which does not hang or crash: a worker for it would only cost memory.
-_IN_PROCESS = "host"
+# What they read does not hang or crash, or they bound it themselves: a worker for it would only cost memory.
+_IN_PROCESS = {
+    "host": "telemetry_daemon.readers.host:reader",
+    "kubelet": "telemetry_daemon.readers.kubelet:reader",
+    "proc": "telemetry_daemon.readers.proc:reader",
+    "jobs": "telemetry_daemon.readers.jobs:reader",
+}
+_OF_OWNERS = frozenset({"kubelet", "proc", "jobs"})
 
 
 def no_capture(_capture: Capture, _report: Report | None) -> None:
@@ -94,14 +101,23 @@ class RealNode(Node):
         """The names of all sources."""
         return tuple(self._by_name)
 
+    def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
+        """All sources with these settings, or those that are named; those about owners only when they are switched on."""
+        named = only or [
+            name
+            for name, item in self._by_name.items()
+            if settings.attribution.enabled or not _asked_in_process(item.parser) & _OF_OWNERS
+        ]
+        return super().sources(settings, named)
+
     def source(self, name: str, settings: Settings) -> Source:
         """One source anew, with readers of its own."""
         item = self._by_name[name]
         of_source = settings.source(name)
-        readers_by_kind: dict[type, Reader] = {}
+        readers_by_kind: dict[object, Reader] = {}
 
         def reader(poll: Poll) -> Reader:
-            kind = _kind(poll)
+            kind = _library(poll) if _library(poll) in _IN_PROCESS else type(poll.request)
             if kind not in readers_by_kind:
                 readers_by_kind[kind] = self._make(kind, item, of_source.path, settings)
             return readers_by_kind[kind]
@@ -115,21 +131,22 @@ class RealNode(Node):
         """Accelerators on the PCI bus by vendor."""
         return self._bus.counts()
 
-    def _make(self, kind: type, item: LoadedParser, path: str, settings: Settings) -> Reader:
+    def _make(self, kind: object, item: LoadedParser, path: str, settings: Settings) -> Reader:
         name = item.parser.name
-        if kind is CommandReader:
+        if kind is Command:
             return CommandReader(name, Path(settings.state.runtime_directory) / "locks", path)
-        if kind is HostReader:
-            return HostReader()
+        if isinstance(kind, str):
+            made: Reader = load(_IN_PROCESS[kind])(path, settings.attribution)
+            return made
         if name not in self._workers:
             self._workers[name] = item.worker or Worker(name, self._loaded.readers)
         readout_in = checked_readout if item.isolated else own_readout
         return WorkerReader(name, self._workers[name], path or "/", readout_in=readout_in)
 
 
-def _kind(poll: Poll) -> type:
-    if isinstance(poll.request, Command):
-        return CommandReader
-    if isinstance(poll.request, Library) and poll.request.reader == _IN_PROCESS:
-        return HostReader
-    return WorkerReader
+def _library(poll: Poll) -> str:
+    return poll.request.reader if isinstance(poll.request, Library) else ""
+
+
+def _asked_in_process(parser: Parser) -> frozenset[str]:
+    return frozenset(_library(poll) for poll in parser.polls).intersection(_IN_PROCESS)

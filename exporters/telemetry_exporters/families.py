@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 
-from telemetry_exporters.own import OwnSamples
+from telemetry_exporters.own import OwnSamples, SampleColumns
 from telemetry_exporters.screen import IDENTITY_LABELS, NO_METRICS, shown_readings, usable_metrics
 from telemetry_parsers.merge.ranks import RANK_METRIC, SERVER_FACT
 from telemetry_parsers.model import Absent, MergedDevice, Metric, Snapshot, Value
@@ -57,7 +57,7 @@ def columns_of(snapshot: Snapshot, own: OwnSamples) -> Columns:
     """The snapshot by columns; the values are those of the devices, of the host, and of the own samples."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
-    samples = own.of(snapshot)
+    samples = (*own.of(snapshot), *_of_owners(snapshot))
     names = Names(
         devices=tuple([(_WHO(device), readings.shape.keys) for device, readings in devices]),
         host=host.shape.keys,
@@ -67,6 +67,14 @@ def columns_of(snapshot: Snapshot, own: OwnSamples) -> Columns:
     of_devices = ((_PRESENCE[device.up], readings.values) for device, readings in devices)
     values = (*chain.from_iterable(of_devices), host.values, *(group.values for group in samples))
     return Columns(names, tuple(chain.from_iterable(values)))
+
+
+def _of_owners(snapshot: Snapshot) -> tuple[SampleColumns, ...]:
+    if not any(device.allocations for device in snapshot.devices):
+        return ()
+    from telemetry_exporters.allocations import samples  # where nobody tells owners it is not needed
+
+    return (SampleColumns.of(samples(snapshot.devices)),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,6 +29,7 @@ from telemetry_parsers.model import (
     Snapshot,
     SourceStatus,
 )
+from telemetry_parsers.ownership import Owner
 from telemetry_parsers.readings import Readings
 
 IDENTITY_LABELS = ("vendor", "device", "id", "model")
@@ -41,6 +42,7 @@ MADE_HERE = frozenset(
     | {name for name in OWN_LABELS if name.startswith(("telemetry_source_", "telemetry_maintenance"))}
 )
 
+_OWNER_TEXTS = attrgetter(*(item.name for item in fields(Owner)))
 _TEXTS_OF = attrgetter(*(field.name for field in fields(MergedDevice) if field.type in ("str", "str | None")))
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _SUFFIXES = MappingProxyType({"counter": "_total", "info": "_info", "gauge": ""})
@@ -152,8 +154,10 @@ def _clean_device(device: MergedDevice) -> MergedDevice:
 
 def _is_clean(device: MergedDevice) -> bool:
     facts = chain.from_iterable(device.facts)
-    processes = (process.name for process in device.processes)
-    return "".join(chain(filter(None, _TEXTS_OF(device)), facts, processes)).isprintable()
+    processes = chain.from_iterable((one.name, one.user, one.command, one.container) for one in device.processes)
+    owners = (*(one.owner for one in device.allocations), *(one.owner for one in device.processes if one.owner))
+    texts = chain(filter(None, _TEXTS_OF(device)), facts, processes, chain.from_iterable(map(_OWNER_TEXTS, owners)))
+    return "".join(texts).isprintable()
 
 
 def _screen_device(device: MergedDevice, judge: _Judge, dropped: list[Dropped]) -> MergedDevice:

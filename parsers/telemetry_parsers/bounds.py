@@ -8,6 +8,7 @@ MOST_READINGS = 32_768
 MOST_WORDS = 128  # of one metric's label on one device
 MOST_EVENTS = 1024
 MOST_PROCESSES = 4096
+MOST_CLAIMS = 4096
 MOST_PROBLEMS = 64
 MOST_UNKNOWN_FIELDS = 256
 MOST_FACTS = 64  # of one device, and of the report itself

@@ -114,8 +114,8 @@ class Process:
 class Allocation:
     """What an owner has of a device; `share` is of the whole card, whose shares add to 1 at most.
 
-    `is_allocated`: somebody gave it the device. `is_used`: processes of it are there, None where nobody lists them. The totals are what this share of the
-    card's time, busy time and energy has come to, None where nobody counts.
+    `is_allocated`: somebody gave it the device. `is_used`: processes of it are there, None where nobody lists them. The totals
+    are what this share of the card's time, busy time and energy has come to, None where nobody counts.
     """
 
     owner: Owner

@@ -56,7 +56,7 @@ telemetry_daemon.service: daemon daemon_metrics device_nodes local_site maintena
     unused_imports
 telemetry_daemon.site: ahead name_filter negotiation packing process_metrics regulars rendered
     routes
-telemetry_daemon.state: accumulate devices_file events health history links maintenance slots store taken
+telemetry_daemon.state: accumulate devices_file events health history known links maintenance slots store taken
 telemetry_daemon.terminal: exits log streams
 telemetry_daemon.web: addresses clients errors messages seldom_logger
 telemetry_daemon.web.access: access_control auth channel hosts toolkit watch

@@ -70,6 +70,11 @@ def host_calls(proc: Path = _PROC) -> dict[str, Call]:
     }
 
 
+def reader(_path: str, _settings: object) -> HostReader:
+    """The host's reader, which needs no settings."""
+    return HostReader()
+
+
 class CpuMeter:
     """The share of the CPUs' time in use since the call before; None where there was none, or no time has passed.
 

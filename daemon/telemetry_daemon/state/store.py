@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state import health
 from telemetry_daemon.state.accumulate import Accumulator
 from telemetry_daemon.state.events import OpenEvents
 from telemetry_daemon.state.health import Basis, PollResult, SourceFacts, Statuses
+from telemetry_daemon.state.known import Key, Known
 from telemetry_daemon.state.taken import Taken
 from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
@@ -20,7 +22,7 @@ from telemetry_parsers.merge.admission import admit, short
 from telemetry_parsers.merge.columns import Offered, offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged, merge, with_unknown
-from telemetry_parsers.merge.presence import DeviceEvent, with_losses_moved
+from telemetry_parsers.merge.presence import with_losses_moved
 from telemetry_parsers.merge.ranks import NodeRanks, with_ranks
 from telemetry_parsers.model import (
     Capture,
@@ -29,6 +31,7 @@ from telemetry_parsers.model import (
     MergedDevice,
     Metric,
     Poll,
+    Problem,
     Report,
     Sample,
     Snapshot,
@@ -36,38 +39,14 @@ from telemetry_parsers.model import (
 )
 from telemetry_parsers.recorded import Recorded
 
+if TYPE_CHECKING:  # whoever switches it on imports it
+    from telemetry_daemon.state.attribution import Attribution
+
 FIRST_INVENTORY_SECONDS = 15.0
 # Two clocks are never read at the very same moment.
 SHORTEST_SLEEP_SECONDS = 1.0
 SHORTEST_STEP_SECONDS = 1.0
-Key = tuple[str, str]
-
-
-@dataclass(slots=True)
-class _Known:
-    """Everything that changes, guarded by the store's lock."""
-
-    state: MergeState
-    reports: dict[Key, Offered] = field(default_factory=dict)
-    # How many devices of each list were too many.
-    refused: dict[Key, int] = field(default_factory=dict)
-    healths: dict[Key, Health] = field(default_factory=dict)
-    # The counts with which a source goes on after it is removed and added again.
-    removed: dict[Key, Health] = field(default_factory=dict)
-    cpu_seconds: dict[str, float] = field(default_factory=dict)
-    sources: dict[str, SourceFacts] = field(default_factory=dict)
-    awaited: dict[Key, str] = field(default_factory=dict)
-    awaited_until: float = -math.inf
-    own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
-    # Another object when a plugin brings more: what was made of it holds no longer.
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
-    ranks: NodeRanks = field(default_factory=NodeRanks)
-    maintenance: Callable[[], Maintenance] | None = None
-    unreported: tuple[DeviceEvent, ...] = ()
-    slept: float = 0.0
-    started_wall: float = 0.0
-    # By how much the time of day is ahead of the time since the machine's start.
-    wall_ahead: float = 0.0
+UNRESOLVED = "telemetry_claims_unresolved"
 
 
 class Store:
@@ -84,16 +63,19 @@ class Store:
         identities: tuple[Identity, ...] = (),
         accumulator: Accumulator | None = None,
         recorded: Recorded | None = None,
+        attribution: Attribution | None = None,
     ) -> None:
         self._hostname = hostname if recorded is None else recorded.hostname
         self._recorded = recorded
         self._clock = clock
         self._lock = threading.RLock()
-        self._known = _Known(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
+        self._known = Known(MergeState(identities=identities), slept=clock.slept(), started_wall=clock.wall())
         self._known.wall_ahead = self._clock.wall_ahead()
         self._accumulator = accumulator
+        self._attribution = attribution
         self._statuses = Statuses()
         self._merged: Merged | None = None
+        self._owned: tuple[MergedDevice, ...] = ()
         self._snapshot: Snapshot | None = None
         self._tell_change: Callable[[], None] = lambda: None
 
@@ -183,7 +165,7 @@ class Store:
                 self._accumulator.take(key, ids, report.events, capture.wall_time)
             events, known.unreported = known.unreported, ()
             problems = admitted.report.problems if result.state == "ok" else ()
-            return Taken(report, events, (*problems, *merged.problems_of(source)))
+            return Taken(report, events, (*problems, *self._problems_of(source, merged)))
 
     def count_overrun(self, key: Key) -> None:
         """Note that a poll was due while it was still running."""
@@ -222,12 +204,18 @@ class Store:
             return False, "waiting for the first poll of " + ", ".join(waiting)
 
     def targets(self, source: str) -> Targets:
-        """The cards and devices in the source's newest list, by its own index; else in its vendor's newest list."""
+        """The cards and devices in the source's newest list, by its own index; else in its vendor's newest list.
+
+        Who reads no vendor's devices gets the processes on all of them, too.
+        """
         with self._lock:
             facts = self._known.sources.get(source, SourceFacts(source, "", ()))
             reports = [offered_report.report for offered_report in self._known.reports.values()]
         own = [report for report in reports if report.source == source or not facts.lists_devices]
-        return Targets.of([one for one in own if one.lists_devices and facts.vendor in ("", one.vendor)])
+        targets = Targets.of([one for one in own if one.lists_devices and facts.vendor in ("", one.vendor)])
+        if facts.vendor:
+            return targets
+        return replace(targets, pids=tuple(dict.fromkeys(item.pid for one in reports for item in one.report.processes)))
 
     def health_of(self, key: Key) -> Health | None:
         """The health of one poll, None before its first attempt."""
@@ -334,14 +322,26 @@ class Store:
         before, known.state = known.state, merged.state
         known.unreported += merged.events
         self._merged, self._snapshot = merged, None
+        self._owned = self._with_owners(merged)
         if self._accumulator is not None:
             if merged.state.identities is not before.identities:
                 for device_id in {one.id for one in before.identities} - {one.id for one in merged.state.identities}:
                     self._accumulator.forget(device_id)
             self._accumulator.moved(merged.events, self._clock.wall())
-            self._accumulator.see(merged, known.healths)
+            self._accumulator.see(replace(merged, devices=self._owned), known.healths)
             self._accumulator.look_at_links(merged.devices, self._clock.wall())
         return merged
+
+    def _with_owners(self, merged: Merged) -> tuple[MergedDevice, ...]:
+        if self._attribution is None:
+            return merged.devices
+        devices = self._attribution.look(merged, self._clock.wall())
+        self._known.own[UNRESOLVED] = self._attribution.unresolved()
+        return devices
+
+    def _problems_of(self, source: str, merged: Merged) -> tuple[Problem, ...]:
+        of_owners = self._attribution.problems_of(source) if self._attribution is not None else ()
+        return (*merged.problems_of(source), *of_owners)
 
     def _current_reports(self, now: float) -> list[Offered]:
         """The reports without outdated lists: those older than the end of their source's most frequent list."""
@@ -354,7 +354,7 @@ class Store:
         ends = [merged.valid_until, *(item.expires for item in known.healths.values() if item.expires > now)]
         if now < known.awaited_until and known.awaited:
             ends.append(known.awaited_until)
-        devices = self._accumulator.with_counters(self._shown(merged)) if self._accumulator else merged.devices
+        devices = self._accumulator.with_counters(self._shown()) if self._accumulator else self._owned
         if self._recorded is not None:
             devices = tuple(replace(device, replayed=True) for device in devices)
         maintenance = known.maintenance() if known.maintenance else None
@@ -373,12 +373,12 @@ class Store:
             recorded=self._recorded,
         )
 
-    def _shown(self, merged: Merged) -> tuple[MergedDevice, ...]:
+    def _shown(self) -> tuple[MergedDevice, ...]:
         """The devices, and those with open events of which nobody knows whether they are there."""
-        known = {device.id for device in merged.devices}
+        known = {device.id for device in self._owned}
         codes = self._accumulator.events.codes() if self._accumulator is not None else {}
         unknown = [one for one in self._known.state.identities if one.id in codes and one.id not in known]
-        return with_unknown(merged.devices, unknown) if unknown else merged.devices
+        return with_unknown(self._owned, unknown) if unknown else self._owned
 
     def _bases(self, merged: Merged, now: float) -> Iterator[Basis]:
         """What each source's status is made of, in the order of their names."""
@@ -391,7 +391,7 @@ class Store:
                 facts.vendor,
                 [item for key, item in sorted(known.healths.items()) if key[0] == source],
                 [one.report for key, one in known.reports.items() if key[0] == source and one.report.expires > now],
-                merged.problems_of(source),
+                self._problems_of(source, merged),
                 known.cpu_seconds.get(source, 0.0),
                 forgotten + sum(count for key, count in known.refused.items() if key[0] == source),
             )

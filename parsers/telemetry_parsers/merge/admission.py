@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import TypeVar
 
 from telemetry_parsers import bounds
 from telemetry_parsers.combining.devices import canonical_uuid
 from telemetry_parsers.model import Device, Event, Identity, Problem, Process, Reading, Report
+from telemetry_parsers.ownership import Claim, Owner, Task
 
 TOO_MUCH = "too much"
 _Pairs = tuple[tuple[str, str], ...]
 _T = TypeVar("_T")
+_Said = TypeVar("_Said", Claim, Task)
+_OWNER_TEXTS = attrgetter(*(item.name for item in fields(Owner)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,10 @@ def _is_within(report: Report) -> bool:
         and len(words) <= bounds.MOST_WORDS
         and len(report.events) <= bounds.MOST_EVENTS
         and len(report.processes) <= bounds.MOST_PROCESSES
+        and len(report.claims) <= bounds.MOST_CLAIMS
+        and len(report.tasks) <= bounds.MOST_PROCESSES
+        and all(_is_modest_owner(claim) for claim in report.claims)
+        and all(_is_modest_owner(task) for task in report.tasks)
         and len(report.problems) <= bounds.MOST_PROBLEMS
         and len(report.unknown_fields) <= bounds.MOST_UNKNOWN_FIELDS
         and len(report.facts) <= bounds.MOST_FACTS
@@ -55,6 +63,12 @@ def _is_within(report: Report) -> bool:
         and all(len(problem.where) + len(problem.text) <= bounds.LONGEST_TEXT for problem in report.problems)
         and all(map(_is_modest, report.devices))
     )
+
+
+def _is_modest_owner(said: Claim | Task) -> bool:
+    """Whether no text about an owner is too long: a name that is cut would be another's."""
+    texts = (*said.keys, *(() if said.owner is None else _OWNER_TEXTS(said.owner)))
+    return max(map(len, texts), default=0) <= bounds.LONGEST_TEXT and len(said.keys) <= bounds.MOST_FACTS
 
 
 def _is_modest(device: Device) -> bool:
@@ -121,6 +135,12 @@ def _fewer_of_each(report: Report, problems: list[str]) -> Report:
             problems.append(f"{len(items)} {name}, of which the first {most} are kept")
         return items[:most]
 
+    def modest(items: tuple[_Said, ...], name: str) -> tuple[_Said, ...]:
+        kept = tuple(item for item in items if _is_modest_owner(item))
+        if len(kept) < len(items):
+            problems.append(f"{len(items) - len(kept)} {name} with texts of more than {bounds.LONGEST_TEXT} characters")
+        return kept
+
     return replace(
         report,
         devices=tuple(
@@ -129,6 +149,8 @@ def _fewer_of_each(report: Report, problems: list[str]) -> Report:
         readings=first(_fewer_words(report.readings, problems), bounds.MOST_READINGS, "readings"),
         events=first(report.events, bounds.MOST_EVENTS, "events"),
         processes=first(report.processes, bounds.MOST_PROCESSES, "processes"),
+        claims=first(modest(report.claims, "claims"), bounds.MOST_CLAIMS, "claims"),
+        tasks=first(modest(report.tasks, "processes"), bounds.MOST_PROCESSES, "processes"),
         problems=first(report.problems, bounds.MOST_PROBLEMS, "problems"),
         unknown_fields=first(report.unknown_fields, bounds.MOST_UNKNOWN_FIELDS, "unknown fields"),
         facts=first(report.facts, bounds.MOST_FACTS, "facts"),

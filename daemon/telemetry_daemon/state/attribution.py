@@ -1,0 +1,101 @@
+"""Who has each card now: the newest claims and tasks put onto the merged devices, again when one of them has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from telemetry_parsers.merge.node import Merged
+from telemetry_parsers.merge.owners import Owned, lists_processes, owned
+from telemetry_parsers.merge.parties import Told
+from telemetry_parsers.model import MergedDevice, Problem, Sample, SourceReport
+from telemetry_parsers.ownership import Allocation, Claim, Owner, Task
+
+UNRESOLVED = "telemetry_claims_unresolved"
+_WHAT = attrgetter("id", "parent", "index", "uuid", "bus_id", "facts", "processes")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the owners of a node are made of."""
+
+    devices: tuple[tuple[object, ...], ...]
+    claims: tuple[tuple[str, tuple[Claim, ...]], ...]
+    tasks: tuple[tuple[Task, ...], ...]
+
+    @classmethod
+    def of(cls, devices: Sequence[MergedDevice], reports: Iterable[SourceReport]) -> _Asked:
+        """What these devices and reports say of owners, in an order that the polls' does not change."""
+        told = sorted((one.source, one.poll, one.report) for one in reports if one.report.claims or one.report.tasks)
+        return cls(
+            tuple((*_WHAT(one), lists_processes(one)) for one in devices),
+            tuple((source, report.claims) for source, _, report in told),
+            tuple(report.tasks for _, _, report in told),
+        )
+
+
+class Attribution:
+    """Knows the owners of the merge before; the caller lets only one thread in at a time.
+
+    `disguise_claim` and `disguise_task` give each as it may be shown and kept.
+    """
+
+    def __init__(
+        self,
+        disguise_claim: Callable[[Claim], Claim] = lambda claim: claim,
+        disguise_task: Callable[[Task], Task] = lambda task: task,
+    ) -> None:
+        self._disguise_claim = disguise_claim
+        self._disguise_task = disguise_task
+        self._asked: _Asked | None = None
+        self._owned = Owned()
+        self._first: dict[tuple[str, str], Owner] = {}
+
+    def look(self, merged: Merged, wall_time: float) -> tuple[MergedDevice, ...]:
+        """The merged devices with their owners, as the reports that were merged tell them."""
+        devices = merged.devices
+        asked = _Asked.of(devices, [one.report for one in merged.fresh.offered])
+        if asked != self._asked or self._ends_by(wall_time):
+            self._asked = asked
+            self._owned = self._as_first_told(self._made(devices, asked, wall_time))
+        return tuple(of_one.put_on(device) for device, of_one in zip(devices, self._owned.devices, strict=True))
+
+    def problems_of(self, source: str) -> tuple[Problem, ...]:
+        """What is wrong with the claims of a source."""
+        return tuple(problem for name, problem in self._owned.problems if name == source)
+
+    def unresolved(self) -> tuple[Sample, ...]:
+        """How many names of devices in each source's claims fit none, or several."""
+        claimed = {source for source, claims in self._asked.claims if claims} if self._asked is not None else set()
+        return tuple(
+            Sample(UNRESOLVED, float(self._owned.unresolved.get(source, 0)), (("source", source),))
+            for source in sorted(claimed)
+        )
+
+    def _made(self, devices: Sequence[MergedDevice], asked: _Asked, wall_time: float) -> Owned:
+        told = [Told(source, self._disguise_claim(claim)) for source, claims in asked.claims for claim in claims]
+        tasks = {task.pid: self._disguise_task(task) for tasks in asked.tasks for task in tasks}
+        return owned(devices, told, tasks, wall_time)
+
+    def _ends_by(self, wall_time: float) -> bool:
+        """Whether an owner has ended since the last look."""
+        claims = [claim for _, of_source in self._asked.claims for claim in of_source] if self._asked else []
+        return any(claim.ended is not None and claim.ended <= wall_time for claim in claims)
+
+    def _as_first_told(self, found: Owned) -> Owned:
+        """The same with each owner as it was first told: an owner that is known better later would begin new series."""
+        owners = [one.owner for of_one in found.devices for one in of_one.allocations]
+        self._first = {_key(owner): self._first.get(_key(owner), owner) for owner in owners}
+        devices = tuple(
+            replace(of_one, allocations=tuple(self._first_of(one) for one in of_one.allocations))
+            for of_one in found.devices
+        )
+        return replace(found, devices=devices)
+
+    def _first_of(self, allocation: Allocation) -> Allocation:
+        return replace(allocation, owner=self._first[_key(allocation.owner)])
+
+
+def _key(owner: Owner) -> tuple[str, str]:
+    return owner.kind, owner.name

@@ -1,0 +1,44 @@
+"""Everything that the store knows and that changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from telemetry_daemon.state.health import SourceFacts
+from telemetry_parsers.maintenance import Maintenance
+from telemetry_parsers.merge.columns import Offered
+from telemetry_parsers.merge.memory import MergeState
+from telemetry_parsers.merge.presence import DeviceEvent
+from telemetry_parsers.merge.ranks import NodeRanks
+from telemetry_parsers.model import Health, Metric, Sample
+
+Key = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Known:
+    """Everything that changes, guarded by the store's lock."""
+
+    state: MergeState
+    reports: dict[Key, Offered] = field(default_factory=dict)
+    # How many devices of each list were too many.
+    refused: dict[Key, int] = field(default_factory=dict)
+    healths: dict[Key, Health] = field(default_factory=dict)
+    # The counts with which a source goes on after it is removed and added again.
+    removed: dict[Key, Health] = field(default_factory=dict)
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    sources: dict[str, SourceFacts] = field(default_factory=dict)
+    awaited: dict[Key, str] = field(default_factory=dict)
+    awaited_until: float = -math.inf
+    own: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
+    # Another object when a plugin brings more: what was made of it holds no longer.
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    ranks: NodeRanks = field(default_factory=NodeRanks)
+    maintenance: Callable[[], Maintenance] | None = None
+    unreported: tuple[DeviceEvent, ...] = ()
+    slept: float = 0.0
+    started_wall: float = 0.0
+    # By how much the time of day is ahead of the time since the machine's start.
+    wall_ahead: float = 0.0

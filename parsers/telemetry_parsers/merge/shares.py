@@ -1,0 +1,74 @@
+"""How the owners of one card share it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from telemetry_parsers.model import MergedDevice
+from telemetry_parsers.ownership import Basis, Process
+
+# `1g.10gb`, `1c.3g.40gb`, and `2g.20gb+me`: compute slices come before those of memory.
+_PROFILE = re.compile(r"(?:MIG )?(?:(\d)c\.)?(\d)g\.")
+_SLICES = 7
+_SLICES_OF_MODEL = (("A30", 4),)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a card, and what it was taken from."""
+
+    share: float
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What the processes of one owner take of a device: sums, None where that of one of them is unknown."""
+
+    memory_bytes: float | None
+    utilization_ratio: float | None
+
+    @classmethod
+    def of(cls, processes: Sequence[Process]) -> Use:
+        """What these processes take together; nothing if there are none."""
+        memory = [process.memory_used_bytes for process in processes]
+        busy = [process.utilization_ratio for process in processes]
+        return cls(_sum(memory), _sum(busy))
+
+
+def shares(uses: Sequence[Use]) -> tuple[Share, ...]:
+    """The part of each owner: the whole, else by what was measured of all of them, else the same for each."""
+    if len(uses) == 1:
+        return (Share(1.0, "whole"),)
+    busy = _parts([use.utilization_ratio for use in uses])
+    if busy is not None:
+        return tuple(Share(part, "utilization") for part in busy)
+    memory = _parts([use.memory_bytes for use in uses])
+    if memory is not None:
+        return tuple(Share(part, "memory") for part in memory)
+    return tuple(Share(1.0 / len(uses), "equal") for _ in uses)
+
+
+def slice_of(instance: MergedDevice, card: MergedDevice, siblings: int) -> float:
+    """Which part of its card an instance is: by its profile, else one of equal parts."""
+    profile = _PROFILE.match(dict(instance.facts).get("profile", ""))
+    if profile is None:
+        return 1.0 / siblings
+    of_card = next((slices for word, slices in _SLICES_OF_MODEL if word in card.model.split()), _SLICES)
+    return min(1.0, int(profile[1] or profile[2]) / of_card)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _parts(values: Sequence[float | None]) -> tuple[float, ...] | None:
+    """Each value's part of the sum; None where one is unknown or there is nothing to share."""
+    known = [value for value in values if value is not None]
+    total = sum(known)
+    if len(known) < len(values) or total <= 0:
+        return None
+    return tuple(value / total for value in known)

@@ -1,0 +1,344 @@
+"""Who has which share of each card: claims held against the processes that are there."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry_parsers.merge.owners import MOST_OWNERS, Owned, billed, owned
+from telemetry_parsers.merge.parties import Told
+from telemetry_parsers.model import Absent, MergedDevice
+from telemetry_parsers.ownership import Allocation, Claim, DeviceName, Owner, Process, Task, Way
+
+GIB = 2.0**30
+NOW = 1_700_000_000.0
+
+
+def card(number: int, *processes: Process, **more: object) -> MergedDevice:
+    device = MergedDevice(
+        "nvidia",
+        number,
+        f"GPU-{number}",
+        str(number),
+        "NVIDIA H100 80GB HBM3",
+        uuid=f"GPU-12ab34cd-{number}",
+        bus_id=f"0000:0{number}:00.0",
+        facts=(("minor", str(7 - number)),),
+        processes=processes,
+    )
+    return replace(device, **more)  # type: ignore[arg-type]  # the fields that a case names
+
+
+def instance(number: int, parent: MergedDevice, profile: str, *processes: Process) -> MergedDevice:
+    return card(
+        9,
+        *processes,
+        index=parent.index,
+        id=f"MIG-{number}",
+        device=f"{parent.device}:{number}",
+        uuid=f"MIG-56ef78ab-{number}",
+        bus_id=parent.bus_id,
+        parent=parent.id,
+        partition=str(number),
+        facts=(("gpu_instance", str(number + 5)), ("profile", profile)),
+    )
+
+
+def pod(name: str, namespace: str = "ml", container: str = "main") -> Owner:
+    return Owner("pod", f"{namespace}/{name}/{container}", namespace, name, container)
+
+
+def job(number: str, user: str = "", account: str = "") -> Owner:
+    return Owner("job", number, job_id=number, user=user, account=account)
+
+
+def user(name: str) -> Owner:
+    return Owner("user", name, user=name)
+
+
+def named(text: str, way: Way = "uuid", **more: str) -> DeviceName:
+    return DeviceName(text, way, text, **more)
+
+
+def told(source: str, owner: Owner, *names: DeviceName, keys: tuple[str, ...] = (), **more: object) -> Told:
+    return Told(source, replace(Claim(owner, keys, names), **more))  # type: ignore[arg-type]  # as above
+
+
+def task(pid: int, owner: Owner, *keys: str, name: str = "alice") -> Task:
+    return Task(pid, pid * 100, NOW - 60, name, "python", "", owner, keys)
+
+
+def process(pid: int, gib: float | None = 1.0, busy: float | None = None, **more: str) -> Process:
+    used = None if gib is None else gib * GIB
+    return replace(Process(0, pid, "python", used, utilization_ratio=busy), **more)  # type: ignore[arg-type]  # as above
+
+
+def of(devices: tuple[MergedDevice, ...], claims: tuple[Told, ...] = (), tasks: tuple[Task, ...] = ()) -> Owned:
+    return owned(devices, claims, {one.pid: one for one in tasks}, NOW)
+
+
+def told_of(found: Owned, place: int = 0) -> list[tuple[str, float, str, bool | None]]:
+    return [(one.owner.name, round(one.share, 4), one.basis, one.is_used) for one in found.devices[place].allocations]
+
+
+def test_a_card_that_nobody_has_stays_as_it_is():
+    device = card(0)
+    found = of((device,))
+    assert found.devices[0].put_on(device) is device
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        named("GPU-12ab34cd-1"),
+        named("12ab34cd-1"),
+        named("0000:01:00.0", "bus_id"),
+        named("1", "index"),
+        named("6", "minor"),
+        named("1", "index", vendor="nvidia"),
+    ],
+    ids=lambda name: f"{name.way}-{name.value}",
+)
+def test_a_claim_finds_its_card_by_any_of_its_names(name):
+    found = of((card(0), card(1)), (told("kubelet", pod("train"), name),))
+    assert (told_of(found, 0), told_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", None)])
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        (named("GPU-gone"), 1),
+        (named("9", "index"), 1),
+        (named("0", "index", vendor="amd"), 1),
+        (named("all", "index"), 1),
+        (named("0", "minor"), 1),
+    ],
+    ids=str,
+)
+def test_a_name_that_fits_no_card_is_a_problem_and_no_guess(name, count):
+    found = of((card(0), card(1)), (told("kubelet", pod("train"), name),))
+    assert [told_of(found, place) for place in (0, 1)] == [[], []]
+    assert dict(found.unresolved) == {"kubelet": count}
+    ((source, problem),) = found.problems
+    assert source == "kubelet"
+    assert repr(name.text) in problem.text
+    assert problem.where == "pod ml/train/main"
+
+
+def test_a_name_that_fits_two_cards_is_a_problem():
+    twins = (card(0), card(1, index=0))
+    found = of(twins, (told("kubelet", pod("train"), named("0", "index")),))
+    assert [told_of(found, place) for place in (0, 1)] == [[], []]
+    assert dict(found.unresolved) == {"kubelet": 1}
+
+
+def test_the_places_of_device_files_are_counted_where_no_minor_is_told():
+    cards = tuple(
+        card(number, vendor="amd", facts=(("render_node", f"renderD{render}"),))
+        for number, render in ((0, 136), (1, 128), (2, 144))
+    )
+    found = of(cards, (told("slurm", job("7"), named("1", "minor")),))
+    assert [told_of(found, place) for place in range(3)] == [[("7", 1.0, "whole", None)], [], []]
+
+
+def test_what_several_sources_say_of_one_job_is_one_owner():
+    claims = (
+        told("slurm", job("41", "alice", "physics"), named("7", "minor"), keys=("slurm:41", "sluid:sAAA")),
+        told("job-map", job("41"), named("0", "index"), keys=("slurm:41",)),
+    )
+    tasks = (task(100, Owner("job", "sAAA"), "sluid:sAAA"),)
+    (allocation,) = of((card(0, process(100, 4.0)),), claims, tasks).devices[0].allocations
+    assert allocation == Allocation(
+        job("41", "alice", "physics"), 1.0, "whole", True, True, ("job-map", "proc", "slurm"), 4.0 * GIB
+    )
+
+
+def test_processes_of_others_on_a_card_that_was_given_are_strangers():
+    claims = (told("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),)
+    tasks = (task(1, job("41"), "slurm:41"), task(2, user("bob")), task(3, user("eve")))
+    device = card(0, process(1, 4.0), process(2, 2.0), process(3, 1.0))
+    (found,) = of((device,), claims, tasks).devices
+    assert [one.owner.name for one in found.allocations] == ["41"]
+    assert found.foreign_bytes == 3.0 * GIB
+    assert [one.owner.name for one in found.processes if one.owner] == ["41", "bob", "eve"]
+
+
+def test_where_nothing_was_given_the_processes_tell_the_owners():
+    device = card(0, process(1, 3.0), process(2, 1.0))
+    found = of((device,), (), (task(1, user("alice")), task(2, user("bob"))))
+    assert told_of(found) == [("alice", 0.75, "memory", True), ("bob", 0.25, "memory", True)]
+    assert not any(one.is_allocated for one in found.devices[0].allocations)
+    assert found.devices[0].foreign_bytes is None
+
+
+def test_a_process_of_which_nothing_is_known_leaves_open_who_uses_the_card():
+    claims = (told("kubelet", pod("train"), named("GPU-12ab34cd-0")),)
+    (found,) = of((card(0, process(1)),), claims).devices
+    (allocation,) = found.allocations
+    assert (allocation.is_used, allocation.memory_used_bytes, found.foreign_bytes) == (None, None, Absent.NOT_REPORTED)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (process(1, 3.0, 0.6), process(2, 1.0, 0.2), [("ml/a/main", 0.75, "utilization"), ("ml/b/main", 0.25, "utilization")]),
+        (process(1, 3.0, 0.6), process(2, 1.0), [("ml/a/main", 0.75, "memory"), ("ml/b/main", 0.25, "memory")]),
+        (process(1, 3.0, 0.0), process(2, 1.0, 0.0), [("ml/a/main", 0.75, "memory"), ("ml/b/main", 0.25, "memory")]),
+        (process(1, None), process(2, 1.0), [("ml/a/main", 0.5, "equal"), ("ml/b/main", 0.5, "equal")]),
+    ],
+)  # fmt: skip
+def test_a_shared_card_is_shared_by_what_was_measured_of_all(first, second, expected):
+    claims = (
+        told("kubelet", pod("a"), named("GPU-12ab34cd-0"), keys=("container:a",), replica="0"),
+        told("kubelet", pod("b"), named("GPU-12ab34cd-0"), keys=("container:b",), replica="1"),
+    )
+    tasks = (task(1, Owner("container", "a"), "container:a"), task(2, Owner("container", "b"), "container:b"))
+    found = of((card(0, first, second),), claims, tasks)
+    assert [one[:3] for one in told_of(found)] == expected
+
+
+def test_instances_bill_their_slices_on_the_card():
+    whole = card(0)
+    large, small = instance(1, whole, "3g.40gb", process(1, 8.0)), instance(2, whole, "1g.10gb")
+    claims = (
+        told("kubelet", pod("a"), named("MIG-56ef78ab-1"), keys=("container:a",)),
+        told("kubelet", pod("b"), named("0", "minor", instance="7"), named("7", "minor", instance="7")),
+    )
+    devices = (whole, large, small)
+    found = of(devices, claims, (task(1, Owner("container", "a"), "container:a"),))
+    card_level = [("ml/a/main", round(3 / 7, 4), "partition", True), ("ml/b/main", round(1 / 7, 4), "partition", None)]
+    assert (told_of(found, 0), told_of(found, 1), told_of(found, 2)) == (card_level, card_level[:1], card_level[1:])
+    shown = [of_one.put_on(device) for of_one, device in zip(found.devices, devices, strict=True)]
+    assert [(device.id, allocation.owner.pod_name) for device, allocation in billed(shown)] == [
+        ("GPU-0", "a"),
+        ("GPU-0", "b"),
+    ]
+
+
+def test_a_process_that_the_card_lists_with_its_instance_runs_on_the_instance():
+    whole = card(0, process(1, 8.0, instance="6"))
+    found = of((whole, instance(1, whole, "3g.40gb")), (), (task(1, user("alice")),))
+    assert told_of(found, 0) == told_of(found, 1) == [("alice", round(3 / 7, 4), "partition", True)]
+
+
+def test_a_pod_whose_processes_are_elsewhere_is_moved_there():
+    claims = (told("kubelet", pod("train"), named("GPU-12ab34cd-0"), keys=("pod:uid-1",)),)
+    tasks = (task(1, Owner("container", "c"), "container:c", "pod:uid-1"),)
+    found = of((card(0), card(1, process(1))), claims, tasks)
+    assert (told_of(found, 0), told_of(found, 1)) == ([], [("ml/train/main", 1.0, "whole", True)])
+    assert [problem.text for _, problem in found.problems] == [
+        "'GPU-12ab34cd-0': its processes are on nvidia 1, not on nvidia 0"
+    ]
+
+
+def test_a_job_whose_process_is_on_another_card_is_a_stranger_there():
+    claims = (
+        told("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),
+        told("slurm", job("42"), named("6", "minor")),
+    )
+    found = of((card(0), card(1, process(1, 2.0))), claims, (task(1, job("41"), "slurm:41"),))
+    assert [one[0] for one in (*told_of(found, 0), *told_of(found, 1))] == ["41", "42"]
+    assert found.devices[1].foreign_bytes == 2.0 * GIB
+
+
+def test_of_two_claims_on_one_card_the_one_that_lives_is_right():
+    claims = (
+        told("kubelet", pod("old"), named("GPU-12ab34cd-0"), keys=("pod:1",)),
+        told("kubelet", pod("new"), named("GPU-12ab34cd-0"), keys=("pod:2",)),
+    )
+    both = of((card(0),), claims)
+    one = of((card(0, process(1)),), claims, (task(1, Owner("container", "c"), "pod:2"),))
+    assert [name for name, *_ in told_of(both)] == ["ml/new/main", "ml/old/main"]
+    assert [name for name, *_ in told_of(one)] == ["ml/new/main"]
+
+
+def test_who_has_ended_has_nothing():
+    claims = (
+        told("kubelet", pod("old"), named("GPU-12ab34cd-0"), lives=False),
+        told("slurm", job("41"), named("7", "minor"), ended=NOW - 1),
+    )
+    assert told_of(of((card(0),), claims)) == []
+
+
+def test_a_process_in_a_pod_whose_container_is_not_told_belongs_to_the_pod():
+    claims = tuple(
+        told("kubelet", pod("train", container=name), *names, keys=(f"podname:ml/train/{name}", "pod:u"))
+        for name, names in (("main", (named("GPU-12ab34cd-0"),)), ("side", ()))
+    )
+    found = of((card(0, process(1)),), claims, (task(1, Owner("container", "x"), "container:x", "pod:u"),))
+    assert told_of(found) == [("ml/train/main", 1.0, "whole", True)]
+
+
+def test_the_mps_server_is_nobodys():
+    server = replace(process(1, 0.5), name="/usr/bin/nvidia-cuda-mps-server")
+    claims = (told("slurm", job("41"), named("7", "minor"), keys=("slurm:41",)),)
+    (found,) = of(
+        (card(0, server, process(2)),), claims, (task(1, user("root")), task(2, job("41"), "slurm:41"))
+    ).devices
+    assert found.foreign_bytes == 0.0
+
+
+def test_more_owners_than_the_bound_are_one():
+    people = tuple(task(pid, user(f"u{pid:02}")) for pid in range(1, 31))
+    device = card(0, *(process(pid, float(pid)) for pid in range(1, 31)))
+    allocations = of((device,), (), people).devices[0].allocations
+    assert len(allocations) == MOST_OWNERS
+    assert [one.owner.kind for one in allocations].count("others") == 1
+    assert sum(one.share for one in allocations) == pytest.approx(1.0)
+    assert sum(one.memory_used_bytes or 0.0 for one in allocations) == pytest.approx(sum(range(1, 31)) * GIB)
+
+
+OWNERS = st.sampled_from([pod("a"), pod("b"), job("1"), job("2"), user("x"), Owner("container", "c")])
+KEYS = st.lists(st.sampled_from(["pod:1", "pod:2", "container:c", "slurm:1", "sluid:s"]), max_size=3, unique=True)
+NAMES = st.sampled_from(
+    [named("GPU-12ab34cd-0"), named("1", "index"), named("MIG-56ef78ab-1"), named("7", "minor", instance="6"), named("nothing")]
+)  # fmt: skip
+CLAIMS = st.builds(
+    lambda source, owner, keys, names, replica, lives: told(
+        source, owner, *names, keys=tuple(keys), replica=replica, lives=lives
+    ),
+    st.sampled_from(["kubelet", "slurm", "job-map"]),
+    OWNERS,
+    KEYS,
+    st.lists(NAMES, max_size=2),
+    st.sampled_from(["", "0"]),
+    st.sampled_from([None, True, False]),
+)
+PROCESSES = st.lists(
+    st.builds(process, st.integers(1, 6), st.sampled_from([None, 0.0, 1.0, 5.0]), st.sampled_from([None, 0.0, 0.5])),
+    max_size=5,
+    unique_by=lambda one: one.pid,
+)
+
+
+@given(
+    st.lists(CLAIMS, max_size=6),
+    st.dictionaries(st.integers(1, 6), st.tuples(OWNERS, KEYS), max_size=6),
+    st.tuples(PROCESSES, PROCESSES, PROCESSES),
+    st.randoms(use_true_random=False),
+)
+def test_shares_never_exceed_a_card_and_no_order_changes_anything(claims, people, processes, order):
+    first = card(0, *processes[0])
+    devices = (first, instance(1, first, "2g.20gb", *processes[1]), card(1, *processes[2]))
+    tasks = {pid: task(pid, owner, *keys) for pid, (owner, keys) in people.items()}
+    found = owned(devices, claims, tasks, NOW)
+    assert found == owned(devices, _shuffled(claims, order), dict(_shuffled(list(tasks.items()), order)), NOW)
+    shown = [of_one.put_on(device) for of_one, device in zip(found.devices, devices, strict=True)]
+    for device in shown:
+        assert sum(one.share for one in device.allocations) <= 1.0 + 1e-9
+        assert len({one.owner for one in device.allocations}) == len(device.allocations)
+    owners_of = {}
+    for device in shown:
+        for one in device.processes:
+            assert owners_of.setdefault(one.pid, one.owner) == one.owner
+
+
+def _shuffled(items: list[Any], order: random.Random) -> list[Any]:
+    shuffled = list(items)
+    order.shuffle(shuffled)
+    return shuffled
