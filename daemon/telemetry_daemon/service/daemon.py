@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER
 from telemetry_daemon.config.inputs import ConfigError
@@ -54,8 +55,10 @@ from telemetry_exporters.past import SLOT_SECONDS
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.model import Plain
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:  # imported where owners are told
+    from telemetry_daemon.state.attribution import Attribution
 
+logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_SECONDS = 10.0
 # Whoever stops us has not to wait longer, whatever hangs.
@@ -72,6 +75,7 @@ _FIXED = (
     "export.textfile.path",
     "export.textfile.interval",
     "web.telemetry_path",
+    "attribution",
 )
 
 
@@ -100,7 +104,9 @@ class Service:
         self._known_since = remembered.since
         self._history = History(clock)
         accumulator = Accumulator(Events(this_machine(), remembered.events), self._history)
-        self._store = Store(platform.node(), clock, remembered.devices, accumulator, node.recorded)
+        self._store = Store(
+            platform.node(), clock, remembered.devices, accumulator, node.recorded, self._attribution(node)
+        )
         self._own = OwnMetrics(self._store)
         book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
         self._maintenance = MaintenanceDesk(MaintenanceBook(book_path, clock), self._store)
@@ -139,6 +145,14 @@ class Service:
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._reload_waits = False
+
+    def _attribution(self, node: Node) -> Attribution | None:
+        """What knows the owners of cards, where they are told or were recorded."""
+        if not self._settings.attribution.enabled and node.recorded is None:
+            return None
+        from telemetry_daemon.state.attribution import Attribution  # other nodes do without it
+
+        return Attribution()
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
@@ -286,7 +300,13 @@ class Service:
         for name in _FIXED:
             if attrgetter(name)(settings) != attrgetter(name)(before):
                 logger.warning("a changed setting needs a restart", extra={"setting": name})
-        self._settings = replace(settings, state=before.state, parsers=before.parsers, export=before.export)
+        self._settings = replace(
+            settings,
+            state=before.state,
+            parsers=before.parsers,
+            export=before.export,
+            attribution=before.attribution,
+        )
         for name in list(self._poller.sources()):
             if settings.source(name) != before.source(name):
                 self._poller.renew(name, partial(self._node.source, name, self._settings))
