@@ -74,7 +74,7 @@ def _identity(parser: Parser | DescribedParser) -> Iterator[str]:
 
 def _gives(parser: Parser | DescribedParser) -> Iterator[str]:
     own = {metric.key for metric in parser.metrics}
-    if not parser.gives:
+    if not parser.gives and parser.vendor:  # who tells of owners has no readings
         yield "gives nothing"
     for key, count in Counter(parser.gives).items():
         if count > 1:

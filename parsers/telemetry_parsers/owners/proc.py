@@ -1,0 +1,114 @@
+"""The processes on cards as the kernel tells of them: who started each, when, and whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
+from telemetry_parsers.owners.cgroups import group_of
+from telemetry_parsers.ownership import Hold, Owner, Task
+from telemetry_parsers.text.answers import capped, not_read
+from telemetry_parsers.text.lines import quote
+
+CALL = "processes"
+_LARGEST_PID = 1 << 22
+_LARGEST = 1e18
+_LONGEST_KEY = 128
+# The variables that name a job, and how others know it; and those that number a process of it.
+_JOB_VARIABLES = (
+    ("SLURM_JOB_ID", "slurm"),
+    ("SLURM_JOB_SLUID", "sluid"),
+    ("PBS_JOBID", "pbs"),
+    ("FLUX_JOB_ID", "flux"),
+)
+_RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK")
+
+
+def parse(capture: Capture) -> Report:
+    """A task for each process; one that is not as expected costs itself only."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    problems: list[Problem] = []
+    tasks = []
+    for output in capture.outputs:
+        if output.status:
+            problems.append(Problem(quote(output.name), quote(output.stderr)))
+        elif (task := _task(output.data)) is None:
+            problems.append(Problem(quote(output.name), "is not what the kernel tells of a process"))
+        else:
+            tasks.append(task)
+    return Report(tasks=tuple(tasks), problems=capped(problems), form="data")
+
+
+def _task(data: Plain) -> Task | None:
+    if not isinstance(data, dict):
+        return None
+    pid, ticks = _whole(data.get("pid"), _LARGEST_PID), _whole(data.get("ticks"), _LARGEST)
+    if pid is None or ticks is None:
+        return None
+    group = group_of(_text(data, "cgroup"))
+    user = _text(data, "user")
+    owner = group.owner
+    if owner is None or owner.kind == "user":
+        owner = Owner("user", user, user=user) if user else owner
+    task = Task(
+        pid, ticks, _number(data.get("started")), user, _text(data, "command"), group.container, owner, group.keys
+    )
+    return _with_environment(replace(task, holds=tuple(_holds(data.get("holds")))), data.get("environment"))
+
+
+def _with_environment(task: Task, environment: Plain) -> Task:
+    """The task with the job and the rank that its variables tell; its cgroup is believed first."""
+    if not isinstance(environment, dict):
+        return task
+    named = {name: value for name in environment if (value := _text(environment, name))}
+    jobs = [(key, named[name]) for name, key in _JOB_VARIABLES if len(named.get(name, "")) in range(1, _LONGEST_KEY)]
+    rank = next((int(named[name]) for name in _RANK_VARIABLES if _is_rank(named.get(name, ""))), None)
+    task = replace(task, rank=rank)
+    if not jobs or (task.owner is not None and task.owner.kind not in ("user", "service", "job")):
+        return task
+    keys = tuple(dict.fromkeys((*task.keys, *(f"{key}:{number}" for key, number in jobs))))
+    number = jobs[0][1]
+    owner = task.owner if task.owner is not None and task.owner.kind == "job" else Owner("job", number, job_id=number)
+    return replace(task, keys=keys, owner=owner)
+
+
+def _holds(given: Plain) -> list[Hold]:
+    if not isinstance(given, list):
+        return []
+    return [
+        Hold(_text(one, "bus_id"), _number(one.get("memory_bytes")), _number(one.get("busy_seconds")))
+        for one in given
+        if isinstance(one, dict) and _text(one, "bus_id")
+    ]
+
+
+def _text(data: Mapping[str, Plain], key: str) -> str:
+    value = data.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Plain) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= _LARGEST else None
+
+
+def _whole(value: Plain, most: float) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most else None
+
+
+def _is_rank(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 7
+
+
+PARSER = SourceParser(
+    name="proc",
+    vendor="",
+    gives=(),
+    polls=(Poll("processes", Library("proc", (CALL,)), interval=5.0, deadline=2.0, lists_devices=False),),
+    parse=parse,
+)

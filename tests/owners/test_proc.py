@@ -1,0 +1,99 @@
+"""The processes on cards as the kernel tells of them: what becomes a task, and what costs itself only."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry_parsers.checks.laws import report_violations
+from telemetry_parsers.model import Capture, Failure, Output, Plain
+from telemetry_parsers.owners.proc import PARSER
+from telemetry_parsers.ownership import Hold, Owner, Task
+
+POLL = PARSER.polls[0]
+ALICE = {"pid": 70, "ticks": 123, "started": 1.7e9, "user": "alice", "command": "python", "cgroup": "0::/"}
+
+
+def parsed(*data: Plain):
+    outputs = tuple(Output(str(place), status=0, data=one) for place, one in enumerate(data))
+    return PARSER.parse(Capture("proc", POLL.name, POLL.request, outputs))
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, Task(70, 123, 1.7e9, "alice", "python", "", Owner("user", "alice", user="alice"))),
+        (
+            {"cgroup": "0::/user.slice/user-1000.slice/session-3.scope"},
+            Task(70, 123, 1.7e9, "alice", "python", "", Owner("user", "alice", user="alice")),
+        ),
+        (
+            {"cgroup": "0::/system.slice/x.service"},
+            Task(70, 123, 1.7e9, "alice", "python", "", Owner("service", "x.service")),
+        ),
+        (
+            {"cgroup": "0::/user.slice", "environment": {"SLURM_JOB_ID": "41", "RANK": "3", "SLURM_PROCID": "9"}},
+            Task(70, 123, 1.7e9, "alice", "python", "", Owner("job", "41", job_id="41"), ("slurm:41",), 3),
+        ),
+        (
+            {
+                "cgroup": "0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/task_0",
+                "environment": {"SLURM_JOB_ID": "41", "SLURM_JOB_SLUID": "sEKNKTV3WPV500"},
+            },
+            Task(
+                70, 123, 1.7e9, "alice", "python", "", Owner("job", "sEKNKTV3WPV500", job_id="sEKNKTV3WPV500"),
+                ("sluid:sEKNKTV3WPV500", "slurm:41"),
+            ),
+        ),
+        (
+            {"environment": {"RANK": "-1", "SLURM_PROCID": "x", "SLURM_JOB_ID": ""}},
+            Task(70, 123, 1.7e9, "alice", "python", "", Owner("user", "alice", user="alice")),
+        ),
+        (
+            {"holds": [{"bus_id": "0000:03:00.0", "memory_bytes": 5, "busy_seconds": None}, {"memory_bytes": 1}, 7]},
+            Task(
+                70, 123, 1.7e9, "alice", "python", "", Owner("user", "alice", user="alice"),
+                holds=(Hold("0000:03:00.0", 5.0),),
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_tells_becomes_a_task(more, expected):
+    assert parsed({**ALICE, **more}).tasks == (expected,)
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, [], "x", {}, {"pid": "1", "ticks": 2}, {"pid": 0, "ticks": 2}, {"pid": True, "ticks": 1}]
+)
+def test_a_process_that_is_not_as_expected_costs_itself_only(wrong):
+    report = parsed(wrong, ALICE)
+    assert [task.pid for task in report.tasks] == [70]
+    assert [problem.where for problem in report.problems] == ["0"]
+
+
+def test_a_failed_read_is_a_failed_report():
+    failure = Failure("not_supported", None, "elsewhere")
+    assert PARSER.parse(Capture("proc", POLL.name, POLL.request, failure=failure)).outcome == "failed"
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["pid", "ticks", "started", "user", "command", "cgroup", "environment", "holds", "bus_id"]),
+            inner,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(PLAIN, max_size=4))
+def test_any_data_keeps_the_laws(data):
+    outputs = tuple(Output(str(place), status=0, data=one) for place, one in enumerate(data))
+    capture = Capture("proc", POLL.name, POLL.request, outputs)
+    report = PARSER.parse(capture)
+    assert not report_violations(PARSER, capture, report)
+    assert len(report.tasks) + len(report.problems) <= max(len(data), 1)
