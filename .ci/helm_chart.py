@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from telemetry_daemon.node import tells_owners
 from telemetry_daemon.version import __version__
 
 CHART = "deploy/helm/device-telemetry"
@@ -37,9 +38,10 @@ annotations:
 
 
 def sources() -> str:
-    """files/sources.txt: the names of all sources, one a line, so that a pool can switch off those that are not its own."""
+    """files/sources.txt: the names of all sources that read cards, one a line, so that a pool can switch off those that are not its own."""
     found = entry_points(group="telemetry.parsers")
-    return "".join(f"{name}\n" for name in sorted({item.name for item in found if _is_ours(item.dist)}))
+    ours = {item.name for item in found if _is_ours(item.dist) and not tells_owners(item.load())}
+    return "".join(f"{name}\n" for name in sorted(ours))
 
 
 def values_table() -> str:

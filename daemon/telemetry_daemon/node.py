@@ -106,7 +106,7 @@ class RealNode(Node):
         named = only or [
             name
             for name, item in self._by_name.items()
-            if settings.attribution.enabled or not _asked_in_process(item.parser) & _OF_OWNERS
+            if settings.attribution.enabled or not tells_owners(item.parser)
         ]
         return super().sources(settings, named)
 
@@ -148,5 +148,6 @@ def _library(poll: Poll) -> str:
     return poll.request.reader if isinstance(poll.request, Library) else ""
 
 
-def _asked_in_process(parser: Parser) -> frozenset[str]:
-    return frozenset(_library(poll) for poll in parser.polls).intersection(_IN_PROCESS)
+def tells_owners(parser: Parser) -> bool:
+    """Whether a source tells who has cards; it is asked only where attribution is on."""
+    return any(_library(poll) in _OF_OWNERS for poll in parser.polls)
