@@ -9,7 +9,7 @@ from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
 from telemetry_parsers.owners.cgroups import group_of
 from telemetry_parsers.ownership import Hold, Owner, Task
-from telemetry_parsers.text.answers import capped, not_read
+from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 CALL = "processes"
@@ -34,12 +34,12 @@ def parse(capture: Capture) -> Report:
     problems: list[Problem] = []
     tasks = []
     for output in capture.outputs:
-        if output.status:
-            problems.append(Problem(quote(output.name), quote(output.stderr)))
-        elif (task := _task(output.data)) is None:
+        if (task := _task(output.data)) is None:
             problems.append(Problem(quote(output.name), "is not what the kernel tells of a process"))
         else:
             tasks.append(task)
+    if capture.outputs and not tasks:
+        return failed("not_understood", "proc", "these are not the processes that the reader `proc` gives")
     return Report(tasks=tuple(tasks), problems=capped(problems), form="data")
 
 
