@@ -16,7 +16,7 @@ ALICE = {"pid": 70, "ticks": 123, "started": 1.7e9, "user": "alice", "command": 
 
 
 def parsed(*data: Plain):
-    outputs = tuple(Output(str(place), status=0, data=one) for place, one in enumerate(data))
+    outputs = (Output("/proc"), *(Output(str(place), status=0, data=one) for place, one in enumerate(data)))
     return PARSER.parse(Capture("proc", POLL.name, POLL.request, outputs))
 
 
@@ -72,6 +72,11 @@ def test_a_process_that_is_not_as_expected_costs_itself_only(wrong):
     assert [problem.where for problem in report.problems] == ["0"]
 
 
+def test_without_processes_there_are_no_tasks_and_without_a_list_there_is_no_report():
+    assert (parsed().outcome, parsed().tasks) == ("ok", ())
+    assert PARSER.parse(Capture("proc", POLL.name, POLL.request)).outcome == "failed"
+
+
 def test_a_failed_read_is_a_failed_report():
     failure = Failure("not_supported", None, "elsewhere")
     assert PARSER.parse(Capture("proc", POLL.name, POLL.request, failure=failure)).outcome == "failed"
@@ -92,7 +97,7 @@ PLAIN = st.recursive(
 
 @given(st.lists(PLAIN, max_size=4))
 def test_any_data_keeps_the_laws(data):
-    outputs = tuple(Output(str(place), status=0, data=one) for place, one in enumerate(data))
+    outputs = (Output("/proc"), *(Output(str(place), status=0, data=one) for place, one in enumerate(data)))
     capture = Capture("proc", POLL.name, POLL.request, outputs)
     report = PARSER.parse(capture)
     assert not report_violations(PARSER, capture, report)

@@ -101,7 +101,7 @@ def test_nothing_is_read_again_while_a_process_is_the_same(tree):
     reader = ProcReader(str(tree.root), environment=False)
     first = reader.read(POLL, Targets(pids=(10,)))
     (folder / "cgroup").unlink()
-    assert reader.read(POLL, Targets(pids=(10,))).outputs[0] is first.outputs[0]
+    assert reader.read(POLL, Targets(pids=(10,))).outputs[1] is first.outputs[1]
 
 
 def test_another_process_with_the_same_number_is_another(tree):

@@ -25,6 +25,8 @@ VARIABLES = (
     *("SLURM_JOB_ID", "SLURM_JOB_SLUID", "PBS_JOBID", "FLUX_JOB_ID"),
     *("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
 )
+# That they were read, also where there are none.
+_LISTED = Output("/proc", status=0)
 _ELSEWHERE = (
     "this container numbers its processes anew, so the driver's numbers mean others here: give it the host's processes "
     "(hostPID), or the host's / as `path`"
@@ -53,7 +55,7 @@ class ProcReader:
         """One output for each process."""
         begun, cpu = Begun(), time.thread_time()
         refusal = self._refusal()
-        outputs = () if refusal is not None else self._processes(targets.pids[:MOST_PROCESSES])
+        outputs = () if refusal is not None else (_LISTED, *self._processes(targets.pids[:MOST_PROCESSES]))
         return begun.capture("proc", poll, outputs, refusal, time.thread_time() - cpu)
 
     def close(self) -> None:

@@ -13,6 +13,8 @@ from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
 CALL = "processes"
+# The output that says that processes were read, also where there are none.
+LISTED = "/proc"
 _LARGEST_PID = 1 << 22
 _LARGEST = 1e18
 _LONGEST_KEY = 128
@@ -33,12 +35,15 @@ def parse(capture: Capture) -> Report:
         return refusal
     problems: list[Problem] = []
     tasks = []
+    listed = [output for output in capture.outputs if output.name == LISTED]
     for output in capture.outputs:
+        if output in listed:
+            continue
         if (task := _task(output.data)) is None:
             problems.append(Problem(quote(output.name), "is not what the kernel tells of a process"))
         else:
             tasks.append(task)
-    if capture.outputs and not tasks:
+    if not listed:
         return failed("not_understood", "proc", "these are not the processes that the reader `proc` gives")
     return Report(tasks=tuple(tasks), problems=capped(problems), form="data")
 
