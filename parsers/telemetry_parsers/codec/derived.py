@@ -31,7 +31,7 @@ class _Way:
 class _Special:
     """What the fields of a type do not tell.
 
-    The fields in `left_out` are not written when all of them are the default. `null` maps a field to the number that null stands for.
+    A field in `left_out` is not written when it is the default. `null` maps a field to the number that null stands for.
     """
 
     left_out: tuple[str, ...] = ()
@@ -73,7 +73,8 @@ class _Object:
         self._writes = tuple((name, way.write) for name, way in ways.items() if way.write is not None)
         self._names = tuple(ways)
         self._keys = frozenset(ways)
-        self._defaults = {item.name: item.default for item in fields(kind) if item.name in special.left_out}
+        left_out = [item for item in fields(kind) if item.name in special.left_out]
+        self._defaults = {item.name: _written(ways[item.name], item.default) for item in left_out}
 
     @staticmethod
     @cache
@@ -100,8 +101,8 @@ class _Object:
             plain[name] = getattr(value, name)
         for name, write in self._writes:
             plain[name] = write(plain[name])
-        if self._defaults and all(plain[name] == default for name, default in self._defaults.items()):
-            for name in self._defaults:
+        for name, default in self._defaults.items():
+            if plain[name] == default:
                 del plain[name]
         return plain
 
@@ -110,7 +111,7 @@ class _Object:
         for key in plain:
             if key not in self._keys:
                 raise CodecError(str(key), "unknown key")
-        completed = plain if self._defaults.keys() & plain.keys() else {**self._defaults, **plain}
+        completed = {**self._defaults, **plain}
         for key in sorted(self._keys - completed.keys()):
             raise CodecError(key, "missing")
         return completed
@@ -150,6 +151,10 @@ def _or_none(way: _Way) -> _Way:
         lambda plain: None if plain is None else read(plain),
         None if write is None else lambda value: None if value is None else write(value),
     )
+
+
+def _written(way: _Way, value: Any) -> Plain:
+    return value if way.write is None else way.write(value)
 
 
 def _number_or(missing: float) -> _Way:
