@@ -1,0 +1,164 @@
+"""What the kubelet's names of devices mean: resource name and id, or DRA driver and device, as names that a card may have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from telemetry_parsers.ownership import DeviceName, Way
+
+# A name in a card's place, the instance on it, and its part of a shared card are named groups.
+_Patterns = tuple[tuple[re.Pattern[str], Way], ...]
+
+_HEX = "[0-9a-fA-F]"
+_UUID = rf"(?:[A-Z]{{2,4}}-)?{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
+_BUS = rf"{_HEX}{{4}}:{_HEX}{{2}}:{_HEX}{{2}}\.[0-7]"
+_NUMBER = "[0-9]{1,6}"
+# How plugins number the parts of one card: time slicing and MPS; Cambricon; GKE.
+_PART = r"(?:::|-_-|/vgpu)(?P<part>[0-9]{1,6})"
+# What else hangs on a uuid: HAMi's number, Cambricon's profile and number or the uuid of an instance.
+_HUNG = r"-(?P<hung>[\w.+-]{1,80})"
+
+
+def _patterns(*rows: tuple[str, Way]) -> _Patterns:
+    return tuple((re.compile(rf"{row}(?:{_PART})?", re.ASCII), way) for row, way in rows)
+
+
+# Whoever's: MIG instances of drivers before 470 are named by card, instance and compute instance.
+_OF_ANYBODY = (
+    *_patterns((rf"(?P<name>MIG-{_UUID}/{_NUMBER}/{_NUMBER})", "uuid"), (rf"(?P<name>{_UUID})", "uuid")),
+    (re.compile(rf"(?P<name>{_UUID}){_HUNG}", re.ASCII), "uuid"),
+    *_patterns((rf"(?P<name>{_BUS})", "bus_id")),
+)
+# The tool's own number of a card.
+_BARE: tuple[str, Way] = (rf"(?P<name>{_NUMBER})", "index")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The resources of one vendor: `strict` names are its cards' whatever the id looks like; of other names below its domains
+    (`loose`) only ids that look as the pattern are, since network plugins share the domain.
+    """
+
+    vendor: str
+    domains: tuple[str, ...]
+    strict: re.Pattern[str]
+    loose: re.Pattern[str] | None = None
+    ids: tuple[tuple[re.Pattern[str], Way], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A device that somebody was given: by which names it may be found, and which part of it where it is shared."""
+
+    names: tuple[DeviceName, ...]
+    replica: str = ""
+
+
+def _family(vendor: str, domains: str, strict: str, *ids: tuple[str, Way], loose: str | None = None) -> Family:
+    loosely = None if loose is None else re.compile(loose)
+    return Family(vendor, tuple(domains.split()), re.compile(strict), loosely, _patterns(*ids))
+
+
+FAMILIES = (
+    _family(
+        "nvidia", "nvidia.com", r"p?gpu(?:\.shared)?|mig-[0-9][\w.+]*(?:\.shared)?",
+        (rf"nvidia(?P<name>{_NUMBER})(?:/gi(?P<instance>{_NUMBER}))?", "minor"),
+        # A card and the place of a MIG instance in its list; none of our devices has such a name.
+        (rf"(?P<name>{_NUMBER}:{_NUMBER})", "index"),
+        _BARE,
+        loose=r"(?:GPU|MIG)-",
+    ),
+    _family("nvidia", "volcano.sh", r"v?gpu-number"),
+    _family(
+        "amd", "amd.com", r"gpu|[sdtqc]px_nps[0-9]{1,2}",
+        # The reader says which render node such a platform device has.
+        (rf"(?P<name>amdgpu_xcp_{_NUMBER})", "render"),
+    ),
+    _family("hygon", "hygon.com", r"dcu|dcunum", _BARE),
+    _family("moorethreads", "mthreads.com", r"v?gpu", _BARE),
+    _family(
+        "ascend", "huawei.com", r"npu|Ascend[0-9A-Z]+(?:-[0-9]{1,2}c[\w.]*)?",
+        (rf"Ascend[0-9A-Z]+-[0-9]{{1,2}}c[\w.]{{0,40}}-(?P<instance>{_NUMBER})-(?P<name>{_NUMBER})", "physical"),
+        (rf"(?:Ascend[0-9A-Z]+|npu)-(?P<name>{_NUMBER})", "physical"),
+    ),
+    _family(
+        "cambricon", "cambricon.com",
+        r"(?i:mlu)[\w-]*(?:\.share|\.smlu\.(?!vcore|vmemory)[\w.-]+|\.mim-[\w.+-]+)?|real-mlu-counts",
+    ),
+    _family("iluvatar", "iluvatar.com iluvatar.ai", r"v?gpu|[A-Z]{2}-V[0-9]{2,4}(?:-vgpu)?"),
+    _family("metax", "metax-tech.com", r"s?gpu", _BARE),
+    _family("enflame", "enflame.com", r"v?gcu|drs-gcu|shared-gcu", _BARE),
+    _family("intel", "gpu.intel.com", r"i915|xe", (rf"card(?P<name>{_NUMBER})-(?P<own_part>{_NUMBER})", "card")),
+    _family("kunlunxin", "kunlunxin.com", r"v?xpu", _BARE),
+)  # fmt: skip
+# Drivers of dynamic resource allocation; what other drivers give is no card.
+DRIVERS = (
+    _family(
+        "nvidia", "gpu.nvidia.com", "",
+        (rf"gpu-(?P<name>{_NUMBER})", "minor"),
+        # Profile and placement, by which none of our devices is known.
+        (rf"gpu-(?P<name>{_NUMBER})-mig-(?P<instance>[\w.-]{{1,60}})", "minor"),
+    ),
+    _family("amd", "gpu.amd.com", "", (rf"gpu-[0-9]{{1,4}}-(?P<name>{_NUMBER})", "render")),
+)  # fmt: skip
+# A resource that only the configuration knows may be anybody's.
+_OWN = Family(
+    "", (), re.compile(""), ids=tuple(dict.fromkeys((*(row for one in FAMILIES for row in one.ids), *_patterns(_BARE))))
+)
+
+
+def is_wanted(resource: str, own: Collection[str]) -> bool:
+    """Whether devices of this resource name, or of this driver, may be cards; `own` are the names in the configuration."""
+    return _family_of(resource, own) is not None
+
+
+def named(resource: str, device: str, own: Collection[str], render_nodes: Mapping[str, str]) -> Named | None:
+    """What a device of a wanted resource is called; None if its id has no form that is known, or is no card's.
+
+    `render_nodes` has the number of the render node of each platform device and bus id that has one.
+    """
+    family = _family_of(resource, own)
+    for pattern, way in () if family is None else (*_OF_ANYBODY, *family.ids):
+        match = pattern.fullmatch(device)
+        if match is not None and family is not None:
+            return _named(match, way, family.vendor, render_nodes)
+    return None
+
+
+def may_be_card(resource: str, device: str, own: Collection[str]) -> bool:
+    """Whether the id is a card's: below the domain of a vendor there are network devices, too."""
+    family = _family_of(resource, own)
+    if family is None:
+        return False
+    is_strict = resource in own or resource in family.domains or family.strict.fullmatch(_name_in(resource)) is not None
+    return is_strict or (family.loose is not None and family.loose.match(device) is not None)
+
+
+def _family_of(resource: str, own: Collection[str]) -> Family | None:
+    domain = resource.partition("/")[0]
+    of_domain = next((family for family in FAMILIES if domain in family.domains), None)
+    if resource in own:
+        return of_domain or _OWN
+    if "/" not in resource:
+        return next((family for family in DRIVERS if domain in family.domains), None)
+    if of_domain is None or (of_domain.loose is None and not of_domain.strict.fullmatch(_name_in(resource))):
+        return None
+    return of_domain
+
+
+def _name_in(resource: str) -> str:
+    return resource.partition("/")[2]
+
+
+def _named(match: re.Match[str], way: Way, vendor: str, render_nodes: Mapping[str, str]) -> Named:
+    groups = {group: text for group, text in match.groupdict().items() if text is not None}
+    text, name = match.string, groups["name"]
+    told = DeviceName(text, way, name.lower() if way == "bus_id" else name, vendor, groups.get("instance", ""))
+    render = render_nodes.get(told.value) if way in ("bus_id", "render") else None
+    names: tuple[DeviceName, ...] = (told,)
+    if render is not None:
+        # A card in partitions shares its address with them: the render node is the partition's own.
+        names = (replace(told, way="render", value=render), told)
+    return Named(names, next((groups[part] for part in ("part", "own_part", "hung") if part in groups), ""))

@@ -1,0 +1,152 @@
+"""Decodes the kubelet's answers about pod resources from their wire format into plain data.
+
+The messages are those of `v1.PodResourcesLister`: https://github.com/kubernetes/kubelet, pkg/apis/podresources/v1/api.proto.
+Each byte is looked at once for each message that holds it, and messages are five deep: the time is linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from telemetry_parsers.model import Plain
+
+LARGEST_ANSWER_BYTES = 4 << 20
+# Of pods, containers and devices, each: so many are on no node.
+MOST_ENTRIES = 4096
+
+# Whether a device of this resource name, or of this driver, is wanted.
+Wants = Callable[[str], bool]
+_Span = tuple[int, int]
+
+_VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
+_MOST_VARINT_BYTES = 10
+
+
+class DecodeError(ValueError):
+    """It is no such message; the text says what is wrong."""
+
+
+def pods_in(answer: bytes, wants: Wants) -> list[Plain]:
+    """The pods of a List answer, with the devices that are wanted. Raises DecodeError.
+
+    `{"namespace", "pod_name", "containers": [{"container_name", "devices": [{"resource", "device"}], "drawn": [{"driver", "device", "share"}]}]}`:
+    `drawn` are the devices of dynamic resource allocation.
+    """
+    return _Answer(_checked(answer), wants).pods()
+
+
+def allocatable_in(answer: bytes, wants: Wants) -> list[Plain]:
+    """The devices of a GetAllocatableResources answer that are wanted: `{"resource", "device"}`. Raises DecodeError."""
+    return _Answer(_checked(answer), wants).allocatable()
+
+
+def _checked(answer: bytes) -> bytes:
+    if len(answer) > LARGEST_ANSWER_BYTES:
+        raise DecodeError(f"the answer is larger than {LARGEST_ANSWER_BYTES >> 20} MiB")
+    return answer
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The bytes of one answer, and how much of each kind was found in it."""
+
+    data: bytes
+    wants: Wants
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def pods(self) -> list[Plain]:
+        return [self._pod(span) for span in self._messages((0, len(self.data)), 1)]
+
+    def allocatable(self) -> list[Plain]:
+        return self._devices((0, len(self.data)), 1)
+
+    def _pod(self, span: _Span) -> Plain:
+        self._count("pods")
+        names = self._texts(span, (1, 2))
+        containers = [self._container(inner) for inner in self._messages(span, 3)]
+        return {"namespace": names[2], "pod_name": names[1], "containers": containers}
+
+    def _container(self, span: _Span) -> Plain:
+        self._count("containers")
+        drawn = [one for dynamic in self._messages(span, 5) for one in self._drawn(dynamic)]
+        return {"container_name": self._texts(span, (1,))[1], "devices": self._devices(span, 2), "drawn": drawn}
+
+    def _devices(self, span: _Span, number: int) -> list[Plain]:
+        """The ids in all messages of devices that have this number in the message."""
+        found: list[Plain] = []
+        for message in self._messages(span, number):
+            resource = self._texts(message, (1,))[1]
+            if not self.wants(resource):
+                continue
+            for device in self._messages(message, 2):
+                self._count("devices")
+                found.append({"resource": resource, "device": self._text(device)})
+        return found
+
+    def _drawn(self, span: _Span) -> Iterator[Plain]:
+        for message in self._messages(span, 4):
+            names = self._texts(message, (2, 4, 5))
+            if self.wants(names[2]):
+                self._count("devices")
+                yield {"driver": names[2], "device": names[4], "share": names[5]}
+
+    def _count(self, kind: str) -> None:
+        count = self.counts[kind] = self.counts.get(kind, 0) + 1
+        if count > MOST_ENTRIES:
+            raise DecodeError(f"it lists more than {MOST_ENTRIES} {kind}")
+
+    def _messages(self, span: _Span, number: int) -> Iterator[_Span]:
+        return (place for found, place in _lengths(self.data, span) if found == number)
+
+    def _texts(self, span: _Span, numbers: tuple[int, ...]) -> dict[int, str]:
+        """The texts with these numbers; the last counts where one comes twice, and none is an empty one."""
+        texts = dict.fromkeys(numbers, "")
+        for number, place in _lengths(self.data, span):
+            if number in texts:
+                texts[number] = self._text(place)
+        return texts
+
+    def _text(self, span: _Span) -> str:
+        try:
+            return str(self.data[span[0] : span[1]], "utf-8")
+        except UnicodeDecodeError:
+            raise DecodeError(f"the text at byte {span[0]} is not UTF-8") from None
+
+
+def _lengths(data: bytes, span: _Span) -> Iterator[tuple[int, _Span]]:
+    """The fields of a message that have a length: number and place. All others are passed over."""
+    at, end = span
+    while at < end:
+        key, at = _varint(data, at, end)
+        kind = key & 7
+        if not key >> 3:
+            raise DecodeError(f"the field before byte {at} has the number 0")
+        start = at
+        if kind == _VARINT:
+            _, at = _varint(data, at, end)
+        elif kind == _LENGTH:
+            length, start = _varint(data, at, end)
+            at = start + length
+        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
+            at += 8 if kind == _EIGHT_BYTES else 4
+        else:
+            raise DecodeError(f"the field before byte {at} is of the kind {kind}, which nobody sends")
+        if at > end:
+            raise DecodeError(f"the field at byte {start} is longer than what holds it")
+        if kind == _LENGTH:
+            yield key >> 3, (start, at)
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value = 0
+    for shift in range(0, 7 * _MOST_VARINT_BYTES, 7):
+        if at >= end:
+            raise DecodeError("it ends within a number")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise DecodeError(f"the number before byte {at} has no end")

@@ -1,0 +1,195 @@
+"""The decoder reads what protobuf's own library writes, and raises one type of error for everything else."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError as ProtobufError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kits.pod_resources import MESSAGES, allocatable, listed, message_classes, pod
+from telemetry_parsers.model import Plain
+from telemetry_parsers.owners.pod_resources import (
+    LARGEST_ANSWER_BYTES,
+    MOST_ENTRIES,
+    DecodeError,
+    allocatable_in,
+    pods_in,
+)
+
+GPU = "GPU-00000000-0000-0000-0000-000000000001"
+
+
+def everything(_resource: str) -> bool:
+    return True
+
+
+def test_pods_devices_and_drawn_devices() -> None:
+    answer = listed(
+        pod("team", "trainer-0", {"main": {"nvidia.com/gpu": (GPU, "GPU-2")}, "side": {}}),
+        pod("team", "drawer", {"main": {}}, {"gpu.nvidia.com": ("gpu-3",)}),
+        pod("kube-system", "etcd", {}),
+    )
+    assert pods_in(answer, everything) == [
+        {
+            "namespace": "team",
+            "pod_name": "trainer-0",
+            "containers": [
+                {
+                    "container_name": "main",
+                    "devices": [
+                        {"resource": "nvidia.com/gpu", "device": GPU},
+                        {"resource": "nvidia.com/gpu", "device": "GPU-2"},
+                    ],
+                    "drawn": [],
+                },
+                {"container_name": "side", "devices": [], "drawn": []},
+            ],
+        },
+        {
+            "namespace": "team",
+            "pod_name": "drawer",
+            "containers": [
+                {
+                    "container_name": "main",
+                    "devices": [],
+                    "drawn": [{"driver": "gpu.nvidia.com", "device": "gpu-3", "share": ""}],
+                }
+            ],
+        },
+        {"namespace": "kube-system", "pod_name": "etcd", "containers": []},
+    ]
+
+
+def test_allocatable_devices() -> None:
+    answer = allocatable({"amd.com/gpu": ("0000:19:00.0", "amdgpu_xcp_1")})
+    assert allocatable_in(answer, everything) == [
+        {"resource": "amd.com/gpu", "device": "0000:19:00.0"},
+        {"resource": "amd.com/gpu", "device": "amdgpu_xcp_1"},
+    ]
+
+
+def test_only_what_is_wanted_is_kept() -> None:
+    answer = listed(pod("a", "b", {"c": {"rdma/hca": ("x",), "amd.com/gpu": ("y",)}}, {"dra.net": ("z",)}))
+    [found] = pods_in(answer, lambda name: name == "amd.com/gpu")
+    assert found["containers"][0]["devices"] == [{"resource": "amd.com/gpu", "device": "y"}]
+    assert found["containers"][0]["drawn"] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param(b"\x0a", "ends within a number", id="no length"),
+        pytest.param(b"\x0a\x05abc", "longer than what holds it", id="half a message"),
+        pytest.param(b"\x0a\x03\x0a\x02a", "longer than what holds it", id="half an inner message"),
+        pytest.param(b"\x0a\x04\x0a\x02\xff\xfe", "not UTF-8", id="no text"),
+        pytest.param(b"\x02\x00", "number 0", id="field 0"),
+        pytest.param(b"\x0b", "of the kind 3", id="group"),
+        pytest.param(b"\x0f", "of the kind 7", id="no kind"),
+        pytest.param(b"\x80" * 11, "no end", id="endless number"),
+        pytest.param(b"\x0d\x00\x00", "longer than what holds it", id="half a fixed number"),
+        pytest.param(b"\x00" * (LARGEST_ANSWER_BYTES + 1), "larger than 4 MiB", id="too large"),
+        pytest.param(b"\x0a\x00" * (MOST_ENTRIES + 1), "more than 4096 pods", id="too many pods"),
+    ],
+)
+def test_what_is_no_answer_is_told(answer: bytes, words: str) -> None:
+    with pytest.raises(DecodeError, match=words):
+        pods_in(answer, everything)
+
+
+def test_too_many_devices_are_told_and_unwanted_ones_are_not_counted() -> None:
+    answer = allocatable({"a.com/gpu": tuple(map(str, range(MOST_ENTRIES))), "b.com/kvm": ("k",) * MOST_ENTRIES})
+    assert len(allocatable_in(answer, lambda name: name == "a.com/gpu")) == MOST_ENTRIES
+    with pytest.raises(DecodeError, match="more than 4096 devices"):
+        allocatable_in(answer, everything)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        pytest.param(b"\x0a\x00", id="empty pods"),
+        pytest.param(b"\x10\x01", id="numbers"),
+        pytest.param(b"\xff", id="endless numbers"),
+        pytest.param(b"\x0a\x06\x1a\x04\x12\x02\x12\x00", id="deep"),
+        pytest.param(b"\x12\x00", id="unknown fields"),
+    ],
+)
+def test_four_mebibytes_of_anything_take_seconds_at_most(piece: bytes) -> None:
+    answer = piece * (LARGEST_ANSWER_BYTES // len(piece))
+    begun = time.process_time()
+    with contextlib.suppress(DecodeError):  # that is an answer, too
+        pods_in(answer, everything)
+    assert time.process_time() - begun < 20
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_an_answer_or_a_decode_error(data: bytes) -> None:
+    with contextlib.suppress(DecodeError):
+        assert isinstance(pods_in(data, everything), list)
+    with contextlib.suppress(DecodeError):
+        assert isinstance(allocatable_in(data, everything), list)
+
+
+TEXT = st.text(max_size=12)
+
+
+def messages(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Any message of this name, as protobuf's constructor takes it."""
+    fields = {}
+    for field, _, kind in MESSAGES[name]:
+        base = kind.strip("[]")
+        value = {"string": TEXT, "int64": st.integers(-(2**63), 2**63 - 1), "uint64": st.integers(0, 2**64 - 1)}.get(
+            base
+        )
+        one = messages(base) if value is None else value
+        fields[field] = st.lists(one, max_size=3) if kind.startswith("[") else one
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def expected(pod_resources: Any) -> Plain:
+    return {
+        "namespace": pod_resources.namespace,
+        "pod_name": pod_resources.name,
+        "containers": [
+            {
+                "container_name": container.name,
+                "devices": [
+                    {"resource": each.resource_name, "device": one}
+                    for each in container.devices
+                    for one in each.device_ids
+                ],
+                "drawn": [
+                    {"driver": one.driver_name, "device": one.device_name, "share": one.share_id}
+                    for dynamic in container.dynamic_resources
+                    for one in dynamic.claim_resources
+                ],
+            }
+            for container in pod_resources.containers
+        ],
+    }
+
+
+@given(messages("ListPodResourcesResponse"))
+def test_it_reads_whatever_protobuf_writes(message: dict[str, Any]) -> None:
+    made = message_classes()["ListPodResourcesResponse"](**message)
+    assert pods_in(made.SerializeToString(), everything) == [expected(one) for one in made.pod_resources]
+
+
+@given(messages("ListPodResourcesResponse"), st.data())
+def test_damaged_messages_are_read_as_protobuf_reads_them(message: dict[str, Any], data: st.DataObject) -> None:
+    whole = message_classes()["ListPodResourcesResponse"](**message).SerializeToString()
+    at, byte = data.draw(st.integers(0, len(whole))), data.draw(st.integers(0, 255))
+    damaged = whole[:at] + bytes([byte]) + whole[at + data.draw(st.integers(0, 1)) :]
+    try:
+        found = pods_in(damaged, everything)
+        made = message_classes()["ListPodResourcesResponse"].FromString(damaged)
+    except (
+        DecodeError,
+        ProtobufError,
+    ):  # what either refuses gives no readings; we may pass over what we never look at
+        return
+    assert found == [expected(one) for one in made.pod_resources]
