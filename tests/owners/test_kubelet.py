@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telemetry_parsers.bounds import MOST_CLAIMS
 from telemetry_parsers.model import Capture, Output, Plain, Report
-from telemetry_parsers.owners.kubelet import MOST_CLAIMS, PARSER, parse
+from telemetry_parsers.owners.kubelet import PARSER, parse
 from telemetry_parsers.ownership import Claim, DeviceName, Owner
 
 PODS, ALLOCATABLE = PARSER.polls

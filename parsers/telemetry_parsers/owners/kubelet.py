@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from telemetry_parsers.bounds import MOST_CLAIMS
 from telemetry_parsers.contract import SourceParser
 from telemetry_parsers.library_answers.plain import items, mapping, objects
 from telemetry_parsers.model import Capture, Library, Output, Plain, Poll, Problem, Report
@@ -15,7 +16,6 @@ from telemetry_parsers.ownership import Claim, DeviceName, Owner
 from telemetry_parsers.text.answers import capped, failed, not_read
 from telemetry_parsers.text.lines import quote
 
-MOST_CLAIMS = 4096
 _LONGEST_ID = 256
 # A name of Kubernetes: of a namespace, a pod (with dots) or a container.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)

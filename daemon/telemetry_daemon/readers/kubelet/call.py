@@ -1,0 +1,194 @@
+"""One gRPC call over a connected socket: a request without content, one message as the answer, one deadline for all of it.
+
+https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md says how gRPC uses HTTP/2. h2 does the latter without touching sockets.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    ResponseReceived,
+    StreamEnded,
+    StreamReset,
+    TrailersReceived,
+)
+from h2.exceptions import H2Error
+
+from telemetry_parsers.library import ReaderRefusal
+from telemetry_parsers.model import Reason, State
+from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES
+from telemetry_parsers.text.lines import quote
+
+_CHUNK_BYTES = 64 << 10
+# Frames, headers and settings beside the message; who sends more, or so many frames, does so without end.
+_MOST_BYTES = LARGEST_ANSWER_BYTES + (512 << 10)
+_MOST_EVENTS = 16_384
+# A message has a flag and its length before it.
+_PREFIX_BYTES = 5
+_NO_CONTENT = bytes(_PREFIX_BYTES)
+_LONGEST_MESSAGE = 300
+_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
+_OK = 0
+# Of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md, those that say more than that it failed.
+_STATUSES: MappingProxyType[int, tuple[State, Reason | None, str]] = MappingProxyType(
+    {
+        4: ("failed", "timeout", "it did not answer in time"),
+        7: ("failed", "no_permission", "it does not permit the call"),
+        8: ("failed", "exit_status", "it was asked too often; it is asked again at the next poll"),
+        12: ("not_supported", None, "this kubelet does not know the call; Kubernetes has it since 1.23"),
+        16: ("failed", "no_permission", "it does not permit the call"),
+    }
+)
+
+
+def call(connection: socket.socket, method: str, ends: float) -> bytes:
+    """The message that the method answers with, before the monotonic time `ends`. Raises ReaderRefusal and OSError."""
+    http = H2Connection(H2Configuration(client_side=True, header_encoding=None))
+    http.initiate_connection()
+    stream = http.get_next_available_stream_id()
+    http.send_headers(stream, _headers(method, ends))
+    http.send_data(stream, _NO_CONTENT, end_stream=True)
+    answer = _Answer()
+    try:
+        while not answer.is_over:
+            _send(connection, http.data_to_send(), ends)
+            for event in http.receive_data(_received(connection, answer, ends)):
+                answer.take(event)
+            if answer.unread and not answer.is_over:
+                http.acknowledge_received_data(answer.unread, stream)
+                answer.unread = 0
+    except H2Error as error:
+        raise _not_grpc(f"{type(error).__name__} {quote(str(error))}") from error
+    return answer.message()
+
+
+def _headers(method: str, ends: float) -> list[tuple[str, str]]:
+    return [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", method),
+        (":authority", "localhost"),
+        ("te", "trailers"),
+        ("content-type", "application/grpc"),
+        ("grpc-timeout", f"{max(1, int(1000 * _left(ends)))}m"),
+        ("user-agent", "device-telemetry"),
+    ]
+
+
+def _left(ends: float) -> float:
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise ReaderRefusal("failed", "timeout", "no answer before the deadline")
+    return left
+
+
+def _send(connection: socket.socket, data: bytes, ends: float) -> None:
+    connection.settimeout(_left(ends))
+    connection.sendall(data)
+
+
+def _received(connection: socket.socket, answer: _Answer, ends: float) -> bytes:
+    connection.settimeout(_left(ends))
+    data = connection.recv(_CHUNK_BYTES)
+    if not data:
+        text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
+        raise ReaderRefusal("failed", "exit_status", text)
+    answer.count(len(data))
+    return data
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What has come so far. `unread` are bytes that the sender does not know to have arrived."""
+
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+    is_over: bool = False
+    unread: int = 0
+    _received_bytes: int = 0
+    _events: int = 0
+
+    def count(self, received_bytes: int) -> None:
+        """Note what was received. Raises ReaderRefusal if it is too much."""
+        self._received_bytes += received_bytes
+        if self._received_bytes > _MOST_BYTES:
+            raise _too_much()
+
+    def take(self, event: Event) -> None:
+        """Keep what one event brought. Raises ReaderRefusal."""
+        self._events += 1
+        if self._events > _MOST_EVENTS:
+            raise _too_much()
+        if isinstance(event, ResponseReceived | TrailersReceived):
+            self.headers.update(_pairs(event.headers or ()))
+        elif isinstance(event, DataReceived):
+            self.body += event.data or b""
+            self.unread += event.flow_controlled_length or 0
+            self._check_length()
+        elif isinstance(event, StreamEnded):
+            self.is_over = True
+        elif isinstance(event, StreamReset | ConnectionTerminated) and not self.is_over:
+            what = "reset the call" if isinstance(event, StreamReset) else "is ending the connection"
+            raise ReaderRefusal("failed", "exit_status", f"the kubelet {what} (HTTP/2 error {event.error_code!s})")
+
+    def message(self) -> bytes:
+        """The one message. Raises ReaderRefusal if there is none."""
+        self._check_status()
+        if len(self.body) < _PREFIX_BYTES or len(self.body) != _PREFIX_BYTES + self._length():
+            raise _not_grpc("a message of another length than it says")
+        if self.body[0]:
+            raise _not_grpc("a compressed message, which was not asked for")
+        return bytes(self.body[_PREFIX_BYTES:])
+
+    def _length(self) -> int:
+        return int.from_bytes(self.body[1:_PREFIX_BYTES], "big")
+
+    def _check_length(self) -> None:
+        if len(self.body) >= _PREFIX_BYTES and self._length() > LARGEST_ANSWER_BYTES:
+            raise _too_much()
+
+    def _check_status(self) -> None:
+        http_status, kind = self.headers.get(b":status", b""), self.headers.get(b"content-type", b"")
+        if http_status != b"200" or not kind.startswith(b"application/grpc"):
+            raise _not_grpc(f"HTTP status {_shown(http_status)}, content {_shown(kind)}")
+        told = self.headers.get(b"grpc-status", b"")
+        if not re.fullmatch(rb"[0-9]{1,3}", told):
+            raise _not_grpc(f"gRPC status {_shown(told)}")
+        if int(told) != _OK:
+            raise _refusal(int(told), self.headers.get(b"grpc-message", b""))
+
+
+def _pairs(headers: Iterable[tuple[bytes | str, bytes | str]]) -> Iterable[tuple[bytes, bytes]]:
+    """The headers as bytes, as which they are asked for."""
+    return ((name, value) for name, value in headers if isinstance(name, bytes) and isinstance(value, bytes))
+
+
+def _refusal(status: int, message: bytes) -> ReaderRefusal:
+    state, reason, meaning = _STATUSES.get(status, ("failed", "exit_status", "the kubelet refuses"))
+    text = _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), message[: 3 * _LONGEST_MESSAGE])
+    return ReaderRefusal(state, reason, f"{meaning} (gRPC status {status}: {_shown(text)})")
+
+
+def _shown(text: bytes) -> str:
+    return quote(text.decode("utf-8", "replace")) or "none"
+
+
+def _not_grpc(what: str) -> ReaderRefusal:
+    return ReaderRefusal("failed", "not_understood", f"what listens there does not answer as a kubelet: {what}")
+
+
+def _too_much() -> ReaderRefusal:
+    return ReaderRefusal(
+        "failed", "too_much_output", f"the answer is larger than {LARGEST_ANSWER_BYTES >> 20} MiB, or without end"
+    )

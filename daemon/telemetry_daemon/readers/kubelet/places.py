@@ -1,0 +1,107 @@
+"""What lies on the node about pods: the kubelet's socket, folders of logs, cgroups, and the numbers of render nodes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from telemetry_parsers.model import Plain
+
+# kubeadm, managed clusters, k3s, RKE2; MicroK8s; k0s; k3s with a data folder of its own.
+_KUBELETS = (
+    "var/lib/kubelet",
+    "var/snap/microk8s/common/var/lib/kubelet",
+    "var/lib/k0s/kubelet",
+    "var/lib/rancher/k3s/agent/kubelet",
+)
+_SOCKET = "pod-resources/kubelet.sock"
+_MOST_NAMES = 8192
+
+_FOLDER = re.compile(r"(?P<namespace>[^_]{1,63})_(?P<pod_name>[^_]{1,253})_(?P<pod_uid>[0-9a-f-]{32,36})", re.ASCII)
+_LINK = re.compile(
+    r"(?P<pod_name>[^_]{1,253})_(?P<namespace>[^_]{1,63})_(?P<container_name>[^_]{1,63})-(?P<container_id>[0-9a-f]{64})\.log",
+    re.ASCII,
+)
+_DRM = "/sys/class/drm"
+_RENDER_NODE = re.compile(r"renderD[0-9]{3}", re.ASCII)
+# Version 2, and the controllers of version 1 that every runtime uses.
+_HIERARCHIES = ("", "memory", "pids", "cpu", "systemd")
+_SLICES = ("kubepods.slice", "kubepods", "kubelet.slice/kubelet-kubepods.slice", "kubelet/kubepods")
+_CLASS = re.compile(r"(?:(?:kubelet-)?kubepods-)?(?:burstable|besteffort)(?:\.slice)?", re.ASCII)
+_POD = re.compile(
+    r"(?:.*-)?pod(?P<uid>[0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?", re.ASCII
+)
+
+
+def sockets(root: str) -> Iterator[str]:
+    """Where a kubelet below this folder may listen."""
+    return (f"{root}/{place}/{_SOCKET}" for place in _KUBELETS)
+
+
+def log_folders(root: str) -> list[Plain]:
+    """The uid of each pod that has a folder of logs: `{"namespace", "pod_name", "pod_uid"}`."""
+    return _matching(f"{root}/var/log/pods", _FOLDER)
+
+
+def log_links(root: str) -> list[Plain]:
+    """The id of each container that has a link to its log: `{"namespace", "pod_name", "container_name", "container_id"}`."""
+    return _matching(f"{root}/var/log/containers", _LINK)
+
+
+def living_pods(root: str) -> list[Plain] | None:
+    """The uids of all pods that have a cgroup; None where the cgroups of pods are not to be seen."""
+    for hierarchy in _HIERARCHIES:
+        for slice_name in _SLICES:
+            folder = f"{root}/sys/fs/cgroup/{hierarchy}/{slice_name}"
+            names = _names(folder)
+            if names is not None:
+                return _uids(folder, names)
+    return None
+
+
+def render_nodes(root: str) -> list[Plain]:
+    """The number of the render node of each PCI or platform device: `{"at": "0000:19:00.0", "render": "128"}`."""
+    # A container may have its node's /sys at its own place only.
+    folder = next((one for one in (f"{root}{_DRM}", _DRM) if _names(one) is not None), _DRM)
+    nodes = [name for name in (_names(folder) or ()) if _RENDER_NODE.fullmatch(name)]
+    return [{"at": at, "render": name[-3:]} for name in sorted(nodes) if (at := _device(f"{folder}/{name}/device"))]
+
+
+def _uids(folder: str, names: list[str]) -> list[Plain] | None:
+    """The uids in one hierarchy; None if a class of pods could not be read."""
+    found = list(names)
+    for name in names:
+        if _CLASS.fullmatch(name):
+            inner = _names(f"{folder}/{name}")
+            if inner is None:
+                return None
+            found += inner
+    return sorted({match["uid"].replace("_", "-") for name in found if (match := _POD.fullmatch(name))})
+
+
+def _matching(folder: str, pattern: re.Pattern[str]) -> list[Plain]:
+    matches = (pattern.fullmatch(name) for name in sorted(_names(folder) or ()))
+    return [match.groupdict() for match in matches if match]
+
+
+def _names(folder: str) -> list[str] | None:
+    """The names in a folder; None if it is not there, not ours to read, or has too many."""
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                found.append(entry.name)
+                if len(found) > _MOST_NAMES:
+                    return None
+    except OSError:  # then nobody knows; claims say less without it
+        return None
+    return found
+
+
+def _device(link: str) -> str:
+    try:
+        return Path(link).readlink().name
+    except OSError:  # the device went meanwhile
+        return ""

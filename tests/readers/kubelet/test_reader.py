@@ -1,0 +1,346 @@
+"""The reader against a real gRPC server: an answer, or one clear failure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+
+from kits.fake_kubelet import SOCKET, FakeKubelet, RawServer, put_on_node
+from kits.pod_resources import allocatable, listed, pod
+from kits.waiting import until
+from telemetry_daemon.config.settings import AttributionSettings
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.kubelet import reader
+from telemetry_daemon.readers.kubelet.reader import KubeletReader
+from telemetry_parsers.model import Capture, Command
+from telemetry_parsers.owners.kubelet import PARSER
+from telemetry_parsers.owners.pod_resources import LARGEST_ANSWER_BYTES
+
+PODS, ALLOCATABLE = PARSER.polls
+GPU = "GPU-1a2b3c4d-0001-0002-0003-0123456789ab"
+UID, OTHER_UID = (f"0000000{number}-4d1e-4c6b-9a53-0c7d2e81f6a0" for number in (1, 2))
+
+KIND = "kubelet.slice/kubelet-kubepods.slice"
+
+
+@pytest.fixture
+def kubelet(tmp_path: Path) -> Iterator[FakeKubelet]:
+    with FakeKubelet(tmp_path) as server:
+        server.list = lambda _context: listed(pod("team", "a", {"main": {"nvidia.com/gpu": (GPU,)}}))
+        yield server
+
+
+def reader_of(root: Path, **settings: object) -> KubeletReader:
+    return reader(str(root), replace(AttributionSettings(enabled=True), **settings))  # type: ignore[arg-type]  # as the tests name them
+
+
+def read(root: Path, poll: str = "pods", deadline: float = 10.0) -> Capture:
+    one = PODS if poll == "pods" else ALLOCATABLE
+    return reader_of(root).read(replace(one, deadline=deadline), Targets())
+
+
+def failure(capture: Capture) -> tuple[str, str | None, str]:
+    assert capture.failure is not None
+    assert capture.outputs == ()
+    assert capture.failure.text.isprintable()
+    return capture.failure.state, capture.failure.reason, capture.failure.text
+
+
+def descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def owners(capture: Capture) -> list[str]:
+    assert capture.failure is None, capture.failure
+    return [claim.owner.name for claim in PARSER.parse(capture).claims]
+
+
+def test_pods_and_allocatable_devices_are_read(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    kubelet.allocatable = lambda _context: allocatable({"nvidia.com/gpu": (GPU,), "rdma/hca": ("x",)})
+    assert owners(read(tmp_path)) == ["team/a/main"]
+    [output] = read(tmp_path, "allocatable").outputs
+    assert output.data["devices"] == [{"resource": "nvidia.com/gpu", "device": GPU}]
+
+
+def test_what_lies_on_the_node_about_pods_is_told(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    put_on_node(tmp_path, [("team", "a", UID), ("team", "b", OTHER_UID)], [("team", "a", "main", "ab" * 32)], [UID])
+    for name in ("readme", "a_b", "a_b_c", "x_y_" + "g" * 36):
+        (tmp_path / "var/log/pods" / name).mkdir()
+    (tmp_path / "sys/class/drm/renderD131").mkdir(parents=True)
+    (tmp_path / "sys/class/drm/renderD131/device").symlink_to("../../../amdgpu_xcp_3")
+    [output] = read(tmp_path).outputs
+    assert [(one["pod_name"], one["pod_uid"]) for one in output.data["folders"]] == [("a", UID), ("b", OTHER_UID)]
+    assert [one["container_id"] for one in output.data["links"]] == ["ab" * 32]
+    assert output.data["living_pod_uids"] == [UID]
+    assert output.data["render_nodes"] == [{"at": "amdgpu_xcp_3", "render": "131"}]
+
+
+@pytest.mark.parametrize(
+    ("folder", "uid"),
+    [
+        (f"kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice", UID),
+        (f"memory/kubepods/burstable/pod{UID}", UID),
+        (f"memory/kubepods/pod{UID}", UID),
+        ("kubepods/besteffort/pod" + "ab" * 16, "ab" * 16),
+        (f"{KIND}/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod{UID.replace('-', '_')}.slice", UID),
+    ],
+)
+def test_pods_live_whose_cgroup_is_there(kubelet: FakeKubelet, tmp_path: Path, folder: str, uid: str) -> None:
+    (tmp_path / "sys/fs/cgroup" / folder).mkdir(parents=True)
+    [output] = read(tmp_path).outputs
+    assert output.data["living_pod_uids"] == [uid]
+
+
+def test_nobody_is_dead_where_no_cgroups_are_to_be_seen(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    (tmp_path / "sys/fs/cgroup/system.slice").mkdir(parents=True)
+    [output] = read(tmp_path).outputs
+    assert output.data["living_pod_uids"] is None
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "var/snap/microk8s/common/var/lib/kubelet/pod-resources/kubelet.sock",
+        "var/lib/k0s/kubelet/pod-resources/kubelet.sock",
+        "var/lib/rancher/k3s/agent/kubelet/pod-resources/kubelet.sock",
+    ],
+)
+def test_the_kubelet_is_found_where_distributions_put_it(tmp_path: Path, place: str) -> None:
+    """Also where the kubelet of another distribution has left a dead socket."""
+    with RawServer(tmp_path / SOCKET, lambda _connection: None):
+        pass
+    with FakeKubelet(tmp_path, place):
+        assert owners(read(tmp_path)) == []
+
+
+def test_the_socket_of_the_configuration_is_taken(tmp_path: Path) -> None:
+    with FakeKubelet(tmp_path, "elsewhere/k.sock") as kubelet:
+        found = reader_of(tmp_path / "nowhere", kubelet_socket=str(kubelet.socket))
+        assert owners(found.read(PODS, Targets())) == []
+
+
+def test_an_unchanged_answer_is_decoded_once(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    one = reader_of(tmp_path)
+    first, second = (one.read(PODS, Targets()).outputs[0].data["pods"] for _ in range(2))
+    assert first is second
+    kubelet.list = lambda _context: listed(pod("team", "b", {"main": {}}))
+    assert owners(one.read(PODS, Targets())) == ["team/b/main"]
+    assert kubelet.calls == 3
+
+
+def test_resource_names_of_the_configuration_are_asked_for(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    kubelet.list = lambda _context: listed(pod("team", "a", {"main": {"example.com/gpu": ("3",)}}))
+    for resources, names in (((), 0), (("example.com/gpu",), 1)):
+        [claim] = PARSER.parse(reader_of(tmp_path, resources=resources).read(PODS, Targets())).claims
+        assert len(claim.names) == names
+
+
+def test_an_answer_of_many_pods_is_read(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    names = [f"pod-{number}" for number in range(4000)]
+    kubelet.list = lambda _context: listed(*(pod("team", name, {"main": {}}) for name in names))
+    assert len(owners(read(tmp_path))) == len(names)
+
+
+def test_an_answer_of_more_than_four_mebibytes_is_refused(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    kubelet.list = lambda _context: b"\x0a\x00" * (LARGEST_ANSWER_BYTES // 2 + 1)
+    state, reason, text = failure(read(tmp_path))
+    assert (state, reason) == ("failed", "too_much_output")
+    assert "4 MiB" in text
+
+
+def test_what_is_no_list_of_pods_is_not_understood(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    kubelet.list = lambda _context: b"\xff\xff"
+    assert failure(read(tmp_path))[:2] == ("failed", "not_understood")
+
+
+# What a kubelet refuses with: code, what it says, and what comes of it.
+REFUSALS = [
+    (grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit", ("failed", "exit_status"), "asked too often"),
+    (grpc.StatusCode.INTERNAL, "Gerät 50 % voll\nund «weg»", ("failed", "exit_status"), "Gerät 50 % voll und «weg»"),
+    (grpc.StatusCode.UNKNOWN, "\x1b[31m<b>\u202e" + "x" * 5000, ("failed", "exit_status"), "gRPC status 2"),
+    (grpc.StatusCode.PERMISSION_DENIED, "no", ("failed", "no_permission"), "does not permit"),
+    (grpc.StatusCode.DEADLINE_EXCEEDED, "late", ("failed", "timeout"), "in time"),
+    (grpc.StatusCode.UNIMPLEMENTED, "unknown method", ("not_supported", None), "1.23"),
+]
+
+
+@pytest.mark.parametrize(("code", "message", "expected", "words"), REFUSALS)
+def test_a_refusal_is_told(
+    kubelet: FakeKubelet, tmp_path: Path, code: grpc.StatusCode, message: str, expected: tuple[str, str], words: str
+) -> None:
+    kubelet.list = lambda context: context.abort(code, message)
+    state, reason, text = failure(read(tmp_path))
+    assert (state, reason) == expected
+    assert words in text
+    assert len(text) < 600
+
+
+def test_a_call_that_the_server_does_not_have_is_not_supported(tmp_path: Path) -> None:
+    server = FakeKubelet(tmp_path)
+    server.has = ("List",)
+    with server:
+        assert owners(read(tmp_path)) == []
+        assert failure(read(tmp_path, "allocatable"))[:2] == ("not_supported", None)
+
+
+def test_a_slow_kubelet_is_waited_for_until_the_deadline(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    ended = threading.Event()
+    kubelet.list = lambda _context: listed() if ended.wait(60) else b""
+    begun = time.monotonic()
+    try:
+        assert failure(read(tmp_path, deadline=0.5))[:2] == ("failed", "timeout")
+        assert time.monotonic() - begun < 1.5
+    finally:
+        ended.set()
+    kubelet.list = lambda _context: listed()
+    assert owners(read(tmp_path)) == []
+
+
+def test_closing_ends_a_read_at_once(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    asked, ended = threading.Event(), threading.Event()
+
+    def slow(_context: grpc.ServicerContext) -> bytes:
+        asked.set()
+        ended.wait(60)
+        return listed()
+
+    kubelet.list = slow
+    one, captures = reader_of(tmp_path), []
+    thread = threading.Thread(target=lambda: captures.append(one.read(replace(PODS, deadline=60), Targets())))
+    thread.start()
+    try:
+        assert asked.wait(30)
+        one.close()
+        one.close()
+        thread.join(10)
+        assert not thread.is_alive()
+        assert failure(captures[0])[0] == "failed"
+        assert failure(one.read(PODS, Targets()))[:2] == ("failed", "killed")
+        assert one.left_behind() == ()
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_without_a_kubelet_it_is_missing(tmp_path: Path) -> None:
+    state, reason, text = failure(read(tmp_path))
+    assert (state, reason) == ("missing", None)
+    assert f"{tmp_path}/{SOCKET}" in text
+
+
+def test_a_kubelet_that_restarts_is_found_again(kubelet: FakeKubelet, tmp_path: Path) -> None:
+    """Its socket is gone, then dead, then there again under another inode."""
+    one = reader_of(tmp_path)
+    assert owners(one.read(PODS, Targets())) == ["team/a/main"]
+    kubelet.stop()
+    kubelet.socket.unlink(missing_ok=True)
+    assert failure(one.read(PODS, Targets()))[0] == "missing"
+    with RawServer(kubelet.socket, lambda _connection: None):
+        pass
+    state, reason, text = failure(one.read(PODS, Targets()))
+    assert (state, reason) == ("failed", "exit_status")
+    assert "nobody listens" in text
+    kubelet.start()
+    assert owners(one.read(PODS, Targets())) == ["team/a/main"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_who_is_not_root_is_told_so(mode: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, FakeKubelet(Path(folder)) as kubelet:
+        for each in kubelet.socket.relative_to(folder).parents:
+            (Path(folder) / each).chmod(0o755)
+        kubelet.socket.chmod(0o755)
+        kubelet.socket.parent.chmod(mode)
+        os.seteuid(65534)
+        try:
+            capture = read(Path(folder))
+        finally:
+            os.seteuid(0)
+        state, reason, text = failure(capture)
+        assert (state, reason) == ("failed", "no_permission")
+        assert "user 0" in text
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "fifo"])
+def test_what_is_no_socket_is_not_connected_to(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / SOCKET
+    place.parent.mkdir(parents=True)
+    with FakeKubelet(tmp_path, "real.sock"):
+        {
+            "file": place.touch,
+            "folder": place.mkdir,
+            "link": lambda: place.symlink_to(tmp_path / "real.sock"),
+            "fifo": lambda: os.mkfifo(place),
+        }[kind]()
+        state, reason, text = failure(read(tmp_path))
+    assert (state, reason) == ("failed", "no_permission")
+    assert "is no socket" in text
+
+
+def test_another_request_is_no_call_of_its(tmp_path: Path) -> None:
+    wrong = replace(PODS, request=Command((("kubectl",),)))
+    assert failure(reader_of(tmp_path).read(wrong, Targets()))[:2] == ("failed", "internal")
+
+
+def test_h2_is_imported_only_where_a_kubelet_is(tmp_path: Path) -> None:
+    script = (
+        "import sys; from telemetry_daemon.readers.kubelet import reader\n"
+        "from telemetry_daemon.config.settings import AttributionSettings\n"
+        "from telemetry_daemon.readers.base import Targets\n"
+        "from telemetry_parsers.owners.kubelet import PARSER\n"
+        "made = reader(sys.argv[1], AttributionSettings())\n"
+        "assert made.read(PARSER.polls[0], Targets()).failure.state == 'missing'\n"
+        "print([name for name in ('h2', 'grpc', 'google.protobuf', 'ssl') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("seconds", [1.5, pytest.param(10.0, marks=pytest.mark.rest)])
+def test_restarts_leave_no_wrong_owner_and_no_descriptor(tmp_path: Path, seconds: float) -> None:
+    """Each kubelet that starts has another pod on the card: what is read is what one said during the read."""
+    kubelet = FakeKubelet(tmp_path)
+    kubelet.start()
+    kubelet.stop()
+    one = reader_of(tmp_path)
+    one.read(PODS, Targets())
+    before = descriptors()
+    number, over = [0], threading.Event()
+
+    def restart() -> None:
+        while not over.is_set():
+            number[0] += 1
+            answer = listed(pod("team", f"pod-{number[0]}", {"main": {"nvidia.com/gpu": (GPU,)}}))
+            kubelet.list = lambda _context, answer=answer: answer  # type: ignore[misc]  # each kubelet has its own
+            kubelet.start()
+            over.wait(0.02)
+            kubelet.stop()
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    answered, refused, ends = 0, set(), time.monotonic() + seconds
+    try:
+        while time.monotonic() < ends or not answered:
+            first = number[0]
+            capture = one.read(PODS, Targets())
+            if capture.failure is not None:
+                refused.add(capture.failure.state)
+                continue
+            answered += 1
+            assert owners(capture)[0] in {f"team/pod-{each}/main" for each in range(first, number[0] + 1)}
+    finally:
+        over.set()
+        restarting.join()
+    assert refused <= {"failed", "missing"}
+    until(lambda: descriptors() <= before, "all descriptors are closed")
