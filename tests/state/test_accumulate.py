@@ -89,6 +89,17 @@ def fed(*steps: tuple[MergedReading, ...]) -> dict[str, Value]:
             3.0,
             id="no time is counted for two sources",
         ),
+        pytest.param(
+            [
+                (busy(0, 1.0),),
+                (busy(2, 1.0),),
+                (busy(0.5, 1.0, "dcgm"),),
+                (busy(1.5, 1.0, "dcgm"),),
+                (busy(3, 1.0, "dcgm"),),
+            ],
+            3.0,
+            id="nor by the one that is behind",
+        ),
     ],
 )
 def test_busy_seconds_are_the_integral_of_utilization(steps, seconds):

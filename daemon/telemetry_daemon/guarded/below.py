@@ -41,3 +41,16 @@ def write(descriptor: int, content: bytes) -> None:
     left = memoryview(content)
     while left:
         left = left[os.write(descriptor, left) :]
+
+
+def append(descriptor: int, content: bytes) -> None:
+    """Write all of it behind what a file has, on a line of its own, so that a power cut does not undo it; or nothing of it. Raises OSError."""
+    size = os.fstat(descriptor).st_size
+    is_half = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    try:
+        os.lseek(descriptor, size, os.SEEK_SET)
+        write(descriptor, b"\n" * is_half + content)
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise

@@ -69,6 +69,18 @@ class OwnFolder:
             self._give(descriptor)
             os.fsync(descriptor)  # else a power cut may leave an empty file under the name
 
+    def append(self, name: str, content: bytes, most_bytes: int, older: str) -> None:
+        """Put whole lines behind those of a file, which is made if it is missing; one that would grow larger becomes the older one."""
+        with contextlib.ExitStack() as undo:
+            descriptor = self.lock_file(name)
+            undo.callback(os.close, descriptor)
+            size = os.fstat(descriptor).st_size
+            if size and size + len(content) > most_bytes:
+                os.rename(name, older, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+                descriptor = self.lock_file(name)
+                undo.callback(os.close, descriptor)
+            below.append(descriptor, content)
+
     def lock_file(self, name: str) -> int:
         """A descriptor of a file to lock, which is made if it is missing; the caller closes it."""
         try:

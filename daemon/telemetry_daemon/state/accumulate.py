@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 from telemetry_daemon.state.events import SOURCE, Events
 from telemetry_daemon.state.history import History
@@ -27,45 +28,74 @@ LINK_DOWN, _OF_LINKS = "link_down", (SOURCE, "links")
 _MOVES = frozenset({"lost", "returned", "removed"})
 
 
+class Increment(NamedTuple):
+    """A reading that went straight from `first` to `last`, in the monotonic seconds from `begin` to `end`.
+
+    These are the same moment where a reading is the first, or the first after a gap.
+    """
+
+    begin: float
+    end: float
+    first: float
+    last: float
+
+
+class Bill(Protocol):
+    """Who divides what is counted among the owners of the cards."""
+
+    def count(self, device_id: str, metric: str, increment: Increment) -> None:
+        """Take the increment of the integral of one reading."""
+        ...
+
+    def event(self, event: PastEvent) -> None:
+        """Take an event of a device."""
+        ...
+
+    def forget(self, device_id: str) -> None:
+        """Take note that a device is gone for good."""
+        ...
+
+
 @dataclass(slots=True)
-class _Integral:
+class Integral:
     """One counter: its total, the time up to which it is counted, and the last reading."""
 
     total: float = 0.0
     counted_until: float = -math.inf
     last: tuple[float, Origin] | None = None
 
-    def add(self, value: float, origin: Origin) -> None:
-        """Count the trapezoid since the last reading, unless that came from another source or too long ago."""
-        before = self.last
+    def add(self, value: float, origin: Origin) -> Increment | None:
+        """Count the trapezoid since the last reading, unless that came from another source or too long ago; None if it is no new one."""
+        before, self.last = self.last, (value, origin)
         if before is None or before[1].source != origin.source:
-            self.last = (value, origin)
-            return
+            return Increment(origin.taken, origin.taken, value, value)
         last, then = before
         if origin.taken <= then.taken:
-            return
-        self.last = (value, origin)
-        if origin.taken - then.taken <= LONGEST_GAP_INTERVALS * min(origin.interval, then.interval):
-            # A part of this time may have been counted by another source's readings.
-            uncounted = max(0.0, origin.taken - max(then.taken, self.counted_until))
-            self.total += uncounted * (value + last) / 2.0
-            self.counted_until = origin.taken
+            self.last = before
+            return None
+        if origin.taken - then.taken > LONGEST_GAP_INTERVALS * min(origin.interval, then.interval):
+            return Increment(origin.taken, origin.taken, value, value)
+        # A part of this time may have been counted by another source's readings.
+        begin = min(max(then.taken, self.counted_until), origin.taken)
+        self.total += (origin.taken - begin) * (value + last) / 2.0
+        self.counted_until = max(origin.taken, self.counted_until)
+        return Increment(begin, origin.taken, last, value)
 
 
 class Accumulator:
     """Counts from its creation on; the caller lets only one thread in at a time."""
 
-    def __init__(self, events: Events | None = None, history: History | None = None) -> None:
-        self._devices: dict[str, dict[str, _Integral]] = {}
+    def __init__(self, events: Events | None = None, history: History | None = None, bill: Bill | None = None) -> None:
+        self._devices: dict[str, dict[str, Integral]] = {}
         self.events = events or Events()
         self._links = Links()
         self._history = history
+        self._bill = bill
 
     def take(self, poll: tuple[str, str], ids: Sequence[str | None], events: Sequence[Event], wall_time: float) -> None:
         """Count the events of one report, whose devices have these ids."""
         for event in self.events.take(poll, ids, events, wall_time):
-            if self._history is not None:
-                self._history.event(event)
+            self._tell(event)
 
     def look_at_links(self, devices: Sequence[MergedDevice], wall_time: float) -> None:
         """An event is ongoing for each device that has links which were up and are down."""
@@ -88,8 +118,8 @@ class Accumulator:
     def moved(self, events: Sequence[DeviceEvent], wall_time: float) -> None:
         """Keep which devices went and came back."""
         for event in events:
-            if self._history is not None and event.what in _MOVES:
-                self._history.event(PastEvent(wall_time, event.id, event.what))
+            if event.what in _MOVES:
+                self._tell(PastEvent(wall_time, event.id, event.what))
 
     def see(self, merged: Merged, healths: Mapping[tuple[str, str], Health]) -> None:
         """Take in what was merged, by sources of this health."""
@@ -102,9 +132,11 @@ class Accumulator:
         self.events.look(devices)
         continued = set()
         for device in devices:
-            for counter, value, origin in _inputs(device):
-                integral = self._devices.setdefault(device.id, {}).setdefault(counter, _Integral())
-                integral.add(value, origin)
+            for counter, metric, value, origin in _inputs(device):
+                integral = self._devices.setdefault(device.id, {}).setdefault(counter, Integral())
+                increment = integral.add(value, origin)
+                if increment is not None and self._bill is not None:
+                    self._bill.count(device.id, metric, increment)
                 continued.add((device.id, counter))
         for device_id, integrals in self._devices.items():
             for counter, integral in integrals.items():
@@ -127,18 +159,26 @@ class Accumulator:
         self._links.forget(device_id)
         if self._history is not None:
             self._history.forget(device_id)
+        if self._bill is not None:
+            self._bill.forget(device_id)
+
+    def _tell(self, event: PastEvent) -> None:
+        if self._history is not None:
+            self._history.event(event)
+        if self._bill is not None:
+            self._bill.event(event)
 
     def _integrals(self, device: MergedDevice) -> Iterator[MergedReading]:
         integrals = self._devices.get(device.id, {})
-        for counter, _, origin in _inputs(device):
+        for counter, _, _, origin in _inputs(device):
             if counter in integrals:
                 yield MergedReading(counter, "", integrals[counter].total, SOURCE, origin.taken, origin.interval)
 
 
-def _inputs(device: MergedDevice) -> Iterator[tuple[str, float, Origin]]:
-    """Each counter of a device, and the number that it is made of now."""
+def _inputs(device: MergedDevice) -> Iterator[tuple[str, str, float, Origin]]:
+    """Each counter of a device, and the reading that it is made of, with its number now."""
     readings = Readings.of(device.readings)
     for counter, metric in INTEGRALS:
         value, origin = readings.find(metric) or (Absent.NOT_REPORTED, Origin(""))
         if not isinstance(value, Absent):
-            yield counter, value, origin
+            yield counter, metric, value, origin

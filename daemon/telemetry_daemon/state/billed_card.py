@@ -1,0 +1,164 @@
+"""One card in the ledger: who had it, and what was read of it, of the last minutes; older times are divided for good."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+from telemetry_daemon.state.accumulate import Increment, Integral
+from telemetry_daemon.state.tally import WIDTH, Tallies, count_increments, count_time, tally_of
+from telemetry_daemon.state.tenure import Tenure
+from telemetry_exporters.past import KEPT, kept_places
+from telemetry_parsers.model import Absent
+from telemetry_parsers.readings import Origin, Readings
+
+_Holder = TypeVar("_Holder")
+# So late somebody may tell that an owner came or went: a kubelet is asked every ten seconds, a tool every fifteen.
+PATIENCE_SECONDS = 60.0
+# One that changes its owners more often has its times divided at once.
+_MOST_SPANS = 256
+# Readings of which there is a mean and a peak, beside those that the accumulator integrates.
+_UNLABELLED = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "memory_used_ratio")
+_HIGHEST = ("temperature_celsius", "throttled")
+_PLACES = tuple(KEPT.index(metric) for metric in _HIGHEST)
+
+
+class BilledCard(Generic[_Holder]):
+    """What `nobody` stands for has all that no other has. Times are monotonic seconds."""
+
+    def __init__(self, nobody: _Holder, now: float) -> None:
+        self.nobody = nobody
+        self.seen_until = now
+        # Of those who have the card now.
+        self.shares: Mapping[_Holder, float] = {}
+        self._divided_until = now
+        self._tenure: Tenure[_Holder] = Tenure()
+        self._lines: dict[str, array[float]] = {}
+        self._events: list[tuple[float, str]] = []
+        self.longest = 0.0
+        # What was made of the last minutes already, and up to which number of each line.
+        self._recent: Tallies[_Holder] = {}
+        self._counted: dict[str, int] = {}
+        self._integrals: dict[str, Integral] = {}
+        self._readings: object = None
+
+    @property
+    def patience(self) -> float:
+        """After so many seconds nothing changes any more of what the card's owners had."""
+        return max(PATIENCE_SECONDS, 2 * self.longest)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is much that can be divided for good."""
+        return self.seen_until - self._divided_until > 2 * self.patience or len(self._tenure) > _MOST_SPANS
+
+    def look(self, readings: Readings) -> None:
+        """Integrate the readings that are no counters; one that is missing has ended."""
+        if readings is self._readings:
+            return
+        self._readings = readings
+        continued = set()
+        for metric, value, origin in _courses(readings):
+            continued.add(metric)
+            integral = self._integrals.get(metric)
+            if integral is None:
+                integral = self._integrals[metric] = Integral()
+            increment = integral.add(value, origin)
+            if increment is not None:
+                self.count(metric, increment)
+        for metric in self._integrals.keys() - continued:
+            self._integrals[metric].last = None
+
+    def count(self, metric: str, increment: Increment) -> None:
+        """Take in what a reading's integral grew by."""
+        line = self._lines.get(metric)
+        if line is None:
+            line = self._lines[metric] = array("d")
+        line.extend(increment)
+        self.longest = max(self.longest, increment.end - increment.begin)
+
+    def event(self, moment: float, code: str) -> None:
+        """Take in an event."""
+        self._events.append((max(moment, self._divided_until), code))
+
+    def change(self, shares: Mapping[_Holder, float]) -> None:
+        """These have the card from the time on that it was seen last."""
+        self.shares = shares
+        self._tenure.change(self.seen_until, shares)
+
+    def came(self, holder: _Holder, since: float) -> float:
+        """A holder had the card earlier than was seen; returns from when on that counts."""
+        moment = min(max(since, self._divided_until), self.seen_until)
+        self._tenure.came(holder, moment)
+        self._count_anew()
+        return moment
+
+    def left(self, holder: _Holder, since: float) -> None:
+        """Somebody had the card only until then."""
+        self._tenure.left(holder, max(since, self._divided_until))
+        self._count_anew()
+
+    def away(self, until: float) -> Tallies[_Holder]:
+        """The card was not seen until now, and that time is not counted; returns what is divided for good."""
+        divided = self.divide()
+        self._divided_until = self.seen_until = until
+        self._readings = None
+        for integral in self._integrals.values():
+            integral.last = None
+        return divided
+
+    def divide(self, until: float = math.inf) -> Tallies[_Holder]:
+        """Divide for good what was until then; returns it."""
+        divided: Tallies[_Holder] = {}
+        end = min(until, self.seen_until)
+        if end > self._divided_until:
+            count_time(divided, self._tenure, self.nobody, self._divided_until, end)
+            self._divided_until = end
+        for metric, line in self._lines.items():
+            place = next((at for at in range(0, len(line), WIDTH) if line[at + 1] > until), len(line))
+            count_increments(divided, self._tenure, self.nobody, metric, line[:place])
+            del line[:place]
+        later = [event for event in self._events if event[0] > until]
+        self._count_events(divided, [event for event in self._events if event[0] <= until])
+        self._events = later
+        self._tenure.forget_before(end if len(self._tenure) > _MOST_SPANS else end - self.longest)
+        self._count_anew()
+        return divided
+
+    def recent(self) -> Tallies[_Holder]:
+        """What is not yet divided for good, as it is divided now."""
+        for metric, line in self._lines.items():
+            count_increments(self._recent, self._tenure, self.nobody, metric, line, self._counted.get(metric, 0))
+            self._counted[metric] = len(line)
+        for tally in self._recent.values():
+            tally.seconds = 0.0
+            tally.events.clear()
+        count_time(self._recent, self._tenure, self.nobody, self._divided_until, self.seen_until)
+        self._count_events(self._recent, self._events)
+        return self._recent
+
+    def _count_events(self, tallies: Tallies[_Holder], events: list[tuple[float, str]]) -> None:
+        """Everybody who had the card has the whole event."""
+        for moment, code in events:
+            for holder in self._tenure.at(moment) or (self.nobody,):
+                tally_of(tallies, holder).events[code] += 1
+
+    def _count_anew(self) -> None:
+        self._recent = {}
+        self._counted.clear()
+
+
+def _courses(readings: Readings) -> Iterator[tuple[str, float, Origin]]:
+    """The numbers of these readings; of those with labels the highest."""
+    for metric in _UNLABELLED:
+        value, origin = readings.find(metric) or (Absent.NOT_REPORTED, Origin(""))
+        if not isinstance(value, Absent):
+            yield metric, value, origin
+    places, values = kept_places(readings.shape), readings.values
+    for metric, kept in zip(_HIGHEST, _PLACES, strict=True):
+        found = [(value, place) for place in places[kept] if not isinstance(value := values[place], Absent)]
+        if found:
+            value, place = max(found)
+            yield metric, value, readings.origins[readings.shape.origins[place]]

@@ -1,0 +1,250 @@
+"""One owner's time on the node: from when to when, on which cards, and what was counted there."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+from telemetry_daemon.state.tally import Sum, Tally
+from telemetry_exporters.job_record import SCHEMA, CardShare, Course, Gap, JobRecord, Moment, Who
+from telemetry_exporters.text import clean, cleaned
+from telemetry_parsers import bounds
+from telemetry_parsers.model import MergedDevice
+from telemetry_parsers.ownership import Allocation, Owner
+
+BUSY, POWER, THROTTLED = "utilization_ratio", "power_watts", "throttled"
+MOST_GAPS = 16
+# Several sources tell a hook's time, each with its own precision.
+SAME_SECONDS = 1.0
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What an owner's share of a card came to; None is what was never measured."""
+
+    seconds: float
+    busy_seconds: float | None
+    energy_joules: float | None
+
+
+@dataclass(slots=True)
+class Part:
+    """What an owner had of one card."""
+
+    id: str
+    vendor: str
+    device: str
+    model: str
+    is_allocated: bool = False
+    is_used: bool = False
+    basis: tuple[str, ...] = ()
+    memory_peak: float | None = None
+    tally: Tally = field(default_factory=Tally)
+    # What the daemon before had counted: the counters begin at 0 with each daemon.
+    before: Tally = field(default_factory=Tally)
+    # Told already: a counter that became smaller, if only by its last digit, would count as one that began anew.
+    told: Totals = Totals(0.0, None, None)
+
+    def see(self, allocation: Allocation) -> None:
+        """Take in how the owner has the card now."""
+        self.is_allocated = self.is_allocated or allocation.is_allocated
+        self.is_used = self.is_used or bool(allocation.is_used)
+        if allocation.basis not in self.basis:
+            self.basis = (*self.basis, allocation.basis)
+        held = allocation.memory_used_bytes
+        if held is not None:
+            self.memory_peak = max(held, self.memory_peak or 0.0)
+
+    def emptied(self) -> Part:
+        """The same card, of which nothing is counted yet."""
+        return Part(self.id, self.vendor, self.device, self.model)
+
+    def count(self, recent: Tally) -> Totals:
+        """What the counters tell, with what was counted of the last minutes."""
+        told = self.told
+        seconds = self.tally.seconds + recent.seconds - self.before.seconds
+        busy, energy = (
+            _grown(before, self.tally, recent, self.before, metric)
+            for metric, before in ((BUSY, told.busy_seconds), (POWER, told.energy_joules))
+        )
+        self.told = Totals(max(seconds, told.seconds), busy, energy)
+        return self.told
+
+
+@dataclass(slots=True, eq=False)
+class Stay:
+    """`cards` are those that the owner has now; without any it is missing, since that time of this daemon."""
+
+    who: Who
+    start: Moment
+    id: str = field(default_factory=lambda: os.urandom(8).hex())
+    parts: dict[str, Part] = field(default_factory=dict)
+    gaps: list[Gap] = field(default_factory=list)
+    end: Moment | None = None
+    cards: set[str] = field(default_factory=set)
+    missing_since: float | None = None
+    # When it was there last: of the daemon before, if that saw it last.
+    last: Moment | None = None
+    is_over: bool = False
+    _owner: Owner | None = None
+
+    def part(self, device: MergedDevice) -> Part:
+        """What it had of this card."""
+        found = self.parts.get(device.id)
+        if found is None:
+            found = self.parts[device.id] = Part(device.id, device.vendor, device.device, device.model)
+        return found
+
+    @property
+    def key(self) -> Key:
+        """By what it is known while it lasts."""
+        return self.who.kind, self.who.name
+
+    def learn(self, owner: Owner) -> None:
+        """Take in what was not known of the owner before."""
+        if owner != self._owner:
+            self._owner = owner
+            known = asdict(self.who)
+            self.who = Who(**{name: known[name] or value for name, value in asdict(cleaned(owner)).items()})
+
+    def gap(self, start: float, end: float, seconds: float) -> None:
+        """Note that nothing was counted in this time; one that follows another makes it longer, as all do beyond the most."""
+        last = self.gaps[-1] if self.gaps else None
+        if last is not None and (last.end == start or len(self.gaps) >= MOST_GAPS):
+            self.gaps[-1] = Gap(last.start, end, last.seconds + seconds)
+        else:
+            self.gaps.append(Gap(start, end, seconds))
+
+    def cut_gap(self, end: float) -> None:
+        """It ended then, in its last gap or after it."""
+        last = self.gaps[-1] if self.gaps else None
+        if last is not None and last.end > end:
+            self.gaps[-1] = Gap(last.start, max(last.start, end), max(0.0, min(last.seconds, end - last.start)))
+
+    def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
+        """The record, with what was counted of the last minutes on each card."""
+        shares = [_card_share(part, recent.get(part.id, Tally())) for part in self.parts.values()]
+        cards = tuple(card for card in shares if card.seconds or card.readings or card.events)
+        return JobRecord(
+            SCHEMA,
+            self.id,
+            hostname,
+            self.who,
+            self.start,
+            self.end,
+            sum(card.seconds for card in cards),
+            sum(card.measured_seconds for card in cards),
+            _total([card.busy_seconds for card in cards]),
+            _total([card.energy_joules for card in cards]),
+            _total([card.throttled_seconds for card in cards]),
+            tuple(self.gaps),
+            cards,
+        )
+
+
+def stay_of(record: JobRecord) -> Stay:
+    """The stay as an earlier daemon left it."""
+    parts = {card.id: _part(card) for card in record.cards}
+    return Stay(record.owner, record.start, record.id, parts, list(record.gaps), record.end)
+
+
+def key_of(owner: Owner) -> Key:
+    """By what its stay is known."""
+    return owner.kind, clean(owner.name)
+
+
+def begun_of(allocation: Allocation, wall: float) -> Moment | None:
+    """When it began, if anybody told; a time that is yet to come is none."""
+    started = allocation.started
+    if started is None or not 0.0 <= started <= wall + SAME_SECONDS:
+        return None
+    return Moment(min(started, wall), "hook" if allocation.is_allocated else "process")
+
+
+def is_another(stay: Stay, begun: Moment) -> bool:
+    """Whether a hook says that an owner of this name began anew; processes come and go."""
+    return begun.told_by == "hook" == stay.start.told_by and begun.time > stay.start.time + SAME_SECONDS
+
+
+def with_totals(allocation: Allocation, counters: Mapping[Key, Totals]) -> Allocation:
+    """The allocation with what its owner's share has come to."""
+    found = counters.get(key_of(allocation.owner))
+    if found is None:
+        return allocation
+    return replace(
+        allocation,
+        seconds_total=found.seconds,
+        busy_seconds_total=found.busy_seconds,
+        energy_joules_total=found.energy_joules,
+    )
+
+
+def _card_share(part: Part, recent: Tally) -> CardShare:
+    tally = Tally()
+    tally.add(part.tally)
+    tally.add(recent)
+    sums = {metric: one for metric, one in sorted(tally.sums.items()) if one.seconds > 0.0 or one.peak > -math.inf}
+    return CardShare(
+        part.id,
+        part.vendor,
+        part.device,
+        part.model,
+        part.is_allocated,
+        part.is_used,
+        part.basis,
+        tally.seconds,
+        tally.sums[BUSY].seconds if BUSY in sums else 0.0,
+        _integral(sums, BUSY),
+        _integral(sums, POWER),
+        _integral(sums, THROTTLED),
+        part.memory_peak,
+        {metric: _course(one) for metric, one in sums.items() if metric != THROTTLED},
+        {clean(code)[: bounds.LONGEST_NAME]: count for code, count in sorted(tally.events.items())},
+    )
+
+
+def _part(card: CardShare) -> Part:
+    tally = Tally(card.seconds)
+    for metric, course in card.readings.items():
+        tally.sums[metric] = Sum(
+            course.seconds, (course.mean or 0.0) * course.seconds, -math.inf if course.peak is None else course.peak
+        )
+    if card.throttled_seconds is not None:
+        tally.sums[THROTTLED] = Sum(card.seconds, card.throttled_seconds, 0.0)
+    tally.events.update(card.events)
+    before = Tally()
+    before.add(tally)
+    return Part(
+        card.id, card.vendor, card.device, card.model, card.is_allocated, card.is_used, card.basis,
+        card.memory_peak_bytes, tally, before,
+    )  # fmt: skip
+
+
+def _course(one: Sum) -> Course:
+    return Course(one.seconds, one.integral / one.seconds if one.seconds > 0.0 else None, _known(one.peak))
+
+
+def _known(peak: float) -> float | None:
+    return None if peak == -math.inf else peak
+
+
+def _integral(sums: Mapping[str, Sum], metric: str) -> float | None:
+    """None where it was never measured over any time."""
+    return sums[metric].integral if metric in sums and sums[metric].seconds > 0.0 else None
+
+
+def _grown(told: float | None, settled: Tally, recent: Tally, before: Tally, metric: str) -> float | None:
+    """The integral since the daemon's start, never less than was told; None where it was not measured."""
+    known = [tally.sums[metric] for tally in (settled, recent) if metric in tally.sums]
+    if not any(one.seconds > 0.0 for one in known):
+        return told
+    earlier = before.sums[metric].integral if metric in before.sums else 0.0
+    return max(sum(one.integral for one in known) - earlier, told or 0.0)
+
+
+def _total(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

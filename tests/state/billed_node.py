@@ -1,0 +1,117 @@
+"""A node in short, for tests of the ledger: cards with readings, owners that come and go, and clocks that a test sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.ledger import Ledger
+from telemetry_daemon.state.ledger_file import Saved
+from telemetry_exporters.job_record import JobRecord
+from telemetry_parsers.model import MergedDevice, MergedReading
+from telemetry_parsers.ownership import Allocation, Claim, Owner
+
+START = 1_700_000_000.0
+
+
+def job(name: str, user: str = "ann") -> Owner:
+    return Owner("job", name, job_id=name, user=user, account="physics")
+
+
+def pod(name: str) -> Owner:
+    return Owner("pod", f"ml/{name}/main", pod_namespace="ml", pod_name=name, container_name="main")
+
+
+def has(
+    owner: Owner,
+    share: float = 1.0,
+    started: float | None = None,
+    *,
+    is_allocated: bool = True,
+    memory: float | None = None,
+) -> Allocation:
+    return Allocation(
+        owner,
+        share,
+        "whole" if share == 1.0 else "equal",
+        is_allocated,
+        True,
+        started=started,
+        memory_used_bytes=memory,
+    )
+
+
+@dataclass
+class Node:
+    """Everything is told relative to the test's begin; `wall_ahead` is by how much the time of day is ahead of that."""
+
+    cards: Sequence[str] = ("GPU-a",)
+    saved: Saved | None = None
+    boot: str = "boot-1"
+    now: float = 0.0
+    wall_ahead: float = START
+    owners: dict[str, tuple[Allocation, ...]] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    power: float = 100.0
+    busy: float = 0.5
+    more: Mapping[str, float] = field(default_factory=dict)
+    interval: float = 2.0
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger("node-1", self.boot, self.saved)
+        self.accumulator = Accumulator(bill=self.ledger)
+        self.records: list[JobRecord] = []
+
+    @property
+    def wall(self) -> float:
+        return self.now + self.wall_ahead
+
+    def device(self, card: str) -> MergedDevice:
+        values = {"utilization_ratio": self.busy, "power_watts": self.power, **self.more}
+        readings = tuple(
+            MergedReading(metric, "", value, "nvml", self.now, self.interval) for metric, value in values.items()
+        )
+        return MergedDevice(
+            "nvidia", 0, card, card[-1], "H100", readings=readings, allocations=self.owners.get(card, ())
+        )
+
+    def poll(self) -> None:
+        """One poll of all cards, now."""
+        self.see([self.device(card) for card in self.cards])
+
+    def see(self, devices: Sequence[MergedDevice]) -> None:
+        self.accumulator.advance(devices)
+        self.ledger.see(devices, self.now, self.wall, self.claims)
+        self.records += self.ledger.take_ended()
+
+    def runs(self, seconds: float, step: float = 2.0) -> None:
+        """Poll every two seconds until that time has passed."""
+        until = self.now + seconds
+        while self.now + step <= until + 1e-9:
+            self.now += step
+            self.poll()
+
+    def gives(self, *allocations: Allocation, card: str = "GPU-a") -> None:
+        """From the next poll on these have the card."""
+        self.owners[card] = allocations
+
+    def ends(self) -> list[JobRecord]:
+        """All records once everybody has gone, what nobody had last."""
+        for card in self.cards:
+            self.owners[card] = ()
+        self.poll()
+        self.ledger.close()
+        self.records += self.ledger.take_ended()
+        return [*self.records, *(one for one in self.ledger.saved().jobs if one.owner.kind == "nobody")]
+
+    def restarted(self, after: float, **changes: object) -> Node:
+        """The node with a new daemon, which knows what this one saved last."""
+        saved = self.ledger.saved()
+        node = replace(self, saved=saved, now=self.now + after, **changes)  # type: ignore[arg-type]  # fields by name
+        node.records = self.records
+        return node
+
+
+def by_name(records: Sequence[JobRecord]) -> dict[str, JobRecord]:
+    return {record.owner.name or record.owner.kind: record for record in records}

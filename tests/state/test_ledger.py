@@ -1,0 +1,365 @@
+"""What each owner had of the cards: every rule of the ledger by example, and that all of it together is the machine's."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from state.billed_node import START, Node, by_name, has, job, pod
+from telemetry_daemon.state.ledger import MOST_OWNERS
+from telemetry_exporters.job_record import Gap, Moment
+from telemetry_exporters.past import PastEvent
+from telemetry_parsers.model import MergedDevice
+from telemetry_parsers.ownership import Claim
+
+
+def test_a_job_has_what_was_read_between_its_begin_and_its_end():
+    node = Node()
+    node.runs(20)
+    node.gives(has(job("7"), started=START + 21))
+    node.runs(100)
+    node.claims = (Claim(job("7"), ended=START + 119),)
+    records = by_name(node.ends())
+    seven = records["7"]
+    assert (seven.start, seven.end) == (Moment(START + 21, "hook"), Moment(START + 119, "hook"))
+    assert (seven.seconds, seven.measured_seconds) == (98.0, 98.0)
+    assert seven.busy_seconds == pytest.approx(49.0)
+    assert seven.energy_joules == pytest.approx(9800.0)
+    assert (seven.owner.user, seven.owner.account, seven.hostname, seven.gaps) == ("ann", "physics", "node-1", ())
+    (card,) = seven.cards
+    assert (card.id, card.vendor, card.model, card.basis, card.is_allocated) == (
+        "GPU-a",
+        "nvidia",
+        "H100",
+        ("whole",),
+        True,
+    )
+    assert records["nobody"].seconds == pytest.approx(node.now - 2.0 - 98.0)
+    assert records["nobody"].energy_joules == pytest.approx((node.now - 2.0 - 98.0) * 100.0)
+
+
+@pytest.mark.parametrize(
+    ("started", "is_allocated", "told", "seconds"),
+    [
+        pytest.param(START + 31.5, True, Moment(START + 31.5, "hook"), 18.5, id="the hook's time"),
+        pytest.param(START + 31.5, False, Moment(START + 31.5, "process"), 18.5, id="the first process's time"),
+        pytest.param(None, True, Moment(START + 32, "seen"), 18.0, id="when it was seen"),
+        pytest.param(START + 9_999, True, Moment(START + 32, "seen"), 18.0, id="a time that is yet to come is none"),
+        pytest.param(math.nan, True, Moment(START + 32, "seen"), 18.0, id="no number is none"),
+    ],
+)
+def test_where_the_begin_is_from(started, is_allocated, told, seconds):
+    node = Node()
+    node.runs(30)
+    node.gives(has(job("7"), started=started, is_allocated=is_allocated))
+    node.runs(20)
+    record = by_name(node.ends())["7"]
+    assert record.start == told
+    assert record.seconds == pytest.approx(seconds)
+    assert record.end == Moment(START + 50, "seen")
+
+
+def test_who_is_there_with_the_first_answers_was_there_at_the_daemons_start():
+    node = Node()
+    node.gives(has(pod("a")))
+    node.runs(20)
+    assert by_name(node.ends())["ml/a/main"].start == Moment(START + 2, "daemon_start")
+
+
+def test_what_was_before_the_daemon_is_told_as_a_gap():
+    node = Node()
+    node.gives(has(job("7"), started=START - 1000))
+    node.runs(20)
+    record = by_name(node.ends())["7"]
+    assert record.start == Moment(START - 1000, "hook")
+    assert record.seconds == pytest.approx(18.0)
+    assert record.gaps == (Gap(START - 1000, START + 2, 1002.0),)
+
+
+def test_between_two_samples_time_is_divided_where_the_owner_changed():
+    node = Node(power=0.0)
+    node.runs(20)
+    node.power = 400.0
+    node.gives(has(job("8"), started=START + 21))
+    node.runs(2)
+    node.power = 400.0
+    records = by_name(node.ends())
+    # From 0 to 400 W in two seconds: 100 J in the first, 300 J in the second.
+    assert records["8"].energy_joules == pytest.approx(300.0)
+    assert records["nobody"].energy_joules == pytest.approx(100.0)
+
+
+def test_one_job_after_another_on_the_same_card():
+    node = Node()
+    node.gives(has(job("1"), started=START))
+    node.runs(20)
+    node.gives(has(job("2"), started=START + 20.5))
+    node.claims = (Claim(job("1"), ended=START + 20.25),)
+    node.runs(20)
+    records = by_name(node.ends())
+    assert records["1"].end == Moment(START + 20.25, "hook")
+    assert (records["1"].seconds, records["2"].seconds) == (pytest.approx(18.25), pytest.approx(19.5))
+    assert records["nobody"].seconds == pytest.approx(0.25)
+
+
+def test_who_is_seen_no_longer_ends_where_the_next_one_began():
+    node = Node()
+    node.gives(has(job("1"), started=START))
+    node.runs(20)
+    node.gives(has(job("2"), started=START + 21))
+    node.runs(20)
+    records = by_name(node.ends())
+    assert (records["1"].seconds, records["2"].seconds) == (pytest.approx(19.0), pytest.approx(19.0))
+
+
+def test_a_job_on_two_cards_has_one_record():
+    node = Node(cards=("GPU-a", "GPU-b"))
+    node.runs(4)
+    for card in node.cards:
+        node.gives(has(job("7"), started=START + 4), card=card)
+    node.runs(10)
+    record = by_name(node.ends())["7"]
+    assert [card.id for card in record.cards] == ["GPU-a", "GPU-b"]
+    assert record.seconds == pytest.approx(20.0)
+    assert record.energy_joules == pytest.approx(2000.0)
+
+
+def test_shares_divide_time_and_energy_and_nobody_has_the_rest():
+    node = Node()
+    node.gives(has(job("1"), 0.25), has(job("2"), 0.5))
+    node.runs(42)
+    records = by_name(node.ends())
+    assert [records[name].seconds for name in ("1", "2", "nobody")] == pytest.approx([10.0, 20.0, 10.0])
+    assert [records[name].energy_joules for name in ("1", "2", "nobody")] == pytest.approx([1000.0, 2000.0, 1000.0])
+    assert records["1"].cards[0].basis == ("equal",)
+
+
+def test_means_and_peaks_of_core_readings_are_of_its_own_time():
+    node = Node(more={"memory_used_bytes": 1e9, "temperature_celsius": 90.0})
+    node.runs(30)
+    node.power, node.more = 300.0, {"memory_used_bytes": 5e9, "temperature_celsius": 50.0}
+    node.gives(has(job("7"), memory=2e9))
+    node.runs(10)
+    node.gives(has(job("7"), memory=4e9))
+    node.runs(10)
+    node.power = 100.0
+    readings = (card := by_name(node.ends())["7"].cards[0]).readings
+    assert readings["temperature_celsius"].peak == 50.0
+    assert readings["power_watts"].peak == 300.0
+    assert readings["memory_used_bytes"].mean == pytest.approx(5e9)
+    assert readings["utilization_ratio"].seconds == pytest.approx(card.measured_seconds)
+    assert card.memory_peak_bytes == 4e9
+
+
+def test_what_was_not_measured_is_none_and_never_0():
+    node = Node()
+    node.gives(has(job("7")))
+    for _ in range(10):
+        node.now += 2.0
+        node.see([MergedDevice("nvidia", 0, "GPU-a", "a", "H100", allocations=node.owners["GPU-a"])])
+    node.owners.clear()
+    node.see([MergedDevice("nvidia", 0, "GPU-a", "a", "H100")])
+    node.ledger.close()
+    (record,) = node.ledger.take_ended()
+    assert (record.seconds, record.measured_seconds) == (18.0, 0.0)
+    assert (record.busy_seconds, record.energy_joules, record.throttled_seconds) == (None, None, None)
+    assert record.cards[0].readings == {}
+
+
+def test_a_hole_in_the_samples_is_not_filled():
+    node = Node()
+    node.gives(has(job("7")))
+    node.runs(10)
+    node.now += 30.0
+    node.runs(10)
+    record = by_name(node.ends())["7"]
+    assert record.seconds == pytest.approx(48.0)
+    assert record.measured_seconds == pytest.approx(16.0)
+
+
+def test_events_and_throttled_seconds_are_of_those_who_had_the_card():
+    node = Node(more={"throttled": 1.0})
+    node.gives(has(job("7")))
+    node.runs(10)
+    node.ledger.event(PastEvent(node.wall - 1.0, "GPU-a", "xid_79"))
+    node.ledger.event(PastEvent(node.wall, "GPU-unknown", "xid_79"))
+    node.runs(10)
+    record = by_name(node.ends())["7"]
+    assert record.cards[0].events == {"xid_79": 1}
+    assert record.throttled_seconds == pytest.approx(record.measured_seconds)
+
+
+def test_more_owners_than_the_most_are_summed():
+    node = Node()
+    count = MOST_OWNERS + 4
+    node.gives(*(has(job(str(number)), 1.0 / count) for number in range(count)))
+    node.runs(42)
+    records = by_name(node.ends())
+    assert len(records) == MOST_OWNERS + 2
+    assert records["others"].seconds == pytest.approx(40.0 * 4 / count)
+
+
+def test_counters_are_of_present_owners_only_and_gone_at_the_next_poll():
+    node = Node()
+    node.gives(has(job("7")))
+    node.runs(12)
+    found = node.ledger.counters("GPU-a")[("job", "7")]
+    assert (found.seconds, found.busy_seconds, found.energy_joules) == (10.0, 5.0, pytest.approx(1000.0))
+    device = node.ledger.with_totals(node.device("GPU-a"))
+    assert device.allocations[0].seconds_total == 10.0
+    node.gives()
+    node.runs(2)
+    assert node.ledger.counters("GPU-a") == {}
+    assert node.ledger.counters("GPU-unknown") == {}
+
+
+def test_a_requeued_job_of_the_same_id_has_a_record_of_its_own():
+    node = Node()
+    node.gives(has(job("7"), started=START))
+    node.runs(20)
+    node.gives(has(job("7"), started=START + 19))
+    node.runs(20)
+    first, second, _ = node.ends()
+    assert (first.start.time, second.start.time) == (START, START + 19)
+    assert first.end == Moment(START + 19, "seen")
+    assert first.id != second.id
+    assert (first.seconds, second.seconds) == (pytest.approx(17.0), pytest.approx(21.0))
+
+
+def test_a_source_that_fails_for_a_moment_ends_nobody():
+    node = Node()
+    node.gives(has(pod("a")))
+    node.runs(20)
+    node.gives()
+    node.runs(10)
+    node.gives(has(pod("a")))
+    node.runs(20)
+    records = by_name(node.ends())
+    assert len(records) == 2
+    assert records["ml/a/main"].seconds == pytest.approx(38.0)
+    assert records["ml/a/main"].gaps == (Gap(START + 22, START + 32, 10.0),)
+
+
+def test_who_stays_away_has_ended_when_it_was_seen_last():
+    node = Node()
+    node.gives(has(pod("a")))
+    node.runs(20)
+    node.gives()
+    node.runs(70)
+    (record,) = node.records
+    assert record.end == Moment(START + 22, "seen")
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+def test_a_clock_that_is_set_during_a_job_changes_no_sum(step):
+    node = Node()
+    node.runs(10)
+    node.gives(has(job("7"), started=START + 10))
+    node.runs(50)
+    node.wall_ahead += step
+    node.runs(50)
+    records = by_name(node.ends())
+    assert len(records) == 2
+    assert records["7"].seconds == pytest.approx(100.0)
+    assert records["7"].energy_joules == pytest.approx(10_000.0)
+
+
+def test_a_lost_card_is_nobodys_and_its_time_is_not_counted():
+    node = Node(cards=("GPU-a", "GPU-b"))
+    node.runs(10)
+    node.cards = ("GPU-a",)
+    node.runs(100)
+    node.cards = ("GPU-a", "GPU-b")
+    node.runs(10)
+    assert by_name(node.ends())["nobody"].seconds == pytest.approx(node.now - 2.0 + 8.0 + 10.0 - 2.0)
+
+
+def test_a_forgotten_card_keeps_its_place_in_the_records():
+    node = Node(cards=("GPU-a", "GPU-b"))
+    for card in node.cards:
+        node.gives(has(job("7")), card=card)
+    node.runs(20)
+    node.cards = ("GPU-a",)
+    node.runs(2)
+    node.accumulator.forget("GPU-b")
+    node.runs(20)
+    record = by_name(node.ends())["7"]
+    assert [round(card.seconds) for card in record.cards] == [40, 18]
+
+
+def test_what_nobody_had_is_told_once_a_day():
+    node = Node(interval=900.0)
+    node.runs(2 * 86_400.0 + 3600.0, step=900.0)
+    assert [record.owner.kind for record in node.records] == ["nobody", "nobody"]
+    assert [record.seconds for record in node.records] == pytest.approx([86_400.0, 86_400.0])
+    assert node.records[1].start == node.records[0].end == Moment(START + 900 + 86_400, "day")
+
+
+def test_a_restarted_daemon_goes_on_and_tells_the_gap():
+    node = Node()
+    node.gives(has(job("7"), started=START))
+    node.runs(100)
+    node = node.restarted(30.0)
+    node.poll()
+    node.runs(100)
+    assert node.ledger.counters("GPU-a")[("job", "7")].seconds == pytest.approx(100.0)
+    record = by_name(node.ends())["7"]
+    assert record.start == Moment(START, "hook")
+    assert record.seconds == pytest.approx(98.0 + 100.0)
+    assert record.gaps == (Gap(START, START + 2, 2.0), Gap(START + 100, START + 130, 30.0)) or record.gaps == (
+        Gap(START + 100, START + 130, 30.0),
+    )
+    assert record.energy_joules == pytest.approx(19_800.0)
+
+
+def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_what_is_unknown():
+    node = Node()
+    node.gives(has(pod("a")))
+    node.runs(100)
+    node = node.restarted(30.0, owners={})
+    node.poll()
+    node.runs(70)
+    (record,) = node.records
+    assert record.end == Moment(START + 130, "daemon_start")
+    assert record.gaps == (Gap(START + 100, START + 130, 30.0),)
+
+
+def test_a_hook_tells_the_end_also_of_who_ended_while_no_daemon_ran():
+    node = Node()
+    node.gives(has(job("7"), started=START))
+    node.runs(100)
+    node = node.restarted(30.0, owners={}, claims=(Claim(job("7"), ended=START + 110),))
+    node.poll()
+    node.runs(70)
+    (record,) = node.records
+    assert record.end == Moment(START + 110, "hook")
+    assert record.gaps[-1] == Gap(START + 100, START + 110, 10.0)
+
+
+def test_nobody_outlives_the_machines_start():
+    node = Node()
+    node.gives(has(job("7"), started=START))
+    node.runs(100)
+    node = node.restarted(-50.0, boot="boot-2", wall_ahead=START + 400.0)
+    node.poll()
+    node.runs(100)
+    records = node.ends()
+    assert [(record.owner.name, record.end is not None) for record in records] == [
+        ("7", True),
+        ("7", True),
+        ("", False),
+    ]
+    assert records[0].end == Moment(START + 450, "daemon_start")
+
+
+def test_a_restart_while_the_clock_was_set_back_changes_no_sum():
+    node = Node()
+    node.gives(has(job("7"), started=START))
+    node.runs(100)
+    node = node.restarted(30.0, wall_ahead=START - 5000.0)
+    node.poll()
+    node.runs(100)
+    record = by_name(node.ends())["7"]
+    assert record.seconds == pytest.approx(198.0)
+    assert record.gaps[-1].seconds == pytest.approx(30.0)
