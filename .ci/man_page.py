@@ -14,6 +14,7 @@ from telemetry_daemon.config.settings import DEFAULT_ADDRESS, Settings
 from telemetry_daemon.config.table import NAME, settings_rows
 from telemetry_daemon.control import socket as control
 from telemetry_daemon.state import devices_file, maintenance
+from telemetry_daemon.state.ledger_file import JOBS, LEDGER
 from telemetry_daemon.terminal import exits
 from telemetry_daemon.version import __version__
 from telemetry_daemon.web.addresses import local_socket_in
@@ -39,6 +40,9 @@ _OF_COMMANDS: Mapping[str, str] = {
     "using a tool, its readings are taken from the daemon.",
     "top": "Shows the last half hour and each second anew; it changes nothing. On a node with a daemon it shows what that knows; without "
     "one it polls itself. Of several nodes it shows a line each, the worst first. The keys are at the bottom of the screen and behind ?.",
+    "jobs": "Adds up the records of owners that have ended, and of those that the daemon counts now, where `attribution.enabled` "
+    "is true. Hours are those of cards, times the share of a card that an owner had. `nobody` has what no owner had, so that the total is the machine's. "
+    "Lines that are no records are skipped and told.",
     "parse": "Parses text that a tool printed, or a recording; no card is needed. Several files are taken as outputs of the "
     "same node and give one document.",
     "record": "Polls as the daemon does and writes each answer of a tool, file or library as a line of JSON. Serial "
@@ -211,6 +215,8 @@ def _files() -> dict[str, str]:
         str(
             maintenance.path_in(settings.state.directory)
         ): "The announced maintenance, so that it lasts over a restart.",
+        f"{settings.state.directory}/{JOBS}": "What owners had of the cards: a line of JSON for each that ended.",
+        f"{settings.state.directory}/{LEDGER}": "The same of those that have not ended, so that the daemon goes on with it after a restart.",
         str(
             control.path_in(settings.state.runtime_directory)
         ): "The socket through which `forget`, `release`, `resume`, `maintenance` and `snapshot` reach the daemon.",

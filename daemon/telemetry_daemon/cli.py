@@ -23,6 +23,7 @@ COMMANDS = (
     ("doctor", "check every source: is it there, does it work, what is missing and why"),
     ("record", "record what the tools, files and libraries say, for a bug report or a replay"),
     ("top", "watch the devices of this node, or of many, in the terminal"),
+    ("jobs", "show who had the cards for how long, and what it cost"),
     ("parse", "run one parser on saved output of its tool"),
     ("metrics", "list all metrics"),
     ("config", "check the configuration, show it, or print a default file"),

@@ -14,13 +14,15 @@ _Schema = Literal["telemetry.job/1"]
 SCHEMA: _Schema = "telemetry.job/1"
 # Who told when it was: the scheduler's hook, the kernel by the start of a process, the daemon that saw it come or go, the daemon's own start, the end of a day.
 Told = Literal["hook", "process", "seen", "daemon_start", "day"]
-NOBODY, OTHERS = "nobody", "others"
+NOBODY = "nobody"
 LONGEST_LINE_BYTES = 1 << 20
+# More than all cards of the world come to in a century.
+_MOST = 1e18
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """An owner, as `ownership.Owner`; the kind is also `nobody`, and `others` for those beyond the most that are told apart."""
+    """An owner, as `ownership.Owner`; the kind may also be `nobody`."""
 
     kind: str
     name: str = ""
@@ -111,4 +113,9 @@ def read(text: str | bytes) -> JobRecord:
     """The record in a line. Raises CodecError."""
     if len(text) > LONGEST_LINE_BYTES:
         raise CodecError("", "the line is too long")
-    return cleaned(from_plain(JobRecord, decode_line(text)))
+    record = cleaned(from_plain(JobRecord, decode_line(text)))
+    told: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
+    sums = ((one.seconds, one.measured_seconds, one.busy_seconds, one.energy_joules) for one in told)
+    if not all(0.0 <= number <= _MOST for numbers in sums for number in numbers if number is not None):
+        raise CodecError("", "a sum that no card can come to")
+    return record

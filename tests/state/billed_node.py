@@ -15,7 +15,7 @@ from telemetry_parsers.ownership import Allocation, Claim, Owner
 START = 1_700_000_000.0
 
 
-def job(name: str, user: str = "ann") -> Owner:
+def job(name: str, user: str = "u1042") -> Owner:
     return Owner("job", name, job_id=name, user=user, account="physics")
 
 
@@ -107,8 +107,8 @@ class Node:
 
     def restarted(self, after: float, **changes: object) -> Node:
         """The node with a new daemon, which knows what this one saved last."""
-        saved = self.ledger.saved()
-        node = replace(self, saved=saved, now=self.now + after, **changes)  # type: ignore[arg-type]  # fields by name
+        changes.setdefault("saved", self.ledger.saved())
+        node = replace(self, now=self.now + after, **changes)  # type: ignore[arg-type]  # fields by name
         node.records = self.records
         return node
 

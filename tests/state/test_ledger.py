@@ -7,7 +7,6 @@ import math
 import pytest
 
 from state.billed_node import START, Node, by_name, has, job, pod
-from telemetry_daemon.state.ledger import MOST_OWNERS
 from telemetry_exporters.job_record import Gap, Moment
 from telemetry_exporters.past import PastEvent
 from telemetry_parsers.model import MergedDevice
@@ -26,7 +25,7 @@ def test_a_job_has_what_was_read_between_its_begin_and_its_end():
     assert (seven.seconds, seven.measured_seconds) == (98.0, 98.0)
     assert seven.busy_seconds == pytest.approx(49.0)
     assert seven.energy_joules == pytest.approx(9800.0)
-    assert (seven.owner.user, seven.owner.account, seven.hostname, seven.gaps) == ("ann", "physics", "node-1", ())
+    assert (seven.owner.user, seven.owner.account, seven.hostname, seven.gaps) == ("u1042", "physics", "node-1", ())
     (card,) = seven.cards
     assert (card.id, card.vendor, card.model, card.basis, card.is_allocated) == (
         "GPU-a",
@@ -188,16 +187,6 @@ def test_events_and_throttled_seconds_are_of_those_who_had_the_card():
     record = by_name(node.ends())["7"]
     assert record.cards[0].events == {"xid_79": 1}
     assert record.throttled_seconds == pytest.approx(record.measured_seconds)
-
-
-def test_more_owners_than_the_most_are_summed():
-    node = Node()
-    count = MOST_OWNERS + 4
-    node.gives(*(has(job(str(number)), 1.0 / count) for number in range(count)))
-    node.runs(42)
-    records = by_name(node.ends())
-    assert len(records) == MOST_OWNERS + 2
-    assert records["others"].seconds == pytest.approx(40.0 * 4 / count)
 
 
 def test_counters_are_of_present_owners_only_and_gone_at_the_next_poll():

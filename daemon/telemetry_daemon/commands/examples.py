@@ -30,6 +30,10 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "record": {
         "telemetry record -o node.jsonl --for 60s": "Record a minute for a bug report.",
     },
+    "jobs": {
+        "telemetry jobs --since 30d --by user": "Show what each user had of this node's cards in a month.",
+        "telemetry jobs gpu-17.jsonl gpu-18.jsonl --format csv": "Add up the records of two nodes for a spreadsheet.",
+    },
     "parse": {
         "telemetry parse rocm-smi saved.txt --format table": "Parse output that was saved elsewhere.",
         "npu-smi info | telemetry parse npu-smi -": "Parse what a tool prints just now.",

@@ -61,7 +61,7 @@ def _table(snapshot: Snapshot, extra: dict[str, Metric], look: Look) -> str:
     for is_wanted, one in wanted:
         detail |= one if is_wanted else Detail.BRIEF
     chosen = Chosen(look.ids, look.patterns, look.origin)
-    return table(snapshot, look.width or _terminal_width(), _colour(), detail, extra, chosen)
+    return table(snapshot, look.width or _terminal_width(), colour(), detail, extra, chosen)
 
 
 def _terminal_width() -> int:
@@ -77,7 +77,7 @@ def _terminal_width() -> int:
         return _USUAL
 
 
-def _colour() -> Colour:
+def colour() -> Colour:
     """Colours where they are understood and nobody asked for none (https://no-color.org)."""
     from telemetry_exporters.style import Colour
 

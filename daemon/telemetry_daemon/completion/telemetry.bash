@@ -7,6 +7,7 @@ _telemetry_options() {
         doctor) options='-h --help --source --all --config' ;;
         record) options='-h --help -o --for --unmasked --config' ;;
         top) options='-h --help --nodes --demo --replay --ca --password-file --config' ;;
+        jobs) options='-h --help --since --user --by --format --config' ;;
         parse) options='-h --help --format --parsers.paths' ;;
         metrics) options='-h --help --format' ;;
         config) options='-h --help --config --log.level --log.format --web.listen-address --web.config.file --web.telemetry-path' ;;
@@ -56,6 +57,11 @@ _telemetry_option() {
         'top --ca') takes=yes kind=file words='' ;;
         'top --password-file') takes=yes kind=file words='' ;;
         'top --config') takes=yes kind=file words='' ;;
+        'jobs --since') takes=yes kind=free words='' ;;
+        'jobs --user') takes=yes kind=free words='' ;;
+        'jobs --by') takes=yes kind=words words='owner user account namespace' ;;
+        'jobs --format') takes=yes kind=words words='table json csv' ;;
+        'jobs --config') takes=yes kind=file words='' ;;
         'parse --format') takes=yes kind=words words='json table prometheus' ;;
         'parse --parsers.paths') takes=yes kind=folder words='' ;;
         'metrics --format') takes=yes kind=words words='text markdown' ;;
@@ -79,8 +85,9 @@ _telemetry_option() {
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot doctor record top parse metrics config forget release resume maintenance completions version' ;;
+        ' '*) kind=words words='serve snapshot doctor record top jobs parse metrics config forget release resume maintenance completions version' ;;
         'top '*) kind=free words='' ;;
+        'jobs '*) kind=file words='' ;;
         'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi kubelet mthreads-gmi mtml mx-smi npu-smi nvml proc rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
         'config 0') kind=words words='check show default' ;;

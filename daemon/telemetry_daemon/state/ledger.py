@@ -21,13 +21,12 @@ from telemetry_daemon.state.stay import (
     with_totals,
 )
 from telemetry_daemon.state.tally import Tallies, Tally
-from telemetry_exporters.job_record import NOBODY, OTHERS, JobRecord, Moment, Told, Who
+from telemetry_exporters.job_record import NOBODY, JobRecord, Moment, Told, Who
 from telemetry_exporters.past import PastEvent
 from telemetry_parsers.model import MergedDevice
 from telemetry_parsers.ownership import Allocation, Claim
 from telemetry_parsers.readings import Readings
 
-MOST_OWNERS = 16
 # That many owners that have just gone wait for late news of them.
 MOST_WAITING = 256
 # Nobody never ends, so its record is written once a day.
@@ -51,7 +50,6 @@ class Ledger:
         self._stays: dict[Key, Stay] = {}
         # Those that have gone; of these, the ones with an end are in `_stays` no longer.
         self._waiting: dict[Stay, None] = {}
-        self._claims: Iterable[Claim] = ()
         self._ended: list[JobRecord] = []
 
     def count(self, device_id: str, metric: str, increment: Increment) -> None:
@@ -66,8 +64,8 @@ class Ledger:
         if card is not None:
             card.event(self._passed(event.wall_time), event.code)
 
-    def see(self, devices: Sequence[MergedDevice], now: float, wall: float, claims: Iterable[Claim] = ()) -> None:
-        """Take in who has which card, by the monotonic clock and in Unix seconds; of the claims those that have ended."""
+    def see(self, devices: Sequence[MergedDevice], now: float, wall: float, ended: Iterable[Claim] = ()) -> None:
+        """Take in who has which card, by the monotonic clock and in Unix seconds; and the claims that tell when they ended."""
         self._now, self._wall = now, wall
         if self._began == -math.inf:
             self._begin()
@@ -78,10 +76,8 @@ class Ledger:
         if len(present) < len(self._devices):
             for device_id in self._devices.keys() - present:
                 self._lose(device_id)
-        if claims is not self._claims:
-            self._claims = claims
-            for claim in claims:
-                self._end(claim)
+        for claim in ended:
+            self._end(claim)
         self._finish_waiting()
         if now - self._nobody_began >= _DAY_SECONDS:
             self._end_day()
@@ -184,8 +180,8 @@ class Ledger:
         """Take in who has a card now."""
         shares: dict[Stay, float] = {}
         came: list[tuple[Stay, float]] = []
-        for place, allocation in enumerate(device.allocations):
-            stay = self._others() if place >= MOST_OWNERS else self._stay(allocation)
+        for allocation in device.allocations:
+            stay = self._stay(allocation)
             since = self._since(stay, allocation, device.id)
             if since is not None:
                 came.append((stay, since))
@@ -198,13 +194,13 @@ class Ledger:
             self._tell_unknown_begin(stay, counted_from)
 
     def _share(self, card: BilledCard[Stay], device: MergedDevice, shares: Mapping[Stay, float]) -> None:
-        for stay in shares.keys() - card.shares.keys():
+        for stay in [one for one in shares if one not in card.shares]:
             if stay.missing_since is not None:
                 self._close_gap(stay)
                 stay.missing_since = None
                 self._waiting.pop(stay, None)
             stay.cards.add(device.id)
-        for stay in card.shares.keys() - shares.keys():
+        for stay in [one for one in card.shares if one not in shares]:
             stay.cards.discard(device.id)
             if not stay.cards:
                 stay.missing_since = self._now
@@ -230,19 +226,12 @@ class Ledger:
     def _since(self, stay: Stay, allocation: Allocation, device_id: str) -> float | None:
         """From when on it has a card that it had not before, or of which a hook told only now; None where that was seen."""
         begun = begun_of(allocation, self._wall)
-        if begun is None or stay.who.kind == OTHERS:
+        if begun is None:
             return None
         is_news = begun.told_by == "hook" != stay.start.told_by
         if is_news:
             stay.start = begun
         return self._passed(begun.time) if is_news or device_id not in stay.parts else None
-
-    def _others(self) -> Stay:
-        """That of all owners of a card beyond the most."""
-        key = (OTHERS, "")
-        if key not in self._stays:
-            self._stays[key] = Stay(Who(OTHERS), Moment(self._wall, "seen"))
-        return self._stays[key]
 
     def _replace(self, stay: Stay, begun: Moment) -> None:
         """An owner of the same name has begun anew, so this one has ended, at the latest by then."""
@@ -333,7 +322,7 @@ class Ledger:
 
 
 def _billed(devices: Sequence[MergedDevice]) -> Iterator[MergedDevice]:
-    """The whole cards that are there, or that somebody has."""
+    """The whole cards that are there, or that somebody has: as `merge.owners.billed`, and those of nobody."""
     known = {device.id for device in devices}
     for device in devices:
         is_whole = device.parent is None or device.parent not in known

@@ -1,0 +1,166 @@
+"""`telemetry jobs`: who had the cards for how long, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from telemetry_daemon.commands import durations, options
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
+from telemetry_exporters.text import clean
+
+if TYPE_CHECKING:  # imported where it is needed: the help of all commands imports this module
+    from telemetry_exporters.job_bill import Bill
+    from telemetry_exporters.job_record import JobRecord
+
+_BY = ("owner", "user", "account", "namespace")
+_LARGEST_FILE_BYTES = 64 << 20
+_QUOTED_LINES = 3
+_LEDGER_BEGINS = b'{"schema":"telemetry.ledger/1"'
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Which records, and how they are added up."""
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="a jobs.jsonl or ledger.json, of any node; - reads standard input (default: those of this node)",
+    )
+    parser.add_argument(
+        "--since",
+        type=_since,
+        metavar="TIME",
+        help="only what ended since TIME, such as 7d or 2026-11-01, or has not ended",
+    )
+    parser.add_argument("--user", metavar="NAME", help="only what this user had")
+    parser.add_argument("--by", choices=_BY, default="owner", help="a line for each (default: owner)")
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="output format (default: table)"
+    )
+    options.add_config(parser)
+
+
+def _since(text: str) -> float:
+    """The Unix time; an ArgumentTypeError for anything else than a duration or a day."""
+    with contextlib.suppress(argparse.ArgumentTypeError):  # perhaps a day
+        return time.time() - durations.seconds(text)
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"'{text}' is no time; write 7d, 12h, or a day such as 2026-11-01") from None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was had; 2 when lines were skipped, 3 when there is nothing."""
+    from telemetry_exporters.job_bill import Bill
+
+    bill = Bill(arguments.by)
+    skipped: list[str] = []
+    found = False
+    for name, content in _contents(arguments):
+        for record in _records(name, content, skipped):
+            if _is_wanted(record, arguments):
+                found = True
+                bill.add(record)
+    sys.stdout.write(_text(bill, arguments.format))
+    if skipped:
+        return exits.PROBLEMS
+    return exits.OK if found else exits.NOTHING_FOUND
+
+
+def _text(bill: Bill, form: str) -> str:
+    if form == "json":
+        return bill.json()
+    if form == "csv":
+        return bill.csv()
+    from telemetry_daemon.commands.formats import colour
+
+    return bill.table(colour())
+
+
+def _is_wanted(record: JobRecord, arguments: argparse.Namespace) -> bool:
+    if arguments.user is not None and record.owner.user != arguments.user:
+        return False
+    return arguments.since is None or record.end is None or record.end.time >= arguments.since
+
+
+def _contents(arguments: argparse.Namespace) -> Iterator[tuple[str, bytes]]:
+    """The files, each with its name. Raises CommandError."""
+    if arguments.files:
+        yield from ((name, _named(name)) for name in arguments.files)
+        return
+    folder = Path(options.settings(arguments).state.directory)
+    own = [(str(folder / name), content) for name, content in _own_files(folder)]
+    if not own:
+        raise CommandError(
+            f"no records are in {folder}: they are kept where attribution.enabled is true; or name a jobs.jsonl",
+            status=exits.NOTHING_FOUND,
+        )
+    yield from own
+
+
+def _named(name: str) -> bytes:
+    from telemetry_daemon.guarded.reading import read_file, read_stream
+
+    try:
+        if name == "-":
+            return read_stream(sys.stdin.buffer, _LARGEST_FILE_BYTES, name)
+        return read_file(name, _LARGEST_FILE_BYTES)
+    except OSError as error:
+        raise CommandError(f"cannot read '{name}': {error.strerror}; give a jobs.jsonl that you may read") from None
+
+
+def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Those of this node that are there."""
+    from telemetry_daemon.guarded.own_folder import OwnFolder
+    from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER
+
+    try:
+        with OwnFolder.at(folder) as opened:
+            for name in (OLDER, JOBS, LEDGER):
+                with contextlib.suppress(FileNotFoundError):  # there is none yet
+                    yield name, opened.read(name, _LARGEST_FILE_BYTES)
+    except FileNotFoundError:  # nothing was ever kept
+        return
+    except OSError as error:
+        remedy = "ask as root, or name a file that you may read"
+        raise CommandError(f"cannot read {folder}: {error.strerror}; {remedy}", status=exits.UNAVAILABLE) from None
+
+
+def _records(name: str, content: bytes, skipped: list[str]) -> Iterator[JobRecord]:
+    """The records in a file; what is none is told, and noted."""
+    from telemetry_parsers.codec.plain import CodecError
+
+    wrong: list[str] = []
+    for number, line in enumerate(io.BytesIO(content), 1):
+        try:
+            found = _read(line)
+        except CodecError as error:  # half a line, or none of ours
+            wrong.append(f"line {number}: {error}")
+            continue
+        yield from found
+    if wrong:
+        quoted = "; ".join(wrong[:_QUOTED_LINES]) + ("; …" if len(wrong) > _QUOTED_LINES else "")
+        lines = "line is no record and was" if len(wrong) == 1 else "lines are no records and were"
+        sys.stderr.write(f"telemetry: {clean(f'{name}: {len(wrong)} {lines} skipped: {quoted}')}\n")
+    skipped += wrong
+
+
+def _read(line: bytes) -> Sequence[JobRecord]:
+    """The records in a line: of a ledger many. Raises CodecError."""
+    from telemetry_exporters import job_record
+
+    if line.startswith(_LEDGER_BEGINS):
+        from telemetry_daemon.state.ledger_file import saved_in
+
+        return saved_in(line).jobs
+    return (job_record.read(line),) if line.strip() else ()

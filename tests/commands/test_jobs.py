@@ -1,0 +1,121 @@
+"""`telemetry jobs`: whose files it reads, what it skips, and what it prints."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import run
+from state.billed_node import Node, has, job
+from telemetry_daemon.state.ledger_file import JOBS, LEDGER, LedgerFile
+from telemetry_exporters import job_record
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    path = tmp_path / "telemetry.toml"
+    path.write_text(f'[state]\ndirectory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n')
+    return str(path)
+
+
+def keep(folder: Path, ago: float = 0.0, host: str = "") -> Node:
+    """Two jobs of an hour that have ended, one that runs, and nobody's rest."""
+    node = Node(wall_ahead=time.time() - 8000.0 - ago, interval=60.0)
+    node.gives(has(job("7"), 0.5), has(job("8", "u1077"), 0.25))
+    node.runs(3600.0, step=60.0)
+    node.gives(has(job("9")))
+    node.runs(3660.0, step=60.0)
+    LedgerFile(str(folder / f"state{host}"), lambda: 0.0).keep(node.records, node.ledger.saved())
+    return node
+
+
+def told(*arguments: str) -> dict[str, float]:
+    """The hours of each owner."""
+    status, out, _ = run("jobs", "--format", "json", *arguments)
+    assert status == 0
+    document = json.loads(out)
+    rows = {row["owner"]: row for row in document["rows"]} | {"nobody": document["nobody"]}
+    return {name: round(row["allocated_hours"], 2) for name, row in rows.items() if row["allocated_hours"]}
+
+
+def test_the_files_of_this_node_are_read_by_default(tmp_path: Path, config: str) -> None:
+    keep(tmp_path)
+    assert told("--config", config) == {"9": 1.0, "7": 0.5, "8": 0.25, "nobody": 0.25}
+    assert told("--config", config, "--user", "u1077") == {"8": 0.25}
+    status, out, _ = run("jobs", "--by", "user", "--config", config)
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()[:4]] == ["USER", "u1042", "u1077", "(nobody)"]
+
+
+def test_files_of_several_nodes_are_joined(tmp_path: Path) -> None:
+    keep(tmp_path, host="1")
+    keep(tmp_path, host="2")
+    files = [str(tmp_path / f"state{host}" / name) for host in "12" for name in (JOBS, LEDGER, JOBS)]
+    assert told(*files) == {"9": 2.0, "7": 1.0, "8": 0.5, "nobody": 0.5}
+    status, out, _ = run("jobs", *files, "--format", "csv")
+    assert status == 0
+    assert [row["owner"] for row in csv.DictReader(io.StringIO(out))] == ["9", "7", "8", ""]
+
+
+@pytest.mark.parametrize(
+    ("since", "owners"),
+    [("30m", {"9", "nobody"}), ("2h", {"9", "7", "8", "nobody"}), ("2001-01-01", {"9", "7", "8", "nobody"})],
+)
+def test_since_leaves_out_who_ended_before(tmp_path: Path, config: str, since: str, owners: set[str]) -> None:
+    keep(tmp_path)
+    assert told("--config", config, "--since", since).keys() == owners
+
+
+def test_a_bad_time_is_told() -> None:
+    status, _, error = run("jobs", "--since", "yesterday")
+    assert status == 64
+    assert "'yesterday' is no time; write 7d, 12h, or a day such as 2026-11-01" in error
+
+
+def test_where_nothing_was_kept_it_says_what_to_do(config: str) -> None:
+    status, out, error = run("jobs", "--config", config)
+    assert (status, out) == (3, "")
+    assert "attribution.enabled" in error
+
+
+def test_half_and_hostile_lines_are_skipped_with_their_number(tmp_path: Path) -> None:
+    node = keep(tmp_path)
+    good = job_record.line(node.records[0])
+    path = tmp_path / "mixed.jsonl"
+    hostile = [
+        "\x1b[2J{}",
+        "\0" * 50,
+        good[:100],
+        "[" * 5000,
+        '{"schema":"telemetry.ledger/1","jobs":[]}',
+        "x" * (2 << 20),
+    ]
+    path.write_text("\n".join([*hostile, "", good]))
+    status, out, error = run("jobs", str(path), "--format", "json")
+    assert status == 2
+    assert json.loads(out)["total"]["owners"] == 1
+    assert f"{path}: 6 lines are no records and were skipped: line 1: " in error
+    assert "\x1b" not in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "large"])
+def test_what_is_no_file_is_told_in_one_line(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / kind
+    if kind == "folder":
+        path.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path)
+    if kind == "large":
+        with path.open("wb") as file:
+            file.truncate(1 << 30)
+    status, out, error = run("jobs", str(path))
+    assert (status, out) == (64, "")
+    assert error.startswith(f"telemetry: cannot read '{path}': ")
+    assert error.count("\n") == 1

@@ -1,0 +1,185 @@
+"""Job records as docs/job.schema.json describes them, and what `telemetry jobs` adds up."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry_exporters import job_record
+from telemetry_exporters.job_bill import BY, Bill
+from telemetry_exporters.job_record import SCHEMA, CardShare, Course, Gap, JobRecord, Moment, Who
+from telemetry_exporters.style import Colour
+from telemetry_parsers.codec.plain import CodecError
+
+DOCS = Path(__file__).parents[2] / "docs"
+RECORD, SUMMARY = (json.loads((DOCS / name).read_text()) for name in ("job.schema.json", "jobs.schema.json"))
+HOUR = 3600.0
+
+
+def card(id: str = "GPU-a", hours: float = 1.0, busy: float | None = 0.5, memory: float | None = 2e9) -> CardShare:
+    seconds = hours * HOUR
+    return CardShare(
+        id, "nvidia", "0", "H100", True, True, ("whole",), seconds, 0.0 if busy is None else seconds,
+        None if busy is None else busy * seconds, 300.0 * seconds, None, memory,
+        {"power_watts": Course(seconds, 300.0, 500.0), "temperature_celsius": Course(0.0, None, 71.0)}, {"xid_79": 2},
+    )  # fmt: skip
+
+
+def record(
+    name: str = "7", *cards: CardShare, host: str = "n1", id: str = "", kind: str = "job", user: str = "u1042"
+) -> JobRecord:
+    cards = cards or (card(),)
+    owner = Who(kind, name, job_id=name, user=user, account="physics", pod_namespace="ml" if kind == "pod" else "")
+    busy = [one.busy_seconds for one in cards if one.busy_seconds is not None]
+    return JobRecord(
+        SCHEMA, (id or f"{host}{name}").encode().hex().zfill(16)[:16], host, owner, Moment(1e9, "hook"), Moment(2e9, "seen"),
+        sum(one.seconds for one in cards), sum(one.measured_seconds for one in cards), sum(busy) if busy else None,
+        sum(one.energy_joules or 0.0 for one in cards), None, (Gap(1.0, 2.0, 360.0),), cards,
+    )  # fmt: skip
+
+
+NOBODY = record("", card(hours=4.0, busy=0.0), kind="nobody", user="", id="nobody")
+
+
+def bill(by: str, *records: JobRecord) -> Bill:
+    made = Bill(by)
+    for one in records:
+        made.add(one)
+    return made
+
+
+def rows(by: str, *records: JobRecord) -> list[dict]:
+    document = json.loads(bill(by, *records).json())
+    jsonschema.Draft202012Validator(SUMMARY).validate(document)
+    return [*document["rows"], document["nobody"], document["total"]]
+
+
+@pytest.mark.parametrize("one", [record(), NOBODY, replace(record(), end=None), record("p", kind="pod")])
+def test_a_record_is_of_the_schema_and_is_read_as_it_was_written(one):
+    jsonschema.Draft202012Validator.check_schema(RECORD)
+    jsonschema.Draft202012Validator(RECORD).validate(json.loads(job_record.line(one)))
+    assert job_record.read(job_record.line(one)) == one
+
+
+def test_the_schemas_know_every_key():
+    for schema in (RECORD, *RECORD["$defs"].values(), SUMMARY):
+        if schema.get("type") == "object":
+            assert schema["required"] == list(schema["properties"])
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda plain: plain.update(seconds=-1.0),
+        lambda plain: plain.update(seconds=1e300),
+        lambda plain: plain["cards"][0].update(energy_joules=-1.0),
+        lambda plain: plain.update(end="now"),
+        lambda plain: plain.pop("owner"),
+        lambda plain: plain.update(schema="telemetry.job/2"),
+        lambda plain: plain["start"].update(told_by="me"),
+    ],
+)
+def test_what_is_no_record_is_refused(spoil):
+    plain = json.loads(job_record.line(record()))
+    spoil(plain)
+    with pytest.raises(CodecError):
+        job_record.read(json.dumps(plain))
+
+
+@given(st.one_of(st.binary(), st.text(), st.recursive(st.none() | st.floats() | st.text(), st.lists).map(json.dumps)))
+def test_any_line_gives_one_kind_of_error(line):
+    with pytest.raises(CodecError):
+        job_record.read(line)
+
+
+def test_a_line_that_is_too_long_is_not_parsed():
+    with pytest.raises(CodecError, match="too long"):
+        job_record.read(" " * job_record.LONGEST_LINE_BYTES + job_record.line(record()))
+
+
+def test_records_of_several_nodes_are_joined_by_job():
+    (job, _, total) = rows("owner", record("7", host="n1"), record("7", card("GPU-b", 3.0, 1.0, 5e9), host="n2"))
+    assert job == {
+        "kind": "job", "owner": "7", "user": "u1042", "account": "physics", "owners": 1, "running": 0, "nodes": 2, "cards": 2,
+        "allocated_hours": 4.0, "busy_hours": 3.5, "idle_hours": 0.5, "unmeasured_hours": 0.0, "energy_kwh": pytest.approx(1.2),
+        "memory_peak_bytes": 5e9, "gap_hours": pytest.approx(0.2),
+    }  # fmt: skip
+    assert total == {key: value for key, value in job.items() if key not in ("kind", "owner", "user", "account")}
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("owner", [("job", "8"), ("job", "7"), ("pod", "p")]),
+        ("user", [("u1077",), ("u1042",)]),
+        ("account", [("physics",)]),
+        ("namespace", [(None,), ("ml",)]),
+    ],
+)
+def test_groups_come_by_size_and_what_nobody_had_makes_the_total(by, names):
+    records = [
+        record("7"),
+        record("8", card(hours=2.0), user="u1077"),
+        record("p", card(hours=0.5), kind="pod"),
+        NOBODY,
+    ]
+    *groups, nobody, total = rows(by, *records)
+    columns = BY[by][0][: len(names[0])]
+    assert [tuple(row[column] for column in columns) for row in groups] == names
+    assert nobody["allocated_hours"] == 4.0
+    for number in ("allocated_hours", "energy_kwh"):
+        assert total[number] == pytest.approx(sum(row[number] for row in (*groups, nobody)))
+
+
+def test_what_was_not_measured_is_neither_busy_nor_idle():
+    job, *_ = rows("owner", record("7", card(busy=None)))
+    assert (job["busy_hours"], job["idle_hours"], job["unmeasured_hours"]) == (None, None, 1.0)
+
+
+def test_a_record_that_comes_twice_counts_once_and_the_ended_one_wins():
+    running = replace(record("7", card(hours=0.5)), end=None)
+    for order in ([running, record("7"), record("7")], [record("7"), running, running]):
+        job, *_ = rows("owner", *order)
+        assert (job["allocated_hours"], job["running"]) == (1.0, 0)
+    job, *_ = rows("owner", running, replace(running, seconds=2 * HOUR))
+    assert (job["allocated_hours"], job["running"]) == (2.0, 1)
+
+
+def test_csv_has_a_line_for_each_group_and_no_total():
+    text = bill("user", record("7"), NOBODY).csv()
+    first, second = csv.DictReader(io.StringIO(text))
+    assert (first["user"], first["busy_hours"], second["user"], second["memory_peak_bytes"]) == (
+        "u1042",
+        "0.5",
+        "(nobody)",
+        "2000000000.0",
+    )
+
+
+def test_the_table_is_for_people():
+    text = bill("user", record("7"), replace(record("8", card(busy=None, memory=None)), end=None), NOBODY).table(
+        Colour.NEVER
+    )
+    assert text.splitlines() == [
+        "USER      CARDS  NODES  HOURS  BUSY  IDLE  UNMEASURED   KWH  PEAK MEMORY",
+        "u1042         1      1      2  0.50  0.50           1  0.60     1.86 GiB",
+        "(nobody)      1      1      4     0     4           0  1.20     1.86 GiB",
+        "(total)       1      1      6  0.50  4.50           1  1.80     1.86 GiB",
+        "",
+        "Not ended yet: 1, counted as far as the ledger was written.",
+        "Not counted: 0.30 h in which no daemon ran, or no source told of the owner.",
+    ]
+
+
+def test_a_long_name_is_cut_and_no_number_is():
+    text = bill("owner", record("x" * 200, card(hours=1e6))).table(Colour.NEVER)
+    assert "x" * 47 + "…" in text
+    assert "1000000" in text

@@ -1,0 +1,249 @@
+"""The ledger's files: what is saved is loaded, records are written once, and no file that is broken costs more than itself."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kits.waiting import PATIENCE_SECONDS
+from state.billed_node import START, Node, has, job, pod
+from telemetry_daemon.state import ledger_file
+from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, saved_in, text_of
+from telemetry_exporters import job_record
+from telemetry_exporters.job_record import JobRecord
+
+
+class Time:
+    """A clock that a test sets."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def file_in(folder: Path, clock: Time | None = None) -> LedgerFile:
+    return LedgerFile(str(folder / "state"), clock or Time())
+
+
+def worked() -> Node:
+    """A node on which one job has ended and a pod goes on."""
+    node = Node(
+        cards=("GPU-a", "GPU-b"), more={"temperature_celsius": 61.0, "memory_used_bytes": 3e9, "throttled": 1.0}
+    )
+    node.gives(has(job("7"), 0.5, START), has(job("8"), 0.25, memory=5e8))
+    node.gives(has(pod("a")), card="GPU-b")
+    node.runs(30)
+    node.gives()
+    node.runs(70)
+    return node
+
+
+def lines_of(folder: Path, name: str = JOBS) -> list[JobRecord]:
+    return [job_record.read(line) for line in (folder / "state" / name).read_bytes().splitlines()]
+
+
+def test_what_is_kept_is_loaded_and_goes_on(tmp_path):
+    node, file = worked(), file_in(tmp_path)
+    file.keep(node.records, saved := node.ledger.saved())
+    assert file.load() == saved
+    assert [record.owner.name for record in lines_of(tmp_path)] == ["7", "8"]
+    assert {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").iterdir()} == {
+        LEDGER: 0o600,
+        JOBS: 0o600,
+    }
+    again = node.restarted(0.0, saved=saved)
+    again.poll()
+    before = {record.id: record for record in saved.jobs}
+    for record in again.ledger.saved().jobs:
+        same = replace(record, gaps=before[record.id].gaps)
+        assert same == replace(before[record.id], cards=same.cards, busy_seconds=same.busy_seconds)
+        for card, old in zip(record.cards, before[record.id].cards, strict=True):
+            assert card.energy_joules == pytest.approx(old.energy_joules)
+            assert {name: one.peak for name, one in card.readings.items()} == {
+                name: one.peak for name, one in old.readings.items()
+            }
+
+
+def test_a_saved_ledger_is_read_as_it_was_written():
+    saved = worked().ledger.saved()
+    assert saved_in(text_of(saved)) == saved
+
+
+def test_it_is_due_once_a_minute(tmp_path):
+    clock = Time()
+    file = file_in(tmp_path, clock)
+    clock.now += 59.0
+    assert not file.is_due
+    clock.now += 1.0
+    assert file.is_due
+    file.keep((), worked().ledger.saved())
+    assert not file.is_due
+
+
+def test_nothing_new_touches_no_file(tmp_path):
+    file_in(tmp_path).keep((), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 100,
+        b"{",
+        b"[]",
+        b"null",
+        b'{"schema":"telemetry.ledger/2"}',
+        b"[" * 100_000,
+        b'{"schema":"telemetry.ledger/1","boot":7}',
+    ],
+)
+def test_a_broken_ledger_is_told_once_and_begun_anew(tmp_path, caplog, content):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / LEDGER).write_bytes(content)
+    file = file_in(tmp_path)
+    assert file.load() is None
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    file.keep((), saved := worked().ledger.saved())
+    assert file.load() == saved
+
+
+def test_the_first_start_says_nothing(tmp_path, caplog):
+    assert file_in(tmp_path).load() is None
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("name", [LEDGER, JOBS])
+def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path, caplog, name):
+    (tmp_path / "elsewhere").write_text("theirs")
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / name).symlink_to(tmp_path / "elsewhere")
+    node, file = worked(), file_in(tmp_path)
+    file.load()
+    file.keep(node.records, node.ledger.saved())
+    assert (tmp_path / "elsewhere").read_text() == "theirs"
+    if name == JOBS:
+        assert "not remembered" in caplog.text
+        (tmp_path / "state" / JOBS).unlink()
+        file.keep((), None)
+    assert len(lines_of(tmp_path)) == 2
+
+
+def test_a_full_disk_loses_no_record_and_is_told_once(tmp_path, monkeypatch, caplog):
+    node, file = worked(), file_in(tmp_path)
+    written = os.write
+    monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    file.keep(node.records, node.ledger.saved())
+    file.keep((), node.ledger.saved())
+    assert len(caplog.records) == 1
+    monkeypatch.setattr(os, "write", written)
+    file.keep((), None)
+    assert [record.owner.name for record in lines_of(tmp_path)] == ["7", "8"]
+
+
+def test_half_a_line_of_a_power_cut_does_not_spoil_the_next_one(tmp_path):
+    node, file = worked(), file_in(tmp_path)
+    file.keep(node.records, None)
+    path = tmp_path / "state" / JOBS
+    path.write_bytes(path.read_bytes()[:-20])
+    file.keep(node.records, None)
+    good = [line for line in path.read_bytes().splitlines() if line.endswith(b"}]}")]
+    assert len(good) == 3
+
+
+def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
+    node, file = worked(), file_in(tmp_path)
+    line = len(job_record.line(node.records[0])) + 1
+    monkeypatch.setattr(ledger_file, "LARGEST_JOBS_BYTES", int(2.5 * line))
+    for number in range(7):
+        file.keep([replace(node.records[0], hostname=f"n{number}")], None)
+    assert [one.hostname for one in lines_of(tmp_path, OLDER)] == ["n4", "n5"]
+    assert [one.hostname for one in lines_of(tmp_path)] == ["n6"]
+    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == [JOBS, OLDER]
+
+
+def test_who_has_its_record_is_not_loaded_again(tmp_path):
+    node, file = worked(), file_in(tmp_path)
+    saved = node.ledger.saved()
+    ended = replace(node.records[0], end=None)
+    file.keep(node.records, replace(saved, jobs=(*saved.jobs, ended)))
+    assert file.load() == saved
+
+
+def test_a_hostile_name_stays_on_its_line(tmp_path):
+    node = Node()
+    node.gives(has(job("7\n{}\x1b[2J\u202e" + "x" * 10_000)))
+    node.runs(10)
+    node.ends()
+    file_in(tmp_path).keep(node.records, None)
+    (record,) = lines_of(tmp_path)
+    assert record.owner.name.startswith("7 {}\ufffd[2J\ufffd")
+
+
+_DAEMON = """
+import sys
+from state.billed_node import *
+from telemetry_daemon.state.ledger_file import LedgerFile
+file = LedgerFile(sys.argv[1], lambda: 0.0)
+node = Node(saved=file.load())
+for number in range(100_000):
+    node.gives(has(job(str(number // 40))))
+    node.runs(2)
+    file.keep(node.records, node.ledger.saved())
+    node.records.clear()
+    if number == 100:
+        print("ready", flush=True)
+"""
+
+
+@pytest.mark.rest
+def test_a_killed_daemon_leaves_whole_files(tmp_path):
+    """Killed while it writes all the time: what it left is loaded, and no record stands there twice."""
+    for _ in range(3):
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+        command = [sys.executable, "-c", _DAEMON, str(tmp_path / "state")]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as daemon:
+            assert daemon.stdout is not None
+            assert daemon.stdout.readline() == "ready\n"
+            daemon.send_signal(signal.SIGKILL)
+            daemon.wait(PATIENCE_SECONDS)
+        saved = file_in(tmp_path).load()
+        assert saved is not None
+        ids = [record.id for record in lines_of(tmp_path)]
+        assert len(ids) == len(set(ids))
+        assert not {record.id for record in saved.jobs} & set(ids)
+    assert json.loads((tmp_path / "state" / LEDGER).read_bytes())["schema"] == "telemetry.ledger/1"
+
+
+def test_a_minute_is_lost_at_most_when_the_daemon_is_killed(tmp_path):
+    """The ledger is written each minute; what came after that is a gap."""
+    clock = Time()
+    file, node = file_in(tmp_path, clock), Node()
+    node.gives(has(job("7"), started=START))
+    for _ in itertools.repeat(None, 100):
+        node.runs(2)
+        clock.now += 2.0
+        if file.is_due:
+            file.keep((), node.ledger.saved())
+    saved = file_in(tmp_path).load()
+    assert saved is not None
+    node = node.restarted(10.0, saved=saved)
+    node.poll()
+    node.runs(50)
+    (record, _) = node.ends()
+    lost = record.gaps[-1]
+    assert lost.seconds <= 60.0 + 10.0
+    assert record.seconds + sum(gap.seconds for gap in record.gaps) == pytest.approx(
+        record.end.time - record.start.time
+    )
