@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
 from datetime import datetime, timezone
 from json import JSONEncoder
 from typing import Any
@@ -10,10 +11,14 @@ from typing import Any
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
 from telemetry_exporters.verdict import Finding, judge
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
+from telemetry_parsers.ownership import Allocation, Owner
 
 SCHEMA = "telemetry.snapshot/1"
 
 _LONGEST_LINE = 118
+# From here on a calendar has no date; a job's file may say anything.
+_YEAR_10000 = 253402300800.0
+_OWNER = tuple(field.name for field in fields(Owner))
 _encoded = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _compact = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _Document = dict[str, Any]
@@ -126,13 +131,49 @@ def _device(device: MergedDevice, condition: Finding, metrics: Mapping[str, Metr
             if isinstance(reading.value, Absent)
         ),
         "origin": _origins(device.readings),
+        "allocations": [_allocation(allocation) for allocation in device.allocations],
         "processes": [_process(process) for process in device.processes],
     }
 
 
+def _allocation(allocation: Allocation) -> _Document:
+    return {
+        "owner": {name: getattr(allocation.owner, name) or None for name in _OWNER},
+        "share": round(allocation.share, 6),
+        "basis": allocation.basis,
+        "allocated": allocation.is_allocated,
+        "used": allocation.is_used,
+        "sources": list(allocation.sources),
+        "memory_used_bytes": _whole(allocation.memory_used_bytes),
+        "started": _moment(allocation.started),
+    }
+
+
 def _process(process: Process) -> _Document:
-    memory = process.memory_used_bytes
-    return {"pid": process.pid, "name": process.name, "memory_used_bytes": None if memory is None else int(memory)}
+    owner = process.owner
+    return {
+        "pid": process.pid,
+        "name": process.name,
+        "memory_used_bytes": _whole(process.memory_used_bytes),
+        "kind": process.kind or None,
+        "instance": process.instance or None,
+        "utilization_ratio": process.utilization_ratio,
+        "started": _moment(process.started),
+        "user": process.user or None,
+        "command": process.command or None,
+        "container": process.container or None,
+        "owner": None if owner is None else {"kind": owner.kind, "name": owner.name or None},
+    }
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
+
+
+def _moment(unix_seconds: float | None) -> str | None:
+    if unix_seconds is None or not 0.0 <= unix_seconds < _YEAR_10000:
+        return None
+    return utc_time(unix_seconds)
 
 
 def _numbers(readings: Iterable[MergedReading], metrics: Mapping[str, Metric]) -> _Document:

@@ -13,7 +13,7 @@ from telemetry_exporters import csv, json
 from telemetry_exporters.families import identity_labels
 from telemetry_exporters.prometheus import text_page
 from telemetry_parsers.maintenance import Maintenance
-from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS
+from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS, OWNER_LABELS
 from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Metric, Problem, Sample
 
 IDENTITY = {"vendor": "nvidia", "device": "0", "id": "GPU-00000000", "model": "NVIDIA H100 80GB HBM3"}
@@ -301,6 +301,10 @@ def test_of_any_snapshot_no_series_comes_twice_and_labels_are_those_of_the_catal
                 assert tuple(names) == OWN_LABELS[metric.name]
             elif metric.scope == "host":
                 assert names == []
+            elif metric.scope == "owner":
+                known = ("vendor", "device", "id", "model", *OWNER_LABELS[metric.name])
+                assert names == [name for name in known if name in names]
+                assert "" not in dict(labels[4:]).values()
             elif metric.name != "accelerator_info":
                 own = [metric.label] if metric.label else []
                 assert names == ["vendor", "device", "id", "model", *own]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import jsonschema
 import pytest
@@ -18,6 +19,7 @@ from telemetry_exporters.json import document, plain_number, render
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Problem, Process
+from telemetry_parsers.ownership import Basis, OwnerKind, ProcessKind
 
 GOLDEN = Path(__file__).parent / "document.json"
 SCHEMA_PATH = Path(__file__).parents[2] / "docs" / "snapshot.schema.json"
@@ -50,9 +52,13 @@ def test_the_schema_has_the_closed_sets_of_the_types(schema):
     assert tuple(definitions["state"]["enum"]) == STATES
     assert tuple(definitions["reason"]["enum"]) == (*REASONS, None)
     assert definitions["absence"]["enum"] == [absent.value for absent in Absent]
+    assert tuple(definitions["owner_kind"]["enum"]) == get_args(OwnerKind)
+    assert tuple(definitions["allocation"]["properties"]["basis"]["enum"]) == get_args(Basis)
+    kinds = {kind or "" for kind in definitions["process"]["properties"]["kind"]["enum"]}
+    assert kinds == {*get_args(ProcessKind)}
 
 
-@pytest.mark.parametrize("section", ["source", "device"])
+@pytest.mark.parametrize("section", ["source", "device", "allocation"])
 def test_the_schema_wants_every_key_it_knows(schema, section):
     assert schema["$defs"][section]["required"] == list(schema["$defs"][section]["properties"])
 
@@ -78,9 +84,10 @@ def test_the_schema_refuses_what_is_not_the_document(validator, spoil):
 
 
 def test_the_schema_allows_keys_that_a_later_version_adds(validator):
-    later = document(kit.snapshot(kit.full_device(), sources=(kit.source(),)))
+    later = document(kit.snapshot(kit.shared_device(), sources=(kit.source(),)))
     source, device = later["sources"][0], later["devices"][0]
-    for part in (later, later["host"], source, *source["polls"], *source["problems"], device, *device["processes"]):
+    parts = (*device["processes"], *device["allocations"], *(one["owner"] for one in device["allocations"]))
+    for part in (later, later["host"], source, *source["polls"], *source["problems"], device, *parts):
         part["of_a_later_version"] = {"more": 1}
     validator.validate(later)
 
@@ -103,7 +110,8 @@ def test_a_document_in_full(assert_golden: Callable[[Path, str], None]):
         model="K100_AI",
         id="0000:33:00.0",
         bus_id="0000:33:00.0",
-        processes=(Process(0, 4711, "python3", 1048576.0), Process(0, 4712, "other")),
+        processes=(kit.process(4711, memory=1048576.0), Process(0, 4712, "other")),
+        allocations=(kit.allocation(kit.JOB, 0.5, "equal"), kit.allocation(kit.POD, 0.5, "equal", is_used=None)),
     )
     snapshot = kit.snapshot(
         device,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from telemetry_parsers.metrics import OWNER_LABELS
+
 WRONG_UNITS = re.compile(
     r"_(percent|percentage|pct|mhz|khz|ghz|c|degrees|fahrenheit|mb|mib|gb|gib|kb|kib|megabytes|kilobytes|mw|kw|kwh|wh"
     r"|mj|ms|us|ns|milliseconds|microseconds|minutes|hours|milliwatts|volts?_mv)(_|$)"
@@ -30,8 +32,12 @@ ALLOWED_LABELS = frozenset(
     }
     | {"source", "poll", "version", "python", "plugin"}
 )
-# Facts about a device have labels of their own: every one that a vendor tells, or those of a job's rank.
-FACT_LABELS = {"accelerator_info": None, "accelerator_rank_info": frozenset({"rank", "server"})}
+# These have labels of their own: facts about a device every one that a vendor tells, a job's rank, owners of a card.
+FACT_LABELS = {
+    "accelerator_info": None,
+    "accelerator_rank_info": frozenset({"rank", "server"}),
+    **{name: frozenset(labels) for name, labels in OWNER_LABELS.items()},
+}
 _META = re.compile(r"# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.*)")
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)( \S+)?")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')

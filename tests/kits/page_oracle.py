@@ -39,10 +39,9 @@ def _client_family(metric, series):
             found.add_metric((), dict(labels))
         return found
     kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    label_names = [name for name, _ in series[0][0]]
-    found = kind(metric.name, metric.help, labels=label_names, unit=metric.unit)
+    found = kind(metric.name, metric.help, labels=(), unit=metric.unit)
     for labels, number in series:
-        found.add_metric([value for _, value in labels], number)
+        found.add_sample(metric.name, dict(labels), number)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import get_args
 
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ from telemetry_parsers.model import (
     Snapshot,
     SourceStatus,
 )
+from telemetry_parsers.ownership import Allocation, Basis, Owner, OwnerKind, ProcessKind
 from telemetry_parsers.readings import Origin, Readings, Shape
 from telemetry_parsers.recorded import Recorded
 from telemetry_parsers.vendors import VENDOR_WORDS
@@ -107,6 +109,47 @@ def full_device(number=0, vendor="nvidia", model="NVIDIA H100 80GB HBM3", **fact
         reading("clock_hertz", Absent.NOT_PERMITTED, "memory"),
         vendor=vendor,
         model=model,
+        **facts,
+    )
+
+
+JOB = Owner("job", "1234", job_id="1234", user="alice", account="physics", partition="gpu")
+POD = Owner("pod", "ml/train-0/main", pod_namespace="ml", pod_name="train-0", container_name="main")
+
+
+def allocation(owner=JOB, share=1.0, basis="whole", **told):
+    """An owner that was given the device and uses it, for an hour now."""
+    known = {"is_allocated": True, "is_used": True, "sources": ("slurm",), "started": WALL_TIME - 3600.0}
+    return Allocation(owner, share, basis, **(known | told))
+
+
+def process(pid=4711, name="python3", memory=2.0**30, **told):
+    """A process of the job, of which everything is known."""
+    known = {
+        "kind": "compute",
+        "utilization_ratio": 0.25,
+        "started": WALL_TIME - 1800.0,
+        "user": "alice",
+        "command": "python3",
+        "container": "0123456789ab",
+        "owner": JOB,
+    }
+    return Process(0, pid, name, memory, **(known | told))
+
+
+def shared_device(number=0, **facts):
+    """A device that a job and a pod share, with a process of each and a stranger's."""
+    return full_device(
+        number,
+        allocations=(
+            allocation(JOB, 0.75, "utilization", memory_used_bytes=2.0**31),
+            allocation(POD, 0.25, "utilization", sources=("kubelet",), is_used=False, started=None),
+        ),
+        processes=(
+            process(),
+            process(4712, "serve", 2.0**20, user="root", command="serve", container="ba9876543210", owner=POD),
+            Process(0, 4713, "other"),
+        ),
         **facts,
     )
 
@@ -201,6 +244,7 @@ def devices(draw):
         facts=draw(_facts()),
         readings=draw(_readings_of(DEVICE_METRICS, 8)),
         processes=tuple(draw(st.lists(processes(), max_size=2))),
+        allocations=draw(allocations()),
         current_model=draw(maybe),
     )
 
@@ -208,8 +252,51 @@ def devices(draw):
 @st.composite
 def processes(draw):
     """Any process on a device."""
-    memory = draw(st.none() | st.integers(0, 1 << 40).map(float))
-    return Process(0, draw(st.integers(1, 4_000_000)), draw(texts), memory)
+    return Process(
+        device=0,
+        pid=draw(st.integers(1, 4_000_000)),
+        name=draw(texts),
+        memory_used_bytes=draw(memory_sizes),
+        kind=draw(st.sampled_from(get_args(ProcessKind))),
+        instance=draw(texts),
+        utilization_ratio=draw(st.none() | st.floats(0, 1)),
+        started=draw(moments),
+        user=draw(texts),
+        command=draw(texts),
+        container=draw(texts),
+        owner=draw(st.none() | owners()),
+    )
+
+
+memory_sizes = st.none() | st.integers(0, 1 << 40).map(float)
+moments = st.none() | st.floats(-1e18, 1e18) | st.floats(0, 4e9)
+
+
+def owners():
+    """Any owner."""
+    return st.builds(Owner, st.sampled_from(get_args(OwnerKind)), *(texts for _ in range(8)))
+
+
+@st.composite
+def allocations(draw):
+    """Up to three owners of a device, whose shares add to 1 at most."""
+    found = draw(st.lists(owners(), max_size=3, unique_by=lambda owner: (owner.kind, owner.name)))
+    return tuple(
+        Allocation(
+            owner,
+            share=draw(st.floats(0, 1)) / len(found),
+            basis=draw(st.sampled_from(get_args(Basis))),
+            is_allocated=draw(st.booleans()),
+            is_used=draw(st.sampled_from([None, True, False])),
+            sources=tuple(draw(st.lists(texts, max_size=2))),
+            memory_used_bytes=draw(memory_sizes),
+            started=draw(moments),
+            seconds_total=draw(st.none() | st.floats(0, 1e9)),
+            busy_seconds_total=draw(st.none() | st.floats(0, 1e9)),
+            energy_joules_total=draw(st.none() | st.floats(0, 1e12)),
+        )
+        for owner in found
+    )
 
 
 @st.composite

@@ -23,10 +23,9 @@ from telemetry_exporters.past import PastEvent
 from telemetry_exporters.style import Colour
 from telemetry_exporters.table import table
 from telemetry_parsers.maintenance import Maintenance
-from telemetry_parsers.model import Process
 
 WHOLE = kit.snapshot(
-    replace(kit.full_device(), processes=(Process(0, 17, "python", 2.0**30),)),
+    kit.shared_device(),
     kit.full_device(1, up=False),
     kit.device(2, kit.reading("throttled", 1.0, "hw_thermal"), up=None),
     sources=(kit.source(), kit.source("npu-smi", state="failed", reason="timeout", detail="no answer")),
@@ -82,6 +81,9 @@ def test_an_older_document_is_enough():
         del device["condition"]
     for source in old["sources"]:
         del source["detail"], source["unknown_fields"]
+    for device in old["devices"]:
+        del device["allocations"]
+        device["processes"] = [{key: one[key] for key in ("pid", "name")} for one in device["processes"]]
     del old["maintenance"]
     assert [device.id for device in snapshot_of(old).devices] == [device.id for device in WHOLE.devices]
 
@@ -90,7 +92,23 @@ def test_a_newer_document_is_no_trouble():
     new = document() | {"something": {"new": True}}
     new["devices"][0]["readings"]["something_new"] = {"a": 1.0}
     new["devices"][0]["absent"]["clock_hertz"] = {"video": "reasons_of_tomorrow"}
-    assert snapshot_of(new).devices[0].id == "GPU-00000000"
+    new["devices"][0]["allocations"][0] |= {"basis": "of tomorrow", "owner": {"kind": "workflow", "name": "7"}}
+    read = snapshot_of(new).devices[0]
+    assert read.id == "GPU-00000000"
+    assert [one.owner.name for one in read.allocations] == ["7", "ml/train-0/main"]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, "all", None])
+def test_a_share_that_is_none_is_refused(share):
+    wrong = document()
+    wrong["devices"][0]["allocations"][0]["share"] = share
+    with pytest.raises(DocumentError, match="share of an allocation of GPU-00000000"):
+        snapshot_of(wrong)
+
+
+def test_a_process_has_the_owner_that_its_device_has():
+    device = snapshot_of(document()).devices[0]
+    assert [process.owner for process in device.processes] == [kit.JOB, kit.POD, None]
 
 
 def test_hostile_text_is_made_harmless():

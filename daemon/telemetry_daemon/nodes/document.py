@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast, get_args
 
+from telemetry_daemon.nodes import owners
 from telemetry_daemon.nodes.plain import DocumentError, flag, moment, number, rows, table, text, whole
 from telemetry_exporters.past import KEPT, MOST_EVENTS, SLOTS, Gap, Past, PastEvent, Series
 from telemetry_parsers import bounds
@@ -18,7 +19,6 @@ from telemetry_parsers.model import (
     MergedDevice,
     MergedReading,
     Problem,
-    Process,
     Snapshot,
     SourceStatus,
     State,
@@ -91,6 +91,7 @@ def _device(given: object) -> MergedDevice:
     origins = table(plain.get("origin") or {}, f"origin of {device_id}")
     readings = table(plain.get("readings") or {}, f"readings of {device_id}")
     absent = table(plain.get("absent") or {}, f"absent of {device_id}")
+    allocations = owners.allocations(plain, device_id)
     return MergedDevice(
         vendor=known("vendor"),
         index=whole(plain.get("index"), f"index of {device_id}"),
@@ -107,7 +108,8 @@ def _device(given: object) -> MergedDevice:
         simulated=flag(plain.get("simulated"), f"simulated of {device_id}") is True,
         replayed=flag(plain.get("replayed"), f"replayed of {device_id}") is True,
         readings=Readings.of((*_numbers(readings, origins, device_id), *_absences(absent))),
-        processes=tuple(_processes(plain.get("processes") or [], device_id)),
+        processes=tuple(owners.processes(plain, device_id, allocations)),
+        allocations=allocations,
     )
 
 
@@ -135,14 +137,6 @@ def _absences(values: Mapping[str, Any]) -> Iterator[MergedReading]:
         # A newer daemon may know a reason that we do not.
         value: Value = _ABSENT.get(word if isinstance(word, str) else "", Absent.NOT_REPORTED)
         yield MergedReading(metric, label, value, "")
-
-
-def _processes(given: object, device_id: str) -> Iterator[Process]:
-    for one in rows(given, f"processes of {device_id}", bounds.MOST_PROCESSES):
-        plain = table(one, f"a process on {device_id}")
-        pid, used = whole(plain.get("pid"), f"a pid on {device_id}"), plain.get("memory_used_bytes")
-        memory = None if used is None else number(used, f"memory of a process on {device_id}")
-        yield Process(0, pid or 0, text(plain.get("name"), "a process's name"), memory)
 
 
 def _source(given: object) -> SourceStatus:
