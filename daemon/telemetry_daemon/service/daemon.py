@@ -56,7 +56,7 @@ from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.model import Plain
 
 if TYPE_CHECKING:  # imported where owners are told
-    from telemetry_daemon.state.attribution import Attribution
+    from telemetry_daemon.service.owners import Owners
 
 logger = logging.getLogger(__name__)
 
@@ -103,10 +103,11 @@ class Service:
         remembered = self._memory.remembered if self._memory is not None else Remembered(since=now)
         self._known_since = remembered.since
         self._history = History(clock)
-        accumulator = Accumulator(Events(this_machine(), remembered.events), self._history)
-        self._store = Store(
-            platform.node(), clock, remembered.devices, accumulator, node.recorded, self._attribution(node)
-        )
+        self._owners = self._owners_of(node, clock)
+        bill = self._owners.ledger if self._owners is not None else None
+        accumulator = Accumulator(Events(this_machine(), remembered.events), self._history, bill)
+        attribution = self._owners.attribution if self._owners is not None else None
+        self._store = Store(platform.node(), clock, remembered.devices, accumulator, node.recorded, attribution)
         self._own = OwnMetrics(self._store)
         book_path = maintenance.path_in(self._settings.state.directory) if start.remembers_devices else None
         self._maintenance = MaintenanceDesk(MaintenanceBook(book_path, clock), self._store)
@@ -146,13 +147,13 @@ class Service:
         self._reloading = asyncio.Lock()
         self._reload_waits = False
 
-    def _attribution(self, node: Node) -> Attribution | None:
+    def _owners_of(self, node: Node, clock: Clock) -> Owners | None:
         """What knows the owners of cards, where they are told or were recorded."""
         if not self._settings.attribution.enabled and node.recorded is None:
             return None
-        from telemetry_daemon.state.attribution import Attribution  # other nodes do without it
+        from telemetry_daemon.service.owners import Owners  # other nodes do without it
 
-        return Attribution()
+        return Owners(self._settings.state.directory if self._start.remembers_devices else None, clock)
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""
@@ -207,6 +208,8 @@ class Service:
         self._textfile.end()
         self._node.close()
         self._remember()
+        if self._owners is not None:
+            self._owners.end(self._store)
         last_moment.cancel()
 
     def _leave_unfinished(self) -> None:
@@ -332,6 +335,8 @@ class Service:
     def _remember(self) -> None:
         if self._memory is not None:
             self._memory.keep(self._store.identities(), self._store.open_events())
+        if self._owners is not None:
+            self._owners.keep(self._store)
 
     def _forget(self, request: requests.Forget) -> Mapping[str, Plain]:
         device_id = request.id

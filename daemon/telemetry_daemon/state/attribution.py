@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from telemetry_daemon.state.ledger import Ledger
+from telemetry_daemon.times import Clock
 from telemetry_parsers.merge.node import Merged
 from telemetry_parsers.merge.owners import Owned, lists_processes, owned
 from telemetry_parsers.merge.parties import Told
-from telemetry_parsers.model import MergedDevice, Problem, Sample, SourceReport
+from telemetry_parsers.model import MergedDevice, Sample, SourceReport
 from telemetry_parsers.ownership import Allocation, Claim, Owner, Task
 
 UNRESOLVED = "telemetry_claims_unresolved"
@@ -43,27 +45,40 @@ class Attribution:
 
     def __init__(
         self,
+        clock: Clock,
+        ledger: Ledger | None = None,
         disguise_claim: Callable[[Claim], Claim] = lambda claim: claim,
         disguise_task: Callable[[Task], Task] = lambda task: task,
     ) -> None:
+        self._clock = clock
+        self._ledger = ledger
         self._disguise_claim = disguise_claim
         self._disguise_task = disguise_task
         self._asked: _Asked | None = None
         self._owned = Owned()
         self._first: dict[tuple[str, str], Owner] = {}
 
-    def look(self, merged: Merged, wall_time: float) -> tuple[MergedDevice, ...]:
-        """The merged devices with their owners, as the reports that were merged tell them."""
-        devices = merged.devices
+    def look(self, merged: Merged) -> Merged:
+        """The same with the owners of its devices, as the reports that were merged tell them, and with what is wrong with these."""
+        devices, wall_time = merged.devices, self._clock.wall()
         asked = _Asked.of(devices, [one.report for one in merged.fresh.offered])
         if asked != self._asked or self._ends_by(wall_time):
             self._asked = asked
             self._owned = self._as_first_told(self._made(devices, asked, wall_time))
-        return tuple(of_one.put_on(device) for device, of_one in zip(devices, self._owned.devices, strict=True))
+        put = tuple(of_one.put_on(device) for device, of_one in zip(devices, self._owned.devices, strict=True))
+        return replace(merged, devices=put, problems=(*merged.problems, *self._owned.problems))
 
-    def problems_of(self, source: str) -> tuple[Problem, ...]:
-        """What is wrong with the claims of a source."""
-        return tuple(problem for name, problem in self._owned.problems if name == source)
+    def see(self, devices: Sequence[MergedDevice]) -> None:
+        """Count who has which card from now on; what was counted of the readings until now is in the ledger already."""
+        if self._ledger is not None:
+            ended = (claim for claim in self._claims() if claim.ended is not None)
+            self._ledger.see(devices, self._clock.monotonic(), self._clock.wall(), map(self._disguise_claim, ended))
+
+    def with_totals(self, devices: Sequence[MergedDevice]) -> tuple[MergedDevice, ...]:
+        """The devices whose owners have what their shares have come to."""
+        if self._ledger is None:
+            return tuple(devices)
+        return tuple(self._ledger.with_totals(device) for device in devices)
 
     def unresolved(self) -> tuple[Sample, ...]:
         """How many names of devices in each source's claims fit none, or several."""
@@ -80,8 +95,11 @@ class Attribution:
 
     def _ends_by(self, wall_time: float) -> bool:
         """Whether an owner has ended since the last look."""
-        claims = [claim for _, of_source in self._asked.claims for claim in of_source] if self._asked else []
-        return any(claim.ended is not None and claim.ended <= wall_time for claim in claims)
+        return any(claim.ended is not None and claim.ended <= wall_time for claim in self._claims())
+
+    def _claims(self) -> Iterator[Claim]:
+        for _, claims in self._asked.claims if self._asked is not None else ():
+            yield from claims
 
     def _as_first_told(self, found: Owned) -> Owned:
         """The same with each owner as it was first told: an owner that is known better later would begin new series."""

@@ -31,7 +31,6 @@ from telemetry_parsers.model import (
     MergedDevice,
     Metric,
     Poll,
-    Problem,
     Report,
     Sample,
     Snapshot,
@@ -75,7 +74,7 @@ class Store:
         self._attribution = attribution
         self._statuses = Statuses()
         self._merged: Merged | None = None
-        self._owned: tuple[MergedDevice, ...] = ()
+        self._owned: Merged | None = None  # the same with the owners of its devices
         self._snapshot: Snapshot | None = None
         self._tell_change: Callable[[], None] = lambda: None
 
@@ -165,7 +164,7 @@ class Store:
                 self._accumulator.take(key, ids, report.events, capture.wall_time)
             events, known.unreported = known.unreported, ()
             problems = admitted.report.problems if result.state == "ok" else ()
-            return Taken(report, events, (*problems, *self._problems_of(source, merged)))
+            return Taken(report, events, (*problems, *merged.problems_of(source)))
 
     def count_overrun(self, key: Key) -> None:
         """Note that a poll was due while it was still running."""
@@ -184,8 +183,8 @@ class Store:
             kept = self._valid()
             if kept is not None:
                 return kept
-            now, merged = self._clock.monotonic(), self._merged
-            if merged is None or merged.valid_until <= now or self._awaited_ended(now):
+            now, merged = self._clock.monotonic(), self._owned
+            if self._merged is None or merged is None or merged.valid_until <= now or self._awaited_ended(now):
                 merged = self._merge(now)
             self._snapshot = self._assemble(merged, now)
             return self._snapshot
@@ -242,6 +241,10 @@ class Store:
     def lost(self) -> tuple[str, ...]:
         """The ids of the lost devices, which can be forgotten."""
         return tuple(identity.id for identity in self.identities() if identity.lost_since is not None)
+
+    def unchanged(self) -> threading.RLock:
+        """While it is held nothing is taken in."""
+        return self._lock
 
     def forget(self, chosen: Callable[[Identity], bool]) -> tuple[str, ...]:
         """Forget those of the lost devices that are chosen; returns their ids."""
@@ -322,26 +325,24 @@ class Store:
         before, known.state = known.state, merged.state
         known.unreported += merged.events
         self._merged, self._snapshot = merged, None
-        self._owned = self._with_owners(merged)
+        self._owned = owned = self._with_owners(merged)
         if self._accumulator is not None:
             if merged.state.identities is not before.identities:
                 for device_id in {one.id for one in before.identities} - {one.id for one in merged.state.identities}:
                     self._accumulator.forget(device_id)
             self._accumulator.moved(merged.events, self._clock.wall())
-            self._accumulator.see(replace(merged, devices=self._owned), known.healths)
+            self._accumulator.see(owned, known.healths)
             self._accumulator.look_at_links(merged.devices, self._clock.wall())
-        return merged
+        if self._attribution is not None:
+            self._attribution.see(owned.devices)
+        return owned
 
-    def _with_owners(self, merged: Merged) -> tuple[MergedDevice, ...]:
+    def _with_owners(self, merged: Merged) -> Merged:
         if self._attribution is None:
-            return merged.devices
-        devices = self._attribution.look(merged, self._clock.wall())
+            return merged
+        owned = self._attribution.look(merged)
         self._known.own[UNRESOLVED] = self._attribution.unresolved()
-        return devices
-
-    def _problems_of(self, source: str, merged: Merged) -> tuple[Problem, ...]:
-        of_owners = self._attribution.problems_of(source) if self._attribution is not None else ()
-        return (*merged.problems_of(source), *of_owners)
+        return owned
 
     def _current_reports(self, now: float) -> list[Offered]:
         """The reports without outdated lists: those older than the end of their source's most frequent list."""
@@ -354,7 +355,9 @@ class Store:
         ends = [merged.valid_until, *(item.expires for item in known.healths.values() if item.expires > now)]
         if now < known.awaited_until and known.awaited:
             ends.append(known.awaited_until)
-        devices = self._accumulator.with_counters(self._shown()) if self._accumulator else self._owned
+        devices = self._accumulator.with_counters(self._shown(merged)) if self._accumulator else merged.devices
+        if self._attribution is not None:
+            devices = self._attribution.with_totals(devices)
         if self._recorded is not None:
             devices = tuple(replace(device, replayed=True) for device in devices)
         maintenance = known.maintenance() if known.maintenance else None
@@ -373,12 +376,12 @@ class Store:
             recorded=self._recorded,
         )
 
-    def _shown(self) -> tuple[MergedDevice, ...]:
+    def _shown(self, merged: Merged) -> tuple[MergedDevice, ...]:
         """The devices, and those with open events of which nobody knows whether they are there."""
-        known = {device.id for device in self._owned}
+        known = {device.id for device in merged.devices}
         codes = self._accumulator.events.codes() if self._accumulator is not None else {}
         unknown = [one for one in self._known.state.identities if one.id in codes and one.id not in known]
-        return with_unknown(self._owned, unknown) if unknown else self._owned
+        return with_unknown(merged.devices, unknown) if unknown else merged.devices
 
     def _bases(self, merged: Merged, now: float) -> Iterator[Basis]:
         """What each source's status is made of, in the order of their names."""
@@ -391,7 +394,7 @@ class Store:
                 facts.vendor,
                 [item for key, item in sorted(known.healths.items()) if key[0] == source],
                 [one.report for key, one in known.reports.items() if key[0] == source and one.report.expires > now],
-                self._problems_of(source, merged),
+                merged.problems_of(source),
                 known.cpu_seconds.get(source, 0.0),
                 forgotten + sum(count for key, count in known.refused.items() if key[0] == source),
             )

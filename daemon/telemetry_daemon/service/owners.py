@@ -1,0 +1,39 @@
+"""What a daemon needs to tell whose cards are: put together only where that is switched on, or where it was recorded."""
+
+from __future__ import annotations
+
+import platform
+
+from telemetry_daemon.readers.repairs import this_machine
+from telemetry_daemon.state.attribution import Attribution
+from telemetry_daemon.state.ledger import Ledger
+from telemetry_daemon.state.ledger_file import LedgerFile
+from telemetry_daemon.state.store import Store
+from telemetry_daemon.times import Clock
+
+
+class Owners:
+    """The owners of a node's cards, and the ledger of what these cost; a recording has no ledger, since it was counted before."""
+
+    def __init__(self, state_directory: str | None, clock: Clock) -> None:
+        self._file = LedgerFile(state_directory, clock.monotonic) if state_directory is not None else None
+        saved = self._file.load() if self._file is not None else None
+        self.ledger = Ledger(platform.node(), this_machine().boot, saved) if self._file is not None else None
+        self.attribution = Attribution(clock, self.ledger)
+
+    def keep(self, store: Store) -> None:
+        """Write the records of owners that have ended, and once a minute what the others have come to."""
+        if self._file is None or self.ledger is None:
+            return
+        with store.unchanged():
+            ended = self.ledger.take_ended()
+            saved = self.ledger.saved() if ended or self._file.is_due else None
+        self._file.keep(ended, saved)
+
+    def end(self, store: Store) -> None:
+        """Write all that there is: owners outlive the daemon, which goes on with them at its next start."""
+        if self._file is None or self.ledger is None:
+            return
+        with store.unchanged():
+            ended, saved = self.ledger.take_ended(), self.ledger.saved()
+        self._file.keep(ended, saved)
