@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from telemetry_daemon.config.settings import Settings
@@ -17,7 +18,7 @@ from telemetry_daemon.times import Clock
 from telemetry_daemon.workers.targets import load
 from telemetry_daemon.workers.worker import Worker
 from telemetry_parsers.codec.wire import checked_readout, own_readout
-from telemetry_parsers.contract import Parser
+from telemetry_parsers.contract import Parser, SourceParser
 from telemetry_parsers.model import Capture, Command, Library, Metric, Poll, Report
 from telemetry_parsers.recorded import Recorded
 
@@ -29,6 +30,8 @@ _IN_PROCESS = {
     "proc": "telemetry_daemon.readers.proc:reader",
     "jobs": "telemetry_daemon.readers.jobs:reader",
 }
+# Where owners are told, processes are listed as often: one that uses a card of another's is seen while it does.
+_PROCESSES, _PROCESSES_SECONDS = "processes", 10.0
 _OF_OWNERS = frozenset({"kubelet", "proc", "jobs"})
 
 
@@ -113,6 +116,7 @@ class RealNode(Node):
     def source(self, name: str, settings: Settings) -> Source:
         """One source anew, with readers of its own."""
         item = self._by_name[name]
+        parser = _with_processes_often(item.parser) if settings.attribution.enabled else item.parser
         of_source = settings.source(name)
         readers_by_kind: dict[object, Reader] = {}
 
@@ -122,10 +126,10 @@ class RealNode(Node):
                 readers_by_kind[kind] = self._make(kind, item, of_source.path, settings)
             return readers_by_kind[kind]
 
-        readers = {poll.name: reader(poll) for poll in item.parser.polls}
+        readers = {poll.name: reader(poll) for poll in parser.polls}
         worker = item.worker
         cpu = (lambda: worker.cpu_seconds) if worker is not None else (lambda: 0.0)
-        return Source(item.parser, readers, of_source, self._bus.view, self._clock, self._on_capture, cpu)
+        return Source(parser, readers, of_source, self._bus.view, self._clock, self._on_capture, cpu)
 
     def pci_counts(self) -> dict[str, int]:
         """Accelerators on the PCI bus by vendor."""
@@ -146,6 +150,14 @@ class RealNode(Node):
 
 def _library(poll: Poll) -> str:
     return poll.request.reader if isinstance(poll.request, Library) else ""
+
+
+def _with_processes_often(parser: Parser) -> Parser:
+    polls = tuple(
+        replace(poll, interval=min(poll.interval, _PROCESSES_SECONDS)) if poll.name == _PROCESSES else poll
+        for poll in parser.polls
+    )
+    return SourceParser(parser.name, parser.vendor, parser.gives, polls, parser.parse, parser.metrics)
 
 
 def tells_owners(parser: Parser) -> bool:

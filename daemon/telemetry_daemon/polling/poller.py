@@ -223,9 +223,9 @@ class Poller:
         return source.ask(poll, self._targets(source, poll))
 
     def _targets(self, source: Source, poll: Poll) -> Targets:
-        """What a poll is repeated for; most are not."""
+        """What a poll is repeated for, and the processes for who reads no vendor's devices; most need neither."""
         is_repeated = isinstance(poll.request, Command) and poll.request.per is not None
-        return self._store.targets(source.name) if is_repeated else Targets()
+        return self._store.targets(source.name) if is_repeated or not source.parser.vendor else Targets()
 
     def _take_in(self, source: Source, poll: Poll, answer: Answer) -> None:
         """Put an answer into the store, unless its source was removed or released while it was asked."""

@@ -1,0 +1,88 @@
+"""Whose card it is, from end to end: a daemon on a node of cards, with pods of a real gRPC server and processes of this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import Daemon
+from kits.fake_kubelet import FakeKubelet
+from kits.fake_nvml.library import FakeNvml, Process
+from kits.fake_nvml.profile import load_profile
+from kits.pod_resources import listed, pod
+from telemetry_daemon.readers.proc import FIRST_NAMESPACE
+
+pytestmark = [
+    pytest.mark.needs("cc"),
+    pytest.mark.skipif(
+        str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE,
+        reason="only the first namespace of processes has real numbers",
+    ),
+]
+GIB = 1 << 30
+CONFIG = """
+[attribution]
+enabled = true
+kubelet_socket = "{socket}"
+job_directory = "{folder}/jobs"
+[sources.nvml]
+interval = 0.5
+[sources.proc]
+interval = 0.5
+[sources.kubelet]
+interval = 0.5
+"""
+SERIES = re.compile(r"^accelerator_(\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def series(page: str, metric: str) -> dict[tuple[str, str], float]:
+    """The numbers of a metric by the device and the owner."""
+    found = {}
+    for name, labels, value in SERIES.findall(page):
+        if name == metric:
+            told = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+            found[told["device"], told.get("owner", "")] = float(value)
+    return found
+
+
+def test_each_card_has_its_owner(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(4))
+    fake.processes(1, [Process(sleeper.pid, 3 * GIB)])
+    fake.processes(2, [Process(sleeper.pid, 1 * GIB)])
+    kubelet = FakeKubelet(tmp_path)
+    config = CONFIG.format(socket=kubelet.socket, folder=tmp_path)
+    with kubelet, Daemon(tmp_path, config, environment=fake.environment) as daemon:
+        daemon.until(lambda: len(daemon.document()["devices"]) == 4)
+        uuids = [device["uuid"] for device in daemon.document()["devices"]]
+        kubelet.list = lambda _context: listed(pod("ml", "train-0", {"main": {"nvidia.com/gpu": (uuids[0], uuids[1])}}))
+        daemon.until(lambda: daemon.document()["devices"][2]["allocations"])
+        me = daemon.document()["devices"][2]["allocations"][0]["owner"]["name"]
+        daemon.until(lambda: ("2", me) in series(daemon.get("/metrics")[1], "allocation_energy_joules_total"))
+        page = daemon.get("/metrics")[1]
+        pod_name = "ml/train-0/main"
+        assert series(page, "allocation_ratio") == {("0", pod_name): 1.0, ("1", pod_name): 1.0, ("2", me): 1.0}
+        assert series(page, "foreign_memory_bytes")["1", ""] == 3 * GIB
+        assert series(page, "allocation_memory_used_bytes")["2", me] == GIB
+        assert 'telemetry_claims_unresolved{source="kubelet"} 0.0' in page
+        stranger = daemon.document()["devices"][1]["processes"][0]
+        assert (stranger["pid"], stranger["owner"]["name"]) == (sleeper.pid, me)
+        kubelet.list = lambda _context: listed()
+        daemon.until(lambda: "train-0" not in daemon.get("/metrics")[1])
+        assert daemon.process is not None
+        daemon.process.terminate()
+        daemon.process.wait()
+    saved = json.loads((tmp_path / "state" / "ledger.json").read_text())
+    assert {"train-0", ""} == {job["owner"]["pod_name"] for job in saved["jobs"]}
