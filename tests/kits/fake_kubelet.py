@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from pathlib import Path
 from types import TracebackType
@@ -40,7 +40,7 @@ class FakeKubelet:
         self._server = grpc.server(futures.ThreadPoolExecutor(4), options=[("grpc.max_send_message_length", -1)])
         self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, handlers)])
         # The name of a socket has 107 bytes at most; a folder of a test may be deeper.
-        with _short(self.socket) as name:
+        with short(self.socket) as name:
             assert self._server.add_insecure_port(f"unix:{name}")
             self._server.start()
 
@@ -67,20 +67,14 @@ class FakeKubelet:
         return grpc.unary_unary_rpc_method_handler(counted)
 
 
-class _short:  # noqa: N801  # a context manager that reads as a function
+@contextlib.contextmanager
+def short(path: Path) -> Iterator[str]:
     """A short name of a path, by the descriptor of its folder."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> str:
-        self._folder = os.open(self._path.parent, os.O_PATH)
-        return f"/proc/self/fd/{self._folder}/{self._path.name}"
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._folder)
+    folder = os.open(path.parent, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
 
 
 class RawServer:
@@ -89,7 +83,7 @@ class RawServer:
     def __init__(self, path: Path, answer: Callable[[socket.socket], None]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with _short(path) as name:
+        with short(path) as name:
             self._listener.bind(name)
         self._listener.listen(8)
         self._answer = answer

@@ -36,6 +36,8 @@ _MOST_BYTES = LARGEST_ANSWER_BYTES + (512 << 10)
 _MOST_EVENTS = 16_384
 # A message has a flag and its length before it.
 _PREFIX_BYTES = 5
+# Where the first frame of a connection says that it holds settings, as it must.
+_FRAME_KIND, _SETTINGS = 3, 4
 _NO_CONTENT = bytes(_PREFIX_BYTES)
 _LONGEST_MESSAGE = 300
 _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -101,6 +103,8 @@ def _send(connection: socket.socket, data: bytes, ends: float) -> None:
 def _received(connection: socket.socket, answer: _Answer, ends: float) -> bytes:
     connection.settimeout(_left(ends))
     data = connection.recv(_CHUNK_BYTES)
+    if len(data) > _FRAME_KIND and not answer.received_bytes and data[_FRAME_KIND] != _SETTINGS:
+        raise _not_grpc(f"{_shown(data[:_LONGEST_MESSAGE])}")
     if not data:
         text = "the connection was closed before the answer was complete: the kubelet restarts, or something else listens there"
         raise ReaderRefusal("failed", "exit_status", text)
@@ -116,13 +120,13 @@ class _Answer:
     body: bytearray = field(default_factory=bytearray)
     is_over: bool = False
     unread: int = 0
-    _received_bytes: int = 0
+    received_bytes: int = 0
     _events: int = 0
 
     def count(self, received_bytes: int) -> None:
         """Note what was received. Raises ReaderRefusal if it is too much."""
-        self._received_bytes += received_bytes
-        if self._received_bytes > _MOST_BYTES:
+        self.received_bytes += received_bytes
+        if self.received_bytes > _MOST_BYTES:
             raise _too_much()
 
     def take(self, event: Event) -> None:
@@ -132,6 +136,7 @@ class _Answer:
             raise _too_much()
         if isinstance(event, ResponseReceived | TrailersReceived):
             self.headers.update(_pairs(event.headers or ()))
+            self._check_kind()
         elif isinstance(event, DataReceived):
             self.body += event.data or b""
             self.unread += event.flow_controlled_length or 0
@@ -158,10 +163,12 @@ class _Answer:
         if len(self.body) >= _PREFIX_BYTES and self._length() > LARGEST_ANSWER_BYTES:
             raise _too_much()
 
-    def _check_status(self) -> None:
+    def _check_kind(self) -> None:
         http_status, kind = self.headers.get(b":status", b""), self.headers.get(b"content-type", b"")
         if http_status != b"200" or not kind.startswith(b"application/grpc"):
             raise _not_grpc(f"HTTP status {_shown(http_status)}, content {_shown(kind)}")
+
+    def _check_status(self) -> None:
         told = self.headers.get(b"grpc-status", b"")
         if not re.fullmatch(rb"[0-9]{1,3}", told):
             raise _not_grpc(f"gRPC status {_shown(told)}")
