@@ -11,7 +11,7 @@ _PLACES = """
     usr bin sbin lib libexec local opt etc var run tmp home root mnt media srv proc sys dev shm share include src dist site
     packages module modules class devices bus pci drivers driver drm render kfd topology nodes firmware kernel debug fs cgroup
     fd fdinfo task cmdline comm environ status stat statm maps exe cwd self block input net log cache spool lock data
-    slice scope service user system kubepods besteffort burstable guaranteed docker containerd crio libpod podman lxc overlay
+    slice scope service user system kubelet pod pods resources sock snap microk8s k0s k3s rancher kubepods besteffort burstable guaranteed docker containerd crio libpod podman lxc overlay
     os tools tool fixtures testdata saved properties mem banks io p2p caches conda miniconda anaconda envs venv python pip wheels third party build examples models path workspace
 """
 _PROGRAMS = """
@@ -21,7 +21,7 @@ _PROGRAMS = """
     gnome shell kwin plasmashell firefox chrome chromium code ffmpeg blender steam obs nvtop nvitop htop top dcgm dcgmi
     cuda mps control hostengine persistenced fabricmanager rocr hipcc hydcu hycu dtk hyhal mtgpu davinci dri nvidiactl uvm
     vllmworker vllmenginecore vllmenginecor npu_smi agent enumerator rocmsmi mthreadsgmi mtml musa hccl cann neuware mlu maca
-    mxmaca corex ix topsrider xpumd xpumcli level zero systemd init kthreadd oom reaper docker containerd telemetry
+    mxmaca corex ix gi huawei mthreads hygon metax tech volcano vgcu mim smlu dsmlu topsrider xpumd xpumcli level zero systemd init kthreadd oom reaper docker containerd telemetry
     prometheus exporter exe so ko py pyc sh bin json yaml yml toml conf cfg txt csv log md jar js cpp cu hip main run test
     train trainer infer inference benchmark bench m c x config port help version verbose rank world size local nproc
     tensor parallel tp pp dp ep num gpus devices

@@ -25,7 +25,7 @@ _SERIALS = (
 # These words also announce the number of a slot or a type, which is short.
 _SHORT_OR_SERIAL = r"(?:chip|board|module|asic|product)[ _-]?(?:id|number|no)|guids?|device[ _-]?(?:number|no)"
 _NAMES = (
-    r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|account)[ _-]?name"
+    r"(?<![a-z])host[ _-]?(?:name|ip)?|(?<![a-z])node[ _-]?(?:name|list)|server[ _-]?(?:id|name)|(?:job|run|pod|container|account)[ _-]?name"
     r"|(?:job|login)[ _-]?user|(?<![a-z])(?:user[ _-]?(?:name)?|logname)|(?<![a-z])(?:owner|login|account|namespace|tenant|e-?mail|domain[ _-]?name)"
     r"|主机名|用户名?|节点名|域名"
 )
