@@ -23,6 +23,7 @@ ALLOWED = frozenset({"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT",
 _OLD_WORDS: Mapping[str, str] = {
     "MIT": "MIT",
     "MIT License": "MIT",
+    "The MIT License (MIT)": "MIT",
     "BSD-3-Clause": "BSD-3-Clause",
     "Apache-2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
@@ -59,9 +60,9 @@ def closure(root: str, find: Find = metadata.distribution) -> dict[str, metadata
 
 
 def licence(distribution: metadata.Distribution) -> str:
-    """Its SPDX expression; what it says itself where that is none."""
+    """Its SPDX expression, also where it gives the whole text of a licence; what it says itself where that is none."""
     said = _said(distribution, "License-Expression") or _said(distribution, "License")
-    return _BY_NAME.get(normal(distribution.metadata["Name"])) or _OLD_WORDS.get(said, said or "unknown")
+    return _BY_NAME.get(normal(distribution.metadata["Name"])) or _OLD_WORDS.get(said.partition("\n")[0], said or "unknown")
 
 
 def _said(distribution: metadata.Distribution, key: str) -> str:

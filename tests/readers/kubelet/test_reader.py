@@ -254,7 +254,7 @@ def test_a_kubelet_that_restarts_is_found_again(kubelet: FakeKubelet, tmp_path: 
     assert owners(one.read(PODS, Targets())) == ["team/a/main"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")
+@pytest.mark.needs("root")
 @pytest.mark.parametrize("mode", [0o700, 0o755])
 def test_who_is_not_root_is_told_so(mode: int) -> None:
     with tempfile.TemporaryDirectory() as folder, FakeKubelet(Path(folder)) as kubelet:
