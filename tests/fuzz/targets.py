@@ -21,6 +21,7 @@ from kits.attackers import converse
 from kits.captures import own_cases, registered_parsers
 from kits.page_lint import complaints
 from kits.planted_identities import PLACES, PLANTS, Place, check_planted, planted, with_one_plant
+from kits.pod_resources import allocatable, listed
 from kits.web_server import connect, fetch, read_to_end
 from telemetry_daemon.commands.parse import read_captures
 from telemetry_daemon.config.file import load as load_config
@@ -39,6 +40,7 @@ from telemetry_parsers.checks.suite import parse_violations
 from telemetry_parsers.codec.captures import CodecError, capture_to_plain, decode_line, encode_line
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Capture, Library, Output
+from telemetry_parsers.owners.pod_resources import DecodeError, allocatable_in, pods_in
 from telemetry_parsers.vendors.ascend.rank_table import RankTableError, read_rank_table
 
 # Far more than the worst of what is fuzzed takes, and far less than anything that grows with a power of its size.
@@ -66,6 +68,7 @@ def targets(folder: Path, port: int) -> list[Target]:
         Target("masking of anything", damaged(_texts(parsers)), _bounded(_masks)),
         Target("state", damaged_bytes(STATES), _bounded(_in_file(folder, load_state))),
         Target("rank table", damaged(RANK_TABLES), _bounded(_reads_rank_table)),
+        Target("pod resources", damaged_bytes(POD_RESOURCES), _bounded(_decodes_pod_resources)),
         Target("HTTP", st.lists(damaged_bytes(REQUESTS), min_size=1, max_size=4), _bounded(converse)),
         Target("requests", _requests(), _bounded(_answers)),
         Target("socket", st.lists(damaged_bytes(REQUESTS), max_size=4), lambda pieces: _outlives(port, pieces)),
@@ -232,6 +235,21 @@ RANK_TABLES = [_RANKS]
 def _reads_rank_table(text: str) -> None:
     with suppress(RankTableError):  # a refusal is a good answer
         read_rank_table(text)
+
+
+# --- the kubelet's answers
+
+# Short enough that every length is one sign of ASCII.
+POD_RESOURCES = [
+    listed({"name": "a", "namespace": "b", "containers": [{"name": "c", "devices": [{"resource_name": "amd.com/gpu", "device_ids": ["1", "2"]}]}]}).decode("ascii"),
+    allocatable({"nvidia.com/gpu": ("GPU-1",)}).decode("ascii"),
+]  # fmt: skip
+
+
+def _decodes_pod_resources(answer: bytes) -> None:
+    for decode in (pods_in, allocatable_in):
+        with suppress(DecodeError):  # a refusal is a good answer
+            decode(answer, lambda _resource: True)
 
 
 # --- HTTP
