@@ -44,6 +44,12 @@ _INSTALL: Mapping[type, str] = {
     Files: "load the vendor's driver, if the node has its cards",
     Library: "install the vendor's driver with its library",
 }
+_SEE_ABOVE = "see the line above; docs/owners.md says what this source needs"
+# Of sources that give no readings but owners: no tool and no driver is behind them.
+_OF_OWNERS: Mapping[str, str] = {
+    "missing": "nothing, if the node has none; docs/owners.md says where it is looked for",
+    **dict.fromkeys(("timeout", "no_permission", "exit_status", "too_much_output"), _SEE_ABOVE),
+}
 _COUNTED: Mapping[type, tuple[str, str]] = {Command: ("run", "runs"), Files: ("file", "files"), Library: ("", "")}
 
 
@@ -137,7 +143,10 @@ def _poll(health: Health, capture: Capture | None) -> str:
 
 def _remedy(patient: Patient) -> str:
     status = patient.status
-    if status.state == "missing":
+    of_owners = None if patient.parser.gives else _OF_OWNERS.get(status.reason or status.state)
+    if of_owners is not None:
+        text = of_owners
+    elif status.state == "missing":
         text = _INSTALL[type(patient.parser.polls[0].request)]
     elif BUSY in status.detail:
         text = _REMEDIES["busy"]

@@ -1,0 +1,37 @@
+"""What the doctor says to do about sources that tell of owners: no driver and no tool is behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import run
+from kits.fake_kubelet import SOCKET, RawServer
+
+
+def dead(root: Path) -> None:
+    with RawServer(root / SOCKET, lambda _connection: None):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("prepare", "why", "to_do"),
+    [
+        (lambda _root: None, "no kubelet has a socket here", "nothing, if the node has none"),
+        (dead, "the kubelet is down, or restarts", "docs/owners.md says what this source needs"),
+    ],
+)
+def test_it_says_why_there_is_no_kubelet(tmp_path: Path, prepare: Callable[[Path], None], why: str, to_do: str) -> None:
+    prepare(tmp_path)
+    config = tmp_path / "telemetry.toml"
+    config.write_text(
+        f'[attribution]\nenabled = true\n[sources.kubelet]\npath = "{tmp_path}"\n[state]\n'
+        f'directory = "{tmp_path}/state"\nruntime_directory = "{tmp_path}/run"\n'
+    )
+    _, said, _ = run("doctor", "--config", str(config), "--source", "kubelet", "--all")
+    words = " ".join(said.split())
+    assert why in words
+    assert to_do in words
+    assert "driver" not in words
