@@ -62,7 +62,9 @@ def closure(root: str, find: Find = metadata.distribution) -> dict[str, metadata
 def licence(distribution: metadata.Distribution) -> str:
     """Its SPDX expression, also where it gives the whole text of a licence; what it says itself where that is none."""
     said = _said(distribution, "License-Expression") or _said(distribution, "License")
-    return _BY_NAME.get(normal(distribution.metadata["Name"])) or _OLD_WORDS.get(said.partition("\n")[0], said or "unknown")
+    return _BY_NAME.get(normal(distribution.metadata["Name"])) or _OLD_WORDS.get(
+        said.partition("\n")[0], said or "unknown"
+    )
 
 
 def _said(distribution: metadata.Distribution, key: str) -> str:
