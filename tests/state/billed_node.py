@@ -103,7 +103,13 @@ class Node:
         self.poll()
         self.ledger.close()
         self.records += self.ledger.take_ended()
-        return [*self.records, *(one for one in self.ledger.saved().jobs if one.owner.kind == "nobody")]
+        return [*self.records, *(one for one in self.kept().jobs if one.owner.kind == "nobody")]
+
+    def kept(self) -> Saved:
+        """What the daemon would write now."""
+        saved = self.ledger.saved()
+        assert saved is not None
+        return saved
 
     def restarted(self, after: float, **changes: object) -> Node:
         """The node with a new daemon, which knows what this one saved last."""

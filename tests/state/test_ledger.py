@@ -285,6 +285,10 @@ def test_what_nobody_had_is_told_once_a_day():
     assert node.records[1].start == node.records[0].end == Moment(START + 900 + 86_400, "day")
 
 
+def test_a_daemon_that_saw_nothing_has_nothing_to_save():
+    assert Node().ledger.saved() is None
+
+
 def test_a_restarted_daemon_goes_on_and_tells_the_gap():
     node = Node()
     node.gives(has(job("7"), started=START))

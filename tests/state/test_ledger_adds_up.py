@@ -33,6 +33,7 @@ STEPS = st.lists(
 @settings(max_examples=150, deadline=None)
 def test_all_owners_and_nobody_add_up_to_the_device_s_own_counters(steps):
     node, before, told, begun = Node(), 0.0, {}, {}
+    watched, is_there = 0.0, False
     for elapsed, value, source, owners, what in steps:
         node.now += elapsed
         shares = {name: (share, ago) for name, share, ago in owners}
@@ -41,15 +42,19 @@ def test_all_owners_and_nobody_add_up_to_the_device_s_own_counters(steps):
         if what == "restart":
             before += counted(node)
             node = node.restarted(5.0)
-            told = {}
+            told, is_there = {}, False
         node.wall_ahead += 100.0 if what == "step" else 0.0
         node.claims = tuple(Claim(job(name), ended=node.wall - 1.0) for name in "abcd") if what == "ended" else ()
         readings = () if value is None else (MergedReading("power_watts", "", value, source, node.now, 2.0),)
         node.see([] if what == "gone" else [replace(node.device("GPU-a"), readings=readings)])
+        watched += elapsed if is_there and what != "gone" else 0.0
+        is_there = what != "gone"
         now = node.ledger.counters("GPU-a")
         assert all(now[key].seconds >= told[key].seconds for key in now.keys() & told.keys())
         told = now
-    total = sum(record.energy_joules or 0.0 for record in node.ends())
+    records = node.ends()
+    assert sum(record.seconds for record in records) == pytest.approx(watched, rel=1e-9)
+    total = sum(record.energy_joules or 0.0 for record in records)
     assert total == pytest.approx(before + counted(node), rel=1e-9, abs=1e-6)
 
 
@@ -72,7 +77,7 @@ def test_a_thousand_job_changes_leave_nothing_behind():
             node.runs(4)
         node.gives()
         node.runs(70)
-        assert len(node.ledger.saved().jobs) == 1
+        assert len(node.kept().jobs) == 1
         assert len(node.records) == 500
         node.records.clear()
         gc.collect()
@@ -94,4 +99,4 @@ def test_many_that_go_at_once_do_not_wait_together():
         node.gives(has(job(str(number))))
         node.now += 0.1
         node.poll()
-    assert len(node.ledger.saved().jobs) <= MOST_WAITING + 3
+    assert len(node.kept().jobs) <= MOST_WAITING + 3

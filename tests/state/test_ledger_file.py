@@ -54,7 +54,7 @@ def lines_of(folder: Path, name: str = JOBS) -> list[JobRecord]:
 
 def test_what_is_kept_is_loaded_and_goes_on(tmp_path):
     node, file = worked(), file_in(tmp_path)
-    file.keep(node.records, saved := node.ledger.saved())
+    file.keep(node.records, saved := node.kept())
     assert file.load() == saved
     assert [record.owner.name for record in lines_of(tmp_path)] == ["7", "8"]
     assert {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").iterdir()} == {
@@ -64,7 +64,7 @@ def test_what_is_kept_is_loaded_and_goes_on(tmp_path):
     again = node.restarted(0.0, saved=saved)
     again.poll()
     before = {record.id: record for record in saved.jobs}
-    for record in again.ledger.saved().jobs:
+    for record in again.kept().jobs:
         same = replace(record, gaps=before[record.id].gaps)
         assert same == replace(before[record.id], cards=same.cards, busy_seconds=same.busy_seconds)
         for card, old in zip(record.cards, before[record.id].cards, strict=True):
@@ -75,7 +75,7 @@ def test_what_is_kept_is_loaded_and_goes_on(tmp_path):
 
 
 def test_a_saved_ledger_is_read_as_it_was_written():
-    saved = worked().ledger.saved()
+    saved = worked().kept()
     assert saved_in(text_of(saved)) == saved
 
 
@@ -86,7 +86,7 @@ def test_it_is_due_once_a_minute(tmp_path):
     assert not file.is_due
     clock.now += 1.0
     assert file.is_due
-    file.keep((), worked().ledger.saved())
+    file.keep((), worked().kept())
     assert not file.is_due
 
 
@@ -115,7 +115,7 @@ def test_a_broken_ledger_is_told_once_and_begun_anew(tmp_path, caplog, content):
     assert file.load() is None
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    file.keep((), saved := worked().ledger.saved())
+    file.keep((), saved := worked().kept())
     assert file.load() == saved
 
 
@@ -131,7 +131,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path, caplog, name):
     (tmp_path / "state" / name).symlink_to(tmp_path / "elsewhere")
     node, file = worked(), file_in(tmp_path)
     file.load()
-    file.keep(node.records, node.ledger.saved())
+    file.keep(node.records, node.kept())
     assert (tmp_path / "elsewhere").read_text() == "theirs"
     if name == JOBS:
         assert "not remembered" in caplog.text
@@ -144,8 +144,8 @@ def test_a_full_disk_loses_no_record_and_is_told_once(tmp_path, monkeypatch, cap
     node, file = worked(), file_in(tmp_path)
     written = os.write
     monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    file.keep(node.records, node.ledger.saved())
-    file.keep((), node.ledger.saved())
+    file.keep(node.records, node.kept())
+    file.keep((), node.kept())
     assert len(caplog.records) == 1
     monkeypatch.setattr(os, "write", written)
     file.keep((), None)
@@ -175,7 +175,7 @@ def test_a_full_file_becomes_the_older_one(tmp_path, monkeypatch):
 
 def test_who_has_its_record_is_not_loaded_again(tmp_path):
     node, file = worked(), file_in(tmp_path)
-    saved = node.ledger.saved()
+    saved = node.kept()
     ended = replace(node.records[0], end=None)
     file.keep(node.records, replace(saved, jobs=(*saved.jobs, ended)))
     assert file.load() == saved
@@ -200,7 +200,7 @@ node = Node(saved=file.load())
 for number in range(100_000):
     node.gives(has(job(str(number // 40))))
     node.runs(2)
-    file.keep(node.records, node.ledger.saved())
+    file.keep(node.records, node.kept())
     node.records.clear()
     if number == 100:
         print("ready", flush=True)
@@ -235,7 +235,7 @@ def test_a_minute_is_lost_at_most_when_the_daemon_is_killed(tmp_path):
         node.runs(2)
         clock.now += 2.0
         if file.is_due:
-            file.keep((), node.ledger.saved())
+            file.keep((), node.kept())
     saved = file_in(tmp_path).load()
     assert saved is not None
     node = node.restarted(10.0, saved=saved)

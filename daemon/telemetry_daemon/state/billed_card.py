@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from telemetry_daemon.state.accumulate import Increment, Integral
@@ -12,7 +13,7 @@ from telemetry_daemon.state.tally import WIDTH, Tallies, count_increments, count
 from telemetry_daemon.state.tenure import Tenure
 from telemetry_exporters.past import KEPT, kept_places
 from telemetry_parsers.model import Absent
-from telemetry_parsers.readings import Origin, Readings
+from telemetry_parsers.readings import Origin, Readings, Shape
 
 _Holder = TypeVar("_Holder")
 # So late somebody may tell that an owner came or went: a kubelet is asked every ten seconds, a tool every fifteen.
@@ -22,7 +23,8 @@ _MOST_SPANS = 256
 # Readings of which there is a mean and a peak, beside those that the accumulator integrates.
 _UNLABELLED = ("power_cap_watts", "memory_used_bytes", "memory_total_bytes", "memory_used_ratio")
 _HIGHEST = ("temperature_celsius", "throttled")
-_PLACES = tuple(KEPT.index(metric) for metric in _HIGHEST)
+_MOST_SHAPES = 64
+_NOTHING = array("d")
 
 
 class BilledCard(Generic[_Holder]):
@@ -127,9 +129,10 @@ class BilledCard(Generic[_Holder]):
         self._count_anew()
         return divided
 
-    def recent(self) -> Tallies[_Holder]:
-        """What is not yet divided for good, as it is divided now."""
-        for metric, line in self._lines.items():
+    def recent(self, metrics: Iterable[str] | None = None) -> Tallies[_Holder]:
+        """What is not yet divided for good, as it is divided now; all of it, or of readings these at least."""
+        for metric in self._lines if metrics is None else metrics:
+            line = self._lines.get(metric, _NOTHING)
             count_increments(self._recent, self._tenure, self.nobody, metric, line, self._counted.get(metric, 0))
             self._counted[metric] = len(line)
         for tally in self._recent.values():
@@ -142,7 +145,7 @@ class BilledCard(Generic[_Holder]):
     def _count_events(self, tallies: Tallies[_Holder], events: list[tuple[float, str]]) -> None:
         """Everybody who had the card has the whole event."""
         for moment, code in events:
-            for holder in self._tenure.at(moment) or (self.nobody,):
+            for holder in self._tenure.span_of(moment)[2] or (self.nobody,):
                 tally_of(tallies, holder).events[code] += 1
 
     def _count_anew(self) -> None:
@@ -152,13 +155,17 @@ class BilledCard(Generic[_Holder]):
 
 def _courses(readings: Readings) -> Iterator[tuple[str, float, Origin]]:
     """The numbers of these readings; of those with labels the highest."""
-    for metric in _UNLABELLED:
-        value, origin = readings.find(metric) or (Absent.NOT_REPORTED, Origin(""))
-        if not isinstance(value, Absent):
-            yield metric, value, origin
-    places, values = kept_places(readings.shape), readings.values
-    for metric, kept in zip(_HIGHEST, _PLACES, strict=True):
-        found = [(value, place) for place in places[kept] if not isinstance(value := values[place], Absent)]
+    values, shape = readings.values, readings.shape
+    for metric, places in _places(shape):
+        found = [(value, place) for place in places if not isinstance(value := values[place], Absent)]
         if found:
             value, place = max(found)
-            yield metric, value, readings.origins[readings.shape.origins[place]]
+            yield metric, value, readings.origins[shape.origins[place]]
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _places(shape: Shape) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Where the values of each of these readings are, in readings of that shape."""
+    alone = tuple((metric, (shape.places[(metric, "")],)) for metric in _UNLABELLED if (metric, "") in shape.places)
+    kept = kept_places(shape)
+    return alone + tuple((metric, kept[KEPT.index(metric)]) for metric in _HIGHEST)

@@ -10,6 +10,8 @@ from telemetry_daemon.state.accumulate import Increment
 from telemetry_daemon.state.billed_card import PATIENCE_SECONDS, BilledCard
 from telemetry_daemon.state.ledger_file import SCHEMA, Saved
 from telemetry_daemon.state.stay import (
+    BUSY,
+    POWER,
     SAME_SECONDS,
     Key,
     Stay,
@@ -87,7 +89,7 @@ class Ledger:
         card = self._cards.get(device_id)
         if card is None:
             return {}
-        recent = card.recent()
+        recent = card.recent((BUSY, POWER))
         parts = [(stay, stay.parts[device_id]) for stay in card.shares]
         return {stay.key: part.count(recent.get(stay, Tally())) for stay, part in parts}
 
@@ -98,8 +100,10 @@ class Ledger:
         counters = self.counters(device.id)
         return replace(device, allocations=tuple(with_totals(one, counters) for one in device.allocations))
 
-    def saved(self) -> Saved:
-        """What to remember over a restart."""
+    def saved(self) -> Saved | None:
+        """What to remember over a restart; None before anything was seen."""
+        if self._began == -math.inf:
+            return None
         recent = {device_id: card.recent() for device_id, card in self._cards.items()}
         stays = dict.fromkeys((self._nobody, *self._stays.values(), *self._waiting))
         records = (

@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import add, mul, sub
 from typing import TypeVar
 
 from telemetry_daemon.state.tenure import Tenure
@@ -81,21 +82,45 @@ def count_increments(
     start: int = 0,
 ) -> None:
     """Divide the increments of one reading, from that place on, as its owners changed; in between it went straight."""
-    for place in range(start, len(numbers), WIDTH):
-        begin, end, first, last = numbers[place : place + WIDTH]
-        for holder, _ in _with_nobody(tenure.at(end), nobody):
-            known = tally_of(tallies, holder).sum_of(metric)
-            known.peak = max(known.peak, last)
-        if end <= begin:
-            continue
-        slope = (last - first) / (end - begin)
-        for since, until, shares in tenure.spans(begin, end):
-            seconds = until - since
-            area = seconds * (first + slope * ((since + until) / 2.0 - begin))
-            for holder, share in _with_nobody(shares, nobody):
-                known = tally_of(tallies, holder).sum_of(metric)
-                known.seconds += share * seconds
-                known.integral += share * area
+    place = start
+    while place < len(numbers):
+        since, until, shares = tenure.span_of(numbers[place])
+        stop = place
+        while stop < len(numbers) and numbers[stop] >= since and numbers[stop + 1] < until:
+            stop += WIDTH
+        if stop > place:
+            _count_together(tallies, _with_nobody(shares, nobody), metric, numbers[place:stop])
+            place = stop
+        else:
+            _count_divided(tallies, tenure, nobody, metric, numbers[place : place + WIDTH])
+            place += WIDTH
+
+
+def _count_together(
+    tallies: Tallies[_Holder], shares: list[tuple[_Holder, float]], metric: str, numbers: array[float]
+) -> None:
+    """Count increments between which no owner changed."""
+    lasts = numbers[3::WIDTH]
+    lengths = list(map(sub, numbers[1::WIDTH], numbers[::WIDTH]))
+    seconds = sum(lengths)
+    area = sum(map(mul, lengths, map(add, numbers[2::WIDTH], lasts))) / 2.0
+    peak = max(lasts)
+    for holder, share in shares:
+        tally_of(tallies, holder).sum_of(metric).add(Sum(share * seconds, share * area, peak))
+
+
+def _count_divided(
+    tallies: Tallies[_Holder], tenure: Tenure[_Holder], nobody: _Holder, metric: str, numbers: array[float]
+) -> None:
+    """Count one increment in which owners changed; what was read at its end is of those who had the card then."""
+    begin, end, first, last = numbers
+    for holder, _ in _with_nobody(tenure.span_of(end)[2], nobody):
+        tally_of(tallies, holder).sum_of(metric).add(Sum(peak=last))
+    slope = (last - first) / (end - begin) if end > begin else 0.0
+    for since, until, shares in tenure.spans(begin, end):
+        area = (until - since) * (first + slope * ((since + until) / 2.0 - begin))
+        for holder, share in _with_nobody(shares, nobody):
+            tally_of(tallies, holder).sum_of(metric).add(Sum(share * (until - since), share * area))
 
 
 def _with_nobody(shares: Mapping[_Holder, float], nobody: _Holder) -> list[tuple[_Holder, float]]:

@@ -54,9 +54,11 @@ class Tenure(Generic[_Holder]):
             yield max(begin, self._begins[place]), min(end, until), self._shares[place]
             place += 1
 
-    def at(self, moment: float) -> Mapping[_Holder, float]:
-        """The shares at that moment."""
-        return self._shares[max(0, bisect_right(self._begins, moment) - 1)]
+    def span_of(self, moment: float) -> tuple[float, float, Mapping[_Holder, float]]:
+        """The span that the moment is in: when it began, when the next one began, and the shares."""
+        place = max(0, bisect_right(self._begins, moment) - 1)
+        until = self._begins[place + 1] if place + 1 < len(self._begins) else math.inf
+        return self._begins[place], until, self._shares[place]
 
     def forget_before(self, moment: float) -> None:
         """Drop the spans that ended by then; the oldest that is left stands for them."""

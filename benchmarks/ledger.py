@@ -1,0 +1,133 @@
+"""What the ledger of owners costs: each poll that brings new numbers, each page, each minute, and its memory.
+
+python benchmarks/ledger.py [--quick]
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from side_by_side import processes, tables
+from side_by_side.options import QUICK, extent
+
+from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.ledger import Ledger
+from telemetry_daemon.state.ledger_file import text_of
+from telemetry_parsers.model import MergedDevice, MergedReading
+from telemetry_parsers.ownership import Allocation, Owner
+from telemetry_parsers.readings import Origin, Readings
+
+_INTERVAL = 2.0
+_PAGE_EVERY, _SAVED_EVERY = 5, 30
+_POLLS = 300
+_READINGS = {
+    "utilization_ratio": 0.7,
+    "power_watts": 500.0,
+    "temperature_celsius": 60.0,
+    "memory_used_bytes": 6e10,
+    "memory_used_ratio": 0.7,
+    "throttled": 0.0,
+}
+
+
+def main() -> None:
+    """Print the tables."""
+    cards = (8, 128) if extent(__doc__ or "") == QUICK else (8, 16, 128)
+    tables.print_machine()
+    tables.print_table(
+        (
+            "cards, each of two jobs",
+            "accumulator, µs a poll",
+            "ledger, µs a poll",
+            "nothing new, µs",
+            "page, µs",
+            "save, ms",
+            "RSS, MiB",
+        ),
+        [in_child(partial(row, count)) for count in cards],
+    )
+
+
+def in_child(life: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """What the life gives in a process of its own, where nothing was freed before."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(life).result()
+
+
+@dataclass
+class Spent:
+    """Seconds in each kind of work, by its name."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def on(self, what: str, work: Callable[[], object]) -> None:
+        """Do the work, and note how long it took."""
+        begun = time.perf_counter()
+        work()
+        self.seconds.setdefault(what, []).append(time.perf_counter() - begun)
+
+    def typical(self, what: str) -> float:
+        """The median."""
+        return sorted(self.seconds[what])[len(self.seconds[what]) // 2]
+
+
+def row(cards: int) -> Sequence[str]:
+    """One line of the table."""
+    devices = [owned(number) for number in range(cards)]
+    ledger = Ledger("bench")
+    alone, billed, spent = Accumulator(), Accumulator(bill=ledger), Spent()
+    gc.collect()
+    before = processes.memory(os.getpid()).first
+    for number in range(_POLLS):
+        now = number * _INTERVAL
+        fresh = [read(device, now) for device in devices]
+        see = partial(ledger.see, fresh, now, 1.7e9 + now)
+        spent.on("alone", partial(alone.advance, fresh))
+        spent.on("new", lambda fresh=fresh, see=see: (billed.advance(fresh), see()))
+        spent.on("nothing", see)
+        if number % _PAGE_EVERY == 0:
+            spent.on("page", lambda fresh=fresh: [ledger.with_totals(device) for device in fresh])
+        if number % _SAVED_EVERY == 0:
+            spent.on("save", lambda: text_of(saved) if (saved := ledger.saved()) else "")
+    gc.collect()
+    more = processes.memory(os.getpid()).first - before
+    alone_seconds = spent.typical("alone")
+    microseconds = (
+        alone_seconds,
+        spent.typical("new") - alone_seconds,
+        spent.typical("nothing"),
+        spent.typical("page"),
+    )
+    return (
+        f"{cards}",
+        *(f"{seconds * 1e6:,.0f}" for seconds in microseconds),
+        f"{spent.typical('save') * 1e3:.1f}",
+        f"{more:.1f}",
+    )
+
+
+def owned(number: int) -> MergedDevice:
+    """A card that two jobs share."""
+    readings = tuple(MergedReading(metric, "", value, "nvml") for metric, value in _READINGS.items())
+    jobs = [Owner("job", str(name), job_id=str(name), user="user") for name in (number, number + 1)]
+    allocations = tuple(Allocation(job, 0.5, "equal", is_allocated=True, is_used=True) for job in jobs)
+    return MergedDevice(
+        "nvidia", number, f"GPU-{number}", f"{number}", "H100", readings=Readings.of(readings), allocations=allocations
+    )
+
+
+def read(device: MergedDevice, now: float) -> MergedDevice:
+    """The same card with numbers of this moment."""
+    before = Readings.of(device.readings)
+    return replace(device, readings=Readings(before.shape, before.values, (Origin("nvml", now, _INTERVAL),)))
+
+
+if __name__ == "__main__":
+    main()
