@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kits.billed_node import Node, has, job
 from kits.daemon import run
-from state.billed_node import Node, has, job
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, LedgerFile
 from telemetry_exporters import job_record
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from state.billed_node import START, Node, by_name, has, job, pod
+from kits.billed_node import START, Node, by_name, has, job, pod
 from telemetry_exporters.job_record import Gap, Moment
 from telemetry_exporters.past import PastEvent
 from telemetry_parsers.model import MergedDevice

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from state.billed_node import Node, has, job
+from kits.billed_node import Node, has, job
 from telemetry_daemon.state.ledger import MOST_WAITING
 from telemetry_parsers.model import MergedReading
 from telemetry_parsers.ownership import Claim

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kits.billed_node import START, Node, has, job, pod
 from kits.waiting import PATIENCE_SECONDS
-from state.billed_node import START, Node, has, job, pod
 from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, saved_in, text_of
 from telemetry_exporters import job_record
@@ -140,6 +140,18 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path, caplog, name):
     assert len(lines_of(tmp_path)) == 2
 
 
+@pytest.mark.parametrize("kind", ["pipe", "folder", "second name"])
+def test_what_is_no_file_of_ours_is_not_written_to(tmp_path, caplog, kind):
+    folder, node = tmp_path / "state", worked()
+    folder.mkdir()
+    (tmp_path / "other").write_text("theirs")
+    make = {"pipe": os.mkfifo, "folder": os.mkdir, "second name": lambda path: os.link(tmp_path / "other", path)}
+    make[kind](folder / JOBS)
+    file_in(tmp_path).keep(node.records, node.kept())
+    assert len(caplog.records) == 1
+    assert (tmp_path / "other").read_text() == "theirs"
+
+
 def test_a_full_disk_loses_no_record_and_is_told_once(tmp_path, monkeypatch, caplog):
     node, file = worked(), file_in(tmp_path)
     written = os.write
@@ -193,7 +205,7 @@ def test_a_hostile_name_stays_on_its_line(tmp_path):
 
 _DAEMON = """
 import sys
-from state.billed_node import *
+from kits.billed_node import *
 from telemetry_daemon.state.ledger_file import LedgerFile
 file = LedgerFile(sys.argv[1], lambda: 0.0)
 node = Node(saved=file.load())
