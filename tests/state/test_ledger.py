@@ -318,6 +318,19 @@ def test_who_ended_while_no_daemon_ran_ends_at_the_next_start_and_the_gap_says_w
     assert record.gaps == (Gap(START + 100, START + 130, 30.0),)
 
 
+def test_who_had_just_gone_when_the_daemon_ended_has_the_end_that_was_seen():
+    node = Node()
+    node.gives(has(pod("a")))
+    node.runs(100)
+    node.gives()
+    node.runs(10)
+    node = node.restarted(30.0)
+    node.poll()
+    node.runs(70)
+    (record,) = node.records
+    assert (record.end, record.gaps) == (Moment(START + 102, "seen"), ())
+
+
 def test_a_hook_tells_the_end_also_of_who_ended_while_no_daemon_ran():
     node = Node()
     node.gives(has(job("7"), started=START))

@@ -51,11 +51,6 @@ class BilledCard(Generic[_Holder]):
         """After so many seconds nothing changes any more of what the card's owners had."""
         return max(PATIENCE_SECONDS, 2 * self.longest)
 
-    @property
-    def is_due(self) -> bool:
-        """Whether there is much that can be divided for good."""
-        return self.seen_until - self._divided_until > 2 * self.patience or len(self._tenure) > _MOST_SPANS
-
     def look(self, readings: Readings) -> None:
         """Integrate the readings that are no counters; one that is missing has ended."""
         if readings is self._readings:
@@ -110,6 +105,13 @@ class BilledCard(Generic[_Holder]):
         for integral in self._integrals.values():
             integral.last = None
         return divided
+
+    def divide_old(self) -> Tallies[_Holder]:
+        """Divide for good what nothing changes any more; all of it where owners change too often. Returns it."""
+        if len(self._tenure) > _MOST_SPANS:
+            return self.divide(self.seen_until)
+        is_due = self.seen_until - self._divided_until > 2 * self.patience
+        return self.divide(self.seen_until - self.patience) if is_due else {}
 
     def divide(self, until: float = math.inf) -> Tallies[_Holder]:
         """Divide for good what was until then; returns it."""

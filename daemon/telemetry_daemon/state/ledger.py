@@ -171,8 +171,7 @@ class Ledger:
         if allocations is not before and allocations != before:
             self._allocations[device.id] = allocations
             self._arrange(card, device)
-        if card.is_due:
-            self._add(device.id, card.divide(self._now - card.patience))
+        self._add(device.id, card.divide_old())
 
     def _lose(self, device_id: str) -> None:
         """A card is not there: nobody has it, and its time is not counted."""
@@ -290,10 +289,11 @@ class Ledger:
 
     def _finish(self, stay: Stay) -> None:
         """Write the record of one that has ended."""
+        gone = self._now if stay.missing_since is None else stay.missing_since
         for device_id in stay.parts:
             card = self._cards.get(device_id)
             if card is not None:
-                self._add(device_id, card.divide((stay.missing_since or self._now) + card.longest))
+                self._add(device_id, card.divide(gone + card.longest))
         stay.end = stay.end or stay.last or Moment(self._wall, "seen")
         self._waiting.pop(stay, None)
         if self._stays.get(stay.key) is stay:

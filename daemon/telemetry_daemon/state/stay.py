@@ -124,6 +124,11 @@ class Stay:
         if last is not None and last.end > end:
             self.gaps[-1] = Gap(last.start, max(last.start, end), max(0.0, min(last.seconds, end - last.start)))
 
+    def _gone(self) -> Moment | None:
+        """When this daemon saw it last, if it is missing: by then it has probably ended."""
+        is_gone = self.missing_since is not None and self.last is not None and self.last.told_by == "seen"
+        return self.last if is_gone else None
+
     def record(self, hostname: str, recent: Mapping[str, Tally]) -> JobRecord:
         """The record, with what was counted of the last minutes on each card."""
         shares = [_card_share(part, recent.get(part.id, Tally())) for part in self.parts.values()]
@@ -134,7 +139,7 @@ class Stay:
             hostname,
             self.who,
             self.start,
-            self.end,
+            self.end or self._gone(),
             sum(card.seconds for card in cards),
             sum(card.measured_seconds for card in cards),
             _total([card.busy_seconds for card in cards]),
