@@ -113,9 +113,13 @@ def read(text: str | bytes) -> JobRecord:
     """The record in a line. Raises CodecError."""
     if len(text) > LONGEST_LINE_BYTES:
         raise CodecError("", "the line is too long")
-    record = cleaned(from_plain(JobRecord, decode_line(text)))
+    return checked(from_plain(JobRecord, decode_line(text)))
+
+
+def checked(record: JobRecord) -> JobRecord:
+    """The record with clean texts, if its sums may be true. Raises CodecError."""
     told: tuple[JobRecord | CardShare, ...] = (record, *record.cards)
     sums = ((one.seconds, one.measured_seconds, one.busy_seconds, one.energy_joules) for one in told)
     if not all(0.0 <= number <= _MOST for numbers in sums for number in numbers if number is not None):
         raise CodecError("", "a sum that no card can come to")
-    return record
+    return cleaned(record)

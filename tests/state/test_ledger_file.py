@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kits.billed_node import START, Node, has, job, pod
 from kits.waiting import PATIENCE_SECONDS
@@ -20,6 +22,7 @@ from telemetry_daemon.state import ledger_file
 from telemetry_daemon.state.ledger_file import JOBS, LEDGER, OLDER, LedgerFile, saved_in, text_of
 from telemetry_exporters import job_record
 from telemetry_exporters.job_record import JobRecord
+from telemetry_parsers.codec.plain import CodecError
 
 
 class Time:
@@ -50,6 +53,9 @@ def worked() -> Node:
 
 def lines_of(folder: Path, name: str = JOBS) -> list[JobRecord]:
     return [job_record.read(line) for line in (folder / "state" / name).read_bytes().splitlines()]
+
+
+TEXT = text_of(worked().kept()).encode()
 
 
 def test_what_is_kept_is_loaded_and_goes_on(tmp_path):
@@ -117,6 +123,23 @@ def test_a_broken_ledger_is_told_once_and_begun_anew(tmp_path, caplog, content):
     assert record.levelno == logging.WARNING
     file.keep((), saved := worked().kept())
     assert file.load() == saved
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_a_ledger_of_which_anything_was_changed_is_refused_or_goes_on(data):
+    text = bytearray(TEXT)
+    for _ in range(data.draw(st.integers(1, 4))):
+        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(32, 126))
+    try:
+        saved = saved_in(bytes(text))
+    except CodecError:
+        return
+    node = Node(saved=saved, now=500.0)
+    node.gives(has(job("8")))
+    node.runs(140)
+    for record in (*node.records, *node.kept().jobs):
+        assert job_record.read(job_record.line(record)) == record
 
 
 def test_the_first_start_says_nothing(tmp_path, caplog):
