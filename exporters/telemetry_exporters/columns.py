@@ -190,6 +190,14 @@ def _processes(row: Row) -> Value | None:
     return float(len(row.device.processes)) if number_of(told) is None and row.device.processes else told
 
 
+def _owner_text(row: Row) -> str | None:
+    if not row.device.allocations:
+        return None
+    from telemetry_exporters import owner_words  # most nodes tell none
+
+    return owner_words.all_of(row.device.allocations)
+
+
 def _condition(priority: int, least: int) -> Column[Row]:
     return Column(
         "STATE",
@@ -217,6 +225,7 @@ DEVICE_COLUMNS: tuple[Column[Row], ...] = (
     _number("UTIL", lambda row: row.utilization, human.percent, 3, 5, is_kept=True),
     _condition(0, 10),
     _condition(9, 24),
+    _text("OWNER", _owner_text, 11, 14, is_kept=True),
     _text("THROTTLED", _throttled_text, 13, 9, is_kept=True),
     _number("CLOCK", _clock, human.hertz, 12, 8, is_kept=True),
     _number("MEM ACT", _memory_activity, human.percent, 15, 5, is_kept=True),

@@ -11,7 +11,7 @@ from telemetry_exporters.overview import model_of, source_condition
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import display_width, pad_left, pad_right, wrapped
 from telemetry_exporters.verdict import Finding, Verdict
-from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
+from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Snapshot, SourceStatus
 
 # A name, a value in words, and a note: the value's source, or why there is none.
 Line = tuple[str, str, str]
@@ -63,8 +63,20 @@ def facts(device: MergedDevice) -> list[Line]:
 
 
 def readings(device: MergedDevice, metrics: Mapping[str, Metric]) -> list[Line]:
-    """All its readings, with the reasons of those that are absent, and its processes."""
-    return [*_reading_lines(device.readings, metrics), *map(_process_line, device.processes)]
+    """All its readings, with the reasons of those that are absent, its owners and its processes."""
+    lines = _reading_lines(device.readings, metrics)
+    if not device.allocations and not device.processes:
+        return lines
+    from telemetry_exporters import owner_words  # nobody else needs it
+
+    for one in device.allocations:
+        note = f"{owner_words.basis(one)}, {owner_words.standing(one)}"
+        lines.append((f"owner {owner_words.who(one.owner)}", human.percent(one.share), note))
+    for process in device.processes:
+        memory = process.memory_used_bytes
+        told = ABSENT if memory is None else human.byte_size(memory)
+        lines.append((f"process {process.pid}", told, owner_words.about_process(process)))
+    return lines
 
 
 def _fact_lines(facts: list[Line]) -> Iterator[str]:
@@ -79,11 +91,6 @@ def _reading_line(reading: MergedReading, metrics: Mapping[str, Metric]) -> Line
     if isinstance(reading.value, Absent):
         return name, ABSENT, f"{reading.value.value.replace('_', ' ')} ({reading.source})"
     return name, human.in_words(reading.value, metric), reading.source
-
-
-def _process_line(process: Process) -> Line:
-    memory = process.memory_used_bytes
-    return f"process {process.pid}", ABSENT if memory is None else human.byte_size(memory), process.name
 
 
 def _aligned(lines: list[Line], colour: Colour) -> Iterator[str]:

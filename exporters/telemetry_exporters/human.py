@@ -11,6 +11,7 @@ from telemetry_parsers.model import Metric
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P")
+_YEAR_10000 = 253402300800.0
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 
 
@@ -96,6 +97,11 @@ def seconds(value: float) -> str:
 def utc(unix_seconds: float) -> str:
     """A moment to the second, in UTC."""
     return datetime.fromtimestamp(unix_seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def is_moment(unix_seconds: float) -> bool:
+    """Whether a calendar has it: what others say of times may be anything."""
+    return 0.0 <= unix_seconds < _YEAR_10000
 
 
 _BY_UNIT: Mapping[str, Callable[[float], str]] = {

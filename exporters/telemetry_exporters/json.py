@@ -8,7 +8,9 @@ from datetime import datetime, timezone
 from json import JSONEncoder
 from typing import Any
 
+from telemetry_exporters.human import is_moment
 from telemetry_exporters.screen import NO_METRICS, screen, usable_metrics
+from telemetry_exporters.text import clean, cleaned
 from telemetry_exporters.verdict import Finding, judge
 from telemetry_parsers.model import Absent, Health, MergedDevice, MergedReading, Metric, Process, Snapshot, SourceStatus
 from telemetry_parsers.ownership import Allocation, Owner
@@ -16,8 +18,6 @@ from telemetry_parsers.ownership import Allocation, Owner
 SCHEMA = "telemetry.snapshot/1"
 
 _LONGEST_LINE = 118
-# From here on a calendar has no date; a job's file may say anything.
-_YEAR_10000 = 253402300800.0
 _OWNER = tuple(field.name for field in fields(Owner))
 _encoded = JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _compact = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -48,6 +48,19 @@ def document(
     }
 
 
+def with_processes(plain: _Document, snapshot: Snapshot, command_lines: Mapping[int, str]) -> _Document:
+    """A document with the processes of this snapshot, and the command lines of those of which they are known, by pid."""
+    of_device = {
+        clean(device.id): [
+            {**_process(cleaned(one)), "command_line": clean(command_lines.get(one.pid, "")) or None}
+            for one in device.processes
+        ]
+        for device in snapshot.devices
+    }
+    devices = [{**device, "processes": of_device.get(clean(device["id"]), [])} for device in plain["devices"]]
+    return {**plain, "devices": devices}
+
+
 def render(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, ids: Collection[str] | None = None) -> str:
     """The document as text, small parts on one line each; numbers without exponents."""
     return text(document(snapshot, extra, ids))
@@ -67,6 +80,11 @@ def utc_time(unix_seconds: float) -> str:
     """The moment as RFC 3339 prints it, in UTC with milliseconds."""
     moment = datetime.fromtimestamp(unix_seconds, tz=timezone.utc)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment_text(unix_seconds: float | None) -> str | None:
+    """The moment as `utc_time` writes it; None where there is none, or a calendar has it not."""
+    return utc_time(unix_seconds) if unix_seconds is not None and is_moment(unix_seconds) else None
 
 
 def _maintenance(snapshot: Snapshot) -> _Document | None:
@@ -145,7 +163,7 @@ def _allocation(allocation: Allocation) -> _Document:
         "used": allocation.is_used,
         "sources": list(allocation.sources),
         "memory_used_bytes": _whole(allocation.memory_used_bytes),
-        "started": _moment(allocation.started),
+        "started": moment_text(allocation.started),
     }
 
 
@@ -158,7 +176,7 @@ def _process(process: Process) -> _Document:
         "kind": process.kind or None,
         "instance": process.instance or None,
         "utilization_ratio": process.utilization_ratio,
-        "started": _moment(process.started),
+        "started": moment_text(process.started),
         "user": process.user or None,
         "command": process.command or None,
         "container": process.container or None,
@@ -168,12 +186,6 @@ def _process(process: Process) -> _Document:
 
 def _whole(number: float | None) -> int | None:
     return None if number is None else int(number)
-
-
-def _moment(unix_seconds: float | None) -> str | None:
-    if unix_seconds is None or not 0.0 <= unix_seconds < _YEAR_10000:
-        return None
-    return utc_time(unix_seconds)
 
 
 def _numbers(readings: Iterable[MergedReading], metrics: Mapping[str, Metric]) -> _Document:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from telemetry_exporters import human
 from telemetry_exporters.columns import DEVICE_COLUMNS, Cell, Column
 from telemetry_exporters.overview import (
     Row,
@@ -26,6 +25,8 @@ from telemetry_parsers.model import MergedDevice, Metric, Snapshot, Value
 
 _GAP = "  "
 _NARROWEST_MODEL = 8
+# Of what comes in where there is room for it, these may be cut to so many columns.
+_NARROWEST = {"OWNER": 14}
 # What every terminal shows; of several vendors, too.
 _HEADINGS = ("VENDOR", "DEVICE", "MODEL", "TEMP", "POWER / CAP", "MEMORY", "UTIL", "STATE")
 # Those and what wider terminals show, but not what stands for one of those where there is no room.
@@ -45,11 +46,15 @@ class Detail(enum.Flag):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is to be seen: these devices (None: all), of everything these metrics; `origin` says in the heading who told it."""
+    """What is to be seen: these devices (None: all), of everything these metrics; `origin` says in the heading who told it.
+
+    `command_lines` are those of processes, by pid.
+    """
 
     ids: frozenset[str] | None = None
     patterns: tuple[str, ...] = ()
     origin: str = ""
+    command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
 EVERY = Chosen()
@@ -79,8 +84,11 @@ def table(
     else:
         blocks.append(_looked_with(shown, width))
     if Detail.PROCESSES in detail:
-        blocks.append(_processes(shown.devices, colour))
+        from telemetry_exporters import process_table  # for most tables it is not needed
+
+        blocks.append(process_table.lines(shown.devices, chosen.command_lines, shown.wall_time, width, colour))
     if Detail.REASONS in detail:
+        blocks.append(_owners(shown.devices, width))
         blocks.append(_legend(rows(shown, verdict), width, colour))
     blocks.append([line for trouble in troubles(shown, verdict) for line in _trouble_lines(trouble, width, colour)])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -138,9 +146,12 @@ def _fit(widths: Mapping[str, int], limit: int, expendable: tuple[str, ...]) -> 
 def _widen(kept: dict[str, int], widths: Mapping[str, int], limit: int) -> None:
     """Take in what there is room for, the most important first, and of it only what some device tells."""
     for column in sorted(_COLUMNS, key=lambda column: column.priority):
-        width = widths.get(column.heading, limit)
-        if column.heading not in _HEADINGS and sum(kept.values()) + len(_GAP) * len(kept) + width <= limit:
-            kept[column.heading] = width
+        wanted = widths.get(column.heading)
+        if wanted is None or column.heading in _HEADINGS:
+            continue
+        room = limit - sum(kept.values()) - len(_GAP) * len(kept)
+        if min(wanted, _NARROWEST.get(column.heading, wanted)) <= room:
+            kept[column.heading] = min(wanted, room)
 
 
 def _line(parts: Iterable[tuple[Column[Row], Cell]], kept: Mapping[str, int], colour: Colour) -> str:
@@ -153,22 +164,18 @@ def _line(parts: Iterable[tuple[Column[Row], Cell]], kept: Mapping[str, int], co
     return _GAP.join(paint(text, one_style, colour) for text, one_style in (*others, (last.rstrip(), style)))
 
 
-def _processes(devices: Iterable[MergedDevice], colour: Colour) -> list[str]:
-    """The processes on the devices: whose memory, on which device."""
-    lines = [("DEVICE", "PID", "MEMORY", "NAME")]
-    for device in devices:
-        for process in device.processes:
-            used = process.memory_used_bytes
-            memory = ABSENT if used is None else human.byte_size(used)
-            lines.append((f"{device.vendor} {device.device}", str(process.pid), memory, process.name or ABSENT))
-    if len(lines) == 1:
-        return ["No source tells of a process."]
-    first, second, third = (max(display_width(line[place]) for line in lines) for place in range(3))
-    heading, *others = (
-        f"{pad_right(who, first)}  {pad_left(pid, second)}  {pad_left(memory, third)}  {name}"
-        for who, pid, memory, name in lines
+def _owners(devices: Iterable[MergedDevice], width: int) -> list[str]:
+    """Who has each device, and on what basis."""
+    owned = [(device, one) for device in devices for one in device.allocations]
+    if not owned:
+        return []
+    from telemetry_exporters import owner_words  # most nodes tell none
+
+    told = (
+        f"  {device.vendor} {device.device}: {owner_words.who(one.owner)}: {owner_words.share(one)}, {owner_words.standing(one)}"
+        for device, one in owned
     )
-    return [paint(heading, Style.BOLD, colour), *others]
+    return ["Owners:", *(line for text in told for line in wrapped(text, width, "    "))]
 
 
 def _legend(rows: tuple[Row, ...], width: int, colour: Colour) -> list[str]:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import io
 import json
 import os
 import pty
+import pwd
 import re
 import struct
 import subprocess
+import sys
 import termios
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from kits.daemon import COMMAND, Daemon, clean_environment, run
-from kits.fake_mthreads_gmi import TABLE
+from kits.fake_mthreads_gmi import BUSY_TABLE, TABLE
 from kits.fake_tools import ToolFolder
+from telemetry_daemon.readers.proc import FIRST_NAMESPACE
 
 SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n'
 
@@ -137,6 +146,7 @@ def test_on_a_terminal_it_names_who_lets_it_wait(tools: ToolFolder, config: str)
         (("--node", "user:secret@x"), "--password-file"),
         (("--demo", "2xnvdia"), "did you mean 2xnvidia?"),
         (("--replay", "/no/such/file"), "/no/such/file: No such file or directory"),
+        (("--processes", "--format", "prometheus"), "--processes is for tables, JSON and CSV"),
         (("--source", "nvidia-smi"), "did you mean 'nvml'?"),
         (("--source", "rocm_smi"), "did you mean 'rocm-smi'?"),
         (("--source", "ascend-dmi"), "did you mean 'npu-smi'?"),
@@ -147,6 +157,58 @@ def test_what_cannot_be_shown_is_told_in_one_line(arguments: tuple[str, ...], na
     status, out, error = run("snapshot", *arguments)
     assert (status, out, len(error.splitlines())) == (64, "", 1)
     assert named in error
+
+
+@pytest.fixture
+def worker() -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a secret and a colour in its command line, as one on a card would have them."""
+    with subprocess.Popen(
+        (sys.executable, "-c", "import sys; sys.stdin.read()", SECRET), stdin=subprocess.PIPE
+    ) as process:
+        yield process
+
+
+SECRET = "--token=\x1b[31mhunter2\u202e"
+CLEAN_SECRET = "--token=\ufffd[31mhunter2\ufffd"
+
+
+@pytest.mark.skipif(
+    str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE,
+    reason="in a namespace of processes of its own nobody knows whose numbers a tool tells",
+)
+@pytest.mark.parametrize("has_daemon", [False, True])
+def test_of_the_processes_here_it_tells_what_it_may_read_itself(
+    tmp_path: Path, config: str, worker: subprocess.Popen[bytes], has_daemon: bool
+) -> None:
+    """The command line comes from nowhere else: not from the daemon, and not in what is asked of another node."""
+    folder = ToolFolder(tmp_path / "tools")
+    folder.prints("mthreads-gmi", BUSY_TABLE.replace("4711 ", f"{worker.pid} ").replace("4712 ", "9999999 "))
+    environment = {"PATH": folder.search_path}
+    with ExitStack() as end:
+        if has_daemon:
+            daemon = end.enter_context(Daemon(tmp_path, SETTINGS, environment=environment))
+            daemon.until_state("mthreads-gmi", "ok")
+            config = str(daemon.config_path)
+
+        def told(*arguments: str) -> str:
+            status, out, _ = run("snapshot", "--processes", *arguments, environment=environment)
+            assert status == 0
+            return out
+
+        (device,) = json.loads(told("--config", config, "--format", "json"))["devices"]
+        here, ended = device["processes"]
+        assert (here["pid"], here["user"]) == (worker.pid, pwd.getpwuid(os.getuid()).pw_name)
+        assert here["command_line"].endswith(f" {CLEAN_SECRET}")
+        assert 0 <= time.time() - datetime.fromisoformat(here["started"].replace("Z", "+00:00")).timestamp() < 3600
+        assert (ended["pid"], ended["user"], ended["command_line"]) == (9999999, None, None)
+        assert re.search(rf" {worker.pid}  +\S+ .* {re.escape(CLEAN_SECRET)}$", told("--config", config), re.MULTILINE)
+        rows = list(csv.DictReader(io.StringIO(told("--config", config, "--format", "csv"))))
+        assert [row["pid"] for row in rows] == [str(worker.pid), "9999999"]
+        assert rows[0]["command_line"].endswith(CLEAN_SECRET)
+        if has_daemon:
+            assert "hunter2" not in json.dumps(daemon.document())
+            for form in ("table", "json", "csv"):
+                assert "hunter2" not in told("--node", daemon.address, "--format", form)
 
 
 def test_a_daemon_that_is_not_there_is_told(config: str) -> None:

@@ -8,11 +8,15 @@ import io
 from hypothesis import given, settings
 
 from kits import snapshots as kit
-from telemetry_exporters.csv import COLUMNS, render
+from telemetry_exporters.csv import COLUMNS, processes, render
 from telemetry_exporters.screen import screen
 from telemetry_parsers.model import Absent, MergedReading
 
 HEADING = "time,hostname,vendor,device,id,model,metric,label,value,reason,source"
+PROCESS_HEADING = (
+    "time,hostname,vendor,device,id,pid,name,kind,instance,memory_used_bytes,"
+    "utilization_ratio,started,user,command,container,owner_kind,owner,command_line"
+)
 STAMP = "2026-01-01T00:00:00.000Z,node17"
 
 
@@ -69,3 +73,24 @@ def test_every_reading_is_read_back(snapshot):
 
 def test_nothing_read_is_a_table_with_a_heading_only():
     assert render(kit.snapshot()) == HEADING + "\r\n"
+
+
+def test_processes_in_full():
+    table = processes(kit.snapshot(kit.shared_device()), {4711: 'python3 -c "print(1)"\n\x1b[2J'})
+    device, line = f"{STAMP},nvidia,0,GPU-00000000", '"python3 -c ""print(1)"" \ufffd[2J"'
+    assert table.split("\r\n") == [
+        PROCESS_HEADING,
+        f"{device},4711,python3,compute,,1073741824.0,0.25,2025-12-31T23:30:00.000Z,alice,python3,0123456789ab,job,1234,{line}",
+        f"{device},4712,serve,compute,,1048576.0,0.25,2025-12-31T23:30:00.000Z,root,serve,ba9876543210,pod,ml/train-0/main,",
+        f"{device},4713,other,,,,,,,,,,,",
+        "",
+    ]
+
+
+@given(snapshot=kit.snapshots())
+@settings(max_examples=40, deadline=None)
+def test_of_any_snapshot_each_process_is_a_whole_row(snapshot):
+    lines = {process.pid: "\x1b[2J\r\n" for device in snapshot.devices for process in device.processes}
+    heading, *rows = csv.reader(io.StringIO(processes(snapshot, lines)))
+    assert len(rows) == sum(len(device.processes) for device in screen(snapshot).snapshot.devices)
+    assert all(len(row) == len(heading) and "".join(row).isprintable() for row in rows)

@@ -25,6 +25,33 @@ def test_processes_are_told_where_they_are_asked_for():
     assert lines_of(kit.snapshot(kit.full_device()), detail=Detail.PROCESSES)[-1] == "No source tells of a process."
 
 
+def test_of_a_process_everything_is_told_that_is_known():
+    snapshot = kit.snapshot(kit.shared_device())
+    chosen = Chosen(command_lines={4711: "train.py\x1b[2J\n\u202e -e 3"})
+    lines = table(snapshot, 0, Colour.NEVER, Detail.PROCESSES, chosen=chosen).splitlines()
+    assert lines[-4:] == [
+        "DEVICE     PID  USER   MEMORY  UTIL    RUNS FOR  OWNER                NAME     COMMAND LINE",
+        "nvidia 0  4711  alice   1 GiB  25 %  30 min 0 s  job 1234 (alice)     python3  train.py\ufffd[2J \ufffd -e 3",
+        "nvidia 0  4712  root    1 MiB  25 %  30 min 0 s  pod ml/train-0/main  serve    –",
+        "nvidia 0  4713  –           –     –           –  –                    other    –",
+    ]
+    narrow = table(snapshot, 60, Colour.NEVER, Detail.PROCESSES, chosen=chosen).splitlines()
+    assert max(map(len, narrow[-4:])) <= 60
+
+
+def test_everything_tells_the_owners_and_the_processes():
+    lines = lines_of(kit.snapshot(kit.shared_device()), detail=Detail.EVERYTHING)
+    since = "since 2025-12-31 23:00:00 UTC"
+    told = [" ".join(line.split()) for line in lines if line.startswith(("  owner", "  process"))]
+    assert told == [
+        f"owner job 1234 (alice) 75 % of the card, by utilization, allocated and used, 2 GiB, {since}, told by slurm",
+        "owner pod ml/train-0/main 25 % of the card, by utilization, allocated, not used, told by kubelet",
+        "process 4711 1 GiB python3, of alice, job 1234 (alice), 25 %, since 2025-12-31 23:30:00 UTC",
+        "process 4712 1 MiB serve, of root, pod ml/train-0/main, 25 %, since 2025-12-31 23:30:00 UTC",
+        "process 4713 – other",
+    ]
+
+
 def test_a_device_that_is_shown_alone_is_judged_beside_its_peers():
     """Its links are down while those of others of its model are up."""
     power = kit.reading("power_watts", 80.0)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kits import snapshots as kit
-from telemetry_exporters.json import document, plain_number, render
+from telemetry_exporters.json import document, plain_number, render, with_processes
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import BY_KEY
 from telemetry_parsers.model import REASONS, STATES, Absent, MergedReading, Problem, Process
@@ -183,3 +183,14 @@ def test_every_key_of_a_reading_is_the_name_of_the_metric_without_accelerator():
     (device,) = document(snapshot)["devices"]
     assert {BY_KEY[key].name for key in device["readings"]} == {"accelerator_" + key for key in device["readings"]}
     assert len(device["readings"]) > 50
+
+
+def test_command_lines_are_told_where_they_were_read(validator):
+    snapshot = kit.snapshot(kit.shared_device(), kit.full_device(1))
+    told = with_processes(document(snapshot), snapshot, {4711: "train.py\x1b[2J\n--secret", 9: "another"})
+    validator.validate(told)
+    first, second, third = told["devices"][0]["processes"]
+    assert first["command_line"] == "train.py\ufffd[2J --secret"
+    assert (second["command_line"], third["command_line"], told["devices"][1]["processes"]) == (None, None, [])
+    assert first == {**document(snapshot)["devices"][0]["processes"][0], "command_line": first["command_line"]}
+    assert "command_line" not in render(snapshot)

@@ -202,6 +202,36 @@ def test_where_there_is_space_there_are_more_columns_of_what_some_device_tells(w
     assert re.split(r"\s{2,}", heading.partition("STATE")[2].strip()) == (more or [""])
 
 
+@pytest.mark.parametrize(
+    ("width", "owner"),
+    [
+        (101, None),
+        (102, "job 1234 (ali…"),
+        (120, "job 1234 (alice) +1"),
+        (250, "job 1234 (alice) +1"),
+    ],
+)
+def test_where_there_is_space_stands_who_has_the_card(width, owner):
+    heading, owned, free = device_lines(kit.snapshot(kit.shared_device(), kit.full_device(1)), width)
+    assert ("OWNER" in heading) == (owner is not None)
+    if owner is not None:
+        place = heading.index("OWNER")
+        assert owned[place:].split("  ")[0] == owner
+        assert free[place] == "–"
+    assert "OWNER" not in device_lines(kit.snapshot(kit.full_device(1)), width)[0]
+
+
+def test_below_the_table_stands_on_what_basis_each_has_its_card():
+    snapshot = kit.snapshot(kit.shared_device(), kit.full_device(1, allocations=(kit.allocation(is_used=None),)))
+    text, since = table(snapshot, 0, Colour.NEVER, Detail.REASONS), "since 2025-12-31 23:00:00 UTC"
+    assert text.split("Owners:\n")[1].splitlines()[:3] == [
+        f"  nvidia 0: job 1234 (alice): 75 % of the card, by utilization, allocated and used, 2 GiB, {since}, told by slurm",
+        "  nvidia 0: pod ml/train-0/main: 25 % of the card, by utilization, allocated, not used, told by kubelet",
+        f"  nvidia 1: job 1234 (alice): the whole card, allocated, {since}, told by slurm",
+    ]
+    assert "Owners" not in table(kit.snapshot(kit.full_device()), 0, Colour.NEVER, Detail.REASONS)
+
+
 @given(snapshot=kit.snapshots(), detail=st.sampled_from(READINGS), width=st.integers(40, 250))
 @settings(max_examples=60, deadline=None)
 def test_heading_sources_and_troubles_fit_the_terminal(snapshot, detail, width):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from telemetry_daemon.config.glance import glance
@@ -14,12 +14,16 @@ from telemetry_parsers.model import Metric, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A snapshot, who told it, and the metrics that plugins declare; `document` is the daemon's own, with those metrics, too."""
+    """A snapshot, who told it, and the metrics that plugins declare; `document` is the daemon's own, with those metrics, too.
+
+    `command_lines` are those of its processes by pid, where this command itself may read them.
+    """
 
     snapshot: Snapshot
     origin: str = ""
     metrics: tuple[Metric, ...] = ()
     document: Mapping[str, Any] | None = None
+    command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
 def local_socket(arguments: argparse.Namespace) -> str:

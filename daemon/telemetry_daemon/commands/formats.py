@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from telemetry_parsers.model import Metric, Snapshot
@@ -20,7 +20,10 @@ _USUAL = 80
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How much the table shows, of which devices, in how many columns (0: as the terminal has), and who its heading says told it."""
+    """How much the table shows, of which devices, in how many columns (0: as the terminal has), and who its heading says told it.
+
+    `command_lines` are those of processes, by pid.
+    """
 
     everything: bool = False
     why: bool = False
@@ -29,6 +32,7 @@ class Look:
     patterns: tuple[str, ...] = ()
     width: int = 0
     origin: str = ""
+    command_lines: Mapping[int, str] = field(default_factory=dict)
 
 
 def render(snapshot: Snapshot, form: str, metrics: Iterable[Metric], look: Look) -> str:
@@ -41,7 +45,7 @@ def render(snapshot: Snapshot, form: str, metrics: Iterable[Metric], look: Look)
     if form == "csv":
         from telemetry_exporters import csv
 
-        return csv.render(snapshot, extra)
+        return csv.processes(snapshot, look.command_lines) if look.processes else csv.render(snapshot, extra)
     if form == "prometheus":
         from telemetry_exporters import prometheus
 
@@ -60,7 +64,7 @@ def _table(snapshot: Snapshot, extra: dict[str, Metric], look: Look) -> str:
     detail = Detail.BRIEF
     for is_wanted, one in wanted:
         detail |= one if is_wanted else Detail.BRIEF
-    chosen = Chosen(look.ids, look.patterns, look.origin)
+    chosen = Chosen(look.ids, look.patterns, look.origin, look.command_lines)
     return table(snapshot, look.width or _terminal_width(), colour(), detail, extra, chosen)
 
 

@@ -24,7 +24,7 @@ _Read = Callable[[], "Answer"]
 _BAD_STATES = frozenset({"failed", "stuck"})
 # What a daemon's document holds without loss; of the metrics of plugins it holds only what JSON shows.
 _OF_DAEMONS = ("table", "json")
-_TABLE_ONLY = ("why", "processes", "width")
+_TABLE_ONLY = ("why", "width")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="run slow polls too, and show every reading of each device, or those of metrics such as 'temp*'",
     )
     parser.add_argument("--why", action="store_true", help="below the table, say why readings are absent")
-    parser.add_argument("--processes", action="store_true", help="below the table, list the processes on the devices")
+    parser.add_argument(
+        "--processes",
+        action="store_true",
+        help="list the processes on the devices: below the table, in JSON, or as CSV; on this machine with their command lines",
+    )
     parser.add_argument("--width", type=_columns, metavar="COLUMNS", help="the table's width (default: the terminal's)")
     parser.add_argument(
         "--watch",
@@ -89,13 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse what does not go together. Raises CommandError."""
-    for name in _TABLE_ONLY if arguments.format != "table" else ():
-        if getattr(arguments, name):
-            raise CommandError(f"--{name} is for the table; leave it out with --format {arguments.format}")
-    if arguments.all and arguments.format != "table":
-        raise CommandError(
-            f"--all takes metrics for the table only; with --format {arguments.format} leave {arguments.all[0]!r} out"
-        )
+    _check_format(arguments)
     if arguments.origin == "daemon" or arguments.node is not None:
         if arguments.source:
             raise CommandError(
@@ -107,6 +105,19 @@ def _check(arguments: argparse.Namespace) -> None:
         from telemetry_daemon.commands.lookup import check_vendor
 
         check_vendor(arguments.vendor, options.settings(arguments).parsers.paths)
+
+
+def _check_format(arguments: argparse.Namespace) -> None:
+    form = arguments.format
+    for name in _TABLE_ONLY if form != "table" else ():
+        if getattr(arguments, name):
+            raise CommandError(f"--{name} is for the table; leave it out with --format {form}")
+    if arguments.processes and form == "prometheus":
+        raise CommandError("--processes is for tables, JSON and CSV; leave it out with --format prometheus")
+    if arguments.all and form != "table":
+        raise CommandError(
+            f"--all takes metrics for the table only; with --format {form} leave {arguments.all[0]!r} out"
+        )
 
 
 def _read_by(arguments: argparse.Namespace, end: ExitStack) -> _Read:
@@ -155,7 +166,7 @@ def _daemon_may_answer(arguments: argparse.Namespace) -> bool:
 def _show(read: _Read, arguments: argparse.Namespace) -> int:
     is_first = True
     while True:
-        answer = read()
+        answer = _with_processes(read(), arguments) if arguments.processes else read()
         if is_first:
             _check_patterns(arguments.all or (), answer)
         ids = _chosen(answer.snapshot, arguments)
@@ -169,6 +180,16 @@ def _show(read: _Read, arguments: argparse.Namespace) -> int:
         time.sleep(arguments.watch)
 
 
+def _with_processes(answer: Answer, arguments: argparse.Namespace) -> Answer:
+    """The answer with all that this machine tells of its processes; of others, simulated and recorded ones nothing more is known."""
+    if arguments.node is not None or arguments.demo is not None or arguments.replay is not None:
+        return answer
+    from telemetry_daemon.commands import local_processes
+
+    found = local_processes.known(answer.snapshot)
+    return replace(answer, snapshot=found.snapshot, command_lines=found.command_lines)
+
+
 def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *, is_first: bool) -> str:
     """The document; of several, JSON has a line for each, CSV one heading, tables a blank line between them."""
     if arguments.format == "json":
@@ -179,14 +200,15 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
             document = json.document(answer.snapshot, {metric.key: metric for metric in answer.metrics}, ids)
         else:
             document = {**document, "devices": [each for each in document["devices"] if clean(each["id"]) in ids]}
+        if arguments.processes:
+            document = json.with_processes(document, answer.snapshot, answer.command_lines)
         return json.text(document) if arguments.watch is None else json.line(document)
     from telemetry_daemon.commands import formats
 
     if arguments.format != "table":
         devices = tuple(device for device in answer.snapshot.devices if clean(device.id) in ids)
-        text = formats.render(
-            replace(answer.snapshot, devices=devices), arguments.format, answer.metrics, formats.Look()
-        )
+        look = formats.Look(processes=arguments.processes, command_lines=answer.command_lines)
+        text = formats.render(replace(answer.snapshot, devices=devices), arguments.format, answer.metrics, look)
         return text if is_first or arguments.format != "csv" else text.partition("\n")[2]
     look = formats.Look(
         everything=arguments.all is not None,
@@ -196,6 +218,7 @@ def _text(answer: Answer, ids: frozenset[str], arguments: argparse.Namespace, *,
         patterns=tuple(arguments.all or ()),
         width=arguments.width or 0,
         origin=answer.origin,
+        command_lines=answer.command_lines,
     )
     text = formats.render(answer.snapshot, "table", answer.metrics, look)
     return text if is_first else f"\n{text}"

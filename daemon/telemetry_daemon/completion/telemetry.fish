@@ -33,7 +33,7 @@ complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l vendor -x -a 
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l device -x -d 'show only devices with this index, `device` label or id'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l all -d 'run slow polls too, and show every reading of each device, or those of metrics such as \'temp*\''
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l why -d 'below the table, say why readings are absent'
-complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l processes -d 'below the table, list the processes on the devices'
+complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l processes -d 'list the processes on the devices: below the table, in JSON, or as CSV; on this machine with their command lines'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l width -x -d 'the table\'s width (default: the terminal\'s)'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l watch -d 'print again and again until interrupted, every TIME (default: 2s)'
 complete -c telemetry -n '__fish_seen_subcommand_from snapshot' -l timeout -x -d 'give up on sources that have not answered after TIME (default: 20s)'

@@ -93,13 +93,13 @@ def _past_rows(seen: Seen, past: Past, slot: int) -> tuple[Row, ...]:
 
 
 def _past_device(device: MergedDevice, series: Mapping[str, Series], slot: int) -> MergedDevice:
-    """The device with the numbers of that slot only; it was there if it has any."""
+    """The device with the numbers of that slot only; it was there if it has any. Whose it was is not kept."""
     readings = tuple(
         MergedReading(metric, _LABELS.get(metric, ""), value, "history")
         for metric, one in series.items()
         if not math.isnan(value := value_at(one, slot))
     )
-    return replace(device, readings=readings, processes=(), up=bool(readings) or None)
+    return replace(device, readings=readings, processes=(), allocations=(), up=bool(readings) or None)
 
 
 def value_at(series: Series, slot: int) -> float:
