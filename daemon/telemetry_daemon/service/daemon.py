@@ -153,7 +153,8 @@ class Service:
             return None
         from telemetry_daemon.service.owners import Owners  # other nodes do without it
 
-        return Owners(self._settings.state.directory if self._start.remembers_devices else None, clock)
+        settings, remembers = self._settings, self._start.remembers_devices
+        return Owners(settings.attribution, settings.state.directory if remembers else None, clock)
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT, and return the exit status. Raises WebError when it cannot listen."""

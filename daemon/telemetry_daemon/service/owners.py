@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 
+from telemetry_daemon.config.settings import AttributionSettings
 from telemetry_daemon.readers.repairs import this_machine
 from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.ledger_file import LedgerFile
+from telemetry_daemon.state.owner_key import owner_key
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
+from telemetry_parsers.owners.privacy import Privacy
 
 
 class Owners:
     """The owners of a node's cards, and the ledger of what these cost; a recording has no ledger, since it was counted before."""
 
-    def __init__(self, state_directory: str | None, clock: Clock) -> None:
+    def __init__(self, settings: AttributionSettings, state_directory: str | None, clock: Clock) -> None:
+        """Read what is kept of before. Raises ConfigError where the key of names' hashes cannot be read."""
         self._file = LedgerFile(state_directory, clock.monotonic) if state_directory is not None else None
         saved = self._file.load() if self._file is not None else None
         self.ledger = Ledger(platform.node(), this_machine().boot, saved) if self._file is not None else None
-        self.attribution = Attribution(clock, self.ledger)
+        self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
     def keep(self, store: Store) -> None:
         """Write the records of owners that have ended, and once a minute what the others have come to."""
@@ -37,3 +42,9 @@ class Owners:
         with store.unchanged():
             ended, saved = self.ledger.take_ended(), self.ledger.saved()
         self._file.keep(ended, saved)
+
+
+def _privacy(settings: AttributionSettings, state_directory: str | None) -> Privacy:
+    """How names are told. Raises ConfigError."""
+    by_name = Privacy(settings.users, settings.pods, settings.jobs)
+    return replace(by_name, key=owner_key(settings.hash_key_file, state_directory)) if by_name.needs_key else by_name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -12,6 +12,7 @@ from telemetry_parsers.merge.node import Merged
 from telemetry_parsers.merge.owners import Owned, lists_processes, owned
 from telemetry_parsers.merge.parties import Told
 from telemetry_parsers.model import MergedDevice, Sample, SourceReport
+from telemetry_parsers.owners.privacy import BY_NAME, Privacy
 from telemetry_parsers.ownership import Allocation, Claim, Owner, Task
 
 UNRESOLVED = "telemetry_claims_unresolved"
@@ -40,20 +41,18 @@ class _Asked:
 class Attribution:
     """Knows the owners of the merge before; the caller lets only one thread in at a time.
 
-    `disguise_claim` and `disguise_task` give each as it may be shown and kept.
+    `privacy` gives everybody as they may be shown and kept, before anything is made of it.
     """
 
     def __init__(
         self,
         clock: Clock,
         ledger: Ledger | None = None,
-        disguise_claim: Callable[[Claim], Claim] = lambda claim: claim,
-        disguise_task: Callable[[Task], Task] = lambda task: task,
+        privacy: Privacy = BY_NAME,
     ) -> None:
         self._clock = clock
         self._ledger = ledger
-        self._disguise_claim = disguise_claim
-        self._disguise_task = disguise_task
+        self._privacy = privacy
         self._asked: _Asked | None = None
         self._owned = Owned()
         self._first: dict[tuple[str, str], Owner] = {}
@@ -72,7 +71,7 @@ class Attribution:
         """Count who has which card from now on; what was counted of the readings until now is in the ledger already."""
         if self._ledger is not None:
             ended = (claim for claim in self._claims() if claim.ended is not None)
-            self._ledger.see(devices, self._clock.monotonic(), self._clock.wall(), map(self._disguise_claim, ended))
+            self._ledger.see(devices, self._clock.monotonic(), self._clock.wall(), map(self._privacy.claim, ended))
 
     def with_totals(self, devices: Sequence[MergedDevice]) -> tuple[MergedDevice, ...]:
         """The devices whose owners have what their shares have come to."""
@@ -89,9 +88,9 @@ class Attribution:
         )
 
     def _made(self, devices: Sequence[MergedDevice], asked: _Asked, wall_time: float) -> Owned:
-        told = [Told(source, self._disguise_claim(claim)) for source, claims in asked.claims for claim in claims]
-        tasks = {task.pid: self._disguise_task(task) for tasks in asked.tasks for task in tasks}
-        return owned(devices, told, tasks, wall_time)
+        told = [Told(source, self._privacy.claim(claim)) for source, claims in asked.claims for claim in claims]
+        tasks = {task.pid: self._privacy.task(task) for tasks in asked.tasks for task in tasks}
+        return owned([self._privacy.device(one) for one in devices], told, tasks, wall_time)
 
     def _ends_by(self, wall_time: float) -> bool:
         """Whether an owner has ended since the last look."""

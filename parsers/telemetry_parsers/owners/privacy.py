@@ -1,0 +1,102 @@
+"""Owners as they may be told: users, pods and jobs each by name, as a keyed hash, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from telemetry_parsers.model import MergedDevice, Process
+from telemetry_parsers.ownership import Claim, Owner, OwnerKind, Task
+
+Shown = Literal["name", "hash", "none"]
+_Category = Literal["users", "pods", "jobs"]
+# So many hexadecimal digits of a hash: of 10,000 names two have the same in one of five million cases.
+_DIGITS = 12
+# Whose name it is by which an owner of a kind goes. Units are often named after the user who runs them.
+_NAMED: Mapping[OwnerKind, _Category] = {
+    "pod": "pods",
+    "container": "pods",
+    "job": "jobs",
+    "service": "users",
+    "user": "users",
+}
+_FIELDS: Mapping[str, _Category] = {
+    "pod_namespace": "pods",
+    "pod_name": "pods",
+    "container_name": "pods",
+    "job_id": "jobs",
+    "user": "users",
+    "account": "users",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """How users, pods and jobs are told. `key` makes hashes that nobody without it can find names for.
+
+    An owner that is not told by name keeps one name, a number that says nothing of it: the owners of a card stay different ones.
+    """
+
+    users: Shown
+    pods: Shown
+    jobs: Shown
+    key: bytes = b""
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether something is not told by name."""
+        return {self.users, self.pods, self.jobs} != {"name"}
+
+    def owner(self, owner: Owner) -> Owner:
+        """The owner as it may be told."""
+        category = _NAMED.get(owner.kind)
+        texts: Mapping[str, Any] = {field: self._text(of, getattr(owner, field)) for field, of in _FIELDS.items()}
+        name = owner.name if category is None else self._name(category, owner)
+        return replace(owner, name=name, **texts)
+
+    def claim(self, claim: Claim) -> Claim:
+        """The claim with its owner as it may be told; its keys stay, by which sources know the same owner, and which nobody shows."""
+        return replace(claim, owner=self.owner(claim.owner)) if self.needs_key else claim
+
+    def task(self, task: Task) -> Task:
+        """The task with its user, container and owner as they may be told."""
+        if not self.needs_key:
+            return task
+        return replace(
+            task,
+            user=self._text("users", task.user),
+            container=self._text("pods", task.container),
+            owner=None if task.owner is None else self.owner(task.owner),
+        )
+
+    def device(self, device: MergedDevice) -> MergedDevice:
+        """The device; where users are not told by name, without the folders of its processes' programs, which may be a user's."""
+        if self.users == "name" or not any("/" in process.name for process in device.processes):
+            return device
+        return replace(device, processes=tuple(map(_without_folder, device.processes)))
+
+    def _text(self, category: _Category, text: str) -> str:
+        shown: Shown = getattr(self, category)
+        if shown == "name" or not text:
+            return text
+        return _hashed(self.key, category, text) if shown == "hash" else ""
+
+    def _name(self, category: _Category, owner: Owner) -> str:
+        if getattr(self, category) != "none" or not owner.name:
+            return self._text(category, owner.name)
+        return str(int(_hashed(self.key, "number", f"{owner.kind} {owner.name}"), 16) % 10**8)
+
+
+BY_NAME = Privacy("name", "name", "name")
+
+
+def _without_folder(process: Process) -> Process:
+    return replace(process, name=process.name.partition(" ")[0].rpartition("/")[2])
+
+
+def _hashed(key: bytes, what: str, text: str) -> str:
+    """The same for the same key and text; `what` keeps a user and a pod of one name apart."""
+    from hmac import digest  # whoever tells names does without it
+
+    return digest(key, f"{what}\0{text}".encode(errors="surrogatepass"), "sha256").hex()[:_DIGITS]

@@ -1,0 +1,56 @@
+"""Whose processes are on a card, as the running daemon tells it: by name or hidden, and never with a command line."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import Daemon, run
+from kits.fake_mthreads_gmi import BUSY_TABLE
+from kits.fake_tools import ToolFolder
+from telemetry_daemon.readers.proc import FIRST_NAMESPACE
+
+pytestmark = pytest.mark.skipif(
+    str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE,
+    reason="in a namespace of processes of its own nobody knows whose numbers a tool tells",
+)
+SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n[attribution]\nenabled = true\n'
+USER = pwd.getpwuid(os.getuid()).pw_name
+
+
+@pytest.fixture
+def worker() -> Iterator[subprocess.Popen[bytes]]:
+    command = (sys.executable, "-c", "import sys; sys.stdin.read()", "--password=hunter2")
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        yield process
+
+
+@pytest.mark.parametrize(("users", "told"), [("name", re.escape(USER)), ("hash", "[0-9a-f]{12}"), ("none", "None")])
+def test_a_process_is_told_as_the_settings_say(
+    tmp_path: Path, worker: subprocess.Popen[bytes], users: str, told: str
+) -> None:
+    tools = ToolFolder(tmp_path / "tools")
+    tools.prints("mthreads-gmi", BUSY_TABLE.replace("4711 ", f"{worker.pid} ").replace("4712 ", "9999999 "))
+    with Daemon(tmp_path, f'{SETTINGS}users = "{users}"\n', environment={"PATH": tools.search_path}) as daemon:
+
+        def here() -> dict[str, object]:
+            devices = daemon.document()["devices"]
+            return next((one for device in devices for one in device["processes"] if one["pid"] == worker.pid), {})
+
+        daemon.until(lambda: here().get("started") is not None)
+        assert re.fullmatch(told, str(here()["user"]))
+        (device,) = daemon.document()["devices"]
+        assert len(device["allocations"]) == 1
+        status, parsed, _ = run("snapshot", "--node", daemon.address, "--processes", "--why")
+        assert status == 0
+        told_by_daemon = [parsed, daemon.page(), str(daemon.document()), daemon.get("/")[2].decode()]
+        assert "hunter2" not in "".join(told_by_daemon)
+        if users != "name" and len(USER) > 2:
+            assert not any(re.search(rf"\b{re.escape(USER)}\b", text) for text in told_by_daemon)

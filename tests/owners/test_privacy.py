@@ -1,0 +1,108 @@
+"""Owners as they may be told: a name that is not to be told is nowhere, and who is the same stays the same."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kits import snapshots as kit
+from telemetry_parsers.model import Process
+from telemetry_parsers.owners.privacy import BY_NAME, Privacy
+from telemetry_parsers.ownership import Claim, Owner, Task
+
+KEY = b"a key of this node"
+JOB = Owner("job", "1234", job_id="1234", user="alice", account="physics", partition="gpu")
+POD = Owner("pod", "ml/train-0/main", pod_namespace="ml", pod_name="train-0", container_name="main")
+BOX = Owner("container", "lxc-of-alice")
+USER = Owner("user", "alice", user="alice")
+UNIT = Owner("service", "jupyter-alice.service")
+OTHERS = Owner("others", "others")
+
+
+def privacy(users="name", pods="name", jobs="name", key=KEY):
+    return Privacy(users, pods, jobs, key)
+
+
+@pytest.mark.parametrize(
+    ("owner", "told"),
+    [
+        (JOB, Owner("job", "", partition="gpu")),
+        (POD, Owner("pod", "")),
+        (BOX, Owner("container", "")),
+        (USER, Owner("user", "")),
+        (UNIT, Owner("service", "")),
+        (OTHERS, OTHERS),
+    ],
+)
+def test_of_an_owner_that_is_not_told_the_kind_stays_and_a_number(owner, told):
+    shown = privacy("none", "none", "none").owner(owner)
+    assert (shown.kind, astuple(shown)[2:]) == (told.kind, astuple(told)[2:])
+    assert shown.name.isdigit() or owner is OTHERS
+
+
+def test_a_hash_is_the_same_wherever_the_name_is():
+    hashed = privacy(users="hash", jobs="hash")
+    job = hashed.owner(JOB)
+    assert job.name == job.job_id != JOB.name
+    assert job.user == hashed.owner(USER).name == hashed.owner(USER).user != "alice"
+    assert job.account not in ("physics", job.user)
+    assert hashed.task(Task(7, 1, user="alice")).user == job.user
+    assert hashed.owner(POD) == POD
+
+
+def test_a_hash_depends_on_the_key_and_on_whose_name_it_is():
+    one, other = privacy("hash", "hash", "hash"), privacy("hash", "hash", "hash", b"another node's key")
+    assert one.owner(USER) != other.owner(USER)
+    assert one.owner(Owner("container", "alice")).name != one.owner(USER).name
+
+
+@pytest.mark.parametrize("users", ["hash", "none"])
+def test_only_what_is_chosen_is_hidden(users):
+    shown = privacy(users=users).owner(JOB)
+    assert (shown.name, shown.job_id, shown.partition) == ("1234", "1234", "gpu")
+    assert "alice" not in str(shown)
+
+
+def test_by_name_nothing_is_made_anew():
+    claim, task = Claim(JOB), Task(7, 1, user="alice", owner=JOB)
+    device = kit.shared_device()
+    assert BY_NAME.claim(claim) is claim
+    assert BY_NAME.task(task) is task
+    assert BY_NAME.device(device) is device
+
+
+def test_a_claim_is_joined_by_its_keys_as_before():
+    claim = Claim(POD, keys=("pod:12-34", "podname:ml/train-0/main"))
+    assert privacy(pods="none").claim(claim).keys == claim.keys
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("/home/alice/bin/python3 --token=secret", "python3"),
+        ("python3", "python3"),
+        (".../bin/worker", "worker"),
+        ("", ""),
+    ],
+)
+def test_where_users_are_hidden_a_program_has_no_folder(name, told):
+    device = kit.full_device(processes=(Process(0, 17, name, 5.0),))
+    assert privacy(users="none").device(device).processes == (Process(0, 17, told, 5.0),)
+    assert privacy(pods="none").device(device) is device
+
+
+NAMES = st.text(min_size=4, max_size=12).map(lambda text: f"secret{text}")
+OWNERS = st.builds(Owner, st.sampled_from(("pod", "job", "container", "service", "user")), *([NAMES] * 7))
+
+
+@given(owners=st.lists(OWNERS, min_size=2, max_size=5, unique_by=lambda one: (one.kind, one.name)))
+def test_no_name_is_left_and_different_owners_stay_different(owners):
+    for shown in product(("hash", "none"), repeat=3):
+        told = [privacy(*shown).owner(owner) for owner in owners]
+        assert "secret" not in str([astuple(one) for one in told])
+        assert len({(one.kind, one.name) for one in told}) == len(owners)
+        assert told == [privacy(*shown).owner(owner) for owner in owners]
