@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
@@ -32,18 +33,15 @@ OK = PollResult("ok")
 class Node:
     """A store with a clock that stands still until it is moved."""
 
-    def __init__(self, identities=()):
+    def __init__(self, identities=(), ledger=None):
         self.times = Times()
-        self.store = Store(
-            "node",
-            Clock(
-                lambda: self.times.now,
-                lambda: self.times.set_by + self.times.now + self.times.slept,
-                lambda: self.times.slept,
-            ),
-            identities,
-            Accumulator(),
+        clock = Clock(
+            lambda: self.times.now,
+            lambda: self.times.set_by + self.times.now + self.times.slept,
+            lambda: self.times.slept,
         )
+        attribution = Attribution(clock, ledger) if ledger is not None else None
+        self.store = Store("node", clock, identities, Accumulator(bill=ledger), attribution=attribution)
         self.store.add_source(SourceFacts("tool", "nvidia", ("power_watts",)))
         self.store.add_source(SourceFacts("nvml", "nvidia", ()))
 

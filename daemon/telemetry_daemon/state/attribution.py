@@ -55,7 +55,9 @@ class Attribution:
         self._privacy = privacy
         self._asked: _Asked | None = None
         self._owned = Owned()
+        # Each owner as it was first told, and those of which more is known by now.
         self._first: dict[tuple[str, str], Owner] = {}
+        self._better: dict[tuple[str, str], Owner] = {}
 
     def look(self, merged: Merged) -> Merged:
         """The same with the owners of its devices, as the reports that were merged tell them, and with what is wrong with these."""
@@ -71,7 +73,8 @@ class Attribution:
         """Count who has which card from now on; what was counted of the readings until now is in the ledger already."""
         if self._ledger is not None:
             ended = (claim for claim in self._claims() if claim.ended is not None)
-            self._ledger.see(devices, self._clock.monotonic(), self._clock.wall(), map(self._privacy.claim, ended))
+            newest = [self._as_known_now(device) for device in devices]
+            self._ledger.see(newest, self._clock.monotonic(), self._clock.wall(), map(self._privacy.claim, ended))
 
     def with_totals(self, devices: Sequence[MergedDevice]) -> tuple[MergedDevice, ...]:
         """The devices whose owners have what their shares have come to."""
@@ -104,11 +107,20 @@ class Attribution:
         """The same with each owner as it was first told: an owner that is known better later would begin new series."""
         owners = [one.owner for of_one in found.devices for one in of_one.allocations]
         self._first = {_key(owner): self._first.get(_key(owner), owner) for owner in owners}
+        self._better = {_key(owner): owner for owner in owners if owner != self._first[_key(owner)]}
         devices = tuple(
             replace(of_one, allocations=tuple(self._first_of(one) for one in of_one.allocations))
             for of_one in found.devices
         )
         return replace(found, devices=devices)
+
+    def _as_known_now(self, device: MergedDevice) -> MergedDevice:
+        """The device with its owners as they are known by now: a record tells all that came to light."""
+        if not any(_key(one.owner) in self._better for one in device.allocations):
+            return device
+        owners = [self._better.get(_key(one.owner), one.owner) for one in device.allocations]
+        allocations = tuple(replace(one, owner=owner) for one, owner in zip(device.allocations, owners, strict=True))
+        return replace(device, allocations=allocations)
 
     def _first_of(self, allocation: Allocation) -> Allocation:
         return replace(allocation, owner=self._first[_key(allocation.owner)])

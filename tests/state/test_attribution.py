@@ -1,0 +1,122 @@
+"""The owners of merged devices from poll to poll: what stays, what is counted, what becomes known later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from state.clocked_store import CARDS, Node
+from telemetry_daemon.state.health import SourceFacts
+from telemetry_daemon.state.ledger import Ledger
+from telemetry_parsers.model import Process, Report
+from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
+
+FIRST, SECOND = (DeviceName(bus, "bus_id", bus) for bus in ("0000:33:00.0", "0000:53:00.0"))
+USED = replace(CARDS, processes=(Process(0, 7, "python", 2.0**30),))
+
+
+class OwnedNode(Node):
+    """A node with the sources that tell owners, and a ledger."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger("node")
+        super().__init__(ledger=self.ledger)
+        for source in ("slurm", "proc"):
+            self.store.add_source(SourceFacts(source, "", ()))
+
+    def claims(self, *claims: Claim) -> None:
+        self.put(Report(claims=claims), source="slurm")
+
+    def tasks(self, *tasks: Task) -> None:
+        self.put(Report(tasks=tasks), source="proc")
+
+    def later(self, seconds: float = 2.0, report: Report = CARDS) -> None:
+        self.times.now += seconds
+        self.put(report)
+
+    def owners(self) -> list[list[tuple[str, str, float | None]]]:
+        devices = self.store.snapshot().devices
+        return [
+            [(one.owner.name, one.owner.user, one.seconds_total) for one in device.allocations] for device in devices
+        ]
+
+
+def job(number: str, user: str = "") -> Owner:
+    return Owner("job", number, job_id=number, user=user)
+
+
+@pytest.fixture
+def node() -> OwnedNode:
+    found = OwnedNode()
+    found.put()
+    return found
+
+
+def test_a_claim_gives_a_card_and_its_time_until_it_expires(node: OwnedNode) -> None:
+    node.claims(Claim(job("41"), names=(FIRST,)))
+    assert node.owners() == [[("41", "", 0.0)], []]
+    node.later()
+    assert node.owners() == [[("41", "", 2.0)], []]
+    node.times.now += 8.0  # ten seconds after the claim of a poll that comes every two
+    node.put()
+    assert node.owners() == [[], []]
+
+
+def test_of_a_hook_the_exact_times_count(node: OwnedNode) -> None:
+    now = node.store.snapshot().wall_time
+    node.later()
+    node.claims(Claim(job("41"), names=(FIRST,), started=now + 1.0))
+    assert node.owners()[0] == [("41", "", 1.0)]
+    node.later()
+    node.claims(Claim(job("41"), names=(FIRST,), started=now + 1.0, ended=now + 3.5))
+    assert node.owners()[0] == []
+    (record,) = (one for one in records(node) if one.owner.name == "41")
+    assert record.end is None or record.end.time == now + 3.5
+
+
+def records(node: OwnedNode):
+    return (*node.ledger.take_ended(), *node.ledger.saved().jobs)
+
+
+def test_who_is_known_better_later_keeps_the_labels_and_has_all_in_the_record(node: OwnedNode) -> None:
+    node.claims(Claim(job("41"), names=(FIRST,)))
+    assert node.owners()[0][0][:2] == ("41", "")
+    node.later()
+    node.claims(Claim(job("41", "alice"), names=(FIRST,)))
+    assert node.owners()[0][0][:2] == ("41", "")
+    (record,) = (one for one in records(node) if one.owner.name == "41")
+    assert record.owner.user == "alice"
+
+
+def test_a_process_is_known_from_the_poll_on_in_which_its_task_came(node: OwnedNode) -> None:
+    node.later(report=USED)
+    assert node.owners()[0] == []
+    node.tasks(Task(7, 1, user="bob", owner=Owner("user", "bob", user="bob")))
+    assert node.owners()[0] == [("bob", "bob", 0.0)]
+    assert [process.user for process in node.store.snapshot().devices[0].processes] == ["bob"]
+    assert node.store.targets("proc").pids == (7,)
+    assert node.store.targets("tool").pids == ()
+
+
+def test_what_fits_no_card_is_counted_and_told(node: OwnedNode) -> None:
+    node.claims(
+        Claim(job("41"), names=(DeviceName("GPU-gone", "uuid", "GPU-gone"),)), Claim(job("42"), names=(SECOND,))
+    )
+    snapshot = node.store.snapshot()
+    assert [(one.labels, one.value) for one in snapshot.own if one.metric == "telemetry_claims_unresolved"] == [
+        ((("source", "slurm"),), 1.0)
+    ]
+    (problem,) = next(status for status in snapshot.sources if status.source == "slurm").problems
+    assert "GPU-gone" in problem.text
+    node.claims(Claim(job("42"), names=(SECOND,)))
+    assert [one.value for one in node.store.snapshot().own if one.metric == "telemetry_claims_unresolved"] == [0.0]
+
+
+def test_an_owner_that_goes_leaves_nothing_behind(node: OwnedNode) -> None:
+    for number in range(200):
+        node.claims(Claim(job(str(number)), names=(FIRST,)))
+        node.later()
+    assert node.owners()[0][0][0] == "199"
+    node.claims()
+    assert node.owners() == [[], []]
