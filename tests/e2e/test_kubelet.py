@@ -79,6 +79,22 @@ def test_pods_on_the_page(tmp_path: Path) -> None:
         running.until(lambda: shares(running) == expected)
 
 
+def test_pods_on_instances_of_a_card(tmp_path: Path) -> None:
+    """By uuid and as GKE names them; a name by profile and placement, which we do not know, is nobody's."""
+    root = tmp_path / "host"
+    fake, kubelet = FakeNvml(tmp_path / "nvml", "h100-mig"), FakeKubelet(root)
+    with kubelet, daemon(tmp_path, config(root), dict(fake.environment)) as running:
+        running.until(lambda: {"0", "0:0", "0:1"} == set(uuids(running)))
+        answer = listed(
+            pod("ml", "by-uuid", {"main": {"nvidia.com/mig-1g.10gb": (uuids(running)["0:0"],)}}),
+            pod("ml", "by-number", {"main": {"nvidia.com/gpu": ("nvidia0/gi2/vgpu0",)}}),
+            pod("ml", "by-placement", {"main": {}}, {"gpu.nvidia.com": ("gpu-0-mig-1g10gb-0-1",)}),
+        )
+        kubelet.list = lambda _context: answer
+        running.until(lambda: shares(running) == pytest.approx({("0", "by-uuid"): 1 / 7, ("0", "by-number"): 3 / 7}))
+        assert 'telemetry_claims_unresolved{source="kubelet"} 1' in running.page()
+
+
 def test_what_is_imported_for_it(tmp_path: Path) -> None:
     """h2 where a kubelet is, and neither where it is not, nor where attribution is off."""
     root = tmp_path / "host"
