@@ -136,6 +136,7 @@ LIVES = [
     pytest.param([folder("a", FIRST), folder("b", OTHER)], [OTHER], False, [FIRST], id="a pod that ended and is still listed"),
     pytest.param([folder("a", FIRST), folder("a", SECOND)], [SECOND], True, [SECOND], id="made anew under the same name"),
     pytest.param([folder("a", STATIC)], [STATIC], True, [STATIC], id="static pod"),
+    pytest.param([folder("a", FIRST), folder("b", OTHER)], [OTHER, SECOND], None, [FIRST], id="one begins that has no folder yet"),
     pytest.param([folder("a", FIRST)], None, None, [FIRST], id="no cgroups to be seen"),
     pytest.param([folder("a", FIRST)], [], None, [FIRST], id="no pod has one: another hierarchy"),
     pytest.param([folder("a", FIRST)], [OTHER], None, [FIRST], id="none of this kubelet has one"),

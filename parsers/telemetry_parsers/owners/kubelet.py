@@ -76,6 +76,8 @@ class _Known:
     uids: Mapping[_Place, list[str]] = field(default_factory=dict)
     containers: Mapping[_Place, list[str]] = field(default_factory=dict)
     living: frozenset[str] | None = None
+    # Whether each of those that live has a folder of logs.
+    are_all_named: bool = True
 
     @classmethod
     def of(cls, data: dict[str, Plain]) -> _Known:
@@ -86,7 +88,9 @@ class _Known:
         containers = _by_place(
             data.get("links"), ("namespace", "pod_name", "container_name"), "container_id", _CONTAINER_ID
         )
-        return cls(own, render_nodes, uids, containers, _living(data, uids))
+        living = _living(data, uids)
+        are_all_named = living is not None and living <= {uid for of_pod in uids.values() for uid in of_pod}
+        return cls(own, render_nodes, uids, containers, living, are_all_named)
 
 
 def _by_place(plain: Plain, place: tuple[str, ...], key: str, pattern: re.Pattern[str]) -> Mapping[_Place, list[str]]:
@@ -104,13 +108,20 @@ def _living(data: dict[str, Plain], uids: Mapping[_Place, list[str]]) -> frozens
     return living if any(uid in living for of_pod in uids.values() for uid in of_pod) else None
 
 
+def _lives(uids: list[str], known: _Known) -> bool | None:
+    """Whether a pod with these uids lives. A living pod that has no folder of logs yet may be it, under a new uid."""
+    if known.living is None or not uids:
+        return None
+    return True if known.living.intersection(uids) else False if known.are_all_named else None
+
+
 def _claims_of_pod(pod: dict[str, Plain], known: _Known, problems: list[Problem]) -> Iterator[Claim]:
     namespace, name = _name(pod, "namespace", problems), _name(pod, "pod_name", problems)
     if namespace is None or name is None:
         return
     uids = known.uids.get((namespace, name), [])
     living = [uid for uid in uids if uid in (known.living or ())]
-    lives = bool(living) if uids and known.living is not None else None
+    lives = _lives(uids, known)
     containers = objects(pod.get("containers"))
     for container in containers:
         of_container = _name(container, "container_name", problems)
