@@ -17,7 +17,6 @@ pytestmark = pytest.mark.needs("cc")
 NEVER = (
     "nvmlDeviceGetPcieThroughput",
     "nvmlDeviceGetSamples",
-    "nvmlDeviceGetProcessUtilization",
     "nvmlDeviceGetHandleByUUID",
     "nvmlSystemGetCudaDriverVersion_v2",
 )
@@ -37,12 +36,12 @@ def settled(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("profile", "fast", "slow", "links", "processes", "inventory"),
     [
-        ("h100", 9, 17, 55, 3, 23),
-        ("h200", 9, 17, 55, 3, 23),
-        ("b200", 9, 17, 56, 3, 23),
-        ("gb200", 9, 17, 56, 3, 24),
-        ("a100", 8, 16, 38, 3, 22),
-        ("t4", 8, 15, 0, 3, 23),
+        ("h100", 9, 17, 55, 5, 23),
+        ("h200", 9, 17, 55, 5, 23),
+        ("b200", 9, 17, 56, 5, 23),
+        ("gb200", 9, 17, 56, 5, 24),
+        ("a100", 8, 16, 38, 5, 22),
+        ("t4", 8, 15, 0, 5, 23),
         ("vgpu", 5, 5, 0, 3, 7),
         ("wsl", 8, 9, 0, 2, 13),
         ("gb10", 6, 9, 0, 3, 12),
@@ -83,6 +82,12 @@ def test_all_fields_of_a_tier_come_in_one_call(bench: Bench, tier: str) -> None:
 def test_nothing_that_blocks_is_ever_called(bench: Bench) -> None:
     settled(bench)
     assert {call: bench.fake.calls(call) for call in NEVER} == dict.fromkeys(NEVER, 0)
+
+
+def test_the_use_by_processes_is_asked_with_their_lists_only(bench: Bench) -> None:
+    settled(bench)
+    asked = {tier: bench.made(tier).get("nvmlDeviceGetProcessUtilization", 0) for tier in TIERS}
+    assert asked == dict.fromkeys(TIERS, 0) | {"processes": 2}
 
 
 def test_the_library_is_initialised_once_and_the_node_asked_rarely(bench: Bench) -> None:

@@ -32,7 +32,7 @@ telemetry_daemon.readers telemetry_daemon.readers.binding
 telemetry_daemon.workers telemetry_daemon.workers.targets
 telemetry_parsers telemetry_parsers.codec telemetry_parsers.codec.answer telemetry_parsers.codec.plain telemetry_parsers.library
 """
-NVML = "asker calls codes events fabric fans fields gpm gpu instance late_find_library library links processes reader session"
+NVML = "asker calls codes events fabric fans fields gpm gpu instance late_find_library library links process_use processes reader session"
 TELLING = "telling_reader"
 
 

@@ -17,6 +17,7 @@ from telemetry_daemon.readers.nvml.gpm import Gpm
 from telemetry_daemon.readers.nvml.instance import Instance, InstanceGoneError, instances_of, layout
 from telemetry_daemon.readers.nvml.library import Nvml
 from telemetry_daemon.readers.nvml.links import Links
+from telemetry_daemon.readers.nvml.process_use import ProcessUse
 from telemetry_daemon.readers.nvml.processes import ProcessLists
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Gpu:
         self._gpm.begin()
         self._links = Links(self._asker)
         self._fans = Fans(shared.nvml, self._asker)
+        self._process_use = ProcessUse(shared.nvml)
 
     def read(self, tier: str) -> dict[str, Plain]:
         """What this tier gives; DeviceLostError when the GPU does not answer any more."""
@@ -93,7 +95,9 @@ class Gpu:
         """Its processes; in MIG mode those of its instances, since its own list is a privilege."""
         if self._instances:
             return {"instances": self._of_instances(lambda instance: instance.processes(self._shared.lists))}
-        return {"processes": self._shared.lists.read(self._asker)}
+        # Before the lists: a process that is on them, and has no sample, did nothing.
+        utilization = self._process_use.read(self._asker)
+        return {"processes": self._shared.lists.read(self._asker), "process_utilization": utilization}
 
     def inventory(self) -> dict[str, Plain]:
         """What changes when somebody changes it; the limits too, since what is read once has no slow tier."""

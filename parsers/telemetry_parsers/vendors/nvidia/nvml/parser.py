@@ -77,7 +77,8 @@ def _take_common(recorded: dict[str, Plain], readings_of: Readings) -> None:
     if "links" in recorded:
         links.read(recorded["links"], readings_of)
     if "processes" in recorded:
-        readings_of.draft.processes += processes.read(recorded["processes"], readings_of)
+        use = recorded.get("process_utilization")
+        readings_of.draft.processes += processes.read(recorded["processes"], use, readings_of)
 
 
 def _complain_of_unseen(unseen: list[Plain], draft: Draft) -> None:
