@@ -30,16 +30,28 @@ _PRESENCE: Mapping[bool | None, tuple[float, ...]] = {True: (1.0, 1.0), False: (
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerSeries:
+    """What is shown of owners besides their own metrics: the memory of processes; labels of theirs on the series of their cards."""
+
+    process_metrics: bool = False
+    inline_labels: tuple[str, ...] = ()
+
+
+PLAIN = OwnerSeries()
+
+
+@dataclass(frozen=True, slots=True)
 class Names:
     """All of a snapshot that names its series: devices with the keys of their readings, host readings, own samples.
 
-    Sources and their polls are named whether they have samples or not: one that comes twice is a problem that counts.
+    `inline` are the labels of each device's owner, empty where none are to be shown. Sources and their polls are named whether they have samples or not: one that comes twice is a problem that counts.
     """
 
     devices: tuple[tuple[object, tuple[ReadingKey, ...]], ...] = ()
     host: tuple[ReadingKey, ...] = ()
     own: tuple[tuple[tuple[str, Labels], ...], ...] = ()
     sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    inline: tuple[Labels, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +65,45 @@ class Columns:
     values: tuple[Value, ...]
 
 
-def columns_of(snapshot: Snapshot, own: OwnSamples) -> Columns:
+def columns_of(snapshot: Snapshot, own: OwnSamples, of_owners: OwnerSeries = PLAIN) -> Columns:
     """The snapshot by columns; the values are those of the devices, of the host, and of the own samples."""
     devices = [(device, Readings.of(shown_readings(device))) for device in snapshot.devices]
     host = Readings.of(snapshot.host)
-    samples = (*own.of(snapshot), *_of_owners(snapshot))
+    samples = (*own.of(snapshot), *_of_owners(snapshot, of_owners))
     names = Names(
         devices=tuple([(_WHO(device), readings.shape.keys) for device, readings in devices]),
         host=host.shape.keys,
         own=tuple([group.names for group in samples]),
         sources=tuple([(source.source, tuple([poll.poll for poll in source.polls])) for source in snapshot.sources]),
+        inline=_inline(snapshot, of_owners.inline_labels),
     )
     of_devices = ((_PRESENCE[device.up], readings.values) for device, readings in devices)
     values = (*chain.from_iterable(of_devices), host.values, *(group.values for group in samples))
     return Columns(names, tuple(chain.from_iterable(values)))
 
 
-def _of_owners(snapshot: Snapshot) -> tuple[SampleColumns, ...]:
-    if not any(device.allocations for device in snapshot.devices):
-        return ()
-    from telemetry_exporters.allocations import samples  # where nobody tells owners it is not needed
+def _of_owners(snapshot: Snapshot, of_owners: OwnerSeries) -> Iterator[SampleColumns]:
+    """Imported where it is needed: most nodes tell no owners."""
+    if any(device.allocations for device in snapshot.devices):
+        from telemetry_exporters import allocations
 
-    return (SampleColumns.of(samples(snapshot.devices)),)
+        yield SampleColumns.of(allocations.samples(snapshot.devices))
+    if of_owners.process_metrics:
+        from telemetry_exporters import process_samples
+
+        yield SampleColumns.of(process_samples.samples(snapshot.devices))
+
+
+def _inline(snapshot: Snapshot, chosen: tuple[str, ...]) -> tuple[Labels, ...]:
+    """The chosen labels of each device's owner, where it has exactly one."""
+    if not chosen:
+        return ()
+    from telemetry_exporters.allocations import owner_labels
+
+    owners = (
+        owner_labels(device.allocations[0]) if len(device.allocations) == 1 else () for device in snapshot.devices
+    )
+    return tuple(tuple(pair for pair in labels if pair[0] in chosen) for labels in owners)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +149,9 @@ def families(shown: Snapshot, columns: Columns, extra: Mapping[str, Metric] = NO
 
 def _named(shown: Snapshot, names: Names) -> Iterator[tuple[str, Owner, str]]:
     """Metric, owner and word of every value, in the order of the values."""
-    for device, (_, keys) in zip(shown.devices, names.devices, strict=True):
-        yield from _named_of(device, keys)
+    inline = names.inline or ((),) * len(shown.devices)
+    for device, (_, keys), of_owner in zip(shown.devices, names.devices, inline, strict=True):
+        yield from _named_of(device, keys, of_owner)
     node = Owner(())
     for metric, word in names.host:
         yield metric, node, word
@@ -129,11 +159,13 @@ def _named(shown: Snapshot, names: Names) -> Iterator[tuple[str, Owner, str]]:
         yield metric, Owner(labels), ""
 
 
-def _named_of(device: MergedDevice, keys: tuple[ReadingKey, ...]) -> Iterator[tuple[str, Owner, str]]:
-    labels = identity_labels(device)
+def _named_of(device: MergedDevice, keys: tuple[ReadingKey, ...], of_owner: Labels) -> Iterator[tuple[str, Owner, str]]:
+    """The device's owner is no part of its info, which would end with it."""
+    identity = identity_labels(device)
+    labels = (*identity, *of_owner)
     owner = Owner(labels)
     if device.up is not None:
-        yield "info", Owner((*labels, *info_labels(device))), ""
+        yield "info", Owner((*identity, *info_labels(device))), ""
         yield "up", owner, ""
     server = dict(device.facts).get(SERVER_FACT)
     on_server = Owner((*labels, ("server", server))) if server else owner

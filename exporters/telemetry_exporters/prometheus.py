@@ -13,7 +13,7 @@ from functools import cache, partial
 from operator import itemgetter
 from typing import Any
 
-from telemetry_exporters.families import Columns, Family, Labels, Names, Owner, columns_of, families
+from telemetry_exporters.families import PLAIN, Columns, Family, Labels, Names, Owner, OwnerSeries, columns_of, families
 from telemetry_exporters.own import OwnSamples
 from telemetry_exporters.screen import NO_METRICS, family_name, screen
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value
@@ -159,8 +159,9 @@ def _halves(pairs: Labels, label: str) -> tuple[str, str]:
 class Renderer:
     """Makes page after page of one node; it keeps the plan of its last page, and no other."""
 
-    def __init__(self, extra: Mapping[str, Metric] = NO_METRICS) -> None:
+    def __init__(self, extra: Mapping[str, Metric] = NO_METRICS, of_owners: OwnerSeries = PLAIN) -> None:
         self._extra = extra
+        self._of_owners = of_owners
         self._own = OwnSamples()
         self._plan = _Plan(Names(), (), 0)
 
@@ -170,14 +171,14 @@ class Renderer:
 
     def page(self, snapshot: Snapshot, syntax: Syntax) -> bytes:
         """The page in that syntax; OpenMetrics without its end (`EOF`), so that other families can follow."""
-        columns = columns_of(snapshot, self._own)
+        columns = columns_of(snapshot, self._own, self._of_owners)
         if not self._plan.holds(columns):
             shown = screen(snapshot, self._extra).snapshot
-            columns = columns_of(shown, self._own)
+            columns = columns_of(shown, self._own, self._of_owners)
             self._plan = _Plan(columns.names, families(shown, columns, self._extra), len(columns.values))
         return self._plan.page(columns.values, syntax)
 
 
-def text_page(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS) -> bytes:
+def text_page(snapshot: Snapshot, extra: Mapping[str, Metric] = NO_METRICS, of_owners: OwnerSeries = PLAIN) -> bytes:
     """One whole page in text 0.0.4."""
-    return Renderer(extra).text(snapshot)
+    return Renderer(extra, of_owners).text(snapshot)

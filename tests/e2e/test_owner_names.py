@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
     str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE,
     reason="in a namespace of processes of its own nobody knows whose numbers a tool tells",
 )
-SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n[attribution]\nenabled = true\n'
+SETTINGS = '[sources.mthreads-gmi]\nmode = "always"\n[attribution]\nenabled = true\nprocess_metrics = true\n'
 USER = pwd.getpwuid(os.getuid()).pw_name
 
 
@@ -46,6 +46,7 @@ def test_a_process_is_told_as_the_settings_say(
 
         daemon.until(lambda: here().get("started") is not None)
         assert re.fullmatch(told, str(here()["user"]))
+        assert re.search(rf'accelerator_process_memory_bytes{{.*pid="{worker.pid}".*}} 2.097152e\+09', daemon.page())
         (device,) = daemon.document()["devices"]
         assert len(device["allocations"]) == 1
         status, parsed, _ = run("snapshot", "--node", daemon.address, "--processes", "--why")

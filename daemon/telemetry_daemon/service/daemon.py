@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from telemetry_daemon.config.glance import GIVEN_HEADER, READS_HEADER
 from telemetry_daemon.config.inputs import ConfigError
 from telemetry_daemon.config.reads import reads
-from telemetry_daemon.config.settings import Settings
+from telemetry_daemon.config.settings import AttributionSettings, Settings
 from telemetry_daemon.control import requests
 from telemetry_daemon.control import socket as control
 from telemetry_daemon.control.socket import ControlServer, Verb
@@ -51,6 +51,7 @@ from telemetry_daemon.web.addresses import local_socket_in
 from telemetry_daemon.web.errors import WebError
 from telemetry_daemon.web.server.web_server import WebServer
 from telemetry_exporters import json
+from telemetry_exporters.families import PLAIN, OwnerSeries
 from telemetry_exporters.past import SLOT_SECONDS
 from telemetry_parsers.codec.plain import CodecError
 from telemetry_parsers.model import Plain
@@ -115,6 +116,7 @@ class Service:
         self._ranks = RankWatch(self._settings.ranks, self._store.set_ranks)
         self._guard = ClockGuard(lambda _: self._poller.spread_again(), monotonic=clock.monotonic, wall=clock.wall)
         self._metrics = {metric.key: metric for metric in node.metrics()}
+        of_owners = _owner_series(self._settings.attribution)
         self._site = Site(
             self._store.snapshot,
             self._store.ready,
@@ -123,8 +125,10 @@ class Service:
             self._metrics,
             self._history,
             f"{int(now * 1000):x}",
+            of_owners,
         )
-        self._textfile = TextfileJob(self._settings.export.textfile.path, self._store.snapshot, self._metrics)
+        textfile = self._settings.export.textfile.path
+        self._textfile = TextfileJob(textfile, self._store.snapshot, self._metrics, of_owners)
         web = self._settings.web
         self._web = WebServer(self._site.respond, web.listen_address, web.config_file, allowed_hosts=web.allowed_hosts)
         self._control = ControlServer(
@@ -386,3 +390,7 @@ def leave(status: int) -> None:
     """End at once: a thread that hangs in a driver must not keep the process."""
     logging.shutdown()
     os._exit(status)
+
+
+def _owner_series(settings: AttributionSettings) -> OwnerSeries:
+    return OwnerSeries(settings.process_metrics, settings.inline_labels) if settings.enabled else PLAIN

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from telemetry_daemon.guarded import named
 from telemetry_daemon.terminal.log import ChangeLog
+from telemetry_exporters.families import PLAIN, OwnerSeries
 from telemetry_exporters.prometheus import text_page
 from telemetry_parsers.model import Metric, Snapshot
 
@@ -26,10 +27,17 @@ class TextfileJob:
     daemon's own metrics are in it: `telemetry_source_up` says that the readings were taken, and not only written.
     """
 
-    def __init__(self, path: str, snapshot: Callable[[], Snapshot], metrics: Mapping[str, Metric]) -> None:
+    def __init__(
+        self,
+        path: str,
+        snapshot: Callable[[], Snapshot],
+        metrics: Mapping[str, Metric],
+        of_owners: OwnerSeries = PLAIN,
+    ) -> None:
         self._path = Path(path)
         self._snapshot = snapshot
         self._metrics = metrics
+        self._of_owners = of_owners
         self._changes = ChangeLog()
         self._turn = threading.Lock()
         self._ended = False
@@ -38,7 +46,7 @@ class TextfileJob:
     def run(self) -> None:
         """Write once; a failure is logged once for as long as it lasts."""
         with self._turn:
-            content = text_page(self._snapshot(), self._metrics)
+            content = text_page(self._snapshot(), self._metrics, self._of_owners)
             if self._ended:
                 return
             try:

@@ -16,6 +16,7 @@ from telemetry_daemon.site.rendered import Rendered
 from telemetry_daemon.state.history import History
 from telemetry_daemon.web.messages import Request, Response
 from telemetry_exporters import json
+from telemetry_exporters.families import PLAIN, OwnerSeries
 from telemetry_exporters.prometheus import EOF, Renderer, Syntax
 from telemetry_exporters.screen import NO_METRICS
 from telemetry_parsers.model import Metric, Snapshot
@@ -56,6 +57,7 @@ class Site:
         extra: Mapping[str, Metric] = NO_METRICS,
         history: History | None = None,
         instance: str = "",
+        of_owners: OwnerSeries = PLAIN,
     ) -> None:
         self._ready = ready
         self._newest = snapshot
@@ -64,7 +66,7 @@ class Site:
         self._process_metrics = process_metrics
         self._extra = extra
         self._telemetry_path = telemetry_path
-        self._renderer = Renderer(extra)
+        self._renderer = Renderer(extra, of_owners)
         self._rendered = Rendered(snapshot)
         self._ahead: Ahead | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
