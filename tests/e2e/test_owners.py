@@ -16,15 +16,8 @@ from kits.fake_kubelet import FakeKubelet
 from kits.fake_nvml.library import FakeNvml, Process
 from kits.fake_nvml.profile import load_profile
 from kits.pod_resources import listed, pod
-from telemetry_daemon.readers.proc import FIRST_NAMESPACE
 
-pytestmark = [
-    pytest.mark.needs("cc"),
-    pytest.mark.skipif(
-        str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE,
-        reason="only the first namespace of processes has real numbers",
-    ),
-]
+pytestmark = pytest.mark.needs("cc")
 GIB = 1 << 30
 CONFIG = """
 [attribution]
@@ -35,6 +28,7 @@ job_directory = "{folder}/jobs"
 interval = 0.5
 [sources.proc]
 interval = 0.5
+path = "/"
 [sources.kubelet]
 interval = 0.5
 """

@@ -207,7 +207,7 @@ def test_instances_bill_their_slices_on_the_card():
     large, small = instance(1, whole, "3g.40gb", process(1, 8.0)), instance(2, whole, "1g.10gb")
     claims = (
         told("kubelet", pod("a"), named("MIG-56ef78ab-1"), keys=("container:a",)),
-        told("kubelet", pod("b"), named("0", "minor", instance="7"), named("7", "minor", instance="7")),
+        told("kubelet", pod("b"), named("0", "minor", instance="7"), named("0:2", "index")),
     )
     devices = (whole, large, small)
     found = of(devices, claims, (task(1, Owner("container", "a"), "container:a"),))

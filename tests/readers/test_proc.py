@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from telemetry_daemon.readers import proc
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.proc import FIRST_NAMESPACE, ProcReader, command_line
+from telemetry_daemon.readers.proc import ProcReader, command_line
 from telemetry_parsers.owners.proc import PARSER
 
 POLL = PARSER.polls[0]
@@ -62,15 +63,8 @@ def tasks(reader: ProcReader, *pids: int):
     return {task.pid: task for task in PARSER.parse(capture).tasks}
 
 
-needs_first_namespace = pytest.mark.skipif(
-    str(Path("/proc/self/ns/pid").readlink()) != FIRST_NAMESPACE,
-    reason="only the first namespace of processes has real numbers",
-)
-
-
-@needs_first_namespace
 def test_a_real_process_is_told_and_its_end_as_well(child):
-    reader = ProcReader("", environment=False)
+    reader = ProcReader("/", environment=False)
     (task,) = tasks(reader, child.pid).values()
     assert (task.pid, task.command, task.rank) == (child.pid, "python3", None) or task.command.startswith("python")
     assert task.started is not None
@@ -79,10 +73,9 @@ def test_a_real_process_is_told_and_its_end_as_well(child):
     assert tasks(reader, child.pid) == {}
 
 
-@needs_first_namespace
-@pytest.mark.skipif(os.geteuid() != 0, reason="another's environment is read by root only")
+@pytest.mark.needs("root")
 def test_only_the_named_variables_leave_the_reader(child):
-    capture = ProcReader("", environment=True).read(POLL, Targets(pids=(child.pid,)))
+    capture = ProcReader("/", environment=True).read(POLL, Targets(pids=(child.pid,)))
     assert SECRET not in repr(capture)
     (task,) = PARSER.parse(capture).tasks
     assert (task.rank, task.keys) == (3, ("slurm:41",))
@@ -133,21 +126,9 @@ def test_a_root_without_processes_is_missing(tmp_path):
     assert capture.failure.state == "missing"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a namespace of processes is made by root only")
-def test_numbers_of_another_namespace_are_not_believed():
-    program = (
-        "from telemetry_daemon.readers.proc import ProcReader; from telemetry_daemon.readers.base import Targets;"
-        "from telemetry_parsers.owners.proc import PARSER;"
-        "print(ProcReader('', environment=False).read(PARSER.polls[0], Targets(pids=(1,))).failure)"
-    )
-    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", program]
-    ended = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    if ended.returncode and "unshare" in ended.stderr:
-        pytest.skip(f"no namespaces here: {ended.stderr.strip()}")
-    assert "not_supported" in ended.stdout, ended
+def test_numbers_of_another_namespace_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proc, "FIRST_NAMESPACE", "pid:[1]")
+    capture = ProcReader("", environment=False).read(POLL, Targets(pids=(os.getpid(),)))
+    assert capture.failure is not None
+    assert (capture.failure.state, capture.outputs) == ("not_supported", ())
+    assert "hostPID" in capture.failure.text

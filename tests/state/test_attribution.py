@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from state.clocked_store import CARDS, Node
-from telemetry_daemon.state.health import SourceFacts
+from state.clocked_store import CARDS, FAST, Node
+from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.ledger import Ledger
 from telemetry_parsers.model import Process, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
 
 FIRST, SECOND = (DeviceName(bus, "bus_id", bus) for bus in ("0000:33:00.0", "0000:53:00.0"))
+TOLD = replace(FAST, lists_devices=False)
 USED = replace(CARDS, processes=(Process(0, 7, "python", 2.0**30),))
 
 
@@ -26,10 +27,10 @@ class OwnedNode(Node):
             self.store.add_source(SourceFacts(source, "", ()))
 
     def claims(self, *claims: Claim) -> None:
-        self.put(Report(claims=claims), source="slurm")
+        self.put(Report(claims=claims), poll=TOLD, source="slurm")
 
     def tasks(self, *tasks: Task) -> None:
-        self.put(Report(tasks=tasks), source="proc")
+        self.put(Report(tasks=tasks), poll=TOLD, source="proc")
 
     def later(self, seconds: float = 2.0, report: Report = CARDS) -> None:
         self.times.now += seconds
@@ -59,6 +60,16 @@ def test_a_claim_gives_a_card_and_its_time_until_it_expires(node: OwnedNode) -> 
     node.later()
     assert node.owners() == [[("41", "", 2.0)], []]
     node.times.now += 8.0  # ten seconds after the claim of a poll that comes every two
+    node.put()
+    assert node.owners() == [[], []]
+
+
+def test_a_poll_that_fails_takes_nobodys_card_away_until_the_claim_expires(node: OwnedNode) -> None:
+    node.claims(Claim(job("41"), names=(FIRST,)))
+    node.later()
+    node.put(None, PollResult("failed", "timeout", "no answer"), TOLD, "slurm")
+    assert node.owners()[0] == [("41", "", 2.0)]
+    node.times.now += 8.0
     node.put()
     assert node.owners() == [[], []]
 

@@ -46,7 +46,8 @@ class ProcReader:
 
     def __init__(self, root: str, environment: bool) -> None:  # noqa: FBT001  # the setting of that name
         self._proc = f"{root.rstrip('/')}/proc"
-        self._is_ours = root in ("", "/")
+        # Whoever gives a root knows whose numbers the processes there have.
+        self._is_ours = not root
         self._reads_environment = environment
         self._users = Users(root)
         self._known: dict[int, _Known] = {}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from telemetry_daemon.state.health import SourceFacts
+from telemetry_daemon.state.health import SourceFacts, lists_ended
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.columns import Offered
 from telemetry_parsers.merge.memory import MergeState
@@ -42,3 +42,9 @@ class Known:
     started_wall: float = 0.0
     # By how much the time of day is ahead of the time since the machine's start.
     wall_ahead: float = 0.0
+
+    def current_reports(self, now: float) -> list[Offered]:
+        """The reports without outdated lists: those older than the end of their source's most frequent list."""
+        ended = lists_ended(self.healths.values(), now)
+        reports = ((offer, offer.report) for offer in self.reports.values())
+        return [offer for offer, of in reports if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]

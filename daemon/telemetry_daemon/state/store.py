@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -19,7 +18,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers import bounds
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.merge.admission import admit, short
-from telemetry_parsers.merge.columns import Offered, offered
+from telemetry_parsers.merge.columns import offered
 from telemetry_parsers.merge.memory import MergeState
 from telemetry_parsers.merge.node import Merged, merge, with_unknown
 from telemetry_parsers.merge.presence import with_losses_moved
@@ -150,14 +149,15 @@ class Store:
             known.healths[key] = health.attempt(source, poll, capture, result, interval, previous)
             known.cpu_seconds[source] = known.cpu_seconds.get(source, 0.0) + capture.cpu_seconds
             known.awaited.pop(key, None)
-            if health.ends_source(result, poll):
-                for other in [other for other in known.reports if other[0] == source]:
-                    del known.reports[other]
             before = known.reports.pop(key, None)
+            if health.ends_source(result, poll):
+                known.reports = {other: one for other, one in known.reports.items() if other[0] != source}
             known.refused[key] = admitted.refused
             if report is not None and result.state in ("ok", "no_devices"):
                 source_report = self._source_report(source, poll, capture, report, interval)
                 known.reports[key] = offered(source_report, known.metrics, before)
+            elif before is not None and before.report.report.claims:
+                known.reports[key] = before  # a kubelet that starts anew takes nobody's card away: claims expire
             merged = self._merge(self._clock.monotonic())
             if report is not None and self._accumulator is not None:
                 ids = merged.positions.get(key, ())
@@ -315,7 +315,7 @@ class Store:
         known = self._known
         self._notice_step()
         merged = merge(
-            self._current_reports(now),
+            self._known.current_reports(now),
             known.state,
             now=now,
             wall=self._clock.wall(),
@@ -343,12 +343,6 @@ class Store:
         owned = self._attribution.look(merged)
         self._known.own[UNRESOLVED] = self._attribution.unresolved()
         return owned
-
-    def _current_reports(self, now: float) -> list[Offered]:
-        """The reports without outdated lists: those older than the end of their source's most frequent list."""
-        ended = health.lists_ended(self._known.healths.values(), now)
-        reports = [(offer, offer.report) for offer in self._known.reports.values()]
-        return [offer for offer, of in reports if not (of.lists_devices and of.taken < ended.get(of.source, -math.inf))]
 
     def _assemble(self, merged: Merged, now: float) -> Snapshot:
         known = self._known

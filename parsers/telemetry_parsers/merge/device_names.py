@@ -48,7 +48,7 @@ class DeviceNames:
     def _number(self, way: Way, device: MergedDevice) -> str | None:
         """What the device is called in this way; where no fact tells its minor, the place of its device file."""
         if way == "index":
-            return None if device.index is None else str(device.index)
+            return device.device if device.parent else None if device.index is None else str(device.index)
         facts = dict(device.facts)
         told = next((_digits(facts[fact]) for fact in _FACTS[way] if fact in facts), None)
         if told is None and way == "physical":
