@@ -17,6 +17,7 @@ from random import Random
 from telemetry_daemon.readers.base import Reader, Targets
 from telemetry_daemon.readers.host import Call, HostReader
 from telemetry_daemon.service.daemon_metrics import OwnMetrics
+from telemetry_daemon.simulate import owners
 from telemetry_daemon.simulate.cards import CardState
 from telemetry_daemon.simulate.course import WARM_UP_SECONDS, Course
 from telemetry_daemon.simulate.demo import PLAYED, by_vendor
@@ -25,7 +26,9 @@ from telemetry_daemon.simulate.source import SimulatedReader, parser_of
 from telemetry_daemon.simulate.tell import Teller
 from telemetry_daemon.simulate.workload import Job, Kind
 from telemetry_daemon.state.accumulate import Accumulator
+from telemetry_daemon.state.attribution import Attribution
 from telemetry_daemon.state.health import SourceFacts, judge
+from telemetry_daemon.state.ledger import Ledger
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
 from telemetry_exporters.prometheus import Renderer
@@ -148,7 +151,10 @@ class SimulatedNode:
         self.plan = plan
         self._time = time
         clock = time.clock()
-        self._store = Store(plan.name, clock, accumulator=Accumulator())
+        ledger = Ledger(plan.name)
+        self._store = Store(
+            plan.name, clock, accumulator=Accumulator(bill=ledger), attribution=Attribution(clock, ledger)
+        )
         self._renderer = Renderer()
         self._cpu_seconds = 0.0
         self._random = Random(plan.name)  # noqa: S311  # a play, not a secret
@@ -158,6 +164,7 @@ class SimulatedNode:
             for (vendor, count), slot in zip(plan.cards.items(), slots, strict=False)
         ]
         self._sources.append(_Source(host.PARSER, HostReader(self._host_calls())))
+        self._sources.append(_Source(owners.parser(tuple(plan.cards.items())), owners.SimulatedOwners(clock)))
         self._store.set_maintenance(self._maintenance)
         own = OwnMetrics(self._store)
         own.set_version()

@@ -83,6 +83,14 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "busy_ratio": Threshold(0.5, "utilization at which a link must run at full speed", "own figure"),
     "idle_ratio": Threshold(0.02, "utilization below which a device counts as idle", "Meta, jobstats"),
     "held_ratio": Threshold(0.5, "memory held by whoever leaves the device idle", "own figure"),
+    "foreign_bytes": Threshold(
+        268_435_456,
+        "bytes that strangers hold of a card that somebody was given",
+        "own figure: a CUDA context has more",
+    ),
+    "unowned_ratio": Threshold(
+        0.05, "memory in use on a card that nobody has; drivers themselves keep less", "own figure"
+    ),
     "straggler_ratio": Threshold(0.2, "utilization below the median of the node's cards", "own figure"),
     "alike_ratio": Threshold(0.05, "median distance from that median of cards that do the same work", "own figure"),
     "straggler_peers": Threshold(4, "devices of a model that make a median meaningful", "own figure"),

@@ -104,7 +104,8 @@ def _device_labels(metric: Metric) -> frozenset[str]:
 
 def _all_own_labels() -> frozenset[str]:
     of_devices = {metric.label for metric in BY_NAME.values() if metric.label}
-    return frozenset(of_devices | {label for labels in OWN_LABELS.values() for label in labels})
+    of_others = (*OWN_LABELS.values(), *OWNER_LABELS.values())
+    return frozenset(of_devices | {label for labels in of_others for label in labels})
 
 
 def _check_matchers(name: str, matchers: str, labels: frozenset[str]) -> None:

@@ -12,10 +12,11 @@ from grafana.alert_cases import CASES as OTHER_CASES
 from grafana.alert_cases import Case, Series
 from grafana.event_cases import EVENTS
 from grafana.full_load_cases import FULL_LOAD
+from grafana.owner_cases import OWNER_CASES
 from grafana.promtool import ALERTS, RECORDING, Question, Story, assert_told, groups_of, needed_by
 from telemetry_grafana.rules import catalogue
 
-CASES = (*OTHER_CASES, *EVENTS, *FULL_LOAD)
+CASES = (*OTHER_CASES, *EVENTS, *FULL_LOAD, *OWNER_CASES)
 LOOKED_AT = "60m"
 SUMMARIES = {alert.name: alert.summary for group in catalogue.ALERTS for alert in group.alerts}
 LABEL = re.compile(r"\{([a-z_]+)")

@@ -27,6 +27,7 @@ EXPRESSIONS = {
 }
 RATES = "it compares what was counted within minutes or hours"
 PEERS = "it compares cards, over minutes"
+OWNERS = "it tells of who uses the card: the card itself is well"
 NODE = "it tells of a node, a source or the daemon, which have states of their own"
 # Why a condition need not know what an alert tells.
 LEFT_OUT = {
@@ -37,6 +38,10 @@ LEFT_OUT = {
     "AcceleratorHotterThanPeers": PEERS,
     "AcceleratorIdleWithMemoryHeld": RATES,
     "AcceleratorStraggler": PEERS,
+    "AcceleratorAllocatedIdle": RATES,
+    "AcceleratorUsedByStrangers": OWNERS,
+    "AcceleratorMemoryHeldByNobody": OWNERS,
+    "AcceleratorJobSlowestCard": PEERS,
     "AcceleratorsHung": RATES,
     "AcceleratorSlowerThanPeers": PEERS,
     "AcceleratorNodeSlow": PEERS,

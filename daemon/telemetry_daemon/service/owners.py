@@ -17,27 +17,27 @@ from telemetry_parsers.owners.privacy import Privacy
 
 
 class Owners:
-    """The owners of a node's cards, and the ledger of what these cost; a recording has no ledger, since it was counted before."""
+    """The owners of a node's cards, and the ledger of what these cost; what is simulated or recorded has no file of it."""
 
     def __init__(self, settings: AttributionSettings, state_directory: str | None, clock: Clock) -> None:
         """Read what is kept of before. Raises ConfigError where the key of names' hashes cannot be read."""
         self._file = LedgerFile(state_directory, clock.monotonic) if state_directory is not None else None
         saved = self._file.load() if self._file is not None else None
-        self.ledger = Ledger(platform.node(), this_machine().boot, saved) if self._file is not None else None
+        self.ledger = Ledger(platform.node(), this_machine().boot, saved)
         self.attribution = Attribution(clock, self.ledger, _privacy(settings, state_directory))
 
     def keep(self, store: Store) -> None:
         """Write the records of owners that have ended, and once a minute what the others have come to."""
-        if self._file is None or self.ledger is None:
-            return
         with store.unchanged():
             ended = self.ledger.take_ended()
-            saved = self.ledger.saved() if ended or self._file.is_due else None
-        self._file.keep(ended, saved)
+            is_due = self._file is not None and (ended or self._file.is_due)
+            saved = self.ledger.saved() if is_due else None
+        if self._file is not None:
+            self._file.keep(ended, saved)
 
     def end(self, store: Store) -> None:
         """Write all that there is: owners outlive the daemon, which goes on with them at its next start."""
-        if self._file is None or self.ledger is None:
+        if self._file is None:
             return
         with store.unchanged():
             ended, saved = self.ledger.take_ended(), self.ledger.saved()

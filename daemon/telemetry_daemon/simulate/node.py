@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from telemetry_daemon.config.settings import Settings
 from telemetry_daemon.node import Node, no_bus, no_capture
 from telemetry_daemon.plugins.loading import Loaded
@@ -9,6 +11,8 @@ from telemetry_daemon.polling.source import Source
 from telemetry_daemon.readers.base import Reader
 from telemetry_daemon.readers.host import HostReader
 from telemetry_daemon.simulate.demo import DemoError, by_vendor, parse_demo
+from telemetry_daemon.simulate.owners import SOURCE, SimulatedOwners
+from telemetry_daemon.simulate.owners import parser as owners_parser
 from telemetry_daemon.simulate.source import simulated_sources
 from telemetry_daemon.terminal.exits import CommandError
 from telemetry_daemon.times import Clock
@@ -26,17 +30,25 @@ class DemoNode(Node):
             raise CommandError(str(error)) from None
         super().__init__(Loaded(), clock)
         self._simulated = {item.parser.name: item for item in simulated_sources(groups)}
+        self._groups = groups
         self._counts = by_vendor(groups)
 
     def names(self) -> tuple[str, ...]:
         """The names of the simulated sources, and the host's."""
         return (*self._simulated, host.PARSER.name)
 
+    def sources(self, settings: Settings, only: Iterable[str] = ()) -> list[Source]:
+        """All sources, with the one that tells owners where that is switched on."""
+        owners = (SOURCE,) if settings.attribution.enabled and not only else ()
+        return super().sources(settings, (*(only or self.names()), *owners))
+
     def source(self, name: str, settings: Settings) -> Source:
         """One source anew."""
         parser: Parser = host.PARSER
         reader: Reader = HostReader()
-        if name != parser.name:
+        if name == SOURCE:
+            parser, reader = owners_parser(self._groups), SimulatedOwners(self._clock)
+        elif name != parser.name:
             parser, reader = self._simulated[name].parser, self._simulated[name].reader
         readers = {poll.name: reader for poll in parser.polls}
         return Source(parser, readers, settings.source(name), no_bus, self._clock, no_capture)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from telemetry_grafana.dashboards.card import CARD
 from telemetry_grafana.dashboards.fleet import FLEET
+from telemetry_grafana.dashboards.jobs import JOBS
 from telemetry_grafana.dashboards.monitor import MONITOR
 from telemetry_grafana.dashboards.node import NODE
 from telemetry_grafana.dashboards.stragglers import STRAGGLERS
 
-PAGES = (FLEET, NODE, CARD, STRAGGLERS, MONITOR)
+PAGES = (FLEET, NODE, CARD, STRAGGLERS, JOBS, MONITOR)

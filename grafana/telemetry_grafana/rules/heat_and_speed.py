@@ -119,6 +119,8 @@ HEAT_AND_SPEED = AlertGroup(
             condition=(
                 "accelerator:utilization_ratio:rate5m < $idle_ratio"
                 " and on (cluster, job, instance, id) accelerator_memory_used_ratio > $held_ratio"
+                # Of a card whose owner is known AcceleratorAllocatedIdle says who it is.
+                " unless on (cluster, job, instance, id) accelerator_allocation_ratio"
             ),
             hold="30m",
             summary="{vendor} {device} on {instance} is idle while its memory is held",

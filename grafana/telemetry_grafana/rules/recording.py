@@ -10,7 +10,7 @@ from telemetry_grafana.promql import DEVICE_LABELS, TARGET_LABELS, beginning_wit
 from telemetry_grafana.rules.alert import EVERY, MAINTENANCE_END
 from telemetry_grafana.rules.record import Recording, RecordingGroup, device, for_ten_minutes
 from telemetry_grafana.rules.recording_full_load import FULL_LOAD, POWER_RANGE
-from telemetry_parsers.metrics import OTHER_SENSORS
+from telemetry_parsers.metrics import OTHER_SENSORS, OWNER_LABELS
 
 # The rule of the terminal and the page: every sensor but memory, HBM and board.
 _CORE_SENSORS = f'sensor!~"{beginning_with(OTHER_SENSORS)}"'
@@ -46,6 +46,13 @@ _DEVICES = (
         "accelerator:utilization_ratio:rate5m",
         "clamp_max(rate(accelerator_busy_seconds_total[5m]), 1)",
         "True average utilization over five minutes, from the seconds that the daemon integrates.",
+    ),
+    Recording(
+        "accelerator:allocation_utilization_ratio:rate5m",
+        '(max without (basis) (accelerator_allocation_ratio{job_id!="",basis="whole"}) > bool 0)'
+        " * on (cluster, job, instance, id) group_left () accelerator:utilization_ratio:rate5m",
+        DEVICE_LABELS | frozenset(OWNER_LABELS["accelerator_allocation_seconds_total"]),
+        "The same of the whole cards of each job, with the job's labels.",
     ),
     device(
         "accelerator:power_watts:rate5m",

@@ -1,0 +1,197 @@
+"""Whose cards they are and what they cost: owners by user, account, namespace and job, and what nobody has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from telemetry_grafana.dashboards.page import Page
+from telemetry_grafana.dashboards.panels import Figure, Panel, number, numbers, stacked
+from telemetry_grafana.dashboards.query import query
+from telemetry_grafana.dashboards.tables import CARD_LABELS, Column, card_table
+
+_CARD = "on (cluster, job, instance, id)"
+# The share of each card that an owner has: what is multiplied by it adds up to the cards' own.
+_SHARE = "accelerator_allocation_ratio{$cards}"
+_WHOLE = f'unless {_CARD} accelerator_info{{parent!=""}}'
+_OWNER = ("owner_kind", "owner", "user", "account")
+_POWER = "accelerator_power_watts{$cards}"
+_ALL_ENERGY = "accelerator_energy_estimated_joules_total{$cards}"
+_ENERGY = "accelerator_allocation_energy_joules_total{$cards}"
+_SECONDS = "accelerator_allocation_seconds_total{$cards}"
+_BUSY = "accelerator_allocation_busy_seconds_total{$cards}"
+_MEMORY = "accelerator_allocation_memory_used_bytes{$cards}"
+_OWNERS_OFF = "Where attribution is on (docs/owners.md)."
+
+
+def _of_share(metric: str) -> str:
+    return f"{_SHARE} * {_CARD} group_left () {metric}{{$cards}}"
+
+
+def _grown(counter: str, labels: str) -> str:
+    return f"sum by ({labels}) (increase({counter}[$__range]))"
+
+
+def _used_by(labels: str) -> str:
+    """The mean utilization of the cards of each, by what each has of them."""
+    shares = f"{_SHARE} and {_CARD} accelerator_utilization_ratio"
+    return f"sum by ({labels}) ({_of_share('accelerator_utilization_ratio')}) / sum by ({labels}) ({shares})"
+
+
+def _now() -> Panel:
+    labels = ", ".join(_OWNER)
+    return card_table(
+        "Who has cards",
+        "Every owner with the cards that it has now, parts of shared ones counted as parts; n/a: the cards do not tell.",
+        _OWNER,
+        (
+            Column("cards", f"sum by ({labels}) ({_SHARE})", decimals=2),
+            Column("utilization", _used_by(labels), "percentunit"),
+            Column("power", f"sum by ({labels}) ({_of_share('accelerator_power_watts')})", "watt"),
+            Column("memory", f"sum by ({labels}) ({_MEMORY})", "bytes"),
+        ),
+        sort=("-cards",),
+    )
+
+
+def _bill(title: str, what: str, labels: Sequence[str], width: int = 12) -> Panel:
+    """What each had in the time shown."""
+    by = ", ".join(labels)
+    return card_table(
+        title,
+        f"What each {what} had in the time shown, ended owners included: hours of cards, the share of these in which they "
+        "computed, energy, and the most memory of one card.",
+        labels,
+        (
+            Column("card hours", f"{_grown(_SECONDS, by)} / 3600", "h", decimals=2),
+            Column("busy", f"{_grown(_BUSY, by)} / {_grown(_SECONDS, by)}", "percentunit"),
+            Column("energy", f"{_grown(_ENERGY, by)} / 3600", "watth"),
+            Column("peak memory", f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", "bytes"),
+        ),
+        width=width,
+        sort=("-card hours",),
+    )
+
+
+def _over_time(title: str, what: str, unit: str, text: str) -> Panel:
+    return stacked(title, what, unit, query(text, "{{user}} {{pod_namespace}} {{account}}"))
+
+
+_GROUP = "user, pod_namespace, account"
+_OWNED = "max without (basis) (accelerator_allocation_ratio{$cards})"
+_JOB = "job_id, user"
+_OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m{$cards}"
+
+JOBS = Page(
+    uid="telemetry-jobs",
+    title="Accelerators: jobs and owners",
+    description=(
+        "Whose cards they are: pods, jobs, containers and users, what they use and what it costs. Shares of a card add to one, so that sums "
+        f"over owners and nobody are the cards' own. {_OWNERS_OFF}"
+    ),
+    sections={
+        "Now": (
+            number(
+                "Owners",
+                "Owners that have a card, or a part of one.",
+                f"count(count by (owner_kind, owner) ({_SHARE}))",
+            ),
+            number("Cards had", "Cards that somebody has; parts count as parts.", f"sum({_SHARE})"),
+            number(
+                "Free cards",
+                "Cards that are up and that nobody has.",
+                f"count((accelerator_up{{$cards}} == 1) {_WHOLE} unless {_CARD} accelerator_allocation_ratio)"
+                " or 0 * count(accelerator_up{$cards})",
+            ),
+            numbers(
+                "Power",
+                "What the cards draw for those who have them, and what they draw for nobody.",
+                Figure("of owners", f"sum({_of_share('accelerator_power_watts')})", "watt"),
+                Figure(
+                    "nobody's",
+                    f"sum({_POWER}) - (sum({_of_share('accelerator_power_watts')}) or 0 * sum({_POWER}))",
+                    "watt",
+                ),
+            ),
+            numbers(
+                "Energy in the time shown",
+                "As the daemons integrate it; what is nobody's is the difference to the cards' own.",
+                Figure("of owners", f"sum(increase({_ENERGY}[$__range])) / 3600", "watth"),
+                Figure(
+                    "nobody's",
+                    f"(sum(increase({_ALL_ENERGY}[$__range])) - (sum(increase({_ENERGY}[$__range]))"
+                    f" or 0 * sum(increase({_ALL_ENERGY}[$__range])))) / 3600",
+                    "watth",
+                ),
+            ),
+            _now(),
+        ),
+        "Over time": (
+            _over_time(
+                "Cards had",
+                "Cards by user, namespace and account; the sum is what somebody has.",
+                "short",
+                f"sum by ({_GROUP}) ({_SHARE})",
+            ),
+            _over_time(
+                "Power",
+                "What the cards draw for each, a shared card by shares.",
+                "watt",
+                f"sum by ({_GROUP}) ({_of_share('accelerator_power_watts')})",
+            ),
+        ),
+        "What it came to": (
+            _bill("By user", "user", ("user",)),
+            _bill("By account", "account", ("account",)),
+            _bill("By namespace", "namespace", ("pod_namespace",)),
+            _bill("By job", "job", ("job_id", "user")),
+        ),
+        "Worth a look": (
+            card_table(
+                "Idle holders",
+                "Cards that computed nothing for half an hour, with who has them.",
+                (*CARD_LABELS, "owner_kind", "owner", "user"),
+                (
+                    Column(
+                        "share",
+                        f"{_OWNED} and {_CARD} (avg_over_time(accelerator_utilization_ratio{{$cards}}[30m]) < 0.02)",
+                        "percentunit",
+                    ),
+                ),
+                width=12,
+            ),
+            card_table(
+                "Strangers",
+                "Cards on which processes of others hold memory, with the owner whom they disturb.",
+                (*CARD_LABELS, "owner_kind", "owner", "user"),
+                (
+                    Column(
+                        "memory of others",
+                        f"({_OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes{{$cards}} > 0)",
+                        "bytes",
+                    ),
+                ),
+                width=12,
+            ),
+            card_table(
+                "Slowest card of each job",
+                "Jobs with whole cards: how busy their slowest card was for five minutes, and the median of them all.",
+                ("job_id", "user"),
+                (
+                    Column("cards", f"count by ({_JOB}) ({_OF_JOBS})"),
+                    Column("nodes", f"count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS}))"),
+                    Column("slowest", f"min by ({_JOB}) ({_OF_JOBS})", "percentunit"),
+                    Column("median", f"quantile by ({_JOB}) (0.5, {_OF_JOBS})", "percentunit"),
+                ),
+                width=12,
+                sort=("slowest",),
+            ),
+            card_table(
+                "Names that fit no card",
+                "Devices that a scheduler names and no node has: their owners are missing above. The node's doctor names them.",
+                ("instance", "source"),
+                (Column("names", "telemetry_claims_unresolved{$nodes} > 0"),),
+                width=12,
+            ),
+        ),
+    },
+)

@@ -1,0 +1,77 @@
+"""Alerts about whose cards they are: idle ones that somebody has, memory that nobody owns, strangers, slow cards of a job."""
+
+from __future__ import annotations
+
+from telemetry_grafana.rules.alert import AlertGroup, info, warning
+
+_CARD = "on (cluster, job, instance, id)"
+_JOB = "cluster, job, job_id"
+# What a share was taken from changes with every sample; the owner does not.
+OWNED = "max without (basis) (accelerator_allocation_ratio)"
+_WORK = "accelerator:utilization_ratio:rate5m"
+_OF_JOBS = "accelerator:allocation_utilization_ratio:rate5m"
+_LESS_WORK = f"(quantile by ({_JOB}) (0.5, {_OF_JOBS}) - on ({_JOB}) group_right () {_OF_JOBS})"
+# Partitions are billed on their card.
+_PART = 'accelerator_info{parent!=""}'
+
+OWNERS = AlertGroup(
+    "telemetry-owners",
+    "Whose card it is",
+    (
+        info(
+            name="AcceleratorAllocatedIdle",
+            condition=f"{OWNED} and {_CARD} {_WORK} < $idle_ratio",
+            hold="55m",  # and five minutes are in the rate
+            summary="{owner_kind} {owner} has had {vendor} {device} on {instance} for an hour and does not use it",
+            meaning="Somebody was given the card, or holds it with a process, and it computes nothing: a job that waits, hangs or has ended without a notice, a forgotten notebook.",
+            check="`telemetry snapshot --processes` on the node: whether there are processes at all; the job's log.",
+            remedy="Ask the owner, or end the job.",
+        ),
+        warning(
+            name="AcceleratorUsedByStrangers",
+            condition=f"({OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes > $foreign_bytes)",
+            hold="5m",
+            summary="others hold {value:humanize1024}B of {vendor} {device} on {instance}, which {owner_kind} {owner} has",
+            meaning="Processes that belong to none of the card's owners hold memory on it: they slow the owner's job down or end it for want of memory.",
+            check="`telemetry snapshot --processes` on the node names them with user and container.",
+            remedy="End them, or have the scheduler constrain devices (Slurm: ConstrainDevices), so that nobody reaches a card that is not theirs.",
+        ),
+        warning(
+            name="AcceleratorMemoryHeldByNobody",
+            condition=(
+                f"accelerator_memory_used_ratio > $unowned_ratio unless {_CARD} accelerator_allocation_ratio"
+                f" unless {_CARD} {_PART}"
+                ' and on (cluster, job, instance) (telemetry_source_up{source="proc"} == 1)'
+            ),
+            hold="15m",
+            summary="memory of {vendor} {device} on {instance} is in use ({value:humanizePercentage}) and nobody owns it",
+            meaning="No pod, job or process is known to have the card: a process that was killed left its memory behind, or one hides in another namespace.",
+            check="`telemetry snapshot --processes`, then what holds the device node: `fuser -v /dev/nvidia*` or its like.",
+            remedy="End what holds it; if nothing does, reset the card.",
+        ),
+        warning(
+            name="TelemetryClaimsUnresolved",
+            condition="telemetry_claims_unresolved > 0",
+            hold="15m",
+            summary="{value} device names of {source} on {instance} fit no card of this node, or several",
+            meaning="A scheduler names devices that the daemon cannot find: their owners are missing in every sum. A card that was lost, or a name of a form that nobody knows.",
+            check="The problems of the source in `telemetry doctor`: each names the owner and the device.",
+            remedy="A lost card: see AcceleratorLost. Else report the form of the name (docs/troubleshooting.md).",
+        ),
+        info(
+            name="AcceleratorJobSlowestCard",
+            condition=(
+                f"{_LESS_WORK} > $straggler_ratio and {_OF_JOBS} > $idle_ratio"
+                f" and on ({_JOB}) quantile by ({_JOB}) (0.5, abs({_LESS_WORK})) < $alike_ratio"
+                f" and on ({_JOB}) count by ({_JOB}) ({_OF_JOBS}) >= $straggler_peers"
+                f" and on ({_JOB}) count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS})) > 1"
+            ),
+            hold="30m",
+            held_back_by=("AcceleratorStraggler",),
+            summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than the other cards of job {job_id}",
+            meaning="A job runs on several nodes, its cards do the same work, and one of them does less: all others wait for it.",
+            check="The dashboards Jobs and Stragglers: clocks, temperature and links of the card beside the others'.",
+            remedy="Take the node out of the job and test it.",
+        ),
+    ),
+)
