@@ -60,12 +60,14 @@ _OF_COMMANDS: Mapping[str, str] = {
     "maintenance": "`on` announces that the node is worked on: until `off`, or the announced end, its alerts are held back, even "
     "while it is down; what is still wrong then is told then. Without an argument it says what holds. Prometheus must "
     "have scraped the node once before it goes down.",
+    "job": "The prolog and epilog of Slurm or Flux, or a hook of PBS, calls it with the job in its environment. It ends within two seconds, "
+    "always with status 0, and says on standard error what went wrong: schedulers take a node out of service whose hook fails.",
     "completions": "Packages and wheels bring these files, too; this is for shells that do not find them there.",
     "version": "Prints the versions of telemetry and of Python.",
 }
 
 _EXITS: Mapping[str, str] = {
-    "OK": "Success; for `snapshot`, every source that is present was read.",
+    "OK": "Success; for `snapshot`, every source that is present was read; for `job`, always.",
     "PROBLEMS": "A source failed, or an output contains something that was not understood. The rest is printed all the same.",
     "NOTHING_FOUND": "No device was found.",
     "USAGE": "The command line is wrong.",

@@ -31,6 +31,7 @@ COMMANDS = (
     ("release", "make the daemon let go of a library or tool, so that a device can be reset"),
     ("resume", "make the daemon poll a released source again"),
     ("maintenance", "announce that the node is worked on, so that its alerts are held back"),
+    ("job", "tell the daemon of a job that begins or ends; called by the hooks of Slurm, PBS and Flux"),
     ("completions", "print what lets bash, zsh or fish complete the commands"),
     ("version", "print the version"),
 )
@@ -118,6 +119,14 @@ def _module(command: str) -> _Command:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["job"]:
+        from telemetry_daemon.jobs import harmless  # a scheduler drains a node whose hook fails
+
+        harmless.run(partial(_main, arguments))
+    return _main(arguments)
+
+
+def _main(arguments: list[str]) -> int:
     streams.prepare()
     try:
         status = _dispatch(arguments)

@@ -59,6 +59,10 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "telemetry maintenance on --for 8h --reason 'new DIMMs'": "Hold the node's alerts back for eight hours.",
         "telemetry maintenance off": "End it.",
     },
+    "job": {
+        "telemetry job start": "Tell that a job begins, in its prolog.",
+        "telemetry job end": "Tell that it ends, in its epilog.",
+    },
     "completions": {
         "source <(telemetry completions bash)": "Complete commands in this shell.",
         "telemetry completions zsh > ~/.zfunc/_telemetry": "Complete them in every zsh whose fpath has that folder.",

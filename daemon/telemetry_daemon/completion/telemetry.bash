@@ -15,6 +15,7 @@ _telemetry_options() {
         release) options='-h --help --for --config' ;;
         resume) options='-h --help --config' ;;
         maintenance) options='-h --help --for --reason --config' ;;
+        job) options='-h --help --directory --config' ;;
         completions) options='-h --help' ;;
         version) options='-h --help' ;;
         *) options='-h --help --version' ;;
@@ -32,7 +33,7 @@ _telemetry_option() {
         'serve --demo') takes=perhaps kind=words words='8xnvidia 8xamd 8xhygon 8xmoorethreads 8xascend 8xcambricon 8xmetax 8xiluvatar 8xenflame 8xintel 8xkunlunxin' ;;
         'serve --replay') takes=yes kind=file words='' ;;
         'snapshot --format') takes=yes kind=words words='table json csv prometheus' ;;
-        'snapshot --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi kubelet mthreads-gmi mtml mx-smi npu-smi nvml proc rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
+        'snapshot --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
         'snapshot --vendor') takes=yes kind=words words='nvidia amd hygon moorethreads ascend cambricon metax iluvatar enflame intel kunlunxin' ;;
         'snapshot --device') takes=yes kind=free words='' ;;
         'snapshot --all') takes=perhaps kind=free words='' ;;
@@ -46,7 +47,7 @@ _telemetry_option() {
         'snapshot --ca') takes=yes kind=file words='' ;;
         'snapshot --password-file') takes=yes kind=file words='' ;;
         'snapshot --config') takes=yes kind=file words='' ;;
-        'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi kubelet mthreads-gmi mtml mx-smi npu-smi nvml proc rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
+        'doctor --source') takes=yes kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
         'doctor --config') takes=yes kind=file words='' ;;
         'record -o') takes=yes kind=file words='' ;;
         'record --for') takes=yes kind=free words='' ;;
@@ -79,22 +80,25 @@ _telemetry_option() {
         'maintenance --for') takes=yes kind=free words='' ;;
         'maintenance --reason') takes=yes kind=free words='' ;;
         'maintenance --config') takes=yes kind=file words='' ;;
+        'job --directory') takes=yes kind=free words='' ;;
+        'job --config') takes=yes kind=file words='' ;;
         *) takes='' kind='' words='' ;;
     esac
 }
 
 _telemetry_operand() {
     case "$1 $2" in
-        ' '*) kind=words words='serve snapshot doctor record top jobs parse metrics config forget release resume maintenance completions version' ;;
+        ' '*) kind=words words='serve snapshot doctor record top jobs parse metrics config forget release resume maintenance job completions version' ;;
         'top '*) kind=free words='' ;;
         'jobs '*) kind=file words='' ;;
-        'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi kubelet mthreads-gmi mtml mx-smi npu-smi nvml proc rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
+        'parse 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
         'parse '*) kind=file words='' ;;
         'config 0') kind=words words='check show default' ;;
         'forget 0') kind=free words='' ;;
-        'release 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi kubelet mthreads-gmi mtml mx-smi npu-smi nvml proc rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
-        'resume 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi hccn-tool host hy-smi ixsmi kubelet mthreads-gmi mtml mx-smi npu-smi nvml proc rocm-smi rocminfo xpu-smi xpu-smi-kunlun' ;;
+        'release 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
+        'resume 0') kind=words words='amd-smi amdgpu-sysfs cnmon efsmi flux hccn-tool host hy-smi ixsmi job-map kubelet mthreads-gmi mtml mx-smi npu-smi nvml pbs proc rocm-smi rocminfo slurm xpu-smi xpu-smi-kunlun' ;;
         'maintenance 0') kind=words words='on off status' ;;
+        'job 0') kind=words words='start end' ;;
         'completions 0') kind=words words='bash zsh fish' ;;
         *) kind='' words='' ;;
     esac

@@ -1,4 +1,4 @@
-"""What a configuration says at a glance, without checking it: where its daemon's sockets are, and a word for what is given.
+"""What a configuration says at a glance, without checking it: where its daemon's sockets and the files of jobs are, and a word for what is given.
 
 `telemetry snapshot` of a daemon must not pay for the check: pydantic alone takes as long as the whole command may.
 """
@@ -16,12 +16,14 @@ DEFAULT_FILE = "/etc/telemetry/telemetry.toml"
 FILE_VARIABLE = "TELEMETRY_CONFIG"
 VARIABLE_PREFIX = "TELEMETRY_"
 DEFAULT_RUNTIME_DIRECTORY = "/run/telemetry"
+DEFAULT_JOB_DIRECTORY = "/run/telemetry-jobs"
 # By which a daemon tells, on its local socket, by what settings it reads, and what these are made from.
 READS_HEADER = "X-Telemetry-Reads"
 GIVEN_HEADER = "X-Telemetry-Given"
 
 _LARGEST_FILE_BYTES = 1 << 20
 _RUNTIME_VARIABLE = VARIABLE_PREFIX + "STATE_RUNTIME_DIRECTORY"
+_JOBS_VARIABLE = VARIABLE_PREFIX + "ATTRIBUTION_JOB_DIRECTORY"
 # The variables that decide what is read.
 _DECIDING = tuple(
     VARIABLE_PREFIX + section for section in ("SOURCES_", "PARSERS_", "RANK_", "PRIVACY_", "ATTRIBUTION_")
@@ -41,8 +43,17 @@ def glance(path: str | None, environment: Mapping[str, str]) -> Glance | None:
     content = _content(path, environment)
     if content is None:
         return None
-    directory = environment.get(_RUNTIME_VARIABLE) or _runtime_directory(content)
+    directory = environment.get(_RUNTIME_VARIABLE) or _folder(
+        content, "state", "runtime_directory", DEFAULT_RUNTIME_DIRECTORY
+    )
     return None if directory is None else Glance(directory, _word(content, environment))
+
+
+def job_directory(path: str | None, environment: Mapping[str, str]) -> str:
+    """Where the same say that the files of jobs are; the usual place where they say nothing that can be used."""
+    content = _content(path, environment) or b""
+    told = environment.get(_JOBS_VARIABLE) or _folder(content, "attribution", "job_directory", DEFAULT_JOB_DIRECTORY)
+    return told or DEFAULT_JOB_DIRECTORY
 
 
 def word_of(path: str | None, environment: Mapping[str, str]) -> str:
@@ -65,16 +76,16 @@ def _word(content: bytes, environment: Mapping[str, str]) -> str:
     return f"{crc32(repr((content, deciding)).encode()):08x}"
 
 
-def _runtime_directory(content: bytes) -> str | None:
-    """What the file says of it, else the default; None if the file has to be checked."""
-    if b"runtime_directory" not in content:
-        return DEFAULT_RUNTIME_DIRECTORY
+def _folder(content: bytes, section: str, name: str, default: str) -> str | None:
+    """What the file says of a folder, else the default; None if the file has to be checked."""
+    if name.encode() not in content:
+        return default
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
     try:
-        found = tomllib.loads(content.decode()).get("state", {}).get("runtime_directory", DEFAULT_RUNTIME_DIRECTORY)
+        found = tomllib.loads(content.decode()).get(section, {}).get(name, default)
     except (ValueError, AttributeError, RecursionError):  # whoever checks it says what is wrong
         return None
     return found if isinstance(found, str) and found.startswith("/") else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from telemetry_daemon.config import rules
-from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY
+from telemetry_daemon.config.glance import DEFAULT_JOB_DIRECTORY, DEFAULT_RUNTIME_DIRECTORY
 
 Mode = Literal["auto", "always", "never", "inventory"]
 
@@ -256,7 +256,7 @@ class AttributionSettings:
         ),
     )
     job_directory: str = field(
-        default="/run/telemetry-jobs",
+        default=DEFAULT_JOB_DIRECTORY,
         metadata=_about(
             "Where `telemetry job` leaves a file for each job; nobody but root may write there.",
             rule=rules.absolute_path,

@@ -53,5 +53,12 @@ class MaintenanceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class JobsChanged:
+    """Read the jobs of this source at once."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The whole node as JSON."""

@@ -157,6 +157,14 @@ class Poller:
         with self._lock:
             return dict(self._sources)
 
+    def ask(self, name: str) -> int:
+        """Run the polls of a source at once, if there is such a source, and tell how many."""
+        source = self.sources().get(name)
+        polls = source.parser.polls if source is not None else ()
+        for poll in polls:
+            self._ask_now(name, poll)
+        return len(polls)
+
     def spread_again(self) -> None:
         """Put all polls back on their beat after the wall clock was set; expired polls are asked at once.
 

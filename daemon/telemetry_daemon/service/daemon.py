@@ -139,6 +139,7 @@ class Service:
                 "release": Verb(requests.Release, self._release),
                 "resume": Verb(requests.Resume, self._resume),
                 "snapshot": Verb(requests.Snapshot, self._snapshot),
+                "jobs_changed": Verb(requests.JobsChanged, lambda request: {"asked": self._poller.ask(request.source)}),
                 **self._maintenance.verbs,
             },
         )

@@ -1,0 +1,59 @@
+"""`telemetry job`: a scheduler's hook tells that a job begins or ends. The command line sees to it that no hook fails by it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+from telemetry_daemon.commands import options
+from telemetry_daemon.config.glance import DEFAULT_RUNTIME_DIRECTORY, glance, job_directory
+from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.jobs import files
+from telemetry_daemon.jobs.environment import job_of
+from telemetry_daemon.jobs.nudge import nudge
+from telemetry_daemon.terminal import exits
+from telemetry_daemon.terminal.exits import CommandError
+
+_STATE_DIRECTORY = "/var/lib/telemetry"
+_FOLDER_MODE = 0o755
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What happens to the job, and where that is written."""
+    parser.add_argument("action", metavar="start|end", choices=("start", "end"), help="what happens to the job now")
+    parser.add_argument(
+        "--directory",
+        metavar="FOLDER",
+        help="where the files of jobs are (default: `attribution.job_directory` of the configuration)",
+    )
+    options.add_config(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write what the environment says of the job, and tell the daemon."""
+    now = time.time()
+    job = job_of(os.environ)
+    if job is None:
+        remedy = "call it from the prolog and epilog of Slurm or Flux, or from a hook of PBS"
+        raise CommandError(f"no SLURM_JOB_ID, PBS_JOBID or FLUX_JOB_ID in the environment; {remedy}")
+    directory = arguments.directory or job_directory(arguments.config, os.environ)
+    told = glance(arguments.config, os.environ)
+    runtime_directory = told.runtime_directory if told is not None else DEFAULT_RUNTIME_DIRECTORY
+    try:
+        with OwnFolder.made(Path(directory), _FOLDER_MODE) as folder:
+            _let_service_read(folder, runtime_directory)
+            (files.begin if arguments.action == "start" else files.end)(folder, job, now)
+    except (OSError, files.NoRoomError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise CommandError(f"{job.scheduler} job {job.id} is not told of: {directory}: {why}") from None
+    nudge(runtime_directory, job.scheduler)
+    return exits.OK
+
+
+def _let_service_read(folder: OwnFolder, runtime_directory: str) -> None:
+    """Give the folder to the group of the daemon's user, unless somebody gave it to another."""
+    group = files.group_of_service(runtime_directory, _STATE_DIRECTORY)
+    if os.geteuid() == 0 and folder.group == 0 != group:
+        folder.lend(group)

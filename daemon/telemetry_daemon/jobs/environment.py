@@ -1,0 +1,166 @@
+"""The job that a hook's environment tells of: pure, and every variable may be missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+MOST_DEVICES = 256
+_LONGEST = 256
+_LONGEST_ID = 128
+# An uuid says more than a number, and these say that there is no device.
+_UUIDS = ("GPU-", "MIG-")
+_NONE = frozenset({"", "-1", "none", "void", "nodevfiles", "all"})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is known of a job; `run` tells one run of a job that is queued again from the next."""
+
+    scheduler: str
+    id: str
+    name: str
+    sluid: str = ""
+    run: str = ""
+    user: str = ""
+    uid: str = ""
+    account: str = ""
+    partition: str = ""
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Variables:
+    """Where a scheduler says what; the first variable that says something is believed."""
+
+    scheduler: str
+    id: tuple[str, ...]
+    run: tuple[str, ...] = ()
+    user: tuple[str, ...] = ()
+    uid: tuple[str, ...] = ()
+    account: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK")
+_SCHEDULERS = (
+    _Variables(
+        "slurm",
+        id=("SLURM_JOB_ID", "SLURM_JOBID"),
+        run=("SLURM_JOB_RESTART_COUNT", "SLURM_RESTART_COUNT"),
+        user=("SLURM_JOB_USER",),
+        uid=("SLURM_JOB_UID",),
+        account=("SLURM_JOB_ACCOUNT",),
+        partition=("SLURM_JOB_PARTITION",),
+        devices=("SLURM_JOB_GPUS", *_VISIBLE),
+    ),
+    # What our hook sets, beside what PBS itself gives to jobs.
+    _Variables(
+        "pbs",
+        id=("PBS_JOBID",),
+        run=("PBS_RUN_COUNT",),
+        user=("PBS_JOB_OWNER", "PBS_O_LOGNAME"),
+        account=("PBS_ACCOUNT", "PBS_PROJECT"),
+        partition=("PBS_QUEUE",),
+        devices=_VISIBLE,
+    ),
+    _Variables(
+        "flux",
+        id=("FLUX_JOB_ID",),
+        user=("FLUX_JOB_USER",),
+        uid=("FLUX_JOB_USERID",),
+        account=("FLUX_JOB_BANK",),
+        partition=("FLUX_JOB_QUEUE",),
+    ),
+)
+
+
+def job_of(environment: Mapping[str, str]) -> Job | None:
+    """The job of the first scheduler that names one; None if none does."""
+    for variables in _SCHEDULERS:
+        job_id = _first(environment, variables.id)
+        if job_id and len(job_id) <= _LONGEST_ID:
+            return _job(job_id, variables, environment)
+    return None
+
+
+def _job(job_id: str, variables: _Variables, environment: Mapping[str, str]) -> Job:
+    return Job(
+        scheduler=variables.scheduler,
+        id=job_id,
+        name=_slurm_name(environment) or job_id if variables.scheduler == "slurm" else job_id,
+        sluid=_first(environment, ("SLURM_JOB_SLUID",)) if variables.scheduler == "slurm" else "",
+        run=_first(environment, variables.run),
+        user=_first(environment, variables.user),
+        uid=_first(environment, variables.uid),
+        account=_first(environment, variables.account),
+        partition=_first(environment, variables.partition),
+        devices=_flux_devices(environment) if variables.scheduler == "flux" else _devices(environment, variables),
+    )
+
+
+def _slurm_name(environment: Mapping[str, str]) -> str:
+    """What users call one of an array (`1230_7`), or one of the parts of a heterogeneous job (`1230+1`); empty for others."""
+    for job, part, joint in (
+        ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "_"),
+        ("SLURM_HET_JOB_ID", "SLURM_HET_JOB_OFFSET", "+"),
+    ):
+        number, which = _first(environment, (job,)), _first(environment, (part,))
+        if _is_number(number) and _is_number(which):
+            return f"{number}{joint}{which}"
+    return ""
+
+
+def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
+    """The first value that is not empty, as one printable line that is not too long."""
+    values = (environment.get(name, "").strip() for name in names)
+    value = next(filter(None, values), "")[:_LONGEST]
+    return value if value.isprintable() else "".join(one if one.isprintable() else "\ufffd" for one in value)
+
+
+def _devices(environment: Mapping[str, str], variables: _Variables) -> tuple[str, ...]:
+    """The devices as the first variable that has uuids names them, else as the first that has any."""
+    lists = [devices for name in variables.devices if (devices := _listed(environment.get(name, "")))]
+    with_uuids = [devices for devices in lists if all(one.startswith(_UUIDS) for one in devices)]
+    return next(iter(with_uuids or lists), ())
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The devices of `0,1`, `0-3,5`, `[0-3]` or `GPU-…,MIG-…`."""
+    found: dict[str, None] = {}
+    for part in text.strip("[] ").split(","):
+        found.update(dict.fromkeys(_counted(part.strip())))
+        if len(found) >= MOST_DEVICES:
+            break
+    return tuple(found)[:MOST_DEVICES]
+
+
+def _counted(part: str) -> Iterator[str]:
+    first, dash, last = part.partition("-")
+    if dash and _is_number(first) and _is_number(last) and len(part) <= len("9999-9999"):
+        yield from map(str, range(int(first), min(int(last), int(first) + MOST_DEVICES) + 1))
+    elif part.lower() not in _NONE and part.isprintable() and len(part) <= _LONGEST:
+        yield part
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _flux_devices(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The cards of this rank in the resources that our hook asked flux for (`FLUX_JOB_R`, RFC 20)."""
+    rank = environment.get("FLUX_RANK", "")
+    try:
+        ranks = json.loads(environment.get("FLUX_JOB_R", ""))["execution"]["R_lite"]
+        mine = [one["children"].get("gpu", "") for one in ranks if rank in _listed(one["rank"])]
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):  # no resources, or not as they should be
+        return ()
+    return _listed(",".join(one for one in mine if isinstance(one, str)))

@@ -1,0 +1,117 @@
+"""Runs what a scheduler's hook calls so that it can do no harm: it ends soon, with status 0, whatever becomes of the work.
+
+Slurm drains a node whose prolog or epilog fails, and waits for one that hangs. So the work is done by a child. It holds none of the
+scheduler's pipes, and may be left behind if a dead file system keeps even SIGKILL from ending it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+from telemetry_daemon.terminal import streams
+
+# With the start of Python it stays below two seconds.
+_LONGEST_SECONDS = 1.2
+_MOST_BYTES = 16 << 10
+# A pipe that poll() calls writable takes this much at once without blocking (pipe(7), PIPE_BUF).
+_CHUNK_BYTES = 4096
+_PATIENCE_MILLISECONDS = 50
+_STDOUT, _STDERR = 1, 2
+_WARNING_OF_A_DAEMON = 28  # syslog(3): LOG_DAEMON | LOG_WARNING
+_LATE = "telemetry job: it did not end in time, and was ended: is the folder's file system dead?"
+
+
+def run(work: Callable[[], int]) -> NoReturn:
+    """Do the work in a child for as long as it may take, pass on what it prints, and end with status 0."""
+    try:
+        _run(work)
+    except BaseException as error:  # noqa: BLE001  # whatever it is, a failing hook drains the node
+        _tell(f"telemetry job: {type(error).__name__}: {error}")
+    finally:
+        os._exit(0)
+
+
+def _run(work: Callable[[], int]) -> None:
+    until = time.monotonic() + _LONGEST_SECONDS
+    streams.prepare()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    outputs, errors = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        _work(work, outputs[1], errors[1])
+    os.close(outputs[1])
+    os.close(errors[1])
+    printed, complaints = _gathered(outputs[0], errors[0], until)
+    if time.monotonic() >= until:
+        os.kill(child, signal.SIGKILL)
+        complaints += _LATE.encode()
+    _pass_on(_STDOUT, printed)
+    if complaints:
+        _tell(complaints.decode(errors="replace").strip())
+
+
+def _work(work: Callable[[], int], output: int, errors: int) -> NoReturn:
+    """In the child: the work, with streams that nobody but the parent waits for."""
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor, stream in ((null, 0), (output, _STDOUT), (errors, _STDERR)):
+            os.dup2(descriptor, stream)
+        # New ones: the old may have been files, in which one could go back.
+        sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (_STDOUT, _STDERR))
+        with suppress(SystemExit):  # a usage error or the help, which were printed
+            work()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException as error:  # noqa: BLE001  # nothing is above it
+        sys.stderr.flush()
+        os.write(_STDERR, f"telemetry job: {type(error).__name__}: {error}".encode())
+    finally:
+        os._exit(0)
+
+
+def _gathered(output: int, errors: int, until: float) -> tuple[bytes, bytes]:
+    """What comes from both pipes until they are closed, or the time is up."""
+    found = {output: bytearray(), errors: bytearray()}
+    waiting = select.poll()
+    for descriptor in found:
+        waiting.register(descriptor, select.POLLIN)
+    left = set(found)
+    while left and (seconds := until - time.monotonic()) > 0:
+        for descriptor, _ in waiting.poll(seconds * 1000):
+            chunk = os.read(descriptor, _CHUNK_BYTES)
+            found[descriptor] += chunk[: _MOST_BYTES - len(found[descriptor])]
+            if not chunk:
+                left.discard(descriptor)
+                waiting.unregister(descriptor)
+    return bytes(found[output]), bytes(found[errors])
+
+
+def _tell(text: str) -> None:
+    """Say it on standard error and to the system's log: few schedulers keep what a hook that succeeds prints."""
+    _pass_on(_STDERR, text.encode() + b"\n")
+    with suppress(OSError):
+        import socket
+
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
+            log.setblocking(False)  # noqa: FBT003  # the standard library's own signature
+            log.connect("/dev/log")
+            log.send(f"<{_WARNING_OF_A_DAEMON}>{' '.join(text.splitlines())}".encode()[:_CHUNK_BYTES])
+
+
+def _pass_on(descriptor: int, content: bytes) -> None:
+    """Write as much as somebody takes at once: nobody may read it."""
+    writable = select.poll()
+    writable.register(descriptor, select.POLLOUT)
+    with suppress(OSError):
+        for start in range(0, len(content), _CHUNK_BYTES):
+            if not any(event & select.POLLOUT for _, event in writable.poll(_PATIENCE_MILLISECONDS)):
+                return
+            os.write(descriptor, content[start : start + _CHUNK_BYTES])

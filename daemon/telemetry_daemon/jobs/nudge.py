@@ -1,0 +1,18 @@
+"""Tells the running daemon that jobs have changed, without waiting for what it says."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from telemetry_daemon.guarded.sockets import connected
+
+_PATIENCE_SECONDS = 0.3
+
+
+def nudge(runtime_directory: str, scheduler: str) -> None:
+    """Have the daemon read the jobs of a scheduler at once; where none answers, the next one reads them anyway."""
+    request = json.dumps({"verb": "jobs_changed", "source": scheduler}).encode() + b"\n"
+    with suppress(OSError), connected(Path(runtime_directory, "control.sock"), _PATIENCE_SECONDS) as connection:
+        connection.sendall(request)

@@ -1,0 +1,142 @@
+"""Jobs and the devices that schedulers gave them, as `telemetry job` and the lists of Slurm's old cgroups tell them.
+
+Slurm and PBS number the device files of a node: a number is the minor of the file. Flux numbers the cards in the order of their PCI
+addresses, as tools do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from telemetry_parsers.bounds import LONGEST_NAME, MOST_CLAIMS, MOST_DEVICES
+from telemetry_parsers.contract import SourceParser
+from telemetry_parsers.model import Capture, Library, Plain, Poll, Problem, Report
+from telemetry_parsers.ownership import Claim, DeviceName, Owner, Way
+from telemetry_parsers.text.answers import capped, failed, not_read
+from telemetry_parsers.text.lines import quote
+
+READER = "jobs"
+_NUMBERS_MEAN: Mapping[str, Way] = {"slurm": "minor", "pbs": "minor", "flux": "index"}
+_FLUX_BEGINS = "ƒf"
+_LARGEST = 1e12
+# As the kernel's devices.txt has them: NVIDIA's cards, whose controls are 254 and 255, and the render nodes of all others.
+_NVIDIA_MAJOR, _NVIDIA_CARDS = 195, range(254)
+_DRM_MAJOR, _RENDER_NODES = 226, range(128, 192)
+
+
+def parse_jobs(scheduler: str, capture: Capture) -> Report:
+    """A claim for each device of each job, or one without a device; a job that is not as expected costs itself only."""
+    refusal = not_read(capture)
+    if refusal is not None:
+        return refusal
+    output = next((output for output in capture.outputs if output.name == scheduler), None)
+    if output is None or not isinstance(output.data, list):
+        return failed("not_understood", scheduler, f"no list of jobs of {scheduler}")
+    problems: list[Problem] = []
+    claims: list[Claim] = []
+    for job in output.data:
+        if not isinstance(job, dict) or "problem" in job:
+            problems.append(_problem(scheduler, job))
+        elif not (of_job := list(_claims(scheduler, job))):
+            problems.append(Problem(quote(_text(job, "file")), "names no job"))
+        else:
+            claims += of_job
+    if len(claims) > MOST_CLAIMS:
+        problems.append(Problem(scheduler, f"{len(claims)} claims, of which {MOST_CLAIMS} are taken"))
+        claims.sort(key=lambda claim: claim.lives is False)  # those of jobs that have ended are left out first
+    return Report(claims=tuple(claims[:MOST_CLAIMS]), problems=capped(problems), form="data")
+
+
+def job_keys(scheduler: str, job_id: str) -> tuple[str, ...]:
+    """Under which keys others know a job; Flux's ids begin with a letter that it writes in two ways."""
+    if scheduler == "flux" and job_id[:1] in _FLUX_BEGINS:
+        return tuple(f"flux:{letter}{job_id[1:]}" for letter in _FLUX_BEGINS)
+    return (f"{scheduler}:{job_id}",)
+
+
+def scheduler_of(job_id: str) -> str:
+    """Whose job it is, as its id tells: Slurm's are numbers, those of PBS have the server's name, the rest is Flux's."""
+    if job_id.isascii() and job_id.isdigit():
+        return "slurm"
+    return "pbs" if "." in job_id else "flux"
+
+
+def device_name(text: str, number_means: Way) -> DeviceName:
+    """What a scheduler calls a device: a number, else the uuid of a card or of its instance."""
+    if text.isascii() and text.isdigit() and len(text) <= 4:
+        return DeviceName(text, number_means, str(int(text)))
+    return DeviceName(text[:LONGEST_NAME], "uuid", text[:LONGEST_NAME])
+
+
+def _claims(scheduler: str, job: Mapping[str, Plain]) -> Iterator[Claim]:
+    """One claim a device, since each names one device only; none if there is no id."""
+    job_id = _text(job, "id")
+    if not job_id:
+        return
+    name = _text(job, "name") or job_id
+    owner = Owner(
+        "job",
+        name,
+        job_id=name,
+        user=_text(job, "user"),
+        account=_text(job, "account"),
+        partition=_text(job, "partition"),
+    )
+    sluid = _text(job, "sluid")
+    keys = (*job_keys(scheduler, job_id), *((f"sluid:{sluid}",) if sluid else ()))
+    lives = job.get("lives") if isinstance(job.get("lives"), bool) else None
+    ended = _seconds(job, "ended")
+    claim = Claim(owner, keys, (), "", False if ended is not None else lives, _seconds(job, "started"), ended)
+    devices = [device_name(text, _NUMBERS_MEAN[scheduler]) for text in _texts(job, "devices")]
+    devices += [device for text in _texts(job, "nodes") if (device := _of_node(text)) is not None]
+    if not devices:
+        yield claim
+    for device in dict.fromkeys(devices):
+        yield replace(claim, names=(device,))
+
+
+def _of_node(text: str) -> DeviceName | None:
+    """The device whose file has this major and minor number; None for what is no card."""
+    major, colon, minor = text.partition(":")
+    if not colon or not all(part.isascii() and part.isdigit() and len(part) <= 7 for part in (major, minor)):
+        return None
+    if int(major) == _NVIDIA_MAJOR and int(minor) in _NVIDIA_CARDS:
+        return DeviceName(text, "minor", str(int(minor)), "nvidia")
+    if int(major) == _DRM_MAJOR and int(minor) in _RENDER_NODES:
+        return DeviceName(text, "render", str(int(minor)))
+    return None
+
+
+def _problem(scheduler: str, job: Plain) -> Problem:
+    if not isinstance(job, dict):
+        return Problem(scheduler, f"a job is no object but {type(job).__name__}")
+    return Problem(quote(_text(job, "file")) or scheduler, quote(_text(job, "problem")) or "is not understood")
+
+
+def _text(data: Mapping[str, Plain], key: str) -> str:
+    value = data.get(key)
+    return value[:LONGEST_NAME] if isinstance(value, str) else ""
+
+
+def _texts(data: Mapping[str, Plain], key: str) -> list[str]:
+    value = data.get(key)
+    return [one for one in value if isinstance(one, str)][:MOST_DEVICES] if isinstance(value, list) else []
+
+
+def _seconds(data: Mapping[str, Plain], key: str) -> float | None:
+    value = data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < _LARGEST else None
+
+
+def _parser(scheduler: str) -> SourceParser:
+    poll = Poll("jobs", Library(READER, (scheduler,)), interval=5.0, deadline=2.0, lists_devices=False)
+    return SourceParser(name=scheduler, vendor="", gives=(), polls=(poll,), parse=partial(parse_jobs, scheduler))
+
+
+SLURM = _parser("slurm")
+PBS = _parser("pbs")
+FLUX = _parser("flux")

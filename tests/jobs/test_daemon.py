@@ -1,0 +1,81 @@
+"""The real daemon and a hook: it is told at once, as another user than root, too."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import Daemon
+
+TELEMETRY = str(Path(sys.executable).with_name("telemetry"))
+
+
+def hook(daemon: Daemon, action: str) -> None:
+    environment = {"SLURM_JOB_ID": "12", "SLURM_JOB_USER": "anna", "TELEMETRY_CONFIG": str(daemon.config_path)}
+    done = subprocess.run(
+        [TELEMETRY, "job", action], env=environment, capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stderr == ""
+
+
+def test_the_daemon_reads_jobs_as_soon_as_a_hook_told_of_one(tmp_path: Path) -> None:
+    """A source that is missing is looked for once a minute only."""
+    jobs = tmp_path / "jobs"
+    with Daemon(tmp_path, config=f'[attribution]\nenabled = true\njob_directory = "{jobs}"\n') as daemon:
+        daemon.until_state("slurm", "missing")
+        begun = time.monotonic()
+        hook(daemon, "start")
+        daemon.until_state("slurm", "ok")
+        assert time.monotonic() - begun < 30
+        assert not daemon.logged("Traceback")
+        hook(daemon, "end")
+    assert json.loads((jobs / "slurm-12.json").read_text())["ended"]
+
+
+def test_a_daemon_that_is_off_is_told_without_harm(tmp_path: Path) -> None:
+    with Daemon(tmp_path, config=f'[attribution]\njob_directory = "{tmp_path}/jobs"\n') as daemon:
+        hook(daemon, "start")
+        assert not daemon.logged("Traceback")
+
+
+@pytest.mark.needs("root")
+def test_the_service_reads_what_root_wrote_and_others_do_not() -> None:
+    with tempfile.TemporaryDirectory() as name:  # tmp_path is for root alone
+        folder = Path(name)
+        folder.chmod(0o755)
+        runtime = folder / "run"
+        runtime.mkdir()
+        os.chown(runtime, 4242, 4343)
+        environment = {
+            "SLURM_JOB_ID": "12",
+            "TELEMETRY_ATTRIBUTION_JOB_DIRECTORY": f"{folder}/jobs",
+            "TELEMETRY_STATE_RUNTIME_DIRECTORY": str(runtime),
+        }
+        subprocess.run([TELEMETRY, "job", "start"], env=environment, check=True, timeout=30)
+        read = [
+            os.waitstatus_to_exitcode(_as_user(folder / "jobs/slurm-12.json", user, group))
+            for user, group in ((4242, 4343), (4444, 4444))
+        ]
+        assert read == [0, 1]
+
+
+def _as_user(path: Path, user: int, group: int) -> int:
+    """The wait status of a child that opens the file as that user."""
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setgid(group)
+        os.setuid(user)
+        try:
+            os.close(os.open(path, os.O_RDONLY))
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]

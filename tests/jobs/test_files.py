@@ -1,0 +1,103 @@
+"""What becomes of a job's file: a prolog that comes twice, an epilog that comes late, twice or never, a job that is queued again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.jobs.environment import Job
+from telemetry_daemon.jobs.files import NoRoomError, begin, end, file_name
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[OwnFolder]:
+    (tmp_path / "jobs").mkdir(mode=0o755)
+    with OwnFolder.at(tmp_path / "jobs") as found:
+        yield found
+
+
+FIRST, AGAIN = Job("slurm", "12", "12", run="0", devices=("0",)), Job("slurm", "12", "12", run="1", devices=("1",))
+NOW = time.time()
+
+
+def kept(opened: OwnFolder, job: Job = FIRST) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(opened.read(file_name(job.scheduler, job.id), 1 << 16))
+    return found
+
+
+def test_a_prolog_that_comes_twice_begins_one_job(opened: OwnFolder) -> None:
+    begin(opened, FIRST, NOW)
+    begin(opened, Job("slurm", "12", "12", run="0", user="anna"), NOW + 9)
+    assert (kept(opened)["started"], kept(opened)["user"], kept(opened)["devices"]) == (NOW, "anna", ["0"])
+
+
+@pytest.mark.parametrize("with_end", [True, False], ids=["its epilog came", "its epilog never came"])
+def test_a_requeued_job_begins_anew(opened: OwnFolder, with_end: bool) -> None:  # a case of the table
+    begin(opened, FIRST, NOW)
+    if with_end:
+        end(opened, FIRST, NOW + 5)
+    begin(opened, AGAIN, NOW + 9)
+    assert (kept(opened)["started"], kept(opened)["ended"], kept(opened)["devices"]) == (NOW + 9, None, ["1"])
+
+
+def test_a_late_epilog_does_not_end_the_next_run(opened: OwnFolder) -> None:
+    begin(opened, AGAIN, NOW)
+    end(opened, FIRST, NOW + 1)
+    assert kept(opened)["ended"] is None
+    end(opened, AGAIN, NOW + 2)
+    assert kept(opened)["ended"] == NOW + 2
+
+
+def test_an_epilog_that_comes_twice_ends_it_once(opened: OwnFolder) -> None:
+    begin(opened, FIRST, NOW)
+    end(opened, FIRST, NOW + 1)
+    end(opened, FIRST, NOW + 5)
+    assert kept(opened)["ended"] == NOW + 1
+
+
+def test_an_epilog_without_a_prolog_writes_nothing(opened: OwnFolder) -> None:
+    end(opened, FIRST, NOW)
+    assert opened.changed() == {}
+
+
+def test_ended_jobs_are_removed_an_hour_later(tmp_path: Path, opened: OwnFolder) -> None:
+    for number, age in (("1", 4000), ("2", 3000), ("3", 4000), ("4", 4000)):
+        job = Job("slurm", number, number)
+        begin(opened, job, NOW - 9000)
+        if number != "3":
+            end(opened, job, NOW - age)
+        os.utime(tmp_path / "jobs" / file_name("slurm", number), (NOW - age, NOW - age))
+    plain = {**kept(opened, Job("slurm", "4", "4")), "ended": None, "boot_id": "another"}
+    (tmp_path / "jobs/slurm-4.json").write_text(json.dumps(plain))
+    os.utime(tmp_path / "jobs/slurm-4.json", (NOW - 4000, NOW - 4000))
+    (tmp_path / "jobs/notes.txt").write_text("of somebody else")
+    begin(opened, FIRST, NOW)
+    end(opened, FIRST, NOW)
+    assert sorted(opened.changed()) == ["notes.txt", "slurm-12.json", "slurm-2.json", "slurm-3.json"]
+
+
+def test_a_full_folder_has_room_for_the_next_job(
+    tmp_path: Path, opened: OwnFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telemetry_daemon.jobs.files.MOST_FILES", 3)
+    for number, age in (("1", 300), ("2", 200), ("3", 10)):
+        begin(opened, Job("slurm", number, number), NOW - 400)
+        end(opened, Job("slurm", number, number), NOW - age)
+        os.utime(tmp_path / "jobs" / file_name("slurm", number), (NOW - age, NOW - age))
+    begin(opened, FIRST, NOW)
+    assert sorted(opened.changed()) == ["slurm-12.json", "slurm-3.json"]
+
+
+def test_a_folder_full_of_running_jobs_takes_no_more(opened: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("telemetry_daemon.jobs.files.MOST_FILES", 1)
+    begin(opened, AGAIN, NOW)
+    with pytest.raises(NoRoomError):
+        begin(opened, Job("slurm", "13", "13"), NOW)
+    begin(opened, AGAIN, NOW)

@@ -1,0 +1,282 @@
+"""The reader of jobs: the files of hooks, the folders of other tools, and what is hostile in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from telemetry_daemon.guarded.own_folder import OwnFolder
+from telemetry_daemon.jobs.environment import Job
+from telemetry_daemon.jobs.files import begin, end, file_name
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.jobs import JobsReader
+from telemetry_parsers.model import Capture, Report
+from telemetry_parsers.owners import job_files, job_maps
+
+PARSERS = {"slurm": job_files.SLURM, "pbs": job_files.PBS, "flux": job_files.FLUX, "job-map": job_maps.PARSER}
+LONG_AGO = time.time() - 3600
+
+
+@dataclass(frozen=True)
+class Settings:
+    job_directory: str
+    job_maps: tuple[str, ...] = ()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[OwnFolder]:
+    (tmp_path / "jobs").mkdir(mode=0o755)
+    with OwnFolder.at(tmp_path / "jobs") as opened:
+        yield opened
+
+
+def reader(root: Path, *maps: str) -> JobsReader:
+    return JobsReader(str(root), Settings("/jobs", maps))
+
+
+def captured(of: JobsReader, source: str) -> Capture:
+    return of.read(PARSERS[source].polls[0], Targets())
+
+
+def told(of: JobsReader, source: str) -> Report:
+    return PARSERS[source].parse(captured(of, source))
+
+
+def names(report: Report) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for claim in report.claims:
+        found.setdefault(claim.owner.name, []).extend(name.text for name in claim.names)
+    return found
+
+
+def plant(path: Path, text: str, at: float = LONG_AGO) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (at, at))
+
+
+def test_what_the_hook_wrote_is_read(tmp_path: Path, folder: OwnFolder) -> None:
+    begin(folder, Job("slurm", "12", "10_2", "sX", "0", "anna", "1000", "physics", "gpu", ("0", "1")), LONG_AGO)
+    begin(folder, Job("pbs", "3[1].head", "3[1].head", devices=("GPU-1",)), LONG_AGO)
+    begin(folder, Job("flux", "ƒ2Ek", "ƒ2Ek", devices=("2",)), LONG_AGO)
+    of = reader(tmp_path)
+    slurm = told(of, "slurm")
+    assert names(slurm) == {"10_2": ["0", "1"]}
+    assert slurm.claims[0].keys == ("slurm:12", "sluid:sX")
+    assert (slurm.claims[0].owner.user, slurm.claims[0].owner.account, slurm.claims[0].started) == (
+        "anna",
+        "physics",
+        LONG_AGO,
+    )
+    assert names(told(of, "pbs")) == {"3[1].head": ["GPU-1"]}
+    assert names(told(of, "flux")) == {"ƒ2Ek": ["2"]}
+
+
+def test_a_job_that_ended_says_when(tmp_path: Path, folder: OwnFolder) -> None:
+    job = Job("slurm", "12", "12", devices=("0",))
+    of = reader(tmp_path)
+    begin(folder, job, LONG_AGO)
+    assert told(of, "slurm").claims[0].ended is None
+    end(folder, job, LONG_AGO + 60)
+    (claim,) = told(of, "slurm").claims
+    assert (claim.started, claim.ended, claim.lives) == (LONG_AGO, LONG_AGO + 60, False)
+
+
+def test_a_file_that_is_as_it_was_is_not_read_again(
+    tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
+    path = tmp_path / "jobs" / file_name("slurm", "12")
+    of = reader(tmp_path)
+    monkeypatch.setattr("telemetry_daemon.readers.jobs._TICK_SECONDS", -1.0)  # as if some time had passed
+    first = captured(of, "slurm").outputs
+    path.chmod(0)
+    changed = path.stat().st_ctime
+    path.chmod(0o640)
+    assert captured(of, "slurm").outputs == first
+    read: list[str] = []
+    monkeypatch.setattr(
+        "telemetry_daemon.guarded.inbox.Inbox.read", lambda _self, name, _limit: read.append(name) or b"{}"
+    )
+    assert captured(of, "slurm").outputs == first
+    assert read == []
+    assert changed
+
+
+def test_a_job_of_another_boot_has_ended(tmp_path: Path, folder: OwnFolder) -> None:
+    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
+    plant(tmp_path / "proc/sys/kernel/random/boot_id", "another\n")
+    assert told(reader(tmp_path), "slurm").claims[0].lives is False
+
+
+def test_the_user_of_a_number_is_looked_up(tmp_path: Path, folder: OwnFolder) -> None:
+    plant(tmp_path / "etc/passwd", "anna:x:1000:1000::/:/bin/sh\n")
+    begin(folder, Job("slurm", "12", "12", uid="1000"), LONG_AGO)
+    begin(folder, Job("slurm", "13", "13", uid="1001"), LONG_AGO)
+    assert [claim.owner.user for claim in told(reader(tmp_path), "slurm").claims] == ["anna", "1001"]
+
+
+@pytest.mark.parametrize("source", ["slurm", "pbs", "flux", "job-map"])
+def test_without_a_folder_the_source_is_missing(tmp_path: Path, source: str) -> None:
+    failure = captured(reader(tmp_path, "jobstats:/gpustat"), source).failure
+    assert failure is not None
+    assert failure.state == "missing"
+
+
+def test_a_scheduler_that_told_of_a_job_is_there_without_jobs(tmp_path: Path, folder: OwnFolder) -> None:
+    of = reader(tmp_path)
+    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
+    assert captured(of, "slurm").failure is None
+    folder.remove(file_name("slurm", "12"))
+    assert told(of, "slurm").outcome == "ok"
+    assert told(of, "slurm").claims == ()
+    pbs = captured(of, "pbs").failure
+    assert pbs is not None
+    assert pbs.state == "missing"
+
+
+def hostile(root: Path) -> dict[str, str]:
+    """Hostile files of jobs, with what is said of each."""
+    jobs = root / "jobs"
+    plant(root / "secret", '{"id": "99"}')
+    (jobs / "slurm-link.json").symlink_to(root / "secret")
+    with (jobs / "slurm-large.json").open("wb") as large:
+        large.truncate(1 << 30)
+    os.mkfifo(jobs / "slurm-pipe.json")
+    (jobs / "slurm-folder.json").mkdir()
+    plant(jobs / "slurm-nul.json", "\0" * 4096)
+    plant(jobs / "slurm-half.json", '{"id": "1')
+    plant(jobs / "slurm-empty.json", "")
+    plant(jobs / "slurm-deep.json", "[" * 60_000)
+    plant(jobs / "slurm-list.json", "[1]")
+    (jobs / "slurm-bytes.json").write_bytes(b'{"id": "\xff\xfe"}')
+    plant(jobs / "slurm-others.json", '{"id": "99"}')
+    os.chown(jobs / "slurm-others.json", 12345, 12345)
+    return {
+        "slurm-link.json": "link",
+        "slurm-large.json": "larger",
+        "slurm-pipe.json": "pipe",
+        "slurm-folder.json": "folder",
+        "slurm-others.json": "belongs to user 12345",
+    }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_hostile_files_cost_themselves_only(tmp_path: Path, folder: OwnFolder) -> None:
+    begin(folder, Job("slurm", "12", "12", devices=("0",)), LONG_AGO)
+    said = hostile(tmp_path)
+    of = reader(tmp_path)
+    begun = time.monotonic()
+    report = told(of, "slurm")
+    assert time.monotonic() - begun < 1.0
+    assert names(report) == {"12": ["0"]}
+    problems = {problem.where: problem.text for problem in report.problems}
+    assert all(words in problems[name] for name, words in said.items())
+    assert len(report.problems) == 11
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.parametrize(
+    ("mode", "owner", "remedy"), [(0o777, 0, "chmod go-w"), (0o775, 0, ""), (0o755, 12345, "chown root")]
+)
+def test_a_folder_in_which_others_can_write_is_refused(
+    tmp_path: Path, folder: OwnFolder, mode: int, owner: int, remedy: str
+) -> None:
+    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
+    (tmp_path / "jobs").chmod(mode)
+    os.chown(tmp_path / "jobs", owner, 0)
+    failure = captured(reader(tmp_path), "slurm").failure
+    assert (failure is not None) == bool(remedy)
+    assert failure is None or remedy in failure.text
+
+
+def test_no_more_files_are_read_than_there_may_be(
+    tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.MOST_FILES", 5)
+    for number in range(9):
+        begin(folder, Job("slurm", str(number), str(number)), LONG_AGO)
+    assert len(told(reader(tmp_path), "slurm").claims) == 5
+
+
+def test_the_folders_of_other_tools(tmp_path: Path) -> None:
+    plant(tmp_path / "etc/passwd", "anna:x:1000:1000::/:/bin/sh\n")
+    plant(tmp_path / "dcgm/0", "1234\n1235\n")
+    plant(tmp_path / "dcgm/1.3", "1236\n")
+    plant(tmp_path / "dcgm/.1.swp", "9\n")
+    plant(tmp_path / "gpustat/GPU-1", "77 1000\n")
+    plant(tmp_path / "gpustat/3", "77 1000\n")
+    plant(
+        tmp_path / "exporter/2",
+        json.dumps({"SLURM_JOB_ID": "88", "SLURM_JOB_USER": "ben", "SLURM_JOB_PARTITION": "mi300"}),
+    )
+    report = told(reader(tmp_path, "dcgm:/dcgm", "jobstats:/gpustat", "dme:/exporter", "jobstats:/absent"), "job-map")
+    assert names(report) == {"1234": ["0"], "1235": ["0"], "1236": ["1.3"], "77": ["3", "GPU-1"], "88": ["2"]}
+    assert {claim.owner.user for claim in report.claims} == {"", "anna", "ben"}
+    assert report.problems == ()
+
+
+def test_a_half_file_is_normal_for_a_moment(tmp_path: Path) -> None:
+    of = reader(tmp_path, "dme:/exporter")
+    plant(tmp_path / "exporter/0", '{"SLURM_JOB', at=time.time())
+    report = told(of, "job-map")
+    assert (report.claims, report.problems) == ((), ())
+    plant(tmp_path / "exporter/0", '{"SLURM_JOB_ID": "88"}', at=time.time())
+    assert names(told(of, "job-map")) == {"88": ["0"]}
+
+
+def test_a_half_file_that_stays_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path / "exporter/0", '{"SLURM_JOB')
+    monkeypatch.setattr("telemetry_daemon.readers.jobs._NEW_SECONDS", -1.0)  # as if some time had passed
+    assert [problem.text for problem in told(reader(tmp_path, "dme:/exporter"), "job-map").problems] == ["is no JSON"]
+
+
+def test_the_lists_of_old_cgroups(tmp_path: Path) -> None:
+    slurm = tmp_path / "sys/fs/cgroup/devices/slurm_node1"
+    plant(slurm / "uid_1000/job_12/devices.list", "c 1:3 rwm\nc 195:0 rwm\nc 195:255 rw\nb 8:0 rwm\nc 226:129 rw\n")
+    plant(slurm / "uid_1000/job_13/devices.list", "a *:* rwm\n")
+    (slurm / "uid_1001/job_14").mkdir(parents=True)
+    assert names(told(reader(tmp_path), "slurm")) == {"12": ["195:0", "226:129"]}
+
+
+@pytest.mark.parametrize("name", ["job_12", "sX"], ids=["by number", "by SLUID"])
+def test_a_job_whose_epilog_never_comes_ends_with_its_cgroup(
+    tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    begin(folder, Job("slurm", "12", "12", sluid="sX"), LONG_AGO)
+    cgroup = tmp_path / "sys/fs/cgroup/system.slice/node1_slurmstepd.scope" / name
+    of = reader(tmp_path)
+    assert told(of, "slurm").claims[0].lives is None  # no step has begun
+    (cgroup / "step_extern").mkdir(parents=True)
+    assert told(of, "slurm").claims[0].lives is True
+    (cgroup / "step_extern").rmdir()
+    cgroup.rmdir()
+    now = time.time()
+    assert told(of, "slurm").claims[0].lives is None  # its epilog may be running
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.time.time", lambda: now + 700)
+    (claim,) = told(of, "slurm").claims
+    assert claim.lives is False
+    assert claim.ended is not None
+    assert abs(claim.ended - now) < 60
+
+
+def test_a_job_without_steps_keeps_its_cards(
+    tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `Contain` an allocation has a cgroup only while a step runs."""
+    begin(folder, Job("slurm", "12", "12"), LONG_AGO)
+    step = tmp_path / "sys/fs/cgroup/system.slice/slurmstepd.scope/job_12/step_0"
+    step.mkdir(parents=True)
+    of = reader(tmp_path)
+    assert told(of, "slurm").claims[0].lives is True
+    step.rmdir()
+    step.parent.rmdir()
+    now = time.time()
+    monkeypatch.setattr("telemetry_daemon.readers.jobs.time.time", lambda: now + 9000)
+    assert told(of, "slurm").claims[0].lives is None
