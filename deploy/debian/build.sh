@@ -73,6 +73,9 @@ add_files() {
     for each in deploy/systemd/drop-ins/*.conf; do
         put 644 "$each" "/usr/share/doc/device-telemetry/examples/telemetry.service.d/${each##*/}"
     done
+    for each in deploy/slurm/* deploy/pbs/* deploy/flux/*; do
+        put 644 "$each" "/usr/share/doc/device-telemetry/examples/${each#deploy/}"
+    done
     add_optional daemon/telemetry_daemon/completion/telemetry.bash /usr/share/bash-completion/completions/telemetry
     add_optional daemon/telemetry_daemon/completion/_telemetry /usr/share/zsh/vendor-completions/_telemetry
     add_optional daemon/telemetry_daemon/completion/telemetry.fish /usr/share/fish/vendor_completions.d/telemetry.fish

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Tells the telemetry daemon that a job has ended on this node. Flux drains a node whose epilog fails, so this ends with status 0 within
+# two seconds, whatever becomes of telemetry. README.md says where to put it.
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+timeout -s KILL 1.8 telemetry job end </dev/null >/dev/null
+exit 0

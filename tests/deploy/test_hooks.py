@@ -1,0 +1,134 @@
+"""The hooks for PBS and Flux with stand-ins for their schedulers; none of them fails, whatever becomes of telemetry."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kits.captures import ROOT
+
+TELEMETRY = Path(sys.executable).with_name("telemetry")
+WRAPPER = f'#!/bin/sh\nexec {TELEMETRY} "$@"\n'
+USELESS = {
+    "absent": "",
+    "broken": "#!/bin/sh\nexit 70\n",
+    "crashing": "#!/bin/sh\nulimit -c 0\nkill -SEGV $$\n",
+    "hanging": "#!/bin/sh\nexec sleep 60\n",
+    "no program": "not a program",
+}
+RESOURCES = {"execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-3", "gpu": "1-2"}}]}}
+# What the hook of PBS imports. It is driven by the environment: which event, and whether the launch tells cards.
+PBS = """
+import os
+EXECJOB_BEGIN, EXECJOB_LAUNCH, EXECJOB_END, EXECJOB_ABORT, LOG_WARNING = range(5)
+class _Job:
+    id, queue, euser, project, run_count = "42[3].head", "workq", "ben", "_pbs_project_default", 1
+    Account_Name, Job_Owner = "physics", "ben@login"
+class _Event:
+    type, job = globals()[os.environ["EVENT"]], _Job()
+    env = {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"} if type == EXECJOB_LAUNCH else None
+event = _Event
+def logmsg(level, text):
+    print(text)
+"""
+
+
+def hook(folder: Path, path: str) -> Path:
+    """A copy of one of our hooks that looks for programs in the folder, too, and writes files of jobs there."""
+    text = (ROOT / "deploy" / path).read_text()
+    changed = text.replace("/usr/local/sbin:", f"{folder}/bin:")
+    assert changed != text
+    copy = folder / Path(path).name
+    copy.write_text(changed)
+    return copy
+
+
+def put(folder: Path, name: str, text: str) -> None:
+    program = folder / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    program.unlink(missing_ok=True)
+    if text:
+        program.write_text(text)
+        program.chmod(0o755)
+
+
+def run(command: list[str], folder: Path, **environment: str) -> str:
+    """Run a hook as a scheduler does: with its variables alone; it ends well, and soon."""
+    begun = time.monotonic()
+    given = {**environment, "TELEMETRY_ATTRIBUTION_JOB_DIRECTORY": str(folder / "jobs")}
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - begun < 2.0 + 1.0  # the law, and what others want of this machine
+    return done.stdout
+
+
+def record(folder: Path) -> dict[str, Any]:
+    (path,) = (folder / "jobs").iterdir()
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_flux(tmp_path: Path) -> None:
+    put(tmp_path, "telemetry", WRAPPER)
+    put(
+        tmp_path,
+        "flux",
+        f"#!/bin/sh\ncase \"$*\" in *getattr*) echo 1;; *info*) echo '{json.dumps(RESOURCES)}';; esac\n",
+    )
+    told = {"FLUX_JOB_ID": "ƒ2Ek8Bx", "FLUX_JOB_USERID": "0"}
+    run(["sh", str(hook(tmp_path, "flux/prolog.sh"))], tmp_path, **told)
+    began = record(tmp_path)
+    assert (began["scheduler"], began["id"], began["user"], began["devices"]) == ("flux", "ƒ2Ek8Bx", "root", ["1", "2"])
+    run(["sh", str(hook(tmp_path, "flux/epilog.sh"))], tmp_path, **told)
+    assert record(tmp_path)["ended"] >= began["started"]
+
+
+def test_flux_that_does_not_answer(tmp_path: Path) -> None:
+    put(tmp_path, "telemetry", WRAPPER)
+    put(tmp_path, "flux", USELESS["hanging"])
+    run(["sh", str(hook(tmp_path, "flux/prolog.sh"))], tmp_path, FLUX_JOB_ID="ƒ2Ek8Bx")
+    assert record(tmp_path)["devices"] == []
+
+
+def pbs(folder: Path, event: str) -> str:
+    (folder / "pbs.py").write_text(PBS)
+    text = hook(folder, "pbs/telemetry_hook.py").read_text()
+    # The hook gives telemetry an environment of its own, which has not where our test wants the files.
+    text = text.replace('"PATH": _PATH,', f'"PATH": _PATH, "TELEMETRY_ATTRIBUTION_JOB_DIRECTORY": "{folder}/jobs",')
+    (folder / "telemetry_hook.py").write_text(text)
+    return run([sys.executable, str(folder / "telemetry_hook.py")], folder, EVENT=event)
+
+
+def test_pbs(tmp_path: Path) -> None:
+    put(tmp_path, "telemetry", WRAPPER)
+    pbs(tmp_path, "EXECJOB_BEGIN")
+    began = record(tmp_path)
+    assert (began["id"], began["user"], began["account"], began["partition"]) == (
+        "42[3].head",
+        "ben",
+        "physics",
+        "workq",
+    )
+    assert began["devices"] == []
+    pbs(tmp_path, "EXECJOB_LAUNCH")
+    launched = record(tmp_path)
+    assert (launched["started"], launched["devices"]) == (began["started"], ["GPU-1", "GPU-2"])
+    pbs(tmp_path, "EXECJOB_END")
+    assert record(tmp_path)["ended"] >= began["started"]
+
+
+@pytest.mark.parametrize("what", USELESS)
+@pytest.mark.parametrize("path", ["slurm/prolog.sh", "slurm/epilog.sh", "flux/prolog.sh", "flux/epilog.sh", "pbs"])
+def test_no_telemetry_fails_a_hook(tmp_path: Path, path: str, what: str) -> None:
+    put(tmp_path, "telemetry", USELESS[what])
+    if path == "pbs":
+        pbs(tmp_path, "EXECJOB_LAUNCH")
+    else:
+        run(["sh", str(hook(tmp_path, path))], tmp_path, SLURM_JOB_ID="1", FLUX_JOB_ID="ƒ2Ek8Bx", HOME=os.sep)

@@ -1,0 +1,133 @@
+"""Our prolog and epilog in a real Slurm: what the daemon learns of its jobs, and that the node stays whatever becomes of telemetry."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kits.captures import ROOT
+from kits.slurm import Slurm
+from kits.waiting import until
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.jobs import JobsReader
+from telemetry_parsers.owners.job_files import SLURM
+from telemetry_parsers.ownership import Claim
+
+pytestmark = [pytest.mark.needs("slurmctld", "slurmd", "sbatch", "root"), pytest.mark.rest, pytest.mark.timeout(600)]
+
+HOOKS = ROOT / "deploy/slurm"
+TELEMETRY = Path(sys.executable).with_name("telemetry")
+# What the hooks of a node may look like that has no telemetry, or one that is of no use.
+USELESS = {
+    "absent": None,
+    "broken": "#!/bin/sh\nexit 70\n",
+    "crashing": "#!/bin/sh\nulimit -c 0\nkill -SEGV $$\n",
+    "hanging": "#!/bin/sh\nexec sleep 600\n",
+    "no program": "not a program",
+}
+
+
+class Site:
+    """A place for hooks and job files; the hooks find `telemetry` in its own folder of programs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.jobs = folder / "telemetry-jobs"
+        self.program = folder / "bin/telemetry"
+        self.program.parent.mkdir()
+        for name in ("prolog", "epilog"):
+            text = (HOOKS / f"{name}.sh").read_text()
+            assert "\nPATH=/usr/local/sbin:" in text
+            elsewhere = f"\nTELEMETRY_ATTRIBUTION_JOB_DIRECTORY={self.jobs}\nexport TELEMETRY_ATTRIBUTION_JOB_DIRECTORY"
+            text = text.replace("\nPATH=/usr/local/sbin:/usr/local/bin:", f"{elsewhere}\nPATH={self.program.parent}:")
+            self.hook(name).write_text(text)
+            self.hook(name).chmod(0o755)
+
+    def hook(self, name: str) -> Path:
+        return self.folder / f"{name}.sh"
+
+    def install(self, text: str | None) -> None:
+        """Put this in the place of the program, or nothing."""
+        self.program.unlink(missing_ok=True)
+        if text is not None:
+            self.program.write_text(text)
+            self.program.chmod(0o755)
+
+    def record(self, job: str) -> dict[str, Any]:
+        """What the file of a job says; nothing if there is none."""
+        path = self.jobs / f"slurm-{job}.json"
+        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return found
+
+    def claims(self) -> dict[str, Claim]:
+        """What the daemon's source tells, by the job's name."""
+
+        class Settings:
+            job_directory = str(self.jobs)
+            job_maps = ()
+
+        report = SLURM.parse(JobsReader("", Settings()).read(SLURM.polls[0], Targets()))
+        assert report.problems == ()
+        return {claim.owner.name: claim for claim in report.claims}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.fixture
+def slurm(site: Site) -> Iterator[Slurm]:
+    with Slurm(site.folder / "slurm", site.hook("prolog"), site.hook("epilog")) as running:
+        yield running
+
+
+def test_jobs_are_told_from_prolog_to_epilog(site: Site, slurm: Slurm) -> None:
+    site.install(f'#!/bin/sh\nexec {TELEMETRY} "$@"\n')
+    first, second = slurm.submit("sleep 600"), slurm.submit("sleep 600")
+    until(lambda: slurm.job(first) == slurm.job(second) == "RUNNING", "both jobs run")
+    until(lambda: site.record(first) and site.record(second), "their prologs came")
+    told = site.claims()
+    assert {told[job].names[0].text for job in (first, second)} == {"0", "1"}
+    assert {claim.owner.user for claim in told.values()} == {"root"}
+    assert {claim.owner.partition for claim in told.values()} == {"gpu"}
+    assert all(claim.lives is None and claim.ended is None for claim in told.values())
+
+    slurm.cancel(first)
+    until(lambda: site.record(first).get("ended"), "the epilog of the killed job came")
+    ended = site.claims()[first]
+    assert ended.lives is False
+    assert ended.started is not None
+    assert ended.ended is not None
+    assert ended.ended >= ended.started
+
+    slurm.requeue(second)
+    until(lambda: site.record(second).get("run") == "1", "the prolog of the second run came")
+    again = site.claims()[second]
+    assert again.started is not None
+    assert again.started > (told[second].started or 0)
+    assert (again.ended, again.names[0].way) == (None, "minor")
+    slurm.cancel(second)
+    until(lambda: slurm.state() == "idle", "the node is free")
+    assert site.record(second)["ended"] >= again.started
+
+
+def test_no_telemetry_takes_the_node_away(site: Site, slurm: Slurm) -> None:
+    for what, text in USELESS.items():
+        site.install(text)
+        job = slurm.submit("true")
+        until(lambda job=job: slurm.job(job) == "COMPLETED", f"a job ends well: telemetry is {what}")
+        until(lambda: slurm.state() == "idle", f"the node is free again: telemetry is {what}")
+    assert not site.jobs.exists()
+
+
+def test_a_prolog_that_fails_takes_the_node_away(site: Site, slurm: Slurm) -> None:
+    """What our hook must never do, so that the test above could fail."""
+    site.hook("prolog").write_text("#!/bin/sh\nexit 1\n")
+    slurm.submit("true")
+    until(lambda: slurm.state() in ("drained", "draining", "drain"), "the node is drained")
