@@ -189,7 +189,7 @@ _FAULTS = (
     _device("suspended", "", "1 while the device sleeps and is left alone.", 0, 1),
     _device("compute_units", "", "Compute units or multiprocessors.", 1, 1e6),
     _device("processes", "", "Processes that use the device.", 0, 1e7),
-    Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, by the job's rank table; always 1. The label server tells the server's place or id there.", 1, 1, "rank"),
+    Metric("accelerator_rank_info", "info", "", "Rank that runs on a device, by the job's rank table or the variables of its processes; always 1. The label server tells the server's place or id there.", 1, 1, "rank"),
 )
 # By owner; a card has at most 16. Only whole cards count, so that nothing is counted twice.
 _OWNERS = (

@@ -100,7 +100,7 @@ PLACES = {
     "web/server/port_owner.py": {"open": KERNEL, "read_text": KERNEL},
     "web/access/tls.py": {"memfd_create": "memory without a name", "open": "the same"},
     "workers/inside.py": {"open": "the pipe of requests"},
-    "readers/proc.py": {"open": KERNEL},
+    "readers/proc_files.py": {"open": KERNEL},
     "readers/host.py": {"open": KERNEL, "read_bytes": KERNEL},
     "readers/lock_holder.py": {"read_bytes": KERNEL, "pwrite": "into the lock file that guarded.own_folder opened"},
     "plugins/built_in.py": {"read_bytes": "a file of the package itself"},

@@ -33,6 +33,12 @@ def test_rank_37_is_a_card() -> None:
     assert second.endswith("} 1.0")
 
 
+def test_the_rank_table_is_believed_before_what_processes_say() -> None:
+    of_processes = kit.device(0, kit.reading("rank_info", 1.0, "9"), vendor="ascend", model="910B3")
+    (line,) = series(page(of_processes))
+    assert 'rank="36"' in line
+
+
 def test_the_server_is_no_fact_of_the_device() -> None:
     (info,) = [line for line in page(npu(0)).splitlines() if line.startswith("accelerator_info{")]
     assert "server" not in info

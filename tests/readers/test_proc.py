@@ -12,7 +12,8 @@ import pytest
 
 from telemetry_daemon.readers import proc
 from telemetry_daemon.readers.base import Targets
-from telemetry_daemon.readers.proc import ProcReader, command_line
+from telemetry_daemon.readers.proc import ProcReader
+from telemetry_daemon.readers.proc_files import command_line
 from telemetry_parsers.owners.proc import PARSER
 
 POLL = PARSER.polls[0]
@@ -24,8 +25,9 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        (root / "proc/1").mkdir(parents=True)
+        (root / "proc").mkdir()
         (root / "etc").mkdir()
+        self.process(1, uid=0, comm="init")
         (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:/bin/sh\nbroken\n")
 
     def process(
@@ -97,13 +99,97 @@ def test_nothing_is_read_again_while_a_process_is_the_same(tree):
     assert reader.read(POLL, Targets(pids=(10,))).outputs[1] is first.outputs[1]
 
 
-def test_another_process_with_the_same_number_is_another(tree):
-    reader = ProcReader(str(tree.root), environment=False)
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_pid_reused_between_list_and_look_up(tree):
+    """The list is older than the other process: whose it is stays unknown until the list was surely made anew."""
+    clock = Clock()
+    reader = ProcReader(str(tree.root), environment=False, clock=clock)
     tree.process(10, comm="old")
     assert tasks(reader, 10)[10].command == "old"
     tree.process(10, ticks=9000, comm="new", uid=0)
+    assert tasks(reader, 10) == {}
+    clock.now += 599
+    assert tasks(reader, 10) == {}
+    clock.now += 1
     found = tasks(reader, 10)[10]
     assert (found.command, found.ticks, found.user) == ("new", 9000, "root")
+
+
+def test_a_number_that_the_list_dropped_may_be_anothers_at_once(tree):
+    reader = ProcReader(str(tree.root), environment=False)
+    tree.process(10, comm="old")
+    tasks(reader, 10)
+    tasks(reader)
+    tree.process(10, ticks=9000, comm="new")
+    assert tasks(reader, 10)[10].command == "new"
+
+
+def test_a_process_that_ended_before_it_was_read_gives_its_number_to_nobody(tree):
+    reader = ProcReader(str(tree.root), environment=False)
+    assert tasks(reader, 10) == {}
+    tree.process(10)
+    assert tasks(reader, 10) == {}
+
+
+def test_zombie_with_memory_held(tree):
+    """It keeps its owner while the driver lists it: stat goes on, the rest may be empty."""
+    folder = tree.process(10, cgroup="0::/system.slice/slurmstepd.scope/job_7/step_0")
+    reader = ProcReader(str(tree.root), environment=False)
+    tasks(reader, 10)
+    stat = (folder / "stat").read_text()
+    (folder / "stat").write_text(stat.replace(") S", ") Z"))
+    (folder / "cgroup").write_text("0::/ (deleted)\n")
+    assert tasks(reader, 10)[10].keys == ("slurm:7",)
+
+
+def test_processes_that_are_hidden_are_a_failure_with_a_remedy(tree):
+    (tree.root / "proc/1/stat").unlink()
+    failure = ProcReader(str(tree.root), environment=False).read(POLL, Targets(pids=(10,))).failure
+    assert failure is not None
+    assert (failure.state, failure.reason) == ("failed", "no_permission")
+    assert "hidepid" in failure.text
+
+
+def fdinfo(tree: Tree, pid: int, *texts: str) -> None:
+    folder = tree.root / "proc" / str(pid) / "fdinfo"
+    folder.mkdir()
+    for number, text in enumerate(texts):
+        (folder / str(number)).write_text(text)
+
+
+def client(number: int, kib: int, bus_id: str = "0000:03:00.0") -> str:
+    return f"pos:\t0\ndrm-driver:\tamdgpu\ndrm-pdev:\t{bus_id}\ndrm-client-id:\t{number}\ndrm-memory-vram:\t{kib} KiB\n"
+
+
+def test_open_cards_are_counted_once_however_often_they_are_open(tree):
+    for pid in (10, 11):
+        tree.process(pid)
+    fdinfo(tree, 10, "pos: 0\n", client(5, 8), client(5, 8), client(6, 2), client(9, 1, "0000:04:00.0"))
+    fdinfo(tree, 11, client(5, 8))  # a fork
+    found = tasks(ProcReader(str(tree.root), environment=False), 10, 11)
+    assert [(hold.bus_id, hold.memory_bytes) for hold in found[10].holds] == [
+        ("0000:03:00.0", 10240.0), ("0000:04:00.0", 1024.0),
+    ]  # fmt: skip
+    assert found[11].holds == ()
+
+
+def test_open_cards_are_read_of_a_few_processes_at_each_poll_until_all_were(tree):
+    pids = range(10, 30)
+    for pid in pids:
+        fdinfo(tree, tree.process(pid) and pid, client(pid, 1))
+    reader = ProcReader(str(tree.root), environment=False)
+    told = [sum(bool(task.holds) for task in tasks(reader, *pids).values()) for _ in range(4)]
+    assert told[0] < 20
+    assert told[-1] == 20
 
 
 @pytest.mark.parametrize("comm", ["a) S 1 2 (b", "((", "\x1b[31mred", "tab\tand\nline", "x" * 300])

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from telemetry_parsers.merge.device_names import INSTANCE_FACT, DeviceNames
 from telemetry_parsers.merge.parties import Parties, Party, Told
 from telemetry_parsers.merge.shares import Share, Use, shares, slice_of
+from telemetry_parsers.merge.tasks import ranks, with_memory
 from telemetry_parsers.model import Absent, MergedDevice, MergedReading, Problem, Value
 from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
@@ -24,19 +25,23 @@ _OTHERS = Owner("others", "others")
 
 @dataclass(frozen=True, slots=True)
 class OwnersOf:
-    """The owners of one device, what is known of its processes, and the memory that strangers hold; None on a device of nobody."""
+    """The owners of one device, what is known of its processes, and the memory that strangers hold; None on a device of nobody.
+
+    `ranks` are the ranks of its processes.
+    """
 
     allocations: tuple[Allocation, ...] = ()
     processes: tuple[Process, ...] = ()
     foreign_bytes: Value | None = None
+    ranks: tuple[MergedReading, ...] = ()
 
     def put_on(self, device: MergedDevice) -> MergedDevice:
         """The device with them."""
-        if not self.allocations and not self.processes and self.foreign_bytes is None:
+        if not self.allocations and not self.processes and not self.ranks and self.foreign_bytes is None:
             return device
-        readings = device.readings
-        if self.foreign_bytes is not None and device.up is not False:
-            readings = Readings.of(readings).plus((MergedReading(FOREIGN, "", self.foreign_bytes, SOURCE),))
+        strangers = () if self.foreign_bytes is None else (MergedReading(FOREIGN, "", self.foreign_bytes, SOURCE),)
+        more = () if device.up is False else (*strangers, *self.ranks)
+        readings = Readings.of(device.readings).plus(more) if more else device.readings
         return replace(device, allocations=self.allocations, processes=self.processes, readings=readings)
 
 
@@ -51,6 +56,7 @@ class Owned:
 
 def owned(devices: Sequence[MergedDevice], told: Iterable[Told], tasks: Mapping[int, Task], wall_time: float) -> Owned:
     """The owners of each device, and what is known of its processes."""
+    devices = with_memory(devices, tasks)
     current = [one for one in told if one.claim.lives is not False and not _is_over(one, wall_time)]
     parties = Parties(current, tasks)
     running = _running(devices)
@@ -63,7 +69,8 @@ def owned(devices: Sequence[MergedDevice], told: Iterable[Told], tasks: Mapping[
         card = next((one for one in devices if one.id == device.parent), None) if device.parent else None
         allocations = _of_part(device, card, devices, of_device) if card else _of_card(device, devices, of_device)
         processes = tuple(_known(process, tasks, parties) for process in device.processes)
-        shown.append(OwnersOf(allocations, processes, of_device[device.id].foreign()))
+        found = ranks(running[device.id], tasks)
+        shown.append(OwnersOf(allocations, processes, of_device[device.id].foreign(), found))
     return Owned(tuple(shown), tuple(placing.problems), MappingProxyType(dict(placing.unresolved)))
 
 

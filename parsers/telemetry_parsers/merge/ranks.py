@@ -47,4 +47,9 @@ def physical_id(device: MergedDevice) -> int | None:
 def _with_rank(device: MergedDevice, rank: int, server: str) -> MergedDevice:
     reading = MergedReading(RANK_METRIC, str(rank), 1.0, _SOURCE)
     facts = (*device.facts, (SERVER_FACT, server)) if server else device.facts
-    return replace(device, readings=Readings.of(device.readings).plus((reading,)), facts=facts)
+    readings = Readings.of(device.readings)
+    if any(
+        metric == RANK_METRIC for metric, _ in readings.shape.keys
+    ):  # as its processes say: the table says it better
+        readings = Readings.of(one for one in readings if one.metric != RANK_METRIC)
+    return replace(device, readings=readings.plus((reading,)), facts=facts)

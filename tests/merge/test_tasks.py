@@ -1,0 +1,64 @@
+"""What the kernel tells of processes, on the devices that they run on: ranks of any vendor, and memory that no list tells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from telemetry_parsers.merge.owners import owned
+from telemetry_parsers.model import MergedDevice
+from telemetry_parsers.ownership import Hold, Process, Task
+
+BUS_ID = "0000:03:00.0"
+
+
+def card(*processes: Process, vendor: str = "amd", bus_id: str = BUS_ID) -> MergedDevice:
+    return MergedDevice(vendor, 0, bus_id, "0", "card", bus_id=bus_id, processes=processes)
+
+
+def put(device: MergedDevice, *tasks: Task) -> MergedDevice:
+    found = owned((device,), (), {task.pid: task for task in tasks}, 0.0)
+    return found.devices[0].put_on(device)
+
+
+def ranks(device: MergedDevice) -> list[str]:
+    return [one.label for one in device.readings if one.metric == "rank_info"]
+
+
+@pytest.mark.parametrize("vendor", ["nvidia", "amd", "mthreads", "cambricon"])
+def test_the_ranks_of_its_processes_are_on_a_card_of_any_vendor(vendor):
+    """Children of a rank inherit its variables."""
+    device = card(Process(0, 70, ""), Process(0, 71, ""), Process(0, 72, ""), Process(0, 73, ""), vendor=vendor)
+    tasks = (Task(70, 1, rank=11), Task(71, 1, rank=3), Task(72, 1, rank=3), Task(73, 1))
+    assert ranks(put(device, *tasks)) == ["3", "11"]
+
+
+def test_a_card_has_sixteen_ranks_at_most_and_none_that_nobody_told():
+    processes = [Process(0, pid, "") for pid in range(1, 41)]
+    assert len(ranks(put(card(*processes), *(Task(one.pid, 1, rank=one.pid) for one in processes)))) == 16
+    assert ranks(put(card(*processes))) == []
+
+
+def test_a_lost_card_has_no_ranks():
+    assert ranks(put(replace(card(Process(0, 70, "")), up=False), Task(70, 1, rank=0))) == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "held", "expected"),
+    [(None, 5.0, 5.0), (7.0, 5.0, 7.0), (0.0, 5.0, 0.0), (None, None, None)],
+)
+def test_open_files_tell_the_memory_that_the_list_does_not(listed, held, expected):
+    told = put(card(Process(0, 70, "", listed)), Task(70, 1, holds=(Hold(BUS_ID, held),)))
+    assert told.processes[0].memory_used_bytes == expected
+
+
+def test_what_is_held_of_another_card_counts_there():
+    told = put(card(Process(0, 70, "")), Task(70, 1, holds=(Hold("0000:04:00.0", 5.0),)))
+    assert told.processes[0].memory_used_bytes is None
+
+
+def test_parts_with_one_address_do_not_have_all_that_is_held_of_the_card():
+    parts = [replace(card(Process(0, 70, "")), id=name, device=name) for name in ("a", "b")]
+    found = owned(parts, (), {70: Task(70, 1, holds=(Hold(BUS_ID, 5.0),))}, 0.0)
+    assert [of_one.processes[0].memory_used_bytes for of_one in found.devices] == [None, None]
