@@ -10,42 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from kits.proc_tree import POLL, ProcTree, tasks
 from telemetry_daemon.readers import proc
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.readers.proc import ProcReader
 from telemetry_daemon.readers.proc_files import command_line
 from telemetry_parsers.owners.proc import PARSER
 
-POLL = PARSER.polls[0]
 SECRET = "hunter2-of-the-test"  # planted, to be looked for
 
 
-class Tree:
-    """A root with a /proc of our own."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "proc").mkdir()
-        (root / "etc").mkdir()
-        self.process(1, uid=0, comm="init")
-        (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:/bin/sh\nbroken\n")
-
-    def process(
-        self, pid: int, *, ticks: int = 5000, uid: int = 1000, comm: str = "python", cgroup: str = "0::/"
-    ) -> Path:
-        folder = self.root / "proc" / str(pid)
-        folder.mkdir(exist_ok=True)
-        after = " ".join(["S", *["0"] * 18, str(ticks), "0"])
-        (folder / "stat").write_text(f"{pid} ({comm}) {after}\n")
-        (folder / "comm").write_text(comm + "\n")
-        (folder / "cgroup").write_text(cgroup + "\n")
-        (folder / "status").write_text(f"Name:\t{comm}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
-        return folder
-
-
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
+def tree(tmp_path: Path) -> ProcTree:
+    return ProcTree(tmp_path)
 
 
 @pytest.fixture
@@ -57,12 +34,6 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
     ) as process:
         yield process
         process.kill()
-
-
-def tasks(reader: ProcReader, *pids: int):
-    capture = reader.read(POLL, Targets(pids=pids))
-    assert capture.failure is None
-    return {task.pid: task for task in PARSER.parse(capture).tasks}
 
 
 def test_a_real_process_is_told_and_its_end_as_well(child):
@@ -159,7 +130,7 @@ def test_processes_that_are_hidden_are_a_failure_with_a_remedy(tree):
     assert "hidepid" in failure.text
 
 
-def fdinfo(tree: Tree, pid: int, *texts: str) -> None:
+def fdinfo(tree: ProcTree, pid: int, *texts: str) -> None:
     folder = tree.root / "proc" / str(pid) / "fdinfo"
     folder.mkdir()
     for number, text in enumerate(texts):
@@ -180,6 +151,22 @@ def test_open_cards_are_counted_once_however_often_they_are_open(tree):
         ("0000:03:00.0", 10240.0), ("0000:04:00.0", 1024.0),
     ]  # fmt: skip
     assert found[11].holds == ()
+
+
+def test_a_poll_opens_no_file_of_a_process_that_is_known(tree, monkeypatch):
+    pids = range(10, 60)
+    for pid in pids:
+        tree.process(pid)
+    reader = ProcReader(str(tree.root), environment=True)
+    for _ in range(8):
+        reader.read(POLL, Targets(pids=tuple(pids)))
+    opened = []
+    open_file = os.open
+    monkeypatch.setattr(
+        os, "open", lambda path, *rest, **more: (opened.append(path), open_file(path, *rest, **more))[1]
+    )
+    reader.read(POLL, Targets(pids=tuple(pids)))
+    assert opened == [f"{tree.root}/proc/1/stat"]
 
 
 def test_open_cards_are_read_of_a_few_processes_at_each_poll_until_all_were(tree):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from telemetry_daemon.config.settings import AttributionSettings
 from telemetry_daemon.readers.base import Begun, Targets
-from telemetry_daemon.readers.proc_files import named_variables, text_of, ticks_of, uid_of
+from telemetry_daemon.readers.proc_files import Mark, mark_of, named_variables, text_of, ticks_of, uid_of
 from telemetry_daemon.readers.proc_holds import Holds
 from telemetry_daemon.readers.users import Users
 from telemetry_parsers.bounds import MOST_PROCESSES
@@ -34,10 +34,11 @@ _HIDDEN = "{} hides other users' processes (hidepid): mount it with gid= a group
 class _Known:
     """A process that was read, and who it is; `believed` is from when on it is taken for the one that is listed.
 
-    Without `ticks`, there was no process of a listed number, or it was hidden.
+    `ticks` is 0 while no process has the listed number, or one that is hidden.
     """
 
-    ticks: int | None
+    mark: Mark | None
+    ticks: int
     believed: float = 0.0
     output: Output | None = None
 
@@ -93,34 +94,35 @@ class ProcReader:
 
     def _processes(self, pids: Iterable[int]) -> tuple[Output, ...]:
         now = self._clock()
-        new: list[tuple[int, _Known, dict[str, Plain], int]] = []
+        new: list[tuple[int, dict[str, Plain], int]] = []
         known: dict[int, _Known] = {}
         for pid in pids:
-            before, found = self._known.get(pid), _Known(ticks_of(f"{self._proc}/{pid}"), now)
-            if before is not None and before.ticks == found.ticks:
-                found = before
-            elif before is not None:
-                found = replace(found, believed=now + _DOUBT_SECONDS)
-            known[pid] = found
-            if found.output is not None:
-                continue
-            if found.ticks is not None and (read := self._details(pid, found.ticks)) is not None:
-                new.append((pid, found, *read))
+            known[pid] = found = self._found(pid, now)
+            if found.output is None and found.ticks and (read := self._details(pid, found.ticks)) is not None:
+                new.append((pid, *read))
         self._users.learn(uid for *_, uid in new)
-        for pid, found, data, uid in new:
+        for pid, data, uid in new:
             output = Output(str(pid), status=0, data={**data, "user": self._users.name(uid)})
-            known[pid] = replace(found, output=output)
+            known[pid] = replace(known[pid], output=output)
         self._known = known
-        return self._with_holds({pid: one for pid, one in known.items() if one.believed <= now})
+        return self._with_holds([one for one in known.values() if one.believed <= now])
 
-    def _with_holds(self, known: Mapping[int, _Known]) -> tuple[Output, ...]:
+    def _found(self, pid: int, now: float) -> _Known:
+        """Who has this number now, with what was read of it before."""
+        before, folder = self._known.get(pid), f"{self._proc}/{pid}"
+        mark = mark_of(folder)
+        if before is not None and mark == before.mark and (before.output is not None or mark is None):
+            return before
+        ticks = (ticks_of(folder) or 0) if mark is not None else 0
+        if before is not None and before.ticks == ticks:
+            return replace(before, mark=mark)
+        return _Known(mark, ticks, 0.0 if before is None else now + _DOUBT_SECONDS)
+
+    def _with_holds(self, known: Iterable[_Known]) -> tuple[Output, ...]:
         """What was read of each, and what it holds of cards where that may be read."""
-        outputs = {(pid, one.ticks): one.output for pid, one in known.items() if one.output is not None and one.ticks}
-        held = self._holds.read({(pid, ticks or 0): f"{self._proc}/{pid}" for pid, ticks in outputs})
-        return tuple(
-            _holding(output, held[pid, ticks or 0]) if (pid, ticks or 0) in held else output
-            for (pid, ticks), output in outputs.items()
-        )
+        outputs = {(one.output.name, one.ticks): one.output for one in known if one.output is not None}
+        held = self._holds.read(self._proc, outputs)
+        return tuple(_holding(output, held[key]) if key in held else output for key, output in outputs.items())
 
     def _details(self, pid: int, ticks: int) -> tuple[dict[str, Plain], int] | None:
         """What there is to know of a process and its user's number; None if it has ended meanwhile, or is another now."""

@@ -1,0 +1,88 @@
+"""What it costs to know the processes on a node's cards: our reader beside psutil, in one run, on the same processes.
+
+`python benchmarks/processes.py [NUMBER]` starts so many processes (500), needs psutil, and no accelerator.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.proc import ProcReader
+from telemetry_parsers.owners.proc import PARSER
+
+PROCESSES = 500
+ROUNDS = 15
+MOST_MILLISECONDS = 15
+LEAST_TIMES = 10
+POLL = PARSER.polls[0]
+
+
+@contextmanager
+def sleeping(number: int) -> Iterator[tuple[int, ...]]:
+    """So many processes that wait for a signal."""
+    pids: list[int] = []
+    try:
+        for _ in range(number):
+            pid = os.fork()
+            if pid == 0:
+                signal.pause()
+                os._exit(0)
+            pids.append(pid)
+        yield tuple(pids)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def by_psutil(pids: Sequence[int]) -> list[object]:
+    """User, start, name and cgroup of each process, as a program writes it that looks at what is there."""
+    found: list[object] = []
+    for pid in pids:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            told = (process.username(), process.create_time(), process.name())
+        found.append((*told, Path(f"/proc/{pid}/cgroup").read_text()))
+    return found
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """The CPU time of one call, in this process and those that it waited for."""
+    begin = os.times()
+    own = time.process_time()
+    work()
+    end = os.times()
+    return (time.process_time() - own + end.children_user + end.children_system - begin[2] - begin[3]) * 1000
+
+
+def main(number: int) -> int:
+    """Print what each costs; the status says whether the goals were reached."""
+    with sleeping(number) as pids:
+        targets = Targets(pids=pids)
+        reader = ProcReader("/", environment=False)
+        first = milliseconds(lambda: reader.read(POLL, targets))
+        assert len(PARSER.parse(reader.read(POLL, targets)).tasks) == number
+        # In turns, so that other work on the machine meets both.
+        turns = [
+            (milliseconds(lambda: reader.read(POLL, targets)), milliseconds(lambda: by_psutil(pids)))
+            for _ in range(ROUNDS)
+        ]
+    ours, theirs = (min(column) for column in zip(*turns, strict=True))
+    print(f"{number} processes, CPU ms a poll, the quickest of {ROUNDS}")
+    print(f"ours, the first poll   {first:8.1f}")
+    print(f"ours, later polls      {ours:8.1f}")
+    print(f"psutil                 {theirs:8.1f}   {theirs / ours:.1f} times ours")
+    return 0 if ours <= MOST_MILLISECONDS and theirs >= LEAST_TIMES * ours else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else PROCESSES))

@@ -1,0 +1,45 @@
+"""A /proc of a test's own, and what the reader and the parser of processes make of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from telemetry_daemon.readers.base import Targets
+from telemetry_daemon.readers.proc import ProcReader
+from telemetry_parsers.owners.proc import PARSER
+from telemetry_parsers.ownership import Task
+
+POLL = PARSER.polls[0]
+
+
+class ProcTree:
+    """A root with a /proc of our own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "proc").mkdir()
+        (root / "etc").mkdir()
+        self.process(1, uid=0, comm="init")
+        (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:/bin/sh\nbroken\n")
+
+    def process(
+        self, pid: int, *, ticks: int = 5000, uid: int = 1000, comm: str = "python", cgroup: str = "0::/"
+    ) -> Path:
+        """A process; one that had the number before ends, and its folder with it."""
+        folder = self.root / "proc" / str(pid)
+        if folder.exists():
+            folder.rename(self.root / f"ended-{len(list(self.root.iterdir()))}")
+        folder.mkdir()
+        after = " ".join(["S", *["0"] * 18, str(ticks), "0"])
+        (folder / "stat").write_text(f"{pid} ({comm}) {after}\n")
+        (folder / "comm").write_text(comm + "\n")
+        (folder / "cgroup").write_text(cgroup + "\n")
+        (folder / "status").write_text(f"Name:\t{comm}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
+        return folder
+
+
+def tasks(reader: ProcReader, *pids: int) -> dict[int, Task]:
+    """The tasks of these processes; the reader must have answered."""
+    capture = reader.read(POLL, Targets(pids=pids))
+    assert capture.failure is None
+    return {task.pid: task for task in PARSER.parse(capture).tasks}
