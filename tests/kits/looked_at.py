@@ -97,3 +97,20 @@ def node(cards=8, name="", **parts):
     sources = (kit.source(version="12.550.54"), failing)
     snapshot = kit.snapshot(*map(card, range(cards)), sources=sources)
     return NodeState(name, **({"snapshot": snapshot, "past": past(cards), "age_seconds": 0.5} | parts))
+
+
+def owned(cards=8):
+    """The same node with owners: a job has the first four cards, of which it shares one with a pod and leaves one idle."""
+    seen = node(cards)
+    job = kit.allocation(memory_used_bytes=20.0 * 2**30)
+    shared = (replace(job, share=0.75, basis="utilization"), kit.allocation(kit.POD, 0.25, "utilization"))
+    idle = (replace(job, is_used=False, memory_used_bytes=None),)
+    owners = {0: (job,), 2: shared, 3: idle}
+    devices = tuple(_with_owners(device, owners.get(place, ())) for place, device in enumerate(seen.snapshot.devices))
+    return replace(seen, snapshot=replace(seen.snapshot, devices=devices))
+
+
+def _with_owners(device, owners):
+    known = {one.pid: kit.process(one.pid, one.name, one.memory_used_bytes) for one in device.processes[:1]}
+    processes = tuple(known.get(one.pid, one) for one in device.processes) if owners else device.processes
+    return replace(device, allocations=owners, processes=processes)

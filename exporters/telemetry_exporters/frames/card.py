@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from telemetry_exporters import human
+from telemetry_exporters import human, owner_words
 from telemetry_exporters.columns import SEVERITY_STYLES
 from telemetry_exporters.families import info_labels
 from telemetry_exporters.frames.body import Body, of_lines, saying
@@ -35,6 +35,7 @@ def body(state: State, size: Size) -> Body:
         return saying("No card is known yet.", size.columns)
     lines = [
         *_heading(card, scene, size.columns),
+        *_owners(card, scene, size.columns),
         *chart_lines(state, scene, card, size),
         *_events(card, scene, size.columns),
         *_entries(_past_readings(card, scene) if scene.slot is not None else _readings(card), size.columns),
@@ -158,4 +159,14 @@ def _processes(card: Card, scene: Scene, width: int) -> Iterator[Line]:
     for process in card.row.device.processes:
         memory = process.memory_used_bytes
         words = "memory unknown" if memory is None else human.byte_size(memory)
-        yield from wrapped(f"{process.pid}, {words}, {process.name}", width, indent="    ", begin="  ")
+        about = owner_words.about_process(process)
+        yield from wrapped(f"{process.pid}, {words}, {about}", width, indent="    ", begin="  ")
+
+
+def _owners(card: Card, scene: Scene, width: int) -> Iterator[Line]:
+    """Who has the card now, and on what basis."""
+    if scene.slot is None and card.row.device.allocations:
+        yield _title("owners")
+        for one in card.row.device.allocations:
+            words = f"{owner_words.who(one.owner)}: {owner_words.share(one)}, {owner_words.standing(one)}"
+            yield from wrapped(words, width, indent="    ", begin="  ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from telemetry_exporters import owner_words
 from telemetry_exporters.columns import DEVICE_COLUMNS, VENDOR, Cell, Column, number_of
 from telemetry_exporters.frames.body import Body, of_lines, saying
 from telemetry_exporters.frames.drawing import Window, bar, scale_of, sparkline
@@ -127,7 +128,8 @@ def _text(card: Card) -> str:
     device = card.row.device
     identity = "/".join(filter(None, (device.id, device.serial, device.uuid)))
     words = (device.vendor, device.device, card.row.model, identity, device.bus_id, device.partition)
-    return " ".join(filter(None, (*words, *(finding.word for finding in card.row.findings))))
+    owners = owner_words.searched(device.allocations)
+    return " ".join(filter(None, (*words, *(finding.word for finding in card.row.findings), owners)))
 
 
 def body(state: State, size: Size) -> Body:

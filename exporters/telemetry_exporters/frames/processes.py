@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from telemetry_exporters import human
-from telemetry_exporters.columns import Cell, Column, text_cell, text_rank, value_cell
+from telemetry_exporters import human, owner_words
+from telemetry_exporters.columns import OPTIONAL, Cell, Column, text_cell, text_rank, value_cell
 from telemetry_exporters.frames.body import Body, saying
 from telemetry_exporters.frames.listing import Listing
 from telemetry_exporters.frames.model import Size, State
 from telemetry_exporters.frames.scene import Scene, chosen_scene
+from telemetry_exporters.text import cut
 from telemetry_parsers.model import MergedDevice, Process
+
+_LONGEST_USER = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,23 @@ class Use:
         return f"{self.device.vendor} {self.device.device}"
 
 
+def _text(heading: str, read: Callable[[Use], str], priority: int, least: int) -> Column[Use]:
+    return Column(
+        heading,
+        lambda use: text_cell(read(use)),
+        lambda use: text_rank(read(use)),
+        priority,
+        least=least,
+        is_text=True,
+    )
+
+
+def _command(use: Use) -> str:
+    """Its program, where the tool calls it otherwise."""
+    process = use.process
+    return process.command if process.command != process.name else ""
+
+
 _COLUMNS: tuple[Column[Use], ...] = (
     Column("PID", lambda use: Cell(str(use.process.pid)), lambda use: float(use.process.pid), 0, usual=7),
     Column(
@@ -36,31 +56,35 @@ _COLUMNS: tuple[Column[Use], ...] = (
         1,
         usual=8,
     ),
-    Column("CARD", lambda use: text_cell(use.card), lambda use: text_rank(use.card), 2, least=8, is_text=True),
     Column(
-        "NAME",
-        lambda use: text_cell(use.process.name),
-        lambda use: text_rank(use.process.name),
-        3,
-        least=6,
-        is_text=True,
+        "UTIL",
+        lambda use: value_cell(use.process.utilization_ratio, human.percent),
+        lambda use: use.process.utilization_ratio,
+        OPTIONAL + 2,
+        usual=5,
     ),
-    Column(
-        "MODEL",
-        lambda use: text_cell(use.device.model),
-        lambda use: text_rank(use.device.model),
-        4,
-        least=12,
-        is_text=True,
-    ),
+    _text("CARD", lambda use: use.card, 2, 8),
+    _text("NAME", lambda use: use.process.name, 3, 6),
+    _text("USER", lambda use: cut(use.process.user, _LONGEST_USER), OPTIONAL, 6),
+    _text("OWNER", lambda use: owner_words.of_process(use.process), OPTIONAL + 1, 18),
+    _text("COMMAND", _command, OPTIONAL + 3, 6),
+    _text("MODEL", lambda use: use.device.model, OPTIONAL + 4, 12),
 )
+
+
+def _searched(use: Use) -> str:
+    process = use.process
+    owner = process.owner
+    account = "" if owner is None else f"{owner.name} {owner.account}"
+    words = (process.name, process.command, process.user, owner_words.of_process(process), account, process.container)
+    return " ".join(filter(None, (str(process.pid), *words, use.card, use.device.model, use.device.id)))
 
 
 def _listing(scene: Scene) -> Listing[Use]:
     return Listing(
         _COLUMNS,
         lambda use: f"{use.device.id} {use.process.pid}",
-        lambda use: f"{use.process.pid} {use.process.name} {use.card} {use.device.model} {use.device.id}",
+        _searched,
         lambda _: 0,
         lambda _: scene.is_old,
     )

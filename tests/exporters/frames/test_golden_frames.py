@@ -22,6 +22,14 @@ def node_state(cards, **parts):
     return State(nodes=(looked_at.node(cards),), title="daemon on this machine", **parts)
 
 
+def owned_state(view, wanted=""):
+    """A state that looks at a node whose cards have owners, at those of some of them."""
+    looks = {view: Look(wanted, "OWNER")} if wanted else {}
+    return State(
+        nodes=(looked_at.owned(),), title="daemon on this machine", view=view, card="GPU-00000002", looks=looks
+    )
+
+
 def nodes_state(count):
     """So many nodes; the second is silent, the third was never heard."""
     nodes = [looked_at.node(1 + number % 3 * 3, f"gpu{number:03d}") for number in range(count)]
@@ -48,6 +56,10 @@ STATES = {
     "processes-8": node_state(8, view=View.PROCESSES),
     "processes-128": node_state(128, view=View.PROCESSES),
     "processes-past": node_state(8, view=View.PROCESSES, moment=PAST),
+    "owners-cards": owned_state(View.CARDS, "alice"),
+    "owners-card": owned_state(View.CARD),
+    "owners-processes": owned_state(View.PROCESSES, "1234"),
+    "owners-past": replace(owned_state(View.CARDS), moment=PAST),
     "sources": node_state(8, view=View.SOURCES),
     "help": node_state(8, view=View.HELP),
     "nodes-1": nodes_state(1),
