@@ -60,6 +60,11 @@ def basis(allocation: Allocation) -> str:
     return _BASES[allocation.basis]
 
 
+def briefly(allocations: Sequence[Allocation]) -> str:
+    """All owners of a card, and who of them does not use it: `job 1234 (alice): not used, user bob`."""
+    return ", ".join(who(one.owner) + (": not used" if one.is_used is False else "") for one in allocations)
+
+
 def standing(allocation: Allocation) -> str:
     """Whether it was given the card and uses it, who says so, the memory that it holds, and since when it is there."""
     memory = allocation.memory_used_bytes

@@ -100,7 +100,15 @@ def device(one: MergedDevice, findings: Iterable[Finding]) -> Entry:
         "open_events": list(map(cleaned, active["event_open"])),
     }
     entry = {key: cleaned(value) if isinstance(value, str) else value for key, value in entry.items()}
+    entry["owners"] = _owners(one) if one.allocations else ""
     return {**entry, "condition": {key: told[0][key] for key in ("word", "severity")}, "findings": told}
+
+
+def _owners(one: MergedDevice) -> str:
+    """Who has it, without what changes at each poll."""
+    from telemetry_exporters import owner_words  # most nodes tell none
+
+    return cleaned(owner_words.briefly(one.allocations))
 
 
 def readings(snapshot: Snapshot, its_numbers: str, now: float) -> str:

@@ -7,6 +7,7 @@ STAGE is a JSON file, which is read anew before each poll:
 - `once`: `[act, positions]`, done one time for each line that is added;
 - `readings`: `[position, metric, label, value]`, in the place of what the simulator says of that metric; a word as value is why it is absent;
 - `models`: a card's model by its position; `problems`: `[where, text]`; `events`: `[position, code, text]`, told at each poll;
+- `owners`: `[position, kind, name, user]`, who was given a card; it takes `attribution.enabled` to show them;
 - `hostname`: the node's name, read once;
 - `past_seconds`: the daemon's clock starts so long ago and runs 15 times as fast, until it is now. Read once. An interval of
   0.2 s, the shortest, is three seconds meanwhile.
@@ -47,6 +48,7 @@ from telemetry_daemon.times import Clock
 from telemetry_parsers import host
 from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Absent, Capture, Event, Failure, Poll, Problem, Reading, Report
+from telemetry_parsers.ownership import Claim, DeviceName, Owner
 from telemetry_parsers.vendors import BY_WORD
 
 # An act that lasts is done at every poll, and holds beyond the next one.
@@ -149,7 +151,7 @@ class StagedReader:
 
 def read_stage(path: Path) -> Any:
     """What is played now."""
-    empty = {"once": [], "lasting": [], "readings": [], "models": {}, "problems": [], "events": []}
+    empty = {"once": [], "lasting": [], "readings": [], "models": {}, "problems": [], "events": [], "owners": []}
     return {**empty, **json.loads(path.read_text())}
 
 
@@ -209,6 +211,10 @@ def _with_what_is_told(
         readings=(*report.readings, *readings),
         problems=tuple(Problem(where, text) for where, text in staged["problems"]) if places else report.problems,
         events=(*report.events, *events),
+        claims=tuple(
+            Claim(Owner(kind, name, user=user), names=(DeviceName(str(card), "index", str(card)),))
+            for card, kind, name, user in staged["owners"]
+        ),
     )
 
 

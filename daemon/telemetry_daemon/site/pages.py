@@ -148,10 +148,20 @@ def _devices(given: tuple[Row, ...]) -> str:
     if not given:
         return '<h2>Devices</h2>\n<p class="empty">No source lists a device.</p>\n'
     headings = ("Device", "State", "Model", "Temperature", "Power", "Memory", "Utilization")
-    return f"<h2>Devices</h2>\n{_table(headings, map(_device, given))}"
+    if not any(row.device.allocations for row in given):
+        return f"<h2>Devices</h2>\n{_table(headings, map(_device, given))}"
+    from telemetry_exporters import owner_words  # most nodes tell none
+
+    owners = (owner_words.briefly(row.device.allocations) for row in given)
+    lines = (_device(row, _owner(words)) for row, words in zip(given, owners, strict=True))
+    return f"<h2>Devices</h2>\n{_table((*headings, 'Owner'), lines)}"
 
 
-def _device(row: Row) -> str:
+def _owner(words: str) -> str:
+    return f'<td class="wide" data-heading="Owner">{escaped(words) or ABSENT}</td>'
+
+
+def _device(row: Row, owner: str = "") -> str:
     device = row.device
     return "".join(
         (
@@ -166,6 +176,7 @@ def _device(row: Row) -> str:
             _number(
                 "utilization_ratio", "Utilization", _words(row.utilization, human.percent), _share(row.utilization, 1.0)
             ),
+            owner,
             "</tr>\n",
         )
     )
