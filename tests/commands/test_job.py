@@ -75,7 +75,7 @@ def test_folder_and_file_are_for_root_and_the_service(folder: Path) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == (os.geteuid(), folder.stat().st_gid)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to a group")
+@pytest.mark.needs("root")
 def test_the_file_has_the_group_of_the_folder(folder: Path) -> None:
     folder.mkdir(parents=True)
     os.chown(folder, 0, 4242)
@@ -83,7 +83,7 @@ def test_the_file_has_the_group_of_the_folder(folder: Path) -> None:
     assert (folder / "slurm-1234.json").stat().st_gid == 4242
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to a group")
+@pytest.mark.needs("root")
 def test_a_new_folder_gets_the_group_of_the_service(tmp_path: Path, folder: Path) -> None:
     runtime = tmp_path / "runtime"
     runtime.mkdir()

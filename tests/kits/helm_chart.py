@@ -45,6 +45,10 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
             "metricRelabelings": [{"action": "labeldrop", "regex": "model"}],
         },
     },
+    "owners of cards": {
+        **IMAGE,
+        "poolDefaults": {"attribution": {"enabled": True, "jobFolder": "/run/telemetry-jobs"}},
+    },
     "network policy": {**IMAGE, "networkPolicy": {"enabled": True}},
     "an image of one's own": {
         "image": {

@@ -167,7 +167,7 @@ def hostile(root: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.needs("root")
 def test_hostile_files_cost_themselves_only(tmp_path: Path, folder: OwnFolder) -> None:
     begin(folder, Job("slurm", "12", "12", devices=("0",)), LONG_AGO)
     said = hostile(tmp_path)
@@ -181,7 +181,7 @@ def test_hostile_files_cost_themselves_only(tmp_path: Path, folder: OwnFolder) -
     assert len(report.problems) == 11
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+@pytest.mark.needs("root")
 @pytest.mark.parametrize(
     ("mode", "owner", "remedy"), [(0o777, 0, "chmod go-w"), (0o775, 0, ""), (0o755, 12345, "chown root")]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from telemetry_grafana.dashboards.page import Page
 from telemetry_grafana.dashboards.panels import Figure, Panel, number, numbers, stacked
@@ -65,8 +66,9 @@ def _bill(title: str, what: str, labels: Sequence[str], width: int = 12) -> Pane
             Column("card hours", f"{_grown(_SECONDS, by)} / 3600", "h", decimals=2),
             Column("busy", f"{_grown(_BUSY, by)} / {_grown(_SECONDS, by)}", "percentunit"),
             Column("energy", f"{_grown(_ENERGY, by)} / 3600", "watth"),
-            Column("peak memory", f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", "bytes"),
+            Column("peak mem", f"max by ({by}) (max_over_time({_MEMORY}[$__range]))", "bytes"),
         ),
+        height=_LOW,
         width=width,
         sort=("-card hours",),
     )
@@ -76,6 +78,14 @@ def _over_time(title: str, what: str, unit: str, text: str) -> Panel:
     return stacked(title, what, unit, query(text, "{{user}} {{pod_namespace}} {{account}}"))
 
 
+def _where_any(otherwise: str, title: str, what: str, labels: Sequence[str], *columns: Column) -> Panel:
+    """A table of half the width, and what stands in its place where it has no row."""
+    panel = card_table(title, what, labels, columns, _LOW, 12, sort=(columns[-2 if len(columns) > 1 else 0].heading,))
+    return replace(panel, builder=panel.builder.no_value(otherwise))
+
+
+_LOW = 7
+_OF_CARD = (*CARD_LABELS, "owner_kind", "owner", "user")
 _GROUP = "user, pod_namespace, account"
 _OWNED = "max without (basis) (accelerator_allocation_ratio{$cards})"
 _JOB = "job_id, user"
@@ -146,51 +156,44 @@ JOBS = Page(
             _bill("By job", "job", ("job_id", "user")),
         ),
         "Worth a look": (
-            card_table(
+            _where_any(
+                "no card",
                 "Idle holders",
                 "Cards that computed nothing for half an hour, with who has them.",
-                (*CARD_LABELS, "owner_kind", "owner", "user"),
-                (
-                    Column(
-                        "share",
-                        f"{_OWNED} and {_CARD} (avg_over_time(accelerator_utilization_ratio{{$cards}}[30m]) < 0.02)",
-                        "percentunit",
-                    ),
+                _OF_CARD,
+                Column(
+                    "share",
+                    f"{_OWNED} and {_CARD} (avg_over_time(accelerator_utilization_ratio{{$cards}}[30m]) < 0.02)",
+                    "percentunit",
                 ),
-                width=12,
             ),
-            card_table(
+            _where_any(
+                "no card, where processes are told",
                 "Strangers",
                 "Cards on which processes of others hold memory, with the owner whom they disturb.",
-                (*CARD_LABELS, "owner_kind", "owner", "user"),
-                (
-                    Column(
-                        "memory of others",
-                        f"({_OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes{{$cards}} > 0)",
-                        "bytes",
-                    ),
+                _OF_CARD,
+                Column(
+                    "memory",
+                    f"({_OWNED} > bool -1) * {_CARD} group_left () (accelerator_foreign_memory_bytes{{$cards}} > 0)",
+                    "bytes",
                 ),
-                width=12,
             ),
-            card_table(
+            _where_any(
+                "no job has whole cards",
                 "Slowest card of each job",
                 "Jobs with whole cards: how busy their slowest card was for five minutes, and the median of them all.",
                 ("job_id", "user"),
-                (
-                    Column("cards", f"count by ({_JOB}) ({_OF_JOBS})"),
-                    Column("nodes", f"count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS}))"),
-                    Column("slowest", f"min by ({_JOB}) ({_OF_JOBS})", "percentunit"),
-                    Column("median", f"quantile by ({_JOB}) (0.5, {_OF_JOBS})", "percentunit"),
-                ),
-                width=12,
-                sort=("slowest",),
+                Column("cards", f"count by ({_JOB}) ({_OF_JOBS})"),
+                Column("nodes", f"count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS}))"),
+                Column("slowest", f"min by ({_JOB}) ({_OF_JOBS})", "percentunit"),
+                Column("median", f"quantile by ({_JOB}) (0.5, {_OF_JOBS})", "percentunit"),
             ),
-            card_table(
+            _where_any(
+                "none",
                 "Names that fit no card",
                 "Devices that a scheduler names and no node has: their owners are missing above. The node's doctor names them.",
                 ("instance", "source"),
-                (Column("names", "telemetry_claims_unresolved{$nodes} > 0"),),
-                width=12,
+                Column("names", "telemetry_claims_unresolved{$nodes} > 0"),
             ),
         ),
     },

@@ -59,6 +59,7 @@ _LABEL_PIXELS = {
     "partition": 100,
 }
 _WIDE_LABEL_PIXELS = {"alertname": 260, "uuid": 365, "model": 180, "serial": 170, "bus_id": 130}
+NO_NAME = "–"
 _NAME_PIXELS, _NARROWEST_PIXELS = 100, 60
 
 
@@ -153,7 +154,8 @@ def _column(column: Column) -> list[DynamicConfigValue]:
 
 
 def _label(label: str) -> list[DynamicConfigValue]:
-    properties = []
+    # A job's id is no number, and what is unknown has no name.
+    properties = [DynamicConfigValue("unit", "string"), DynamicConfigValue("noValue", NO_NAME)]
     if label in _LABEL_PIXELS:
         properties.append(DynamicConfigValue("custom.width", _LABEL_PIXELS[label]))
     else:

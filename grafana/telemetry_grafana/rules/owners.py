@@ -66,7 +66,7 @@ OWNERS = AlertGroup(
                 f" and on ({_JOB}) count by ({_JOB}) ({_OF_JOBS}) >= $straggler_peers"
                 f" and on ({_JOB}) count by ({_JOB}) (count by ({_JOB}, instance) ({_OF_JOBS})) > 1"
             ),
-            hold="30m",
+            hold="35m",
             held_back_by=("AcceleratorStraggler",),
             summary="{vendor} {device} on {instance} works {value:humanizePercentage} less than the other cards of job {job_id}",
             meaning="A job runs on several nodes, its cards do the same work, and one of them does less: all others wait for it.",

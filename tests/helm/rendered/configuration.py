@@ -118,6 +118,18 @@ def test_the_folders_that_the_daemon_writes_to_are_writable(tmp_path: Path) -> N
     assert "/etc/telemetry" in pool.mounts()
 
 
+def test_owners_take_root_without_capabilities_and_folders_that_cannot_be_written(tmp_path: Path) -> None:
+    """The kubelet's socket is root's; neither a capability nor a privileged container is needed to connect to it."""
+    pool = render(VALUE_SETS["owners of cards"]).pool("nvidia")
+    found = settings(pool.config, tmp_path).attribution
+    assert (found.enabled, found.job_directory) == (True, "/run/telemetry-jobs")
+    read_only = {mount["mountPath"] for mount in pool.container["volumeMounts"] if mount.get("readOnly")}
+    assert {str(Path(found.kubelet_socket).parent), "/var/log/pods", found.job_directory} <= read_only
+    assert (pool.spec["hostPID"], pool.spec["securityContext"]["runAsUser"]) == (True, 0)
+    assert pool.container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert pool.container["securityContext"]["allowPrivilegeEscalation"] is False
+
+
 def test_the_probes_are_answered(tmp_path: Path) -> None:
     """By the daemon with the pool's own configuration and arguments, on a port of the test's."""
     pool = render({**IMAGE, "pools": {"demo": {"args": ["serve", "--demo", "1xnvidia"]}}}).pool("demo")

@@ -35,7 +35,14 @@
 {{- end }}
 {{- /* Everybody may write to an emptyDir, and the daemon uses no such folder: it makes these in it, for itself alone. */ -}}
 {{- $state := dict "directory" "/var/lib/telemetry/state" "runtime_directory" "/run/telemetry/daemon" }}
-{{- $table := mergeOverwrite (dict "web" $web "sources" $sources "state" $state) (deepCopy .root.Values.config) (deepCopy .pool.config) }}
+{{- $attribution := dict }}
+{{- with .pool.attribution }}
+{{- if .enabled }}
+{{- $attribution = dict "enabled" true "kubelet_socket" (printf "%s/kubelet.sock" (trimSuffix "/" .kubeletFolder)) }}
+{{- if .jobFolder }}{{ $_ := set $attribution "job_directory" .jobFolder }}{{ end }}
+{{- end }}
+{{- end }}
+{{- $table := mergeOverwrite (dict "web" $web "sources" $sources "state" $state "attribution" $attribution) (deepCopy .root.Values.config) (deepCopy .pool.config) }}
 {{- $address := printf ":%v" .root.Values.port }}
 {{- if not (has $address (default list $table.web.listen_address)) }}
 {{- fail (printf "config.web.listen_address: probes and Prometheus ask at port; keep %q in the list, or leave the setting out" $address) }}
@@ -58,7 +65,7 @@
 
 {{- define "telemetry.podSecurityContext" -}}
 {{- $context := dict "runAsUser" 0 "runAsGroup" 0 }}
-{{- if not .privileged }}
+{{- if not (or .privileged .attribution.enabled) }}
 {{- $context = dict "runAsNonRoot" true "runAsUser" 65534 "runAsGroup" 65534 "fsGroup" 65534 }}
 {{- end }}
 {{- $_ := set $context "seccompProfile" (dict "type" "RuntimeDefault") }}
@@ -72,6 +79,19 @@
 {{- $context = dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" $none }}
 {{- end }}
 {{- mergeOverwrite $context .securityContext | toYaml }}
+{{- end }}
+
+{{/* The files and folders of the node that a pool mounts, as a list under `paths`. */}}
+{{- define "telemetry.hostPaths" -}}
+{{- $paths := .hostPaths }}
+{{- if .attribution.enabled }}
+{{- $paths = append $paths (dict "name" "kubelet" "path" .attribution.kubeletFolder "type" "Directory") }}
+{{- $paths = append $paths (dict "name" "pod-names" "path" "/var/log/pods" "type" "Directory") }}
+{{- with .attribution.jobFolder }}
+{{- $paths = append $paths (dict "name" "jobs" "path" . "type" "DirectoryOrCreate") }}
+{{- end }}
+{{- end }}
+{{- dict "paths" $paths | toJson }}
 {{- end }}
 
 {{/* A probe of a path, or of the port where a password or a client certificate may be asked; takes probe, path and root. */}}
