@@ -29,12 +29,14 @@ TEXTS = (
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Node:
-    node = Node(tmp_path, f"{len(TEXTS)}xnvidia")
+    node = Node(tmp_path, f"{len(TEXTS)}xnvidia", config="[attribution]\nenabled = true\n")
     cards = range(len(TEXTS))
     node.say(
         hostname=MARKUP,
         models={str(card): text for card, text in zip(cards, TEXTS, strict=True)},
         problems=[[text, text] for text in TEXTS],
+        # Who calls himself longer is not admitted.
+        owners=[[card, "job", text[:1000], text[:1000]] for card, text in zip(cards, TEXTS, strict=True)],
         events=[[card, text, text] for card, text in zip(cards, TEXTS, strict=True)],
         readings=[
             *([card, "temperature_celsius", text, 55.0] for card, text in zip(cards, TEXTS, strict=True)),

@@ -1,11 +1,11 @@
-// The live page. Without this script it is a whole table. Every text is put in as text, never as markup.
+// The live page. Every text is put in as text, never as markup.
 "use strict";
 
-// ---- Numbers in words, as telemetry_exporters/human.py has them ----
+// ---- Numbers in words, as in human.py ----
 
 const ABSENT = "–";
 
-/** Of two equally near numbers the even one, as Python does. */
+/** Ties go to the even one, as in Python. */
 function fixed(value, decimals) {
   const scaled = Math.abs(value) * 10 ** decimals;
   const isTie = scaled % 1 === 0.5 && Number.isInteger(value * 2 ** (decimals + 1));
@@ -49,7 +49,7 @@ const inWords = (value, metric) => BY_UNIT[unitOf(metric)](value);
 const utc = (time) => `${new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 const secondsOf = (text) => Date.parse(text) / 1000;
 
-// ---- The last half hour: a place for each slot; NaN where there is no number ----
+// ---- The last half hour: a place for each slot, NaN without a number ----
 
 const greatest = (numbers) => numbers.reduce((a, b) => (b > a ? b : a), 0);
 
@@ -106,7 +106,7 @@ class Past {
     for (const { id, series } of devices)
       for (const [metric, { last, highest = last, gaps = [] }] of Object.entries(series)) {
         const ours = this.of(id, metric);
-        // What is older has a place below 0, and is ignored.
+        // What is older has a place below 0.
         last.forEach((value, i) => (ours.last[begin + i - this.first] = value ?? NaN));
         highest.forEach((value, i) => (ours.highest[begin + i - this.first] = value ?? NaN));
         const before = ours.gaps.filter((gap) => gap.first < begin);
@@ -181,8 +181,8 @@ function choose(changes) {
 }
 
 function isWanted(place, filter) {
-  const { id, name, model: kind, condition, findings } = model.devices[place];
-  const words = [name, id, kind, condition.severity, ...findings.map((one) => one.word)].join("\n").toLowerCase();
+  const { id, name, model: kind, condition, findings, owners } = model.devices[place];
+  const words = [name, id, kind, condition.severity, owners, ...findings.map((one) => one.word)].join("\n").toLowerCase();
   return words.includes(filter.trim().toLowerCase());
 }
 
@@ -321,11 +321,10 @@ function marks(place) {
 
 const SHORT = { temperature_celsius: "temp", power_watts: "power", memory_used_bytes: "memory", utilization_ratio: "util" };
 
-function besides({ model: kind, findings, throttled_by }) {
+function besides({ model: kind, findings, throttled_by, owners }) {
   const isMixed = model.devices.some((one) => one.model !== kind);
-  const reasons = throttled_by.map((reason) => `throttled: ${reason}`);
-  const words = [...findings.slice(1).map((one) => one.word), ...reasons, isMixed ? kind : ""];
-  return words.filter(Boolean).join(" · ").replaceAll("_", " ");
+  const reasons = throttled_by.map((reason) => `throttled: ${reason.replaceAll("_", " ")}`);
+  return [owners, ...findings.slice(1).map((one) => one.word), ...reasons, isMixed && kind].filter(Boolean).join(" · ");
 }
 
 function tile(place) {
@@ -371,16 +370,20 @@ function cell(place, metric) {
 function row(place) {
   const entry = model.devices[place], state = stateOf(place);
   const readings = Object.keys(SHORT).map((metric, i) => reading(place, metric, "td", i > 0));
-  const element = make("tr", { "data-device": entry.id },
-    make("th", { scope: "row" }, linkTo(entry, entry.name)), make("td", {}, state.element), ...readings.map((one) => one.element));
-  return view(element, [state, ...readings]);
+  const owner = make("td"), element = make("tr", { "data-device": entry.id },
+    make("th", { scope: "row" }, linkTo(entry, entry.name)), make("td", {}, state.element),
+    ...readings.map((one) => one.element), owner);
+  return view(element, [state, ...readings], { describe: () => say(owner, ownersOf(place), ownersOf(place)) });
 }
+
+const ownersOf = (place) => model.devices[place].owners;
 
 // Key, heading, what it sorts by.
 const COLUMNS = [
   ["device", "device", (place) => -place],
   ["condition", "state", gravity],
   ...Object.entries(SHORT).map(([metric, name]) => [metric, name, (place) => valueOf(place, metric) ?? -1]),
+  ["owner", "owner", ownersOf],
 ];
 
 // ---- All devices ----
@@ -481,6 +484,7 @@ function table() {
   let shown = "";
   const order = () => {
     const { sort, filter } = chosen();
+    element.classList.toggle("owned", model.devices.some((one) => one.owners));
     const places = sorted([...rows.keys()].filter((place) => isWanted(place, filter)), sort);
     const most = Math.max(1, Math.floor(find("main").clientWidth / TABLE_PIXELS));
     const count = Math.max(1, Math.min(most, Math.ceil(places.length / ROWS_OF_A_TABLE)));
@@ -496,7 +500,7 @@ function table() {
 
 function sorted(places, sort) {
   const by = COLUMNS.find(([key]) => key === sort.replace("-", ""))[2], sign = sort.startsWith("-") ? -1 : 1;
-  return places.sort((a, b) => sign * (by(a) - by(b)) || a - b);
+  return places.sort((a, b) => sign * ((by(a) > by(b)) - (by(a) < by(b))) || a - b);
 }
 
 function tableOf(rows, sort, isFirst) {
@@ -765,7 +769,7 @@ function takeReadings({ time, valid_seconds, host, values }) {
 const SILENCE = 2300, PATIENCE = 2, PLAIN = 5000, LONGEST_PAUSE = 15000;
 const link = { source: null, lastId: "", heard: 0, pause: 1000, timer: 0, isChecking: false };
 
-/** Null where the daemon does not answer; whoever watches the stream says so. */
+/** Null where the daemon does not answer. */
 const got = (path, seconds = 30) =>
   fetch(`./${path}`, { cache: "no-store", signal: AbortSignal.timeout(1000 * seconds) })
     .then((answer) => (answer.ok ? answer.text() : null))
@@ -818,7 +822,7 @@ function disconnect() {
   link.source = null;
 }
 
-/** After a pause that grows; chance keeps many pages from coming at once. */
+/** After a growing pause; chance keeps pages from coming at once. */
 function later(act) {
   clearTimeout(link.timer);
   link.timer = setTimeout(act, link.pause * (0.75 + Math.random() / 2));
@@ -839,7 +843,7 @@ function gone() {
 
 const comeBack = async () => ((await isThere()) ? connect() : later(comeBack));
 
-/** All streams are taken: show the page that works without a script, anew. */
+/** All streams are taken: show the plain page anew. */
 async function goPlain() {
   link.timer = setTimeout(connect, PLAIN);
   const other = await pageAt("");
