@@ -1,0 +1,202 @@
+"""The board of jobs asked of a real Prometheus: two nodes with pods and jobs, whose shares add up to the cards' own, over a kill, too."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from grafana.boards import panels_of
+from kits.captures import ROOT
+from kits.daemon import Daemon, run
+from kits.fake_kubelet import FakeKubelet
+from kits.fake_nvml.library import FakeNvml
+from kits.fake_nvml.profile import load_profile
+from kits.pod_resources import listed, pod
+from kits.prometheus import Prometheus, free_address, impatient
+from kits.waiting import until
+
+pytestmark = [
+    pytest.mark.rest,
+    pytest.mark.needs("cc", "prometheus", "root"),  # a folder of jobs that is not root's is not believed
+    pytest.mark.timeout(300),
+]
+RANGE = "15s"
+BOARD = json.loads((ROOT / "grafana" / "dashboards" / "telemetry-jobs.json").read_text())
+RULES = sorted((ROOT / "deploy" / "prometheus" / "rules").glob("*.yml"))
+CONFIG = """
+[attribution]
+enabled = true
+kubelet_socket = "{socket}"
+job_directory = "{folder}/jobs"
+[sources.nvml]
+interval = 0.5
+[sources.kubelet]
+interval = 0.5
+[sources.slurm]
+interval = 0.5
+"""
+# Each job's user and cards; two of them share one.
+JOBS = {"41": ("alice", "4"), "42": ("bob", "5"), "43": ("alice", "5"), "44": ("carol", "6")}
+WATTS = {str(card): 100.0 + 50.0 * card for card in range(8)}
+SHARES = {
+    "ml/one/main": {"0": 0.5},
+    "ml/two/main": {"0": 0.5},
+    "ml/wide/main": {"1": 1.0, "2": 1.0},
+    "ml/short/main": {"3": 1.0},
+    "41": {"4": 1.0},
+    "42": {"5": 0.5},
+    "43": {"5": 0.5},
+    "44": {"6": 1.0},
+}
+
+
+@dataclass
+class Node:
+    """A daemon with a kubelet and a folder of jobs; `uuids` by the devices' labels."""
+
+    daemon: Daemon
+    kubelet: FakeKubelet
+    folder: Path
+
+    def uuids(self) -> Mapping[str, str]:
+        return {device["device"]: device["uuid"] for device in self.daemon.document()["devices"]}
+
+    def job(self, what: str, number: str) -> None:
+        user, card = JOBS[number]
+        told = {"SLURM_JOB_ID": number, "SLURM_JOB_USER": user, "SLURM_JOB_ACCOUNT": "physics", "SLURM_JOB_GPUS": card}
+        status, _, complaint = run("job", what, "--directory", str(self.folder / "jobs"), environment=told)
+        assert (status, complaint) == (0, "")
+
+
+def node(stack: ExitStack, folder: Path, fake: FakeNvml) -> Node:
+    folder.mkdir(exist_ok=True)
+    (folder / "jobs").mkdir(mode=0o755)
+    kubelet = stack.enter_context(FakeKubelet(folder))
+    config = CONFIG.format(socket=kubelet.socket, folder=folder)
+    daemon = Daemon(folder, config, environment=fake.environment, listen=free_address())
+    return Node(stack.enter_context(daemon), kubelet, folder)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[tuple[Node, Node, Prometheus]]:
+    whole = FakeNvml(tmp_path / "whole", load_profile("h100").with_gpus(8))
+    for card, watts in WATTS.items():
+        whole.field(int(card), 185, watts * 1000)
+        whole.field(int(card), 186, watts * 1000)
+        whole.processes(int(card), [])
+    with ExitStack() as stack:
+        cards = node(stack, tmp_path / "node1", whole)
+        parts = node(stack, tmp_path / "node2", FakeNvml(tmp_path / "parts", "h100-mig"))
+        addresses = [cards.daemon.address, parts.daemon.address]
+        yield cards, parts, stack.enter_context(Prometheus(tmp_path, addresses, impatient(RULES, tmp_path)))
+
+
+def pods(uuids: Mapping[str, str], *, with_short: bool) -> bytes:
+    given = [
+        pod("ml", "one", {"main": {"nvidia.com/gpu": (f"{uuids['0']}::0",)}}),
+        pod("ml", "two", {"main": {"nvidia.com/gpu": (f"{uuids['0']}::1",)}}),
+        pod("ml", "wide", {"main": {"nvidia.com/gpu": (uuids["1"], uuids["2"])}}),
+    ]
+    short = pod("ml", "short", {"main": {"nvidia.com/gpu": (uuids["3"],)}})
+    return listed(*given, short) if with_short else listed(*given)
+
+
+def expression(title: str, place: int = 0) -> str:
+    """A query of the board as Grafana sends it."""
+    (panel,) = (panel for panel in panels_of(BOARD) if panel["title"] == title and panel["type"] != "timeseries")
+    text = panel["targets"][place]["expr"].replace("$__range", RANGE)
+    return re.sub(r'"\$\w+"', '".*"', text)
+
+
+def told(prometheus: Prometheus, query: str, label: str) -> dict[str, float]:
+    """The numbers of a query by one label of its series."""
+    error, series = prometheus.query(query)
+    assert error == "", error
+    return {one["metric"].get(label, ""): float(one["value"][1]) for one in series}
+
+
+def one(prometheus: Prometheus, query: str) -> float:
+    return told(prometheus, query, "").get("", 0.0)
+
+
+def assert_the_board_adds_up(prometheus: Prometheus, tolerance: float) -> None:
+    """What owners have of each card of theirs is all that the card did."""
+    for mine, own in (
+        ("accelerator_allocation_energy_joules_total", "accelerator_energy_estimated_joules_total"),
+        ("accelerator_allocation_busy_seconds_total", "accelerator_busy_seconds_total"),
+    ):
+        of_owners = told(prometheus, f"sum by (device) (increase({mine}[{RANGE}]))", "device")
+        of_cards = told(prometheus, f"sum by (device) (increase({own}[{RANGE}]))", "device")
+        for card in ("0", "1", "2", "4", "5", "6"):
+            assert of_owners[card] == pytest.approx(of_cards[card], rel=tolerance), (mine, card)
+
+
+def settled(prometheus: Prometheus, number: int) -> bool:
+    whole = "count(count_over_time(accelerator_allocation_energy_joules_total[20s]) >= 19)"
+    return one(prometheus, whole) >= number
+
+
+def test_the_board_of_two_nodes(nodes: tuple[Node, Node, Prometheus]) -> None:
+    cards, parts, prometheus = nodes
+    cards.daemon.until(lambda: len(cards.uuids()) == 8)
+    uuids = cards.uuids()
+    cards.kubelet.list = lambda _context: pods(uuids, with_short=True)
+    parts.daemon.until(lambda: {"0", "0:0", "0:1"} == set(parts.uuids()))
+    instances = parts.uuids()
+    parts.kubelet.list = lambda _context: listed(
+        pod("lab", "small", {"main": {"nvidia.com/mig-1g.10gb": (instances["0:0"],)}}),
+        pod("lab", "large", {"main": {"nvidia.com/mig-3g.40gb": (instances["0:1"],)}}),
+    )
+    for number in JOBS:
+        cards.job("start", number)
+    until(lambda: settled(prometheus, len(SHARES) + 3), "a quarter of a minute of all owners")
+    expected = {owner: sum(shares.values()) for owner, shares in SHARES.items()}
+    expected |= {"lab/small/main": 1 / 7, "lab/large/main": 3 / 7}
+    assert told(prometheus, expression("Who has cards"), "owner") == pytest.approx(expected)
+    assert one(prometheus, expression("Cards had")) == pytest.approx(sum(expected.values()))
+    assert one(prometheus, expression("Free cards")) == 1.0
+    power = told(prometheus, expression("Who has cards", 2), "owner")
+    of_shares = {name: sum(share * WATTS[card] for card, share in shares.items()) for name, shares in SHARES.items()}
+    assert {name: power[name] for name in of_shares} == pytest.approx(of_shares, rel=0.001)
+    all_power = one(prometheus, "sum(accelerator_power_watts)")
+    owned, nobody = (one(prometheus, expression("Power", place)) for place in (0, 1))
+    assert owned + nobody == pytest.approx(all_power, rel=0.001)
+    hours = told(prometheus, expression("By user"), "user")
+    assert {user: hours[user] * 3600 / 15 for user in ("alice", "bob", "carol")} == pytest.approx(
+        {"alice": 1.5, "bob": 0.5, "carol": 1.0}, rel=0.05
+    )
+    assert_the_board_adds_up(prometheus, 0.001)
+    cards.kubelet.list = lambda _context: pods(uuids, with_short=False)
+    cards.job("end", "44")
+    until(lambda: one(prometheus, expression("Free cards")) == 3.0, "the end of a pod and of a job")
+    gone = 'count(accelerator_allocation_ratio{owner=~"ml/short/main|44"}) or vector(0)'
+    assert one(prometheus, gone) == 0.0
+    assert "carol" in told(prometheus, expression("By user"), "user"), "who has ended is still in the bill"
+    killed_and_started_again(cards, prometheus)
+
+
+def killed_and_started_again(node: Node, prometheus: Prometheus) -> None:
+    """Owners go on: what was lost is less than a minute, and what is counted again adds up again."""
+    node.daemon.signal(signal.SIGKILL)
+    assert node.daemon.process is not None
+    node.daemon.process.wait()
+    with replace(node.daemon, process=None, lines=[], address="") as daemon:
+        daemon.until(lambda: "accelerator_allocation_ratio" in daemon.page())
+        for number in ("41", "42", "43"):
+            assert f'owner="{number}"' in daemon.page()
+        until(lambda: one(prometheus, f"min(count_over_time(up[{RANGE}])) >= 14"), "scrapes")
+        until(
+            lambda: one(prometheus, f"count(count_over_time(accelerator_power_watts[{RANGE}]) >= 14)") >= 9,
+            "a quarter of a minute after the kill",
+        )
+        for number in ("0", "1", "2", "4", "5"):
+            mine = f'sum(increase(accelerator_allocation_energy_joules_total{{device="{number}"}}[{RANGE}]))'
+            own = f'sum(increase(accelerator_energy_estimated_joules_total{{device="{number}"}}[{RANGE}]))'
+            assert one(prometheus, mine) == pytest.approx(one(prometheus, own), rel=0.01), number
