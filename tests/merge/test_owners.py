@@ -283,6 +283,17 @@ def test_the_mps_server_is_nobodys():
     assert found.foreign_bytes == 0.0
 
 
+def test_on_an_instance_two_parties_that_turn_out_to_be_one_owner_are_shown_once():
+    """Each is known by the other's key, so that their sources contradict each other."""
+    whole = card(0)
+    part = instance(1, whole, "2g.20gb", process(1), process(2))
+    claims = (told("kubelet", pod("a"), keys=("container:c",)), told("slurm", job("1"), keys=("slurm:1",)))
+    tasks = (task(1, pod("a"), "slurm:1", name=""), task(2, job("1"), "container:c", name=""))
+    found = of((whole, part), claims, tasks)
+    assert [one[0] for one in told_of(found, 1)] == ["ml/a/main"]
+    assert sum(one.share for one in found.devices[1].allocations) == pytest.approx(2 / 7)
+
+
 def test_more_owners_than_the_bound_are_one():
     people = tuple(task(pid, user(f"u{pid:02}")) for pid in range(1, 31))
     device = card(0, *(process(pid, float(pid)) for pid in range(1, 31)))

@@ -248,7 +248,9 @@ def _of_part(
     """The owners of an instance, with their shares of the card."""
     parts = [device for device in devices if device.parent == card.id]
     of_whole = slice_of(part, card, _siblings(card, parts))
-    return tuple(replace(one, share=one.share * of_whole, basis="partition") for one in _plain(of_device[part.id]))
+    own = _plain(of_device[part.id])
+    # Two parties may turn out to be one owner, where sources contradict each other.
+    return _summed([replace(one, share=one.share * of_whole, basis="partition") for one in own])
 
 
 def _siblings(card: MergedDevice, parts: Sequence[MergedDevice]) -> int:
