@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from telemetry_exporters.families import Labels, identity_labels
+from telemetry_exporters.labels import Labels, identity_labels
 from telemetry_parsers.merge.owners import billed
 from telemetry_parsers.metrics import OWNER_LABELS
 from telemetry_parsers.model import MergedDevice, Sample

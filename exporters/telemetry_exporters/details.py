@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from telemetry_exporters import human
-from telemetry_exporters.families import info_labels
+from telemetry_exporters.labels import info_labels
 from telemetry_exporters.overview import model_of, source_condition
 from telemetry_exporters.style import ABSENT, Colour, Style, paint
 from telemetry_exporters.text import display_width, pad_left, pad_right, wrapped

@@ -13,7 +13,8 @@ from functools import cache, partial
 from operator import itemgetter
 from typing import Any
 
-from telemetry_exporters.families import PLAIN, Columns, Family, Labels, Names, Owner, OwnerSeries, columns_of, families
+from telemetry_exporters.families import PLAIN, Columns, Family, Names, Owner, OwnerSeries, columns_of, families
+from telemetry_exporters.labels import Labels
 from telemetry_exporters.own import OwnSamples
 from telemetry_exporters.screen import NO_METRICS, family_name, screen
 from telemetry_parsers.model import Absent, Metric, Snapshot, Value

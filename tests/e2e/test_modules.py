@@ -62,7 +62,7 @@ telemetry_daemon.web: addresses clients errors messages seldom_logger
 telemetry_daemon.web.access: access_control auth channel hosts toolkit watch
 telemetry_daemon.web.server: acceptor connection conversation listeners open_connections port_owner shared web_server
 telemetry_daemon.workers: link targets worker
-telemetry_exporters: device_view evidence families heat human json own past prometheus screen text thresholds verdict
+telemetry_exporters: device_view evidence families heat human json labels own past prometheus screen text thresholds verdict
 telemetry_parsers: bounds contract demo host maintenance metrics model ownership readings recorded sentinels states units vendor
 telemetry_parsers.codec: answer captures derived plain wire
 telemetry_parsers.combining: chip_places devices

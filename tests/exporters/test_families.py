@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from kits import snapshots as kit
 from kits.page_oracle import shown_families
 from telemetry_exporters import csv, json
-from telemetry_exporters.families import identity_labels
+from telemetry_exporters.labels import identity_labels
 from telemetry_exporters.prometheus import text_page
 from telemetry_parsers.maintenance import Maintenance
 from telemetry_parsers.metrics import CATALOGUE, OWN_LABELS, OWNER_LABELS

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from telemetry_exporters import human, owner_words
 from telemetry_exporters.columns import SEVERITY_STYLES
-from telemetry_exporters.families import info_labels
 from telemetry_exporters.frames.body import Body, of_lines, saying
 from telemetry_exporters.frames.cards import Card, chosen_card
 from telemetry_exporters.frames.chart import chart_lines
 from telemetry_exporters.frames.lines import cut_whole, in_grey, time_of_day, wrapped
 from telemetry_exporters.frames.model import Line, Piece, Size, State
 from telemetry_exporters.frames.scene import Scene, chosen_scene, reason_at, value_at
+from telemetry_exporters.labels import info_labels
 from telemetry_exporters.past import KEPT, PastEvent
 from telemetry_exporters.style import Style
 from telemetry_exporters.text import clean, display_width, pad_left, pad_right
