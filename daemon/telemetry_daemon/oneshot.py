@@ -6,14 +6,20 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from telemetry_daemon.node import tells_owners
 from telemetry_daemon.polling.source import Answer, Source
 from telemetry_daemon.readers.base import Targets
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.store import Store
 from telemetry_daemon.times import Clock
+from telemetry_parsers.contract import Parser
 from telemetry_parsers.model import Command, Failure, Poll, Snapshot, Tier
 from telemetry_parsers.recorded import Recorded
+
+if TYPE_CHECKING:  # imported where owners are told
+    from telemetry_daemon.state.attribution import Attribution
 
 # The share of the time left that a reader may use: its answer must still be parsed and merged before the end.
 _READER_SHARE = 0.8
@@ -46,6 +52,11 @@ def _is_repeated(poll: Poll) -> bool:
     return isinstance(poll.request, Command) and poll.request.per is not None
 
 
+def _waits_for(parser: Parser, other: Parser) -> bool:
+    """Whether a source needs what the other lists: the cards of its vendor, or the processes on any."""
+    return other.vendor == parser.vendor or (tells_owners(parser) and bool(other.vendor))
+
+
 class OneShot:
     """Sources that are read when asked, together."""
 
@@ -68,7 +79,7 @@ class OneShot:
 
     def read(self, tiers: Iterable[Tier], timeout_seconds: float) -> Snapshot:
         """One snapshot of all sources; a poll that has not answered in time has failed with `timeout`."""
-        store = Store(self._hostname, self._clock, recorded=self._recorded)
+        store = Store(self._hostname, self._clock, recorded=self._recorded, attribution=self._attribution())
         tier_order = [tier for tier in _TIER_ORDER if tier in set(tiers)]
         began = self._clock.monotonic()
         until = began + timeout_seconds
@@ -81,7 +92,7 @@ class OneShot:
                 (poll for poll in parser.polls if poll.tier in tier_order),
                 key=lambda poll: (_is_repeated(poll), tier_order.index(poll.tier)),
             )
-            awaited = [] if lists else [thread for thread, other, _ in threads if other.parser.vendor == parser.vendor]
+            awaited = [thread for thread, other, _ in threads if not lists and _waits_for(parser, other.parser)]
             arguments = (store, source, polls, until, awaited)
             thread = threading.Thread(target=self._read_source, args=arguments, daemon=True)
             thread.start()
@@ -106,6 +117,14 @@ class OneShot:
             now = self._clock.monotonic()
         if told:
             self._tell_waiting(())
+
+    def _attribution(self) -> Attribution | None:
+        """What finds the owners of the cards, where a source tells of them."""
+        if not any(tells_owners(source.parser) for source in self._sources):
+            return None
+        from telemetry_daemon.state.attribution import Attribution  # most nodes tell of none
+
+        return Attribution(self._clock)
 
     def prime(self, name: str, gap_seconds: float) -> None:
         """Ask one source and drop the answer: its next answer is counted from this one, such as the CPU's load.

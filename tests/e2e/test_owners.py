@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kits.daemon import Daemon
+from kits.daemon import Daemon, run
 from kits.fake_kubelet import FakeKubelet
 from kits.fake_nvml.library import FakeNvml, Process
 from kits.fake_nvml.profile import load_profile
@@ -73,6 +73,21 @@ def test_each_card_has_its_owner(tmp_path: Path, sleeper: subprocess.Popen[bytes
         assert 'telemetry_claims_unresolved{source="kubelet"} 0.0' in page
         stranger = daemon.document()["devices"][1]["processes"][0]
         assert (stranger["pid"], stranger["owner"]["name"]) == (sleeper.pid, me)
+        asked = run(
+            "snapshot",
+            "--from",
+            "tools",
+            "--config",
+            str(daemon.config_path),
+            "--all",
+            "--format",
+            "json",
+            environment=fake.environment,
+        )
+        of_tools = [
+            [one["owner"]["name"] for one in device["allocations"]] for device in json.loads(asked[1])["devices"]
+        ]
+        assert of_tools == [[pod_name], [pod_name], [me], []]
         kubelet.list = lambda _context: listed()
         daemon.until(lambda: "train-0" not in daemon.get("/metrics")[1])
         assert daemon.process is not None
