@@ -9,6 +9,8 @@ import pytest
 from state.clocked_store import CARDS, FAST, Node
 from telemetry_daemon.state.health import PollResult, SourceFacts
 from telemetry_daemon.state.ledger import Ledger
+from telemetry_parsers import bounds
+from telemetry_parsers.merge.owners import MOST_OWNERS
 from telemetry_parsers.model import Process, Report
 from telemetry_parsers.ownership import Claim, DeviceName, Owner, Task
 
@@ -131,3 +133,22 @@ def test_an_owner_that_goes_leaves_nothing_behind(node: OwnedNode) -> None:
     assert node.owners()[0][0][0] == "199"
     node.claims()
     assert node.owners() == [[], []]
+
+
+def test_a_flood_of_claims_and_owners_stays_within_bounds(node: OwnedNode) -> None:
+    """What is beyond them is left out, and told; the card's own owner may be among it, its readings never are."""
+    for turn in range(3):
+        names = [f"{turn}-{number}" for number in range(2 * bounds.MOST_CLAIMS)]
+        lost = (Claim(job(name), names=(DeviceName(f"GPU-{name}", "uuid", f"GPU-{name}"),)) for name in names[1:])
+        long = Claim(job("x" * 10_000), names=(FIRST,))
+        shared = (Claim(job(name), names=(SECOND,), replica=name) for name in names[:100])
+        node.claims(long, Claim(job("41"), names=(FIRST,)), *shared, *lost)
+        node.later()
+        snapshot = node.store.snapshot()
+        first, second = snapshot.devices
+        assert [one.owner.name for one in first.allocations] == ["41"]
+        assert len(second.allocations) == MOST_OWNERS
+        assert sum(one.share for one in second.allocations) == pytest.approx(1.0)
+        (status,) = (one for one in snapshot.sources if one.source == "slurm")
+        assert len(status.problems) <= bounds.MOST_PROBLEMS
+        assert all(len(problem.text) <= bounds.LONGEST_TEXT for problem in status.problems)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from telemetry_parsers.merge.admission import short
 from telemetry_parsers.merge.device_names import INSTANCE_FACT, DeviceNames
 from telemetry_parsers.merge.parties import Parties, Party, Told
 from telemetry_parsers.merge.shares import Share, Use, shares, slice_of
@@ -16,6 +17,8 @@ from telemetry_parsers.ownership import Allocation, Owner, Process, Task
 from telemetry_parsers.readings import Readings
 
 MOST_OWNERS = 16
+# Of one source: how many there are is counted.
+_MOST_TOLD = 12
 FOREIGN = "foreign_memory_bytes"
 SOURCE = "telemetry"
 # What runs for the processes of others.
@@ -120,6 +123,7 @@ class _Placing:
     ) -> None:
         self.problems: list[tuple[str, Problem]] = []
         self.unresolved: Counter[str] = Counter()
+        self._complaints: Counter[str] = Counter()
         self._names = DeviceNames(devices)
         self._owners: dict[str, dict[int, Party]] = {}
         self._used = _devices_of_parties(running, parties)
@@ -164,7 +168,10 @@ class _Placing:
     def _complain(self, told: Told, what: str, party: Party) -> None:
         names = told.claim.names
         text = names[0].text if names else ""
-        self.problems.append((told.source, Problem(f"{party.owner.kind} {party.owner.name}", f"{text!r}: {what}")))
+        self._complaints[told.source] += 1
+        if self._complaints[told.source] <= _MOST_TOLD:
+            where = short(f"{party.owner.kind} {party.owner.name}")
+            self.problems.append((told.source, Problem(where, f"{short(text)!r}: {what}")))
 
 
 def _devices_of_parties(running: Mapping[str, Sequence[Process]], parties: Parties) -> dict[int, dict[str, None]]:
