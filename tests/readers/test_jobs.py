@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +86,22 @@ def test_a_job_that_ended_says_when(tmp_path: Path, folder: OwnFolder) -> None:
     end(folder, job, LONG_AGO + 60)
     (claim,) = told(of, "slurm").claims
     assert (claim.started, claim.ended, claim.lives) == (LONG_AGO, LONG_AGO + 60, False)
+
+
+def test_of_a_job_whose_end_was_told_for_a_minute_nothing_is_kept_until_it_begins_anew(
+    tmp_path: Path, folder: OwnFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, runs = (Job("slurm", number, number, devices=("0",)) for number in ("12", "13"))
+    begin(folder, over, LONG_AGO)
+    begin(folder, runs, LONG_AGO)
+    end(folder, over, LONG_AGO + 60)
+    of = reader(tmp_path)
+    assert names(told(of, "slurm")).keys() == {"12", "13"}
+    monkeypatch.setattr("telemetry_daemon.readers.jobs._TICK_SECONDS", -1.0)  # as if some time had passed
+    monkeypatch.setattr("telemetry_daemon.readers.jobs._TOLD_SECONDS", -1.0)
+    assert names(told(of, "slurm")).keys() == {"13"}
+    begin(folder, replace(over, run="1"), LONG_AGO + 90)
+    assert names(told(of, "slurm")).keys() == {"12", "13"}
 
 
 def test_a_file_that_is_as_it_was_is_not_read_again(

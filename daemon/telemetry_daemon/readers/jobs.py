@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +27,8 @@ _MOST_DEVICES = 256
 _LARGEST_MAP_BYTES = 16 << 10
 # Two writes within one tick of the kernel's clock leave the same time, so a file that was just written is read again.
 _TICK_SECONDS = 1.0
+# So long the end of a job is told; the hooks keep its file for an hour, and a busy node would have thousands of them in memory.
+_TOLD_SECONDS = 60.0
 # Somebody may be writing a file that is so new.
 _NEW_SECONDS = 10.0
 _UID = re.compile(r"[0-9]{1,10}", re.ASCII).fullmatch
@@ -48,11 +50,11 @@ class JobSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a file had, and when it was looked at."""
+    """What a file had, and when it was looked at; None once it has told of an end for long enough."""
 
     entry: Entry
     looked: float
-    content: Plain
+    content: Plain | None
 
 
 @dataclass(slots=True)
@@ -71,20 +73,20 @@ class _Folder:
         with Inbox.at(Path(self.path), self.owners) as inbox:
             entries = inbox.entries(wanted, MOST_FILES)
             self.known = {name: self._current(inbox, name, entry, now) for name, entry in entries.items()}
-        return [self._told(read, now) for read in self.known.values()]
+        return [self._told(read.entry, read.content, now) for read in self.known.values() if read.content is not None]
 
     def _current(self, inbox: Inbox, name: str, entry: Entry, now: float) -> _Read:
         before = self.known.get(name)
         if before is not None and before.entry == entry and before.looked - entry.changed / 1e9 > _TICK_SECONDS:
-            return before
+            return _without_its_end(before, now)
         try:
             content = {"file": name, **self.take(name, inbox.read(name, self.limit_bytes))}
         except (OSError, ValueError, RecursionError) as error:
             content = {"file": name, "problem": str(getattr(error, "strerror", None) or error)}
         return _Read(entry, now, content)
 
-    def _told(self, read: _Read, now: float) -> Plain:
-        return {**read.content, "is_new": True} if now - read.entry.changed / 1e9 < _NEW_SECONDS else read.content
+    def _told(self, entry: Entry, content: Plain, now: float) -> Plain:
+        return {**content, "is_new": True} if now - entry.changed / 1e9 < _NEW_SECONDS else content
 
 
 class JobsReader:
@@ -188,6 +190,13 @@ class JobsReader:
 def reader(path: str, settings: JobSettings) -> JobsReader:
     """The reader of this machine's jobs, or of those below another root."""
     return JobsReader(path, settings)
+
+
+def _without_its_end(read: _Read, now: float) -> _Read:
+    """The same, or nothing of a job whose end was told for long enough."""
+    content = read.content
+    is_over = content is not None and content.get("ended") is not None and now - read.looked > _TOLD_SECONDS
+    return replace(read, content=None) if is_over else read
 
 
 def _job_file(_name: str, content: bytes) -> Plain:
