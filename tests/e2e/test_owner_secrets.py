@@ -1,0 +1,78 @@
+"""What processes and job files hold besides what is wanted: it is in no page, document, log, recording or record."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kits.daemon import Daemon, run
+from kits.fake_nvml.library import FakeNvml, Process
+from kits.fake_nvml.profile import load_profile
+
+pytestmark = pytest.mark.needs("cc", "root")  # only root may read another's environment, and is believed about jobs
+SECRET = "hunter2-planted"
+CONFIG = """
+[attribution]
+enabled = true
+environment = true
+process_metrics = true
+job_directory = "{folder}/jobs"
+[sources.nvml]
+interval = 0.5
+[sources.proc]
+interval = 0.5
+path = "/"
+[sources.slurm]
+interval = 0.5
+"""
+PAGES = ("/metrics", "/api/v1/snapshot", "/api/v1/history", "/")
+
+
+def planted_job(folder: Path) -> None:
+    """A job as its hook tells of it, in whose file and environment there is more than that."""
+    (folder / "jobs").mkdir(mode=0o755)
+    told = {"SLURM_JOB_ID": "41", "SLURM_JOB_USER": "alice", "SLURM_JOB_GPUS": "0", "SLURM_JOB_COMMENT": SECRET}
+    assert run("job", "start", "--directory", str(folder / "jobs"), environment=told)[0] == 0
+    (file,) = (folder / "jobs").glob("slurm-*")
+    assert SECRET not in file.read_text()
+    file.write_text(json.dumps({**json.loads(file.read_text()), "comment": SECRET, "token": [SECRET]}))
+
+
+def test_no_secret_of_a_process_or_a_job_is_told(tmp_path: Path) -> None:
+    fake = FakeNvml(tmp_path / "nvml", load_profile("h100").with_gpus(2))
+    planted_job(tmp_path)
+    program = tmp_path / f"{SECRET}.py"
+    program.write_text("input()")
+    environment = {**os.environ, "API_TOKEN": SECRET, "SLURM_JOB_ID": "41", "RANK": "7"}
+    command = [sys.executable, str(program), f"--password={SECRET}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, cwd=tmp_path) as process:
+        fake.processes(0, [Process(process.pid, 1 << 30)])
+        with Daemon(tmp_path, CONFIG.format(folder=tmp_path), environment=fake.environment) as daemon:
+            daemon.until(lambda: "accelerator_rank_info{" in daemon.page() and 'owner="41"' in daemon.page())
+            assert {page for page in PAGES if SECRET in daemon.get(page)[1]} == set()
+            of_record = ("record", "--unmasked", "--for", "3s", "--config", str(daemon.config_path))
+            status, recording, complaints = run(*of_record, environment=fake.environment)
+            assert (status, '"source":"proc"' in recording, SECRET in recording + complaints) == (0, True, False)
+            shown = run(
+                "snapshot",
+                "--config",
+                str(daemon.config_path),
+                "--format",
+                "json",
+                "--why",
+                environment=fake.environment,
+            )
+            assert SECRET not in shown[1]
+            assert daemon.process is not None
+            daemon.process.terminate()
+            daemon.process.wait()
+            assert [line for line in daemon.lines if SECRET in line] == []
+        process.kill()
+    kept = [file for file in (tmp_path / "state").iterdir() if file.is_file()]
+    assert "ledger.json" in {file.name for file in kept}
+    assert {file.name for file in kept if SECRET.encode() in file.read_bytes()} == set()
