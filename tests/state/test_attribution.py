@@ -126,6 +126,18 @@ def test_what_fits_no_card_is_counted_and_told(node: OwnedNode) -> None:
     assert [one.value for one in node.store.snapshot().own if one.metric == "telemetry_claims_unresolved"] == [0.0]
 
 
+def test_before_all_cards_are_listed_no_name_is_called_wrong() -> None:
+    node = OwnedNode()
+    node.store.await_first({("tool", FAST.name): "nvidia"})
+    node.claims(Claim(job("41"), names=(FIRST,)), Claim(job("42"), names=(DeviceName("no", "uuid", "no"),)))
+    assert [problem for status in node.store.snapshot().sources for problem in status.problems] == []
+    assert "telemetry_claims_unresolved" not in {sample.metric for sample in node.store.snapshot().own}
+    node.put()
+    (problem,) = [problem for status in node.store.snapshot().sources for problem in status.problems]
+    assert problem.where == "job 42"
+    assert node.owners()[0][0][0] == "41"
+
+
 def test_an_owner_that_goes_leaves_nothing_behind(node: OwnedNode) -> None:
     for number in range(200):
         node.claims(Claim(job(str(number)), names=(FIRST,)))

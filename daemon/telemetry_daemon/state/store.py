@@ -341,6 +341,8 @@ class Store:
         if self._attribution is None:
             return merged
         owned = self._attribution.look(merged)
+        if self._known.awaited:  # a claim may name a card that no list has had time to tell of
+            return replace(owned, problems=merged.problems)
         self._known.own[UNRESOLVED] = self._attribution.unresolved()
         return owned
 
