@@ -137,6 +137,19 @@ def test_an_unread_answer_waits_in_pieces_and_is_never_copied_whole() -> None:
     assert 0 < asyncio.run(unsent_bytes()) <= WRITE_BYTES
 
 
+def test_a_client_that_finishes_sending_and_reads_slowly_causes_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    page = b"x" * 6_000_000
+    with running_server(lambda _: Response(200, (page,))) as running:
+        for _ in range(10):
+            with connect(running.port) as client:
+                client.sendall(REQUEST[:-2] + b"Connection: close\r\n\r\n")
+                assert client.recv(15) == b"HTTP/1.1 200 OK"
+                client.shutdown(socket.SHUT_WR)
+                assert read_to_end(client).endswith(page)
+        until(lambda: running.connections() == 0, "the end of the connections")
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
 def test_a_full_send_buffer_while_a_password_is_checked_does_not_end_the_connection(tmp_path: Path) -> None:
     file = tmp_path / "web.yml"
     file.write_text(f"basic_auth_users:\n  alice: {bcrypt.hashpw(b'secret', bcrypt.gensalt(8)).decode()}\n")

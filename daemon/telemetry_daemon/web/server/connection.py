@@ -89,7 +89,9 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Go on where the kernel's buffer was full."""
         self._write_blocked = False
-        if self._answer_made:
+        if self._phase is Phase.LEAVING:
+            asyncio.get_running_loop().call_soon(self._end_sending)
+        elif self._answer_made:
             self._send_on()
         elif self._phase is not Phase.ANSWERING:
             self._go_on_reading()
@@ -365,13 +367,20 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(farewell)
         if self._client_finished:
             self._transport.close()
-        elif not self._transport.is_closing():
-            try:
-                self._transport.write_eof()
-            except OSError:  # the client has reset the connection
-                self.abort()
-            else:
-                self._go_on_reading()
+        else:
+            asyncio.get_running_loop().call_soon(self._end_sending)
+
+    def _end_sending(self) -> None:
+        # Not while bytes wait, nor from within resume_writing: asyncio would then shut the socket down once more by
+        # itself, and log an error where the client has gone meanwhile.
+        if self._transport.is_closing() or self._write_blocked:
+            return
+        try:
+            self._transport.write_eof()
+        except OSError:  # the client has reset the connection
+            self.abort()
+        else:
+            self._go_on_reading()
 
     # Helpers.
 
