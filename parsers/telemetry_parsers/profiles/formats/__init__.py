@@ -1,0 +1,1 @@
+"""The formats of profilers, a module for each; they never import each other."""

@@ -1,0 +1,27 @@
+"""Printed times become integer nanoseconds without losing a digit."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+NS, US, MS, S = 1, 1_000, 1_000_000, 1_000_000_000
+MOST_NS = 10**19  # beyond the year 2286; what a broken file prints
+_PLAIN = re.compile(r"\s*(-?\d{1,19})(?:\.(\d{1,40}))?\s*$", re.ASCII)
+
+
+def nanoseconds(printed: str, unit: int) -> int | None:
+    """The nanoseconds of a number printed in `unit` (NS, US, MS, S), rounded; None where it is none."""
+    if plain := _PLAIN.match(printed):
+        whole, fraction = plain.groups()
+        if fraction is None:
+            return _bounded(int(whole) * unit)
+    try:
+        value = Decimal(printed.strip())
+    except InvalidOperation:
+        return None
+    return _bounded(int((value * unit).to_integral_value())) if value.is_finite() and abs(value) < MOST_NS else None
+
+
+def _bounded(value: int) -> int | None:
+    return value if abs(value) < MOST_NS else None
