@@ -94,6 +94,18 @@ def seconds(value: float) -> str:
     return f"{int(value // _DAY)} d {int(value % _DAY // _HOUR)} h"
 
 
+# Nanoseconds from which on a unit suits, the unit, and its nanoseconds.
+_SPANS = ((10**11, "s", 10**9), (10**5, "ms", 10**6), (10**2, "µs", 10**3))
+
+
+def span(nanoseconds: int) -> str:
+    """A short time to a tenth of the unit that suits it."""
+    for least, name, scale in _SPANS:
+        if abs(nanoseconds) >= least:
+            return f"{nanoseconds / scale:,.1f} {name}"
+    return f"{nanoseconds} ns"
+
+
 def utc(unix_seconds: float) -> str:
     """A moment to the second, in UTC."""
     return datetime.fromtimestamp(unix_seconds, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,165 @@
+"""Why a step is slow: the largest cause that the evidence shows, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from telemetry_exporters import human
+from telemetry_parsers.profiles.combine import Profile
+from telemetry_parsers.profiles.ranks import Straggler, straggler_of
+from telemetry_parsers.profiles.summary import Usual
+from telemetry_parsers.profiles.then import Then
+
+Cause = Literal["throttled", "straggler", "data", "communication", "copy", "host", "compute", "unknown"]
+
+# Below these shares of a step nothing is worth a sentence.
+_LEAST_THROTTLED, _LEAST_WAIT, _LEAST_DATA, _LEAST_COPY = 0.10, 0.10, 0.05, 0.10
+_IDLE_REASONS = frozenset({"idle", "gpu_idle", "none", "applications_clocks", "app_clock"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The cause, and the sentence that says it with its numbers. `is_slow` is false where the card works all the time."""
+
+    cause: Cause
+    text: str
+    share: float | None = None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether something else than the work itself takes the time."""
+        return self.cause not in ("compute", "unknown")
+
+
+def verdict_of(profile: Profile, ranks: Sequence[Usual], then: Sequence[Then | None]) -> Verdict:
+    """The first of the causes that lie outside the program, else the largest within it."""
+    slow_rank = straggler_of(ranks)
+    throttled = _throttled(ranks, then, slow_rank)
+    if throttled is not None:
+        return throttled
+    if slow_rank is not None:
+        return _straggler(slow_rank)
+    found = [verdict for cause in _CAUSES if (verdict := cause(ranks, profile)) is not None]
+    return max(found, key=lambda verdict: verdict.share or 0.0) if found else _working(ranks)
+
+
+def _throttled(ranks: Sequence[Usual], then: Sequence[Then | None], slow_rank: Straggler | None) -> Verdict | None:
+    """A card that telemetry knows for certain was held back; with a straggler only that rank's card explains anything."""
+    worst: Verdict | None = None
+    for rank, card in zip(ranks, then, strict=True):
+        if card is None or card.is_guess:
+            continue
+        if slow_rank is not None and rank.member.device.rank != slow_rank.rank:
+            continue
+        found = _held_back(rank, card)
+        if found is not None and (worst is None or (found.share or 0.0) > (worst.share or 0.0)):
+            worst = found
+    return worst
+
+
+def _held_back(rank: Usual, card: Then) -> Verdict | None:
+    begin, end = rank.member.begin_unix_ns, rank.member.end_unix_ns
+    reasons = [(reason, seconds) for reason, seconds in card.throttled_seconds if reason not in _IDLE_REASONS]
+    if begin is None or end is None or end <= begin or not reasons:
+        return None
+    reason, seconds = reasons[0]
+    share = min(1.0, seconds * 1e9 / (end - begin))
+    if share < _LEAST_THROTTLED:
+        return None
+    clock = ""
+    if card.clock_hertz is not None and card.clock_max_hertz:
+        clock = f", at {card.clock_hertz.mean / 1e6:,.0f} of {card.clock_max_hertz / 1e6:,.0f} MHz"
+    whose = "the card" if rank.member.device.rank is None else f"the card of rank {rank.member.device.rank}"
+    return Verdict(
+        "throttled", f"{whose} was throttled ({reason.replace('_', ' ')}) {share:.0%} of the time{clock}", share
+    )
+
+
+def _straggler(slow: Straggler) -> Verdict:
+    text = (
+        f"rank {slow.rank} computes {slow.excess:.0%} longer than the others ({human.span(slow.compute_ns)} against "
+        f"{human.span(slow.median_ns)}); they wait for it"
+    )
+    return Verdict("straggler", text, slow.excess / (1.0 + slow.excess))
+
+
+def _data(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
+    span, idle = _sum(ranks, "span_ns"), _sum(ranks, "idle_ns")
+    waits = _sum(ranks, "data_wait_ns")
+    if span and waits is not None:
+        share = (waits if idle is None else min(waits, idle)) / span
+        if share >= _LEAST_DATA:
+            each = human.span(round(waits / len(ranks)))
+            if idle is None:
+                return Verdict("data", f"the data loader takes {each}, {share:.0%} of the step", idle)
+            # What the card waits for while data is loaded is larger than its other causes by definition of a wait.
+            return Verdict(
+                "data",
+                f"the card waits {idle / span:.0%} of the {_span_word(ranks)}; the data loader takes {each}",
+                idle / span,
+            )
+    hints = [hint for hint in profile.hints if hint.cause == "data"]
+    if not hints:
+        return None
+    told = max(hints, key=lambda hint: hint.share or 0.0)
+    return Verdict("data", told.text, told.share or _LEAST_DATA)
+
+
+def _communication(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
+    del profile
+    span, exposed = _sum(ranks, "span_ns"), _sum(ranks, "exposed_communication_ns")
+    if not span or exposed is None or exposed / span < _LEAST_WAIT:
+        return None
+    waits = _sum(ranks, "wait_ns")
+    told = f", of which {human.span(round(waits / len(ranks)))} are waiting for other ranks" if waits else ""
+    return Verdict(
+        "communication",
+        f"communication that nothing hides takes {exposed / span:.0%} of the {_span_word(ranks)}{told}",
+        exposed / span,
+    )
+
+
+def _copies(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
+    del profile
+    span, exposed = _sum(ranks, "span_ns"), _sum(ranks, "exposed_copy_ns")
+    if not span or exposed is None or exposed / span < _LEAST_COPY:
+        return None
+    return Verdict(
+        "copy", f"copies that nothing hides take {exposed / span:.0%} of the {_span_word(ranks)}", exposed / span
+    )
+
+
+def _host(ranks: Sequence[Usual], profile: Profile) -> Verdict | None:
+    del profile
+    span, idle, launches = _sum(ranks, "span_ns"), _sum(ranks, "idle_ns"), _sum(ranks, "launches")
+    if not span or idle is None or idle / span < _LEAST_WAIT:
+        return None
+    text = f"the card waits {idle / span:.0%} of the {_span_word(ranks)} for the host"
+    if launches:
+        text += f"; between two launches {human.span(round(idle / launches))} on average"
+    return Verdict("host", text, idle / span)
+
+
+_CAUSES: tuple[Callable[[Sequence[Usual], Profile], Verdict | None], ...] = (_data, _communication, _copies, _host)
+
+
+def _working(ranks: Sequence[Usual]) -> Verdict:
+    span, compute = _sum(ranks, "span_ns"), _sum(ranks, "compute_ns")
+    if span and compute is not None:
+        return Verdict("compute", f"the card computes {compute / span:.0%} of the {_span_word(ranks)}", compute / span)
+    kernels = [kernel for rank in ranks for kernel in rank.member.device.kernels]
+    if kernels:
+        return Verdict("unknown", "how long the card waits is not in the file; it has sums of kernels only")
+    return Verdict("unknown", "nothing in the file says how the time was spent")
+
+
+def _span_word(ranks: Sequence[Usual]) -> str:
+    return "step" if any(rank.steps for rank in ranks) else "time"
+
+
+def _sum(ranks: Sequence[Usual], part: str) -> int | None:
+    """The sum over the ranks; None where one of them does not tell it."""
+    values = [getattr(rank.split, part) for rank in ranks]
+    return sum(values) if values and None not in values else None
